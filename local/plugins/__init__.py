@@ -1,0 +1,1 @@
+"""What stands in for Pulumi's own plugins where they cannot be downloaded, and the choice between the two."""

@@ -1,0 +1,102 @@
+"""Runs a Pulumi program; started by the language host with the project's own interpreter.
+
+Reads the configuration from PULUMI_CONFIG and PULUMI_CONFIG_SECRET_KEYS. Ends with 0, with REPORTED once the user has
+been told what is wrong, or with another code.
+"""
+
+import argparse
+import asyncio
+import logging
+import os
+import pathlib
+import runpy
+import sys
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+
+# This file's folder is the language host's own code: a program must not import from it.
+del sys.path[0]
+
+REPORTED = 32
+"""The exit code that says: the user has seen an error message already (as in Pulumi's own host)."""
+
+try:
+    import pulumi
+    import pulumi.runtime
+except ImportError:
+    sys.exit(
+        f"{traceback.format_exc()}\n"
+        f"Pulumi's Python SDK is not installed for {sys.executable}. Run `pulumi install`, or install what "
+        "requirements.txt lists."
+    )
+
+
+def main() -> int:
+    """Runs the program named on the command line in a stack of the engine that monitors it."""
+    parser = argparse.ArgumentParser()
+    for name in ("monitor", "engine", "project", "root_directory", "stack", "organization", "pwd"):
+        parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--dry_run", action="store_true")
+    parser.add_argument("--parallel", type=int, required=True)
+    parser.add_argument("program")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    told = parser.parse_args()
+
+    pulumi.runtime.set_all_config(pulumi.runtime.get_config_env(), pulumi.runtime.get_config_secret_keys_env())
+    pulumi.runtime.configure(
+        pulumi.runtime.Settings(
+            monitor=told.monitor,
+            engine=told.engine,
+            project=told.project,
+            root_directory=told.root_directory,
+            stack=told.stack,
+            organization=told.organization,
+            parallel=told.parallel,
+            dry_run=told.dry_run,
+        )
+    )
+    os.chdir(told.pwd)
+    sys.argv = [told.program, *told.arguments]
+    # A failed program leaves futures that nobody awaited; the error itself is reported below.
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL)
+
+    program = pathlib.Path(told.program).absolute()
+    main_file = program / "__main__.py" if program.is_dir() else program
+    if not main_file.is_file():
+        pulumi.log.error(f"the program is missing: {main_file} (see 'main' in Pulumi.yaml)")
+        return REPORTED
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    # Every resource operation waits for the engine on a thread of its own.
+    with ThreadPoolExecutor(max_workers=4 * max(told.parallel, 1)) as executor:
+        loop.set_default_executor(executor)
+        try:
+            loop.run_until_complete(pulumi.runtime.run_in_stack(lambda: run(told.program)))
+        except pulumi.RunError as error:
+            pulumi.log.error(str(error))
+            return 1
+        except Exception as error:  # whatever the program did not catch
+            pulumi.log.error(f"Program failed with an unhandled exception:\n{traceback_from(main_file, error)}")
+            return REPORTED
+        finally:
+            loop.close()
+            sys.stdout.flush()
+            sys.stderr.flush()
+    return 0
+
+
+def run(program: str) -> None:
+    """Runs the program's code; what `run_path` returns, its globals, is none of the stack's business."""
+    runpy.run_path(program, run_name="__main__")
+
+
+def traceback_from(main_file: pathlib.Path, error: Exception) -> str:
+    """The traceback without what leads to the program's own first line, which is no help to the user."""
+    start = error.__traceback__
+    while start is not None and pathlib.Path(start.tb_frame.f_code.co_filename).absolute() != main_file:
+        start = start.tb_next
+    return "".join(traceback.format_exception(type(error), error, start or error.__traceback__))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
