@@ -1,0 +1,167 @@
+"""Which plugins the engine runs with: Pulumi's own, or the stand-ins of this checkout.
+
+The engine gets the chosen ones where an ordinary installation has its plugins, in a PULUMI_HOME: `Selection.install`
+puts links there. (On the PATH it would find them too, but warn about each one at every command.)
+"""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Literal
+
+from local.errors import RehearsalError
+
+Mode = Literal["auto", "real", "stand-in"]
+"""`real` takes Pulumi's own or fails; `auto` takes them where they are, else the stand-ins; `stand-in` never does."""
+
+STAND_INS = Path(__file__).resolve().parent / "bin"
+
+_MARK = b"-m local.plugins."
+"""What a stand-in's launcher runs: tells them from Pulumi's own, also those of another checkout."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A plugin that the program needs."""
+
+    name: str
+    """Its kind and name, as the engine writes them: `resource-kubernetes`."""
+    sdk: str
+    """The Python package that talks to it; plugin and package share their version."""
+    folders: Mapping[str, tuple[str, ...]]
+    """Which programs the engine wants in which plugin folder; the first of all is the plugin itself."""
+    advice: str
+    """How a user gets Pulumi's own."""
+
+    @property
+    def program(self) -> str:
+        return next(iter(self.folders.values()))[0]
+
+
+KINDS = (
+    Kind(
+        name="language-python",
+        sdk="pulumi",
+        folders={
+            "language-python": ("pulumi-language-python", "pulumi-language-python-exec"),
+            "resource-pulumi-python": ("pulumi-resource-pulumi-python",),
+        },
+        advice="install Pulumi (https://www.pulumi.com/docs/install/); it comes with it",
+    ),
+    Kind(
+        name="resource-kubernetes",
+        sdk="pulumi-kubernetes",
+        folders={"resource-kubernetes": ("pulumi-resource-kubernetes",)},
+        advice=f"run `pulumi plugin install resource kubernetes {version('pulumi-kubernetes')}`",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A plugin as chosen: Pulumi's own (`real`) or the stand-in, and its program."""
+
+    kind: Kind
+    real: bool
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return self.kind.name
+
+    def __str__(self) -> str:
+        return f"{self.name}: {f'real, {self.path}' if self.real else 'stand-in'}"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The plugins of one rehearsal."""
+
+    plugins: tuple[Plugin, ...]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What the engine needs in its environment besides PULUMI_HOME, so that a plugin on the PATH does not win."""
+        return {"PULUMI_IGNORE_AMBIENT_PLUGINS": "true"}
+
+    def install(self, pulumi_home: Path) -> None:
+        """Puts links to the plugins into `pulumi_home`/plugins, in place of those of an earlier selection.
+
+        The folders carry the version of the Python package: the engine looks for that one or a later one.
+        """
+        for plugin in self.plugins:
+            for folder, programs in plugin.kind.folders.items():
+                beside = {name: plugin.path.with_name(name) for name in programs}
+                links = {name: path for name, path in beside.items() if path.exists()}
+                _link(pulumi_home / "plugins", folder, version(plugin.kind.sdk), links)
+
+
+def select(mode: Mode, environ: Mapping[str, str] = os.environ) -> Selection:
+    """The plugins for a mode; `environ` is the user's environment (PATH, HOME, PULUMI_HOME).
+
+    Raises:
+        RehearsalError: the mode is `real` and one of Pulumi's own is missing, or the mode is not known.
+    """
+    if mode not in ("auto", "real", "stand-in"):
+        raise RehearsalError(f"PLUGINS is {mode!r}; allowed are auto, real and stand-in")
+    return Selection(tuple(_choose(kind, mode, environ) for kind in KINDS))
+
+
+def _choose(kind: Kind, mode: Mode, environ: Mapping[str, str]) -> Plugin:
+    if mode != "stand-in":
+        for place in _places(kind, environ):
+            found = shutil.which(kind.program, path=str(place))
+            if found and not _is_stand_in(Path(found)):
+                return Plugin(kind, real=True, path=Path(found).resolve())
+    if mode == "real":
+        places = "".join(f"\n  {place}" for place in _places(kind, environ))
+        raise RehearsalError(
+            f"PLUGINS=real, but Pulumi's own {kind.program} was found in none of these folders:{places}\n"
+            f"To get it {kind.advice}. Or use PLUGINS=auto, which takes the stand-in where it is missing."
+        )
+    return Plugin(kind, real=False, path=STAND_INS / kind.name / kind.program)
+
+
+def _places(kind: Kind, environ: Mapping[str, str]) -> Iterator[Path]:
+    """Where Pulumi's own may be, in the order in which the engine prefers them: PATH, beside `pulumi`, installed."""
+    search = environ.get("PATH", "")
+    yield from (Path(folder) for folder in search.split(os.pathsep) if folder)
+    if pulumi := shutil.which("pulumi", path=search):
+        yield Path(pulumi).resolve().parent
+    home = Path(environ.get("PULUMI_HOME") or Path(environ.get("HOME", "/")) / ".pulumi")
+    yield home / "bin"
+    wanted = _numbers(version(kind.sdk))
+    installed = {_numbers(folder.name): folder for folder in (home / "plugins").glob(f"{kind.name}-v*")}
+    # The engine takes the newest of the same major version that is no older than the package.
+    for numbers, folder in sorted(installed.items(), reverse=True):
+        if numbers[:1] == wanted[:1] and numbers >= wanted:
+            yield folder
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """The version in a text, for comparing: `resource-kubernetes-v4.34.2` is (4, 34, 2)."""
+    found = re.search(r"(\d+)\.(\d+)\.(\d+)", text)
+    return tuple(int(part) for part in found.groups()) if found else ()
+
+
+def _is_stand_in(program: Path) -> bool:
+    with program.open("rb") as file:
+        return _MARK in file.read(2048)
+
+
+def _link(plugins: Path, folder: str, sdk_version: str, links: Mapping[str, Path]) -> None:
+    """Makes one plugin folder hold exactly these links; leaves it untouched when it does."""
+    wanted = plugins / f"{folder}-v{sdk_version}"
+    there = {link.name: link.readlink() for link in wanted.glob("*") if link.is_symlink()}
+    if there == dict(links):
+        return
+    for old in plugins.glob(f"{folder}-v*"):
+        if old.is_dir():
+            shutil.rmtree(old)
+    wanted.mkdir(parents=True)
+    for name, target in links.items():
+        (wanted / name).symlink_to(target)
