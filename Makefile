@@ -1,0 +1,73 @@
+# Everything a person types. `make` lists it.
+STACK ?= dev
+PLUGINS ?= auto
+PYTHON ?= python3
+ARGS ?=
+CLEAN ?=
+
+export PLUGINS
+LOCAL = .venv/bin/python -m local
+
+.DEFAULT_GOAL := help
+.PHONY: help up down status kubeconfig env preview refresh destroy pulumi test lint format requirements
+
+help: ## List these commands.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo "  Settings: STACK=dev  PLUGINS=auto|real|stand-in  CLEAN=1 (with down)"
+
+up: .venv/installed ## Start the rehearsal cluster and run `pulumi up` of STACK.
+	@$(LOCAL) up --stack $(STACK)
+
+down: .venv/installed ## Stop it. CLEAN=1 also removes its data, .venv and Python's caches; only the tool cache stays.
+	@$(LOCAL) down $(if $(CLEAN),--clean)
+ifneq ($(CLEAN),)
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+endif
+
+status: .venv/installed ## Show what runs, the nodes and the RayClusters with their state.
+	@$(LOCAL) status
+
+kubeconfig: .venv/installed ## Print the path of the cluster's kubeconfig.
+	@$(LOCAL) kubeconfig
+
+env: .venv/installed ## For a shell of your own: eval "$$(make -s env)", then pulumi and kubectl use the rehearsal.
+	@$(LOCAL) env --stack $(STACK)
+
+preview: .venv/installed ## Show what `pulumi up` would do.
+	@$(LOCAL) pulumi --stack $(STACK) -- preview --diff $(ARGS)
+
+refresh: .venv/installed ## Show what has changed in the cluster behind Pulumi's back, and take it into the state.
+	@$(LOCAL) pulumi --stack $(STACK) -- refresh --yes $(ARGS)
+
+destroy: .venv/installed ## Remove everything that the stack made from the cluster.
+	@$(LOCAL) pulumi --stack $(STACK) -- destroy --yes $(ARGS)
+
+pulumi: .venv/installed ## Any other command, for example: make pulumi ARGS="stack output --json"
+	@$(LOCAL) pulumi --stack $(STACK) -- $(ARGS)
+
+test: .venv/installed ## Unit tests and engine tests, each tier with its count. Builds what is missing.
+	@.venv/bin/python -m local build
+	@.venv/bin/python -m pytest $(ARGS)
+
+lint: .venv/installed ## ruff (format and rules) and mypy --strict.
+	@.venv/bin/ruff format --check .
+	@.venv/bin/ruff check .
+	@.venv/bin/mypy .
+
+format: .venv/installed ## Write the code as `make lint` wants it.
+	@.venv/bin/ruff format .
+	@.venv/bin/ruff check --fix .
+
+requirements: .venv/installed ## Pin anew what requirements*.in ask for.
+	@.venv/bin/uv pip compile --quiet --upgrade --generate-hashes --universal --python-version 3.11 --no-emit-index-url \
+	  --no-emit-find-links --custom-compile-command "make requirements" requirements.in -o requirements.txt
+	@.venv/bin/uv pip compile --quiet --upgrade --generate-hashes --universal --python-version 3.11 --no-emit-index-url \
+	  --no-emit-find-links --custom-compile-command "make requirements" requirements-dev.in -o requirements-dev.txt
+
+.venv/installed: requirements-dev.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, $(PYTHON) is " + sys.version.split()[0] + ": set PYTHON=")'
+	@echo "Installing the Python packages into .venv (once)"
+	@$(PYTHON) -m venv .venv
+	@.venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.txt
+	@touch $@

@@ -1,0 +1,126 @@
+"""`python -m local`: the rehearsal's commands, called by the Makefile."""
+
+import os
+import shlex
+import sys
+from typing import Annotated, Literal, cast
+
+import typer
+
+from local import paths, report, tools
+from local.errors import RehearsalError
+from local.plugins import Selection, select
+from local.progress import console, step
+from local.pulumi import RehearsalStack, stack_file, stacks, write_commands
+from local.rehearsal import Rehearsal
+from stacks.settings import StackFileError, StackSettings, load
+
+app = typer.Typer(
+    help="Rehearse a stack on this machine: real Kubernetes, real operator, real Pulumi, simulated nodes.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+Stack = Annotated[str, typer.Option(help="Which Pulumi.STACK.yaml to use.")]
+Plugins = Annotated[
+    Literal["auto", "real", "stand-in"],
+    typer.Option(envvar="PLUGINS", help="Pulumi's own plugins, the stand-ins, or whichever is there."),
+]
+
+
+@app.command()
+def up(stack: Stack = "dev", plugins: Plugins = "auto") -> None:
+    """Build what is missing, start the cluster, and run `pulumi up`."""
+    selection = select(plugins, os.environ)
+    settings = _settings(stack)
+    rehearsal = Rehearsal(paths.RUN)
+    tools.build_missing()
+    with rehearsal.exclusively():
+        with step("Starting the cluster") as progress:
+            rehearsal.start(settings.nodes, progress)
+        report.parts(selection)
+        pulumi = RehearsalStack(rehearsal, selection, stack)
+        pulumi.run("up", "--yes", "--skip-preview")
+        report.result(rehearsal, pulumi)
+
+
+@app.command()
+def down(clean: Annotated[bool, typer.Option("--clean", help="Remove its data as well.")] = False) -> None:
+    """Stop the cluster; its data stay for the next `up` unless --clean is given."""
+    rehearsal = Rehearsal(paths.RUN)
+    if not paths.RUN.is_dir():
+        console.print("Nothing to stop: there is no rehearsal in this checkout.")
+        return
+    with rehearsal.exclusively(), step("Stopping the cluster"):
+        rehearsal.stop(clean)
+
+
+@app.command()
+def status() -> None:
+    """Show what runs, and the clusters with their state. The exit code is 1 if a part has ended by itself."""
+    rehearsal = Rehearsal(paths.RUN)
+    report.processes(rehearsal)
+    if rehearsal.states():
+        rehearsal.check()
+        report.clusters(rehearsal)
+
+
+@app.command()
+def kubeconfig() -> None:
+    """Print the path of the cluster's kubeconfig."""
+    print(_running().kubeconfig)
+
+
+@app.command()
+def env(stack: Stack = "dev") -> None:
+    """Print what makes this shell's `pulumi` and `kubectl` use the rehearsal: eval "$(make -s env)"."""
+    rehearsal = _running()
+    print(f'export PATH={shlex.quote(str(write_commands(rehearsal, stack)))}:"$PATH"')
+    print(f"export KUBECONFIG={shlex.quote(str(rehearsal.kubeconfig))}")
+
+
+@app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+def pulumi(context: typer.Context, stack: Stack = "dev", plugins: Plugins = "auto") -> None:
+    """Run `pulumi` with these arguments against the rehearsal."""
+    raise typer.Exit(
+        RehearsalStack(_running(), select(plugins, os.environ), stack).run(*context.args, check=False)
+    )
+
+
+@app.command()
+def build() -> None:
+    """Build the tools that the cache does not hold yet."""
+    tools.build_missing()
+
+
+def _running() -> Rehearsal:
+    rehearsal = Rehearsal(paths.RUN)
+    if not rehearsal.states():
+        raise RehearsalError("the rehearsal does not run: start it with `make up`")
+    return rehearsal
+
+
+def _settings(stack: str) -> StackSettings:
+    file = stack_file(stack)
+    if not file.is_file():
+        raise RehearsalError(f"there is no stack file {file.name}; stacks of this checkout: {', '.join(sorted(stacks()))}")
+    return load(file)
+
+
+def main() -> int:
+    """Run a command; what goes wrong is one message on standard error and exit status 1."""
+    try:
+        return cast("int", app(standalone_mode=False) or 0)
+    except (RehearsalError, StackFileError) as error:
+        print(f"error: {error}", file=sys.stderr)
+    except typer.Abort:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except typer.Exit as leave:
+        return leave.exit_code
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

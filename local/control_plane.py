@@ -1,0 +1,191 @@
+"""Command lines of the control plane: etcd, the API server, the controllers and KWOK, on loopback with TLS.
+
+Flags are those of Kubernetes' and etcd's own documentation; what departs from a production set-up says why.
+"""
+
+import json
+import random
+import socket
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from local import paths, pki, tools
+from local.supervision import Program
+
+FAKE_NODE = {"kwok.x-k8s.io/node": "fake"}
+"""Annotation of the nodes that KWOK plays; other nodes are left to their kubelets."""
+
+STAGES = ("node/fast", "node/heartbeat-with-lease", "pod/fast")
+"""KWOK's own stages: nodes are Ready and keep a lease, pods run and become Ready at once."""
+
+
+@dataclass(frozen=True)
+class Ports:
+    """Ports on 127.0.0.1 that one rehearsal uses."""
+
+    api: int
+    etcd: int
+    etcd_peer: int
+    controller_manager: int
+    scheduler: int
+
+
+def choose_ports(remembered: Path) -> Ports:
+    """The ports of the last start if they are free, else others, remembered in the file.
+
+    They are taken from below the kernel's ephemeral range (32768 up, ip_local_port_range), so that no outgoing
+    connection of the machine takes one between the choice and the start.
+    """
+    if remembered.is_file():
+        ports = Ports(**json.loads(remembered.read_text()))
+        if all(_free(port) for port in vars(ports).values()):
+            return ports
+    candidates = (port for port in random.sample(range(20000, 32000), 12000) if _free(port))
+    ports = Ports(*(next(candidates) for _ in Ports.__dataclass_fields__))
+    remembered.write_text(json.dumps(vars(ports)))
+    return ports
+
+
+def _free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def write_kubeconfigs(run: Path, ports: Ports) -> None:
+    """A kubeconfig per client of the API server, as `<run>/kubeconfigs/<client>`."""
+    folder = run / "kubeconfigs"
+    folder.mkdir(exist_ok=True, mode=0o700)
+    for client in pki.CLIENTS:
+        certificate = {
+            "client-certificate": str(run / "pki" / f"{client}.crt"),
+            "client-key": str(run / "pki" / f"{client}.key"),
+        }
+        write_kubeconfig(folder / client, run, f"https://127.0.0.1:{ports.api}", certificate)
+
+
+def write_kubeconfig(file: Path, run: Path, server: str, user: dict[str, str]) -> None:
+    """One kubeconfig with a single context named `rehearsal`."""
+    body = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {"name": "rehearsal", "cluster": {"server": server, "certificate-authority": str(run / "pki" / "ca.crt")}}
+        ],
+        "users": [{"name": "rehearsal", "user": user}],
+        "contexts": [{"name": "rehearsal", "context": {"cluster": "rehearsal", "user": "rehearsal"}}],
+        "current-context": "rehearsal",
+    }
+    file.touch(mode=0o600)
+    file.write_text(yaml.safe_dump(body))
+
+
+def programs(run: Path, ports: Ports) -> list[Program]:
+    """What runs, in the order in which it starts."""
+    return [
+        Program("etcd", _etcd(run, ports), {}),
+        Program("kube-apiserver", _apiserver(run, ports), {}),
+        Program("kube-controller-manager", _controller_manager(run, ports), {}),
+        Program("kube-scheduler", _scheduler(run, ports), {}),
+        Program("kwok", _kwok(run), {}),
+        Program(
+            "host-pods", [sys.executable, "-m", "local.host_pods", str(run)], {"PYTHONPATH": str(paths.ROOT)}
+        ),
+    ]
+
+
+def _etcd(run: Path, ports: Ports) -> list[str | Path]:
+    client, peer = f"https://127.0.0.1:{ports.etcd}", f"https://127.0.0.1:{ports.etcd_peer}"
+    certificate, key, authority = run / "pki/etcd.crt", run / "pki/etcd.key", run / "pki/ca.crt"
+    return [
+        tools.ETCD.program("etcd"),
+        f"--data-dir={run / 'etcd'}",
+        f"--listen-client-urls={client}",
+        f"--advertise-client-urls={client}",
+        f"--listen-peer-urls={peer}",
+        f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster=default={peer}",
+        "--client-cert-auth",
+        f"--cert-file={certificate}",
+        f"--key-file={key}",
+        f"--trusted-ca-file={authority}",
+        "--peer-client-cert-auth",
+        f"--peer-cert-file={certificate}",
+        f"--peer-key-file={key}",
+        f"--peer-trusted-ca-file={authority}",
+        # A rehearsal is made again, never restored: not worth a disk's wait for each write.
+        "--unsafe-no-fsync",
+    ]
+
+
+def _apiserver(run: Path, ports: Ports) -> list[str | Path]:
+    keys = run / "pki"
+    return [
+        tools.KUBERNETES.program("kube-apiserver"),
+        f"--secure-port={ports.api}",
+        "--bind-address=127.0.0.1",
+        # It refuses to advertise a loopback address; nothing connects to this one (RFC 5737, for documentation).
+        "--advertise-address=192.0.2.1",
+        "--endpoint-reconciler-type=none",
+        f"--etcd-servers=https://127.0.0.1:{ports.etcd}",
+        f"--etcd-cafile={keys / 'ca.crt'}",
+        f"--etcd-certfile={keys / 'etcd.crt'}",
+        f"--etcd-keyfile={keys / 'etcd.key'}",
+        f"--tls-cert-file={keys / 'kube-apiserver.crt'}",
+        f"--tls-private-key-file={keys / 'kube-apiserver.key'}",
+        f"--client-ca-file={keys / 'ca.crt'}",
+        "--authorization-mode=Node,RBAC",
+        "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+        f"--service-account-signing-key-file={keys / 'service-account.key'}",
+        f"--service-account-key-file={keys / 'service-account.pub'}",
+        "--service-cluster-ip-range=10.96.0.0/16",
+        "--allow-privileged",
+        "--profiling=false",
+    ]
+
+
+def _controller_manager(run: Path, ports: Ports) -> list[str | Path]:
+    return [
+        tools.KUBERNETES.program("kube-controller-manager"),
+        f"--kubeconfig={run / 'kubeconfigs/kube-controller-manager'}",
+        f"--service-account-private-key-file={run / 'pki/service-account.key'}",
+        f"--root-ca-file={run / 'pki/ca.crt'}",
+        "--use-service-account-credentials",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={ports.controller_manager}",
+        f"--cert-dir={run / 'serving'}",
+        f"--flex-volume-plugin-dir={run / 'volume-plugins'}",
+        "--leader-elect=false",
+    ]
+
+
+def _scheduler(run: Path, ports: Ports) -> list[str | Path]:
+    return [
+        tools.KUBERNETES.program("kube-scheduler"),
+        f"--kubeconfig={run / 'kubeconfigs/kube-scheduler'}",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={ports.scheduler}",
+        f"--cert-dir={run / 'serving'}",
+        "--leader-elect=false",
+    ]
+
+
+def _kwok(run: Path) -> list[str | Path]:
+    stages = tools.KWOK.share("kustomize/stage")
+    (annotation,) = (f"{key}={value}" for key, value in FAKE_NODE.items())
+    files = [file for stage in STAGES for file in sorted((stages / stage).glob("*.yaml"))]
+    return [
+        tools.KWOK.program("kwok"),
+        f"--kubeconfig={run / 'kubeconfigs/kwok'}",
+        "--manage-all-nodes=false",
+        f"--manage-nodes-with-annotation-selector={annotation}",
+        "--node-lease-duration-seconds=40",
+        *(f"--config={file}" for file in files if file.name != "kustomization.yaml"),
+    ]

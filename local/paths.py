@@ -1,0 +1,21 @@
+"""Where things lie: the checkout, what is kept between runs, and what one rehearsal makes."""
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+"""The checkout."""
+
+RUN = ROOT / ".rehearsal"
+"""What the rehearsal of this checkout makes: credentials, data, logs, Pulumi's state. `make down CLEAN=1` removes it."""
+
+
+def cache() -> Path:
+    """The folder that outlives checkouts: built tools. `RAY_PLATFORM_CACHE`, else the user's cache folder.
+
+    The default follows the XDG base directory specification.
+    """
+    named = os.environ.get("RAY_PLATFORM_CACHE")
+    if named:
+        return Path(named).expanduser().resolve()
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ray-platform"

@@ -1,0 +1,168 @@
+"""Pulumi against the rehearsal: its environment, its backend, and the stack file as the rehearsal needs it."""
+
+import os
+import secrets
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from local import paths, tools
+from local.errors import RehearsalError
+from local.plugins import Selection
+from local.rehearsal import Rehearsal
+from local.supervision import MARK
+
+PROJECT = "ray-platform"
+"""The `name` of Pulumi.yaml."""
+
+
+class RehearsalStack:
+    """A stack of this project whose state lies in the rehearsal's folder, encrypted with a passphrase of its own.
+
+    The stack file itself is never written to. Pulumi reads a copy made anew before each command, which differs in two
+    things: it holds the salt of the rehearsal's passphrase, and it takes KubeRay's manifests from the built module,
+    because a laptop on a train has no GitHub.
+    """
+
+    def __init__(self, rehearsal: Rehearsal, plugins: Selection, stack: str, file: Path | None = None) -> None:
+        self.name = stack
+        self.file = file or stack_file(stack)
+        self._rehearsal = rehearsal
+        self._plugins = plugins
+        self._folder = rehearsal.run / "pulumi"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The whole environment for `pulumi` and what it starts."""
+        binaries = [tools.PULUMI.program("pulumi").parent, tools.KUBERNETES.program("kubectl").parent]
+        search = [*self._plugins.path_entries, *binaries, *os.environ.get("PATH", "").split(os.pathsep)]
+        return {
+            **os.environ,
+            "PATH": os.pathsep.join(str(entry) for entry in search),
+            "KUBECONFIG": str(self._rehearsal.kubeconfig),
+            "PULUMI_HOME": str(self._folder / "home"),
+            "PULUMI_BACKEND_URL": f"file://{self._folder}",
+            "PULUMI_CONFIG_PASSPHRASE_FILE": str(self._passphrase),
+            "PULUMI_SKIP_UPDATE_CHECK": "true",
+            "PULUMI_OPTION_STACK": self.name,
+            "PULUMI_OPTION_CONFIG_FILE": str(self._copy),
+            MARK: str(self._rehearsal.run),
+        }
+
+    @property
+    def command(self) -> Path:
+        return tools.PULUMI.program("pulumi")
+
+    def prepare(self) -> None:
+        """Create the stack if it is new, and make the copy of its file.
+
+        Raises:
+            RehearsalError: the stack file is missing, or Pulumi refuses; with what it said.
+        """
+        if not self.file.is_file():
+            known = ", ".join(sorted(stacks())) or "none"
+            raise RehearsalError(f"there is no stack file {self.file.name}; stacks of this checkout: {known}")
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not self._passphrase.is_file():
+            self._passphrase.touch(mode=0o600)
+            self._passphrase.write_text(secrets.token_urlsafe(32))
+        if not self._salt.is_file():
+            self._create()
+        self._copy.write_text(yaml.safe_dump(self._rehearsed(), sort_keys=False))
+
+    def run(self, *arguments: str, check: bool = True) -> int:
+        """Run `pulumi` in the checkout with this terminal. Returns its exit status.
+
+        Raises:
+            RehearsalError: it failed (unless `check` is false), or a part of the cluster ended meanwhile.
+        """
+        self.prepare()
+        status = subprocess.run([self.command, *arguments], env=self.environment, cwd=paths.ROOT, check=False).returncode
+        self._rehearsal.check()
+        if check and status != 0:
+            raise RehearsalError(f"pulumi {arguments[0]} failed with exit status {status}; what went wrong is above")
+        return status
+
+    def output(self, *arguments: str) -> str:
+        """Run `pulumi` and return what it printed.
+
+        Raises:
+            RehearsalError: it failed; with what it said.
+        """
+        done = subprocess.run(
+            [self.command, *arguments], env=self.environment, cwd=paths.ROOT, capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            raise RehearsalError(f"pulumi {' '.join(arguments)} failed:\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    @property
+    def _passphrase(self) -> Path:
+        return self._folder / "passphrase"
+
+    @property
+    def _salt(self) -> Path:
+        return self._folder / f"{self.name}.salt"
+
+    @property
+    def _copy(self) -> Path:
+        return self._folder / f"Pulumi.{self.name}.yaml"
+
+    def _create(self) -> None:
+        # `pulumi stack init` writes the salt into the stack file beside Pulumi.yaml; that one is not ours to write to.
+        environment = {key: value for key, value in self.environment.items() if not key.startswith("PULUMI_OPTION_")}
+        with tempfile.TemporaryDirectory() as scratch:
+            (Path(scratch) / "Pulumi.yaml").write_text(f"name: {PROJECT}\nruntime: python\n")
+            done = subprocess.run(
+                [self.command, "stack", "init", self.name, "--secrets-provider=passphrase", "--non-interactive"],
+                env=environment,
+                cwd=scratch,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if done.returncode != 0:
+                raise RehearsalError(f"pulumi stack init {self.name} failed:\n{done.stdout}{done.stderr}")
+            settings = yaml.safe_load((Path(scratch) / f"Pulumi.{self.name}.yaml").read_text())
+        self._salt.write_text(settings["encryptionsalt"])
+
+    def _rehearsed(self) -> dict[str, Any]:
+        try:
+            settings = yaml.safe_load(self.file.read_text())
+        except yaml.YAMLError as error:
+            raise RehearsalError(f"{self.file.name} is not YAML: {error}") from None
+        if not isinstance(settings, dict) or not isinstance(settings.get("config"), dict):
+            raise RehearsalError(f"{self.file.name} has no `config:` with the stack's settings")
+        operator = settings["config"].setdefault(f"{PROJECT}:operator", {})
+        if isinstance(operator, dict):
+            operator.setdefault("location", str(tools.KUBERAY.share("config") / "default"))
+        return {**settings, "encryptionsalt": self._salt.read_text()}
+
+
+def write_commands(rehearsal: Rehearsal, stack: str) -> Path:
+    """A folder to put on the PATH: `pulumi` and `kubectl` as they are to be called for the rehearsal of this stack."""
+    folder = rehearsal.run / "bin"
+    folder.mkdir(exist_ok=True)
+    kubectl = folder / "kubectl"
+    kubectl.unlink(missing_ok=True)
+    kubectl.symlink_to(tools.KUBERNETES.program("kubectl"))
+    pulumi = folder / "pulumi"
+    python, root = shlex.quote(sys.executable), shlex.quote(str(paths.ROOT))
+    pulumi.write_text(f'#!/bin/sh\ncd {root} && exec {python} -m local pulumi --stack={shlex.quote(stack)} -- "$@"\n')
+    pulumi.chmod(0o755)
+    return folder
+
+
+def stack_file(stack: str) -> Path:
+    """`Pulumi.<stack>.yaml` of the checkout."""
+    return paths.ROOT / f"Pulumi.{stack}.yaml"
+
+
+def stacks() -> list[str]:
+    """Names of the checkout's stacks."""
+    return [file.name.removeprefix("Pulumi.").removesuffix(".yaml") for file in paths.ROOT.glob("Pulumi.*.yaml")]

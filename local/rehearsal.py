@@ -1,0 +1,144 @@
+"""One rehearsal cluster: brought up, looked at, taken down."""
+
+import fcntl
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from http import HTTPStatus
+from pathlib import Path
+
+from kubernetes import client, config
+from urllib3.exceptions import HTTPError
+
+from local import control_plane, nodes, pki
+from local.errors import RehearsalError
+from local.progress import Report
+from local.supervision import State, Supervisor
+from stacks.settings import NodePool
+
+READY_SECONDS = 90.0
+"""How long a part may take to answer. Each takes a second or two; a machine that compiles beside it, more."""
+
+
+class Rehearsal:
+    """The cluster whose credentials, data and logs lie in one run folder.
+
+    A folder belongs to one rehearsal; as many run side by side as there are folders.
+    """
+
+    def __init__(self, run: Path) -> None:
+        self.run = run.resolve()
+        self.supervisor = Supervisor(self.run)
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The cluster admin's."""
+        return self.run / "kubeconfigs" / "admin"
+
+    @property
+    def logs(self) -> Path:
+        return self.supervisor.logs
+
+    def client(self) -> client.ApiClient:
+        """A client of its API server with the cluster admin's rights."""
+        return config.new_client_from_config(str(self.kubeconfig))
+
+    @contextmanager
+    def exclusively(self) -> Iterator[None]:
+        """Keep other commands of the same checkout from changing the rehearsal meanwhile.
+
+        Raises:
+            RehearsalError: one is at it.
+        """
+        self.run.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = self.run / "lock"
+        with lock.open("a") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise RehearsalError(
+                    f"another command is changing the rehearsal in {self.run}: wait for it to end, or interrupt it"
+                ) from None
+            yield
+
+    def start(self, pools: Sequence[NodePool], report: Report = lambda _done, _detail: None) -> int:
+        """Bring up what does not run yet and make the nodes those of the stack. Returns the number of nodes.
+
+        Raises:
+            RehearsalError: a part ended or did not answer; named, with the tail of its log.
+        """
+        if not self.supervisor.alive:
+            self._prepare()
+        programs = [state.name for state in self.supervisor.states()]
+        for position, name in enumerate(programs):
+            report(position / (len(programs) + 1), name)
+            self.supervisor.launch(name)
+            if name == "kube-apiserver":
+                self._wait(name, self._answers)
+        report(len(programs) / (len(programs) + 1), "nodes")
+        api = client.CoreV1Api(self.client())
+        count = nodes.apply(api, pools)
+        self._wait("kwok", lambda: _all_ready(api, count))
+        self.check()
+        return count
+
+    def check(self) -> None:
+        """See that every part still runs.
+
+        Raises:
+            RehearsalError: one does not; named, with the tail of its log.
+        """
+        for state in self.supervisor.states():
+            if state.crashed:
+                raise RehearsalError(
+                    f"{state.name} has ended ({state.description}). The last lines of {state.log}:\n\n{state.tail()}"
+                )
+
+    def stop(self, clean: bool = False) -> None:
+        """End every process of the rehearsal; with `clean`, remove its run folder as well."""
+        self.supervisor.stop()
+        if clean:
+            shutil.rmtree(self.run, ignore_errors=True)
+
+    def states(self) -> list[State]:
+        """Its processes; empty when it is down."""
+        return self.supervisor.states()
+
+    def _prepare(self) -> None:
+        # A supervisor that was killed leaves its programs behind; they hold ports and etcd's data.
+        self.supervisor.stop()
+        self.run.mkdir(parents=True, exist_ok=True, mode=0o700)
+        (self.run / ".gitignore").write_text("*\n")
+        pki.issue(self.run / "pki")
+        ports = control_plane.choose_ports(self.run / "ports.json")
+        control_plane.write_kubeconfigs(self.run, ports)
+        self.supervisor.start(control_plane.programs(self.run, ports))
+
+    def _answers(self) -> bool:
+        try:
+            with self.client() as api:
+                answer = api.call_api("GET", f"{api.configuration.host}/readyz", _request_timeout=2)
+                return bool(answer.status == HTTPStatus.OK)
+        except (client.ApiException, HTTPError):
+            return False
+
+    def _wait(self, name: str, ready: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + READY_SECONDS
+        while not ready():
+            self.check()
+            if time.monotonic() > deadline:
+                state = self.supervisor.state(name)
+                raise RehearsalError(
+                    f"{name} did not become ready within {READY_SECONDS:.0f} s. "
+                    f"The last lines of {state.log}:\n\n{state.tail()}"
+                )
+            time.sleep(0.1)
+
+
+def _all_ready(api: client.CoreV1Api, count: int) -> bool:
+    found = api.list_node(label_selector=nodes.POOL_LABEL).items
+    return len(found) == count and all(
+        any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions or [])
+        for node in found
+    )

@@ -1,0 +1,80 @@
+"""What the commands print of the cluster: parts, nodes, RayClusters, addresses."""
+
+import json
+from typing import Any
+
+from kubernetes import client
+from rich.table import Table
+
+from local.host_pods import read_states
+from local.nodes import POOL_LABEL
+from local.plugins import Selection
+from local.progress import console
+from local.pulumi import RehearsalStack
+from local.rehearsal import Rehearsal
+
+
+def parts(selection: Selection) -> None:
+    """Which of Pulumi's plugins are the real ones and which stand-ins."""
+    for plugin in selection.plugins:
+        console.print(f"{plugin.name}: {plugin.kind} ({plugin.path})", soft_wrap=True)
+
+
+def processes(rehearsal: Rehearsal) -> None:
+    """A table of the processes, the operator among them."""
+    table = Table("process", "state", "pid", "", box=None, pad_edge=False)
+    for state in rehearsal.states():
+        table.add_row(state.name, state.state.lower(), str(state.pid or ""), state.description)
+    for pod in read_states(rehearsal.run) if rehearsal.states() else []:
+        restarts = f"restarts {pod.restarts}" if pod.restarts else ""
+        detail = "  ".join(part for part in (pod.image, restarts, pod.reason) if part)
+        table.add_row(pod.deployment, pod.state.lower(), str(pod.pid or ""), detail)
+    if table.row_count:
+        console.print(table)
+    else:
+        console.print("The rehearsal does not run. Start it with `make up`.")
+
+
+def nodes(rehearsal: Rehearsal) -> None:
+    """A table of the simulated nodes, a row per pool."""
+    pools: dict[str, list[Any]] = {}
+    for node in client.CoreV1Api(rehearsal.client()).list_node(label_selector=POOL_LABEL).items:
+        pools.setdefault(node.metadata.labels[POOL_LABEL], []).append(node)
+    table = Table("pool", "nodes", "CPUs", "memory", "GPUs", "GPU product", box=None, pad_edge=False)
+    for name, members in sorted(pools.items()):
+        capacity, labels = members[0].status.capacity, members[0].metadata.labels
+        gpus, product = capacity.get("nvidia.com/gpu", "0"), labels.get("nvidia.com/gpu.product", "")
+        table.add_row(name, str(len(members)), capacity["cpu"], capacity["memory"], gpus, product)
+    console.print(table)
+
+
+def clusters(rehearsal: Rehearsal) -> None:
+    """A table of the RayClusters as the operator sees them."""
+    try:
+        found = client.CustomObjectsApi(rehearsal.client()).list_cluster_custom_object("ray.io", "v1", "rayclusters")
+    except client.ApiException as error:
+        if error.status != 404:
+            raise
+        found = {"items": []}
+    table = Table("RayCluster", "state", "workers (ready/wanted)", "GPUs", box=None, pad_edge=False)
+    for item in found["items"]:
+        state = item.get("status", {})
+        workers = f"{state.get('readyWorkerReplicas', 0)}/{state.get('desiredWorkerReplicas', 0)}"
+        name = f"{item['metadata']['namespace']}/{item['metadata']['name']}"
+        table.add_row(name, state.get("state", "pending"), workers, str(state.get("desiredGPU", 0)))
+    console.print(table if table.row_count else "No RayClusters.")
+
+
+def result(rehearsal: Rehearsal, pulumi: RehearsalStack) -> None:
+    """What `make up` ends with: nodes, and for each cluster its state, worker groups and addresses."""
+    console.print()
+    nodes(rehearsal)
+    for name, cluster in json.loads(pulumi.output("stack", "output", "--json")).get("clusters", {}).items():
+        console.print()
+        console.print(f"[bold]{name}[/bold]  {cluster['state']}")
+        groups = Table("worker group", "GPUs", "CPUs", "memory", "at most", box=None, pad_edge=False)
+        for group in cluster["workerGroups"]:
+            groups.add_row(*(str(group[key]) for key in ("name", "gpus", "cpu", "memory", "maxReplicas")))
+        console.print(groups)
+        for label, key in (("Ray", "rayAddress"), ("dashboard", "dashboardUrl"), ("jobs", "jobsUrl")):
+            console.print(f"{label:<10} {cluster[key]}", soft_wrap=True)

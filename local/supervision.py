@@ -1,0 +1,217 @@
+"""Processes of a rehearsal under supervisord: started, watched, stopped together, each with a log of its own.
+
+Nothing is restarted behind the user's back: a program that ends is a fact that `make up` and `make status` report.
+"""
+
+import configparser
+import hashlib
+import os
+import shlex
+import subprocess
+import sys
+import time
+import xmlrpc.client
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+from supervisor.xmlrpc import SupervisorTransport
+
+from local import paths
+from local.errors import RehearsalError
+
+MARK = "RAY_PLATFORM_REHEARSAL"
+"""Environment variable that every process of a rehearsal carries: its run folder. `stop` finds strays by it."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A command line to supervise. `environment` is added to what the supervisor has."""
+
+    name: str
+    command: Sequence[str | Path]
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class State:
+    """What is known of a supervised program. `running` false with a `pid` of 0 means that it ended or never started."""
+
+    name: str
+    running: bool
+    state: str
+    pid: int
+    description: str
+    log: Path
+
+    @property
+    def crashed(self) -> bool:
+        return self.state in ("EXITED", "FATAL", "BACKOFF", "UNKNOWN")
+
+    def tail(self, lines: int = 15) -> str:
+        """The last lines of its log."""
+        if not self.log.is_file():
+            return ""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+
+class Supervisor:
+    """supervisord for one run folder."""
+
+    def __init__(self, run: Path) -> None:
+        self.run = run
+        self.logs = run / "logs"
+        # A Unix socket's path may have 107 characters; a checkout may lie deeper than that.
+        self.socket = paths.cache() / "sockets" / hashlib.sha256(str(run).encode()).hexdigest()[:16]
+
+    @property
+    def alive(self) -> bool:
+        """Whether supervisord answers."""
+        try:
+            return bool(self._rpc.getState())
+        except (OSError, xmlrpc.client.Fault):
+            return False
+
+    def start(self, programs: Sequence[Program]) -> None:
+        """Start supervisord with these programs known, none of them started.
+
+        Raises:
+            RehearsalError: supervisord did not come up; with the tail of its log.
+        """
+        self.logs.mkdir(parents=True, exist_ok=True)
+        self.socket.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.socket.unlink(missing_ok=True)
+        self._write_config(programs)
+        supervisord = subprocess.run(
+            [sys.executable, "-m", "supervisor.supervisord", "-c", str(self._config)],
+            env={**os.environ, MARK: str(self.run)},
+            cwd=self.run,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        deadline = time.monotonic() + 15
+        while not self.alive:
+            if supervisord.returncode != 0 or time.monotonic() > deadline:
+                raise RehearsalError(f"supervisord did not start:\n{supervisord.stdout}{supervisord.stderr}")
+            time.sleep(0.05)
+
+    def launch(self, name: str) -> None:
+        """Start one program if it does not run. Whether it is ready is for the caller to see."""
+        if not self.state(name).running:
+            self._rpc.startProcess(name, False)
+
+    def halt(self, name: str) -> None:
+        """Stop one program and wait until it is gone."""
+        if self.state(name).running:
+            self._rpc.stopProcess(name, True)
+
+    def state(self, name: str) -> State:
+        return self._state(self._rpc.getProcessInfo(name))
+
+    def states(self) -> list[State]:
+        """Every program in the order in which they start; empty when nothing is supervised."""
+        if not self.alive:
+            return []
+        config = configparser.RawConfigParser()
+        config.read(self._config)
+        names = [section.removeprefix("program:") for section in config.sections() if section.startswith("program:")]
+        return [self.state(name) for name in names]
+
+    def stop(self) -> None:
+        """End everything that carries this rehearsal's mark: in order when supervisord lives, by signal otherwise."""
+        if self.alive:
+            self._rpc.shutdown()
+            psutil.wait_procs([process for process in self.strays() if self._is_supervisord(process)], timeout=60)
+        strays = list(self.strays())
+        for process in strays:
+            _signal(process, "terminate")
+        _, stubborn = psutil.wait_procs(strays, timeout=10)
+        for process in stubborn:
+            _signal(process, "kill")
+        psutil.wait_procs(stubborn, timeout=5)
+        self.socket.unlink(missing_ok=True)
+
+    def strays(self) -> Iterator[psutil.Process]:
+        """Processes of this rehearsal, whoever started them, but not the one that asks nor its parents."""
+        own = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
+        for process in psutil.process_iter():
+            try:
+                if process.pid not in own and process.environ().get(MARK) == str(self.run):
+                    yield process
+            except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
+                continue
+
+    @property
+    def _config(self) -> Path:
+        return self.run / "supervisord.conf"
+
+    @property
+    def _rpc(self) -> Any:
+        transport = SupervisorTransport(None, None, f"unix://{self.socket}")
+        return xmlrpc.client.ServerProxy("http://localhost", transport=transport).supervisor
+
+    def _is_supervisord(self, process: psutil.Process) -> bool:
+        try:
+            return str(self._config) in process.cmdline()
+        except (psutil.NoSuchProcess, psutil.ZombieProcess):
+            return False
+
+    def _state(self, info: Mapping[str, Any]) -> State:
+        return State(
+            name=info["name"],
+            running=info["statename"] in ("STARTING", "RUNNING", "STOPPING"),
+            state=info["statename"],
+            pid=info["pid"],
+            description=info["description"],
+            log=Path(info["logfile"]),
+        )
+
+    def _write_config(self, programs: Sequence[Program]) -> None:
+        config = configparser.RawConfigParser()
+        config["supervisord"] = {
+            "logfile": _literal(self.logs / "supervisord.log"),
+            "pidfile": _literal(self.run / "supervisord.pid"),
+            "childlogdir": _literal(self.logs),
+            "silent": "true",
+        }
+        config["unix_http_server"] = {"file": _literal(self.socket), "chmod": "0600"}
+        config["rpcinterface:supervisor"] = {
+            "supervisor.rpcinterface_factory": "supervisor.rpcinterface:make_main_rpcinterface"
+        }
+        for position, program in enumerate(programs):
+            config[f"program:{program.name}"] = {
+                "command": _literal(shlex.join(str(part) for part in program.command)),
+                "environment": _literal(",".join(f'{key}="{value}"' for key, value in program.environment.items())),
+                "directory": _literal(self.run),
+                "autostart": "false",
+                "autorestart": "false",
+                "startretries": "0",
+                "startsecs": "0",
+                "stopwaitsecs": "20",
+                "stopasgroup": "false",
+                "killasgroup": "true",
+                # supervisord starts by rising priority and stops by falling: what is needed most ends last.
+                "priority": str(100 + position),
+                "redirect_stderr": "true",
+                "stdout_logfile": _literal(self.logs / f"{program.name}.log"),
+                "stdout_logfile_maxbytes": "20MB",
+                "stdout_logfile_backups": "1",
+            }
+        with self._config.open("w") as file:
+            config.write(file)
+
+
+def _literal(text: str | Path) -> str:
+    # supervisord expands %(name)s in every value.
+    return str(text).replace("%", "%%")
+
+
+def _signal(process: psutil.Process, how: str) -> None:
+    try:
+        getattr(process, how)()
+    except psutil.NoSuchProcess:
+        return
