@@ -25,7 +25,7 @@ _MARK = b"-m local.plugins."
 
 
 @dataclass(frozen=True)
-class Kind:
+class Known:
     """A plugin that the program needs."""
 
     name: str
@@ -42,8 +42,8 @@ class Kind:
         return next(iter(self.folders.values()))[0]
 
 
-KINDS = (
-    Kind(
+KNOWN = (
+    Known(
         name="language-python",
         sdk="pulumi",
         folders={
@@ -52,7 +52,7 @@ KINDS = (
         },
         advice="install Pulumi (https://www.pulumi.com/docs/install/); it comes with it",
     ),
-    Kind(
+    Known(
         name="resource-kubernetes",
         sdk="pulumi-kubernetes",
         folders={"resource-kubernetes": ("pulumi-resource-kubernetes",)},
@@ -63,18 +63,16 @@ KINDS = (
 
 @dataclass(frozen=True)
 class Plugin:
-    """A plugin as chosen: Pulumi's own (`real`) or the stand-in, and its program."""
+    """A plugin as chosen: Pulumi's own (`real`) or the stand-in, and where its program is."""
 
-    kind: Kind
-    real: bool
+    known: Known
+    kind: Literal["real", "stand-in"]
     path: Path
 
     @property
     def name(self) -> str:
-        return self.kind.name
-
-    def __str__(self) -> str:
-        return f"{self.name}: {f'real, {self.path}' if self.real else 'stand-in'}"
+        """`language-python` or `resource-kubernetes`."""
+        return self.known.name
 
 
 @dataclass(frozen=True)
@@ -94,10 +92,10 @@ class Selection:
         The folders carry the version of the Python package: the engine looks for that one or a later one.
         """
         for plugin in self.plugins:
-            for folder, programs in plugin.kind.folders.items():
+            for folder, programs in plugin.known.folders.items():
                 beside = {name: plugin.path.with_name(name) for name in programs}
                 links = {name: path for name, path in beside.items() if path.exists()}
-                _link(pulumi_home / "plugins", folder, version(plugin.kind.sdk), links)
+                _link(pulumi_home / "plugins", folder, version(plugin.known.sdk), links)
 
 
 def select(mode: Mode, environ: Mapping[str, str] = os.environ) -> Selection:
@@ -108,25 +106,25 @@ def select(mode: Mode, environ: Mapping[str, str] = os.environ) -> Selection:
     """
     if mode not in ("auto", "real", "stand-in"):
         raise RehearsalError(f"PLUGINS is {mode!r}; allowed are auto, real and stand-in")
-    return Selection(tuple(_choose(kind, mode, environ) for kind in KINDS))
+    return Selection(tuple(_choose(known, mode, environ) for known in KNOWN))
 
 
-def _choose(kind: Kind, mode: Mode, environ: Mapping[str, str]) -> Plugin:
+def _choose(known: Known, mode: Mode, environ: Mapping[str, str]) -> Plugin:
     if mode != "stand-in":
-        for place in _places(kind, environ):
-            found = shutil.which(kind.program, path=str(place))
+        for place in _places(known, environ):
+            found = shutil.which(known.program, path=str(place))
             if found and not _is_stand_in(Path(found)):
-                return Plugin(kind, real=True, path=Path(found).resolve())
+                return Plugin(known, "real", Path(found).resolve())
     if mode == "real":
-        places = "".join(f"\n  {place}" for place in _places(kind, environ))
+        places = "".join(f"\n  {place}" for place in _places(known, environ))
         raise RehearsalError(
-            f"PLUGINS=real, but Pulumi's own {kind.program} was found in none of these folders:{places}\n"
-            f"To get it {kind.advice}. Or use PLUGINS=auto, which takes the stand-in where it is missing."
+            f"PLUGINS=real, but Pulumi's own {known.program} was found in none of these folders:{places}\n"
+            f"To get it {known.advice}. Or use PLUGINS=auto, which takes the stand-in where it is missing."
         )
-    return Plugin(kind, real=False, path=STAND_INS / kind.name / kind.program)
+    return Plugin(known, "stand-in", STAND_INS / known.name / known.program)
 
 
-def _places(kind: Kind, environ: Mapping[str, str]) -> Iterator[Path]:
+def _places(known: Known, environ: Mapping[str, str]) -> Iterator[Path]:
     """Where Pulumi's own may be, in the order in which the engine prefers them: PATH, beside `pulumi`, installed."""
     search = environ.get("PATH", "")
     yield from (Path(folder) for folder in search.split(os.pathsep) if folder)
@@ -134,8 +132,8 @@ def _places(kind: Kind, environ: Mapping[str, str]) -> Iterator[Path]:
         yield Path(pulumi).resolve().parent
     home = Path(environ.get("PULUMI_HOME") or Path(environ.get("HOME", "/")) / ".pulumi")
     yield home / "bin"
-    wanted = _numbers(version(kind.sdk))
-    installed = {_numbers(folder.name): folder for folder in (home / "plugins").glob(f"{kind.name}-v*")}
+    wanted = _numbers(version(known.sdk))
+    installed = {_numbers(folder.name): folder for folder in (home / "plugins").glob(f"{known.name}-v*")}
     # The engine takes the newest of the same major version that is no older than the package.
     for numbers, folder in sorted(installed.items(), reverse=True):
         if numbers[:1] == wanted[:1] and numbers >= wanted:
