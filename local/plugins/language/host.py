@@ -17,7 +17,7 @@ from pulumi.runtime.proto import language_pb2, language_pb2_grpc, plugin_pb2
 from local.plugins.language import packages
 from local.plugins.language.errors import HostError, reported
 from local.plugins.language.policy_pack import PolicyPack
-from local.plugins.language.processes import Processes, ending, interrupt, output
+from local.plugins.language.processes import Processes, ending, output
 from local.plugins.language.toolchain import Toolchain, resolve
 
 PROGRAM = Path(__file__).with_name("program.py")
@@ -115,7 +115,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
             command = [toolchain.python(), str(PROGRAM), *self._arguments(request)]
             with self.processes.running(command, cwd=Path(request.pwd), environment=environment) as process:
                 # The call ends early when the engine gives up on it.
-                context.add_callback(lambda: interrupt(process))
+                context.add_callback(lambda: self.processes.interrupt(process))
                 code = process.wait()
         if code == REPORTED:
             return language_pb2.RunResponse(bail=True)
@@ -142,7 +142,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
             with self.processes.running(
                 [toolchain.python(), *command], cwd=directory, environment=environment, capture=True
             ) as process:
-                context.add_callback(lambda: interrupt(process))
+                context.add_callback(lambda: self.processes.interrupt(process))
                 for stream, chunk in output(process):
                     passed_on = pack.attach(chunk) if pack and stream == "stdout" else chunk
                     if passed_on:

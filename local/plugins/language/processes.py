@@ -23,6 +23,7 @@ class Processes:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._running: set[subprocess.Popen[bytes]] = set()
+        self._interrupted: set[subprocess.Popen[bytes]] = set()
         self._cancelled = False
 
     @contextmanager
@@ -47,15 +48,16 @@ class Processes:
             self._running.add(process)
             too_late = self._cancelled
         if too_late:
-            interrupt(process)
+            self.interrupt(process)
         try:
             yield process
             process.wait()
         finally:
-            interrupt(process)
+            self.interrupt(process)
             process.wait()
             with self._lock:
                 self._running.discard(process)
+                self._interrupted.discard(process)
 
     def cancel(self) -> None:
         """Interrupts whatever runs, and whatever is started from now on."""
@@ -63,17 +65,21 @@ class Processes:
             self._cancelled = True
             running = list(self._running)
         for process in running:
-            interrupt(process)
+            self.interrupt(process)
 
+    def interrupt(self, process: subprocess.Popen[bytes]) -> None:
+        """Asks a process to end as Ctrl-C does, and kills it when it has not after GRACE_SECONDS.
 
-def interrupt(process: subprocess.Popen[bytes]) -> None:
-    """Asks a process to end as Ctrl-C does, and kills it when it has not after GRACE_SECONDS."""
-    if process.poll() is not None:
-        return
-    process.send_signal(signal.SIGINT)
-    killer = threading.Timer(GRACE_SECONDS, process.kill)
-    killer.daemon = True
-    killer.start()
+        Once only: the engine cancels in more ways than one, and a second Ctrl-C would break off the cleaning up.
+        """
+        with self._lock:
+            if process.poll() is not None or process in self._interrupted:
+                return
+            self._interrupted.add(process)
+        process.send_signal(signal.SIGINT)
+        killer = threading.Timer(GRACE_SECONDS, process.kill)
+        killer.daemon = True
+        killer.start()
 
 
 def output(process: subprocess.Popen[bytes]) -> Iterator[tuple[Stream, bytes]]:

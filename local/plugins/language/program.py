@@ -10,8 +10,10 @@ import logging
 import os
 import pathlib
 import runpy
+import signal
 import sys
 import traceback
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 # This file's folder is the language host's own code: a program must not import from it.
@@ -75,6 +77,10 @@ def main() -> int:
         except pulumi.RunError as error:
             pulumi.log.error(str(error))
             return 1
+        except KeyboardInterrupt:  # the engine cancels, and has told the user
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            warnings.simplefilter("ignore", RuntimeWarning)  # what nobody will await any more
+            return 128 + signal.SIGINT
         except Exception as error:  # whatever the program did not catch
             pulumi.log.error(f"Program failed with an unhandled exception:\n{traceback_from(main_file, error)}")
             return REPORTED
@@ -95,6 +101,8 @@ def traceback_from(main_file: pathlib.Path, error: Exception) -> str:
     start = error.__traceback__
     while start is not None and pathlib.Path(start.tb_frame.f_code.co_filename).absolute() != main_file:
         start = start.tb_next
+    if start is None and isinstance(error, SyntaxError):  # in the main file itself: none of its lines has run
+        return "".join(traceback.format_exception_only(type(error), error))
     return "".join(traceback.format_exception(type(error), error, start or error.__traceback__))
 
 
