@@ -152,14 +152,14 @@ def _is_stand_in(program: Path) -> bool:
 
 
 def _link(plugins: Path, folder: str, sdk_version: str, links: Mapping[str, Path]) -> None:
-    """Makes one plugin folder hold exactly these links; leaves it untouched when it does."""
-    wanted = plugins / f"{folder}-v{sdk_version}"
-    there = {link.name: link.readlink() for link in wanted.glob("*") if link.is_symlink()}
-    if there == dict(links):
+    """Makes `plugins` hold exactly these links of a plugin, of whatever version; leaves it untouched when it does."""
+    wanted = {plugins / f"{folder}-v{sdk_version}" / name: target for name, target in links.items()}
+    there = {file: file.readlink() if file.is_symlink() else None for file in plugins.glob(f"{folder}-v*/*")}
+    if there == wanted:
         return
     for old in plugins.glob(f"{folder}-v*"):
         if old.is_dir():
             shutil.rmtree(old)
-    wanted.mkdir(parents=True)
-    for name, target in links.items():
-        (wanted / name).symlink_to(target)
+    for link, target in wanted.items():
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(target)

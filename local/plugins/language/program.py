@@ -25,11 +25,10 @@ REPORTED = 32
 try:
     import pulumi
     import pulumi.runtime
-except ImportError:
+except ImportError as missing:
     sys.exit(
-        f"{traceback.format_exc()}\n"
-        f"Pulumi's Python SDK is not installed for {sys.executable}. Run `pulumi install`, or install what "
-        "requirements.txt lists."
+        f"Pulumi's Python SDK cannot be imported by {sys.executable} ({missing}). "
+        "Run `pulumi install`, or install what requirements.txt lists."
     )
 
 

@@ -76,7 +76,8 @@ class Toolchain:
         commands = []
         python = _python_on_path()
         if self.virtualenv is not None:
-            commands.append([python, "-m", "venv", str(self.virtualenv)])
+            if not self.exists():
+                commands.append([python, "-m", "venv", str(self.virtualenv)])
             python = str(_python_in(self.virtualenv))
         if (self.directory / "requirements.txt").is_file():
             commands.append([python, "-m", "pip", "install", "-r", "requirements.txt"])

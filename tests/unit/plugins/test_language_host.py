@@ -1,0 +1,135 @@
+"""The language host as the engine starts it: a process of its own that is spoken to by gRPC."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import grpc
+import pytest
+from google.protobuf import empty_pb2, struct_pb2
+from pulumi.runtime.proto import language_pb2, language_pb2_grpc
+
+from local.plugins.language.processes import Processes, ending, output
+from local.plugins.selection import STAND_INS
+
+pytestmark = [pytest.mark.unit, pytest.mark.timeout(60)]
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[language_pb2_grpc.LanguageRuntimeStub]:
+    """A running language host. No engine: it prints its port, and answers who connects."""
+    with subprocess.Popen(
+        [STAND_INS / "language-python" / "pulumi-language-python", "-v=9", "--logtostderr"],
+        stdout=subprocess.PIPE,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "python")},
+    ) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
+        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+            yield language_pb2_grpc.LanguageRuntimeStub(channel)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=10) == 0
+
+
+def program(folder: Path, code: str) -> language_pb2.ProgramInfo:
+    (folder / "__main__.py").write_text(code)
+    options = struct_pb2.Struct()
+    options.update({"virtualenv": sys.prefix})
+    return language_pb2.ProgramInfo(
+        root_directory=str(folder), program_directory=str(folder), entry_point=".", options=options
+    )
+
+
+def run_plugin(
+    host: language_pb2_grpc.LanguageRuntimeStub, folder: Path, code: str, *arguments: str
+) -> tuple[bytes, bytes, int]:
+    """Runs a plugin; answers its output, its errors and its exit code."""
+    request = language_pb2.RunPluginRequest(
+        pwd=str(folder),
+        info=program(folder, code),
+        args=arguments,
+        env=[f"{key}={value}" for key, value in {**os.environ, "TOLD": "by the engine"}.items()],
+        kind="resource",
+    )
+    parts = list(host.RunPlugin(request))
+    return b"".join(p.stdout for p in parts), b"".join(p.stderr for p in parts), parts[-1].exitcode
+
+
+def test_a_plugin_gets_its_arguments_and_environment_and_its_output_comes_back(
+    host: language_pb2_grpc.LanguageRuntimeStub, tmp_path: Path
+) -> None:
+    code = "import os, sys; print(sys.argv[1:], os.environ['TOLD']); print('oops', file=sys.stderr); sys.exit(3)"
+    assert run_plugin(host, tmp_path, code, "a", "b") == (b"['a', 'b'] by the engine\n", b"oops\n", 3)
+
+
+def test_a_folder_without_code_is_no_plugin(host: language_pb2_grpc.LanguageRuntimeStub, tmp_path: Path) -> None:
+    info = program(tmp_path, "")
+    (tmp_path / "__main__.py").unlink()
+    with pytest.raises(grpc.RpcError, match=r"has neither a __main__.py nor a pyproject.toml with a name"):
+        list(host.RunPlugin(language_pb2.RunPluginRequest(pwd=str(tmp_path), info=info, kind="resource")))
+
+
+def test_a_cancel_interrupts_what_runs(host: language_pb2_grpc.LanguageRuntimeStub, tmp_path: Path) -> None:
+    code = "import time; print('ready', flush=True); time.sleep(60)"
+    request = language_pb2.RunPluginRequest(pwd=str(tmp_path), info=program(tmp_path, code), kind="resource")
+    answers = iter(host.RunPlugin(request))
+    assert next(answers).stdout == b"ready\n"
+    start = time.monotonic()
+    host.Cancel(empty_pb2.Empty())
+    assert list(answers)[-1].exitcode == -signal.SIGINT
+    assert time.monotonic() - start < 3
+
+
+def test_the_interpreter_is_told_for_pulumi_about(host: language_pb2_grpc.LanguageRuntimeStub, tmp_path: Path) -> None:
+    about = host.About(language_pb2.AboutRequest(info=program(tmp_path, "")))
+    assert about.executable == sys.executable
+    assert sys.version.startswith(about.version)
+
+
+def test_the_engine_learns_which_plugins_the_program_needs(
+    host: language_pb2_grpc.LanguageRuntimeStub, tmp_path: Path
+) -> None:
+    answer = host.GetRequiredPackages(language_pb2.GetRequiredPackagesRequest(info=program(tmp_path, "")))
+    assert [package.name for package in answer.packages] == ["kubernetes"]
+
+
+def test_packages_on_the_users_pythonpath_count(host: language_pb2_grpc.LanguageRuntimeStub, tmp_path: Path) -> None:
+    metadata = tmp_path / "python" / "pulumi_random-1.2.3.dist-info" / "METADATA"
+    metadata.parent.mkdir(parents=True)
+    metadata.write_text("Metadata-Version: 2.1\nName: pulumi_random\nVersion: 1.2.3\n")
+    answer = host.GetRequiredPackages(language_pb2.GetRequiredPackagesRequest(info=program(tmp_path, "")))
+    assert {package.name for package in answer.packages} == {"kubernetes", "random"}
+
+
+def test_what_it_cannot_do_is_said_with_the_way_out(
+    host: language_pb2_grpc.LanguageRuntimeStub, tmp_path: Path
+) -> None:
+    with pytest.raises(grpc.RpcError) as failure:
+        host.GenerateProgram(language_pb2.GenerateProgramRequest())
+    assert failure.value.code() == grpc.StatusCode.UNIMPLEMENTED
+    assert "use Pulumi's own" in str(failure.value.details())
+
+
+def test_a_process_that_ignores_the_interrupt_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("local.plugins.language.processes.GRACE_SECONDS", 0.2)
+    processes = Processes()
+    code = "import signal, time; signal.signal(2, signal.SIG_IGN); print('deaf', flush=True); time.sleep(60)"
+    with processes.running([sys.executable, "-c", code], cwd=tmp_path, environment={}, capture=True) as process:
+        for _, chunk in output(process):
+            assert chunk == b"deaf\n"
+            processes.cancel()
+    assert ending(process.returncode) == "was ended by signal SIGKILL"
+
+
+def test_nothing_is_started_any_more_after_a_cancel(tmp_path: Path) -> None:
+    processes = Processes()
+    processes.cancel()
+    command = [sys.executable, "-c", "import time; time.sleep(60)"]
+    with processes.running(command, cwd=tmp_path, environment={}) as process:
+        pass
+    assert process.returncode != 0

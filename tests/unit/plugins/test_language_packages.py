@@ -1,0 +1,86 @@
+"""Which plugins a Python environment's packages ask the engine for."""
+
+import os
+import sys
+from importlib.metadata import version
+
+import pytest
+
+from local.plugins.language.errors import HostError
+from local.plugins.language.packages import Distribution, installed, plugin_version, required_plugins, top_level
+
+pytestmark = pytest.mark.unit
+
+
+def distribution(name: str, plugin: dict[str, object] | None = None, requires: tuple[str, ...] = ()) -> Distribution:
+    return {"name": name, "version": "1.2.3", "requires": list(requires), "plugin": plugin}
+
+
+def test_this_environment_needs_the_kubernetes_plugin_of_its_package() -> None:
+    (plugin,) = required_plugins(installed(sys.executable, dict(os.environ)))
+    assert (plugin.name, plugin.kind) == ("kubernetes", "resource")
+    assert plugin.version == f"v{version('pulumi-kubernetes')}"
+
+
+def test_what_is_installed_comes_with_names_as_pip_writes_them() -> None:
+    found = {each["name"]: each for each in installed(sys.executable, dict(os.environ))}
+    assert found["pulumi-kubernetes"]["version"] == version("pulumi-kubernetes")
+    assert "pulumi" in found["pulumi-kubernetes"]["requires"]
+
+
+def test_an_interpreter_that_does_not_run_is_reported() -> None:
+    with pytest.raises(HostError, match="false cannot list its packages"):
+        installed("false", dict(os.environ))
+
+
+def test_a_plugins_file_wins_over_the_names_of_its_package() -> None:
+    said: dict[str, object] = {"resource": True, "name": "gcp", "version": "9.9.9", "server": "https://example.com"}
+    (plugin,) = required_plugins([distribution("pulumi-google", said)])
+    assert (plugin.name, plugin.version, plugin.server) == ("gcp", "v9.9.9", "https://example.com")
+
+
+def test_a_pulumi_package_without_a_file_is_taken_at_its_name() -> None:
+    (plugin,) = required_plugins([distribution("pulumi-random")])
+    assert (plugin.name, plugin.version) == ("random", "v1.2.3")
+
+
+def test_a_parameterized_package_passes_its_parameter_on() -> None:
+    parameter = {"name": "pinecone", "version": "2.0.0", "value": "eyJhIjoxfQ=="}
+    said: dict[str, object] = {
+        "resource": True,
+        "name": "terraform-provider",
+        "version": "1.0.0",
+        "parameterization": parameter,
+    }
+    (plugin,) = required_plugins([distribution("pulumi-pinecone", said)])
+    assert plugin.name == "terraform-provider"
+    assert (plugin.parameterization.name, plugin.parameterization.value) == ("pinecone", b'{"a":1}')
+
+
+@pytest.mark.parametrize(
+    "without", [distribution("requests"), distribution("pulumi-policy"), distribution("x", {"resource": False})]
+)
+def test_a_package_without_a_plugin_asks_for_none(without: Distribution) -> None:
+    assert required_plugins([without]) == []
+
+
+@pytest.mark.parametrize(
+    ("package", "plugin"),
+    [
+        ("4.34.2", "4.34.2"),
+        ("4.34", "4.34.0"),
+        ("1.2.3a4", "1.2.3-alpha.4"),
+        ("1.2.3rc4", "1.2.3-rc.4"),
+        ("1.2.3.post4", "1.2.3+post4"),
+        ("1.2.3.post4.dev5", "1.2.3+post4dev5"),
+        ("1!1.2.3", None),
+        ("latest", None),
+    ],
+)
+def test_a_packages_version_becomes_a_semantic_one(package: str, plugin: str | None) -> None:
+    assert plugin_version(package) == plugin
+
+
+def test_only_what_no_other_package_needs_is_a_direct_dependency() -> None:
+    found = [distribution("pulumi"), distribution("pulumi-kubernetes", requires=("pulumi",))]
+    assert [each["name"] for each in top_level(found)] == ["pulumi-kubernetes"]

@@ -1,0 +1,153 @@
+"""Which plugins `PLUGINS=auto|real|stand-in` gives a user."""
+
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from local.errors import RehearsalError
+from local.plugins import Selection, select
+from local.plugins.selection import STAND_INS
+
+pytestmark = pytest.mark.unit
+
+KUBERNETES = "pulumi-resource-kubernetes"
+LANGUAGE = "pulumi-language-python"
+
+
+def program(path: Path, text: str = "#!/bin/sh\n") -> Path:
+    """An executable file, as an installation of Pulumi has them."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> dict[str, str]:
+    """The environment of a user who has no Pulumi."""
+    (tmp_path / "bin").mkdir()
+    return {"HOME": str(tmp_path / "home"), "PATH": str(tmp_path / "bin")}
+
+
+def chosen(selection: Selection) -> dict[str, str]:
+    return {plugin.name: plugin.kind for plugin in selection.plugins}
+
+
+def test_without_pulumi_the_stand_ins_are_used(machine: dict[str, str]) -> None:
+    assert chosen(select("auto", machine)) == {"language-python": "stand-in", "resource-kubernetes": "stand-in"}
+
+
+def test_every_stand_in_can_be_executed(machine: dict[str, str]) -> None:
+    for plugin in select("stand-in", machine).plugins:
+        assert plugin.path.stat().st_mode & 0o111, plugin.path
+
+
+def test_a_real_plugin_on_the_path_is_used_and_only_the_missing_one_is_stood_in_for(
+    machine: dict[str, str], tmp_path: Path
+) -> None:
+    real = program(tmp_path / "bin" / LANGUAGE)
+    selection = select("auto", machine)
+    assert chosen(selection) == {"language-python": "real", "resource-kubernetes": "stand-in"}
+    assert selection.plugins[0].path == real
+
+
+def test_the_language_host_beside_a_linked_pulumi_is_found(machine: dict[str, str], tmp_path: Path) -> None:
+    program(tmp_path / "opt" / LANGUAGE)
+    (tmp_path / "bin" / "pulumi").symlink_to(program(tmp_path / "opt" / "pulumi"))
+    assert chosen(select("auto", machine))["language-python"] == "real"
+
+
+@pytest.mark.parametrize("home", ["home/.pulumi", "elsewhere"])
+def test_an_installed_plugin_is_found_in_pulumis_home(machine: dict[str, str], tmp_path: Path, home: str) -> None:
+    if home == "elsewhere":
+        machine["PULUMI_HOME"] = str(tmp_path / home)
+    sdk = version("pulumi-kubernetes")
+    real = program(tmp_path / home / "plugins" / f"resource-kubernetes-v{sdk}" / KUBERNETES)
+    assert select("auto", machine).plugins[1].path == real
+
+
+def test_of_several_installed_versions_the_newest_is_used(machine: dict[str, str], tmp_path: Path) -> None:
+    plugins = tmp_path / "home" / ".pulumi" / "plugins"
+    for number in ("4.90.0", "4.100.0", "5.0.0"):
+        program(plugins / f"resource-kubernetes-v{number}" / KUBERNETES)
+    assert select("auto", machine).plugins[1].path.parent.name == "resource-kubernetes-v4.100.0"
+
+
+def test_an_installed_plugin_older_than_the_python_package_is_not_used(machine: dict[str, str], tmp_path: Path) -> None:
+    program(tmp_path / "home" / ".pulumi" / "plugins" / "resource-kubernetes-v4.0.0" / KUBERNETES)
+    assert chosen(select("auto", machine))["resource-kubernetes"] == "stand-in"
+
+
+def test_the_stand_ins_can_be_forced_where_real_ones_are_there(machine: dict[str, str], tmp_path: Path) -> None:
+    program(tmp_path / "bin" / LANGUAGE)
+    program(tmp_path / "bin" / KUBERNETES)
+    assert set(chosen(select("stand-in", machine)).values()) == {"stand-in"}
+    assert set(chosen(select("real", machine)).values()) == {"real"}
+
+
+def test_another_checkouts_stand_in_on_the_path_is_not_taken_for_a_real_one(
+    machine: dict[str, str], tmp_path: Path
+) -> None:
+    for stand_in in STAND_INS.glob("*/pulumi-*"):
+        program(tmp_path / "bin" / stand_in.name, stand_in.read_text())
+    assert set(chosen(select("auto", machine)).values()) == {"stand-in"}
+
+
+def test_a_missing_real_plugin_is_named_with_the_places_and_the_way_to_get_it(
+    machine: dict[str, str], tmp_path: Path
+) -> None:
+    program(tmp_path / "bin" / LANGUAGE)
+    with pytest.raises(RehearsalError) as failure:
+        select("real", machine)
+    assert KUBERNETES in str(failure.value)
+    assert machine["PATH"] in str(failure.value)
+    assert f"pulumi plugin install resource kubernetes {version('pulumi-kubernetes')}" in str(failure.value)
+
+
+def test_an_unknown_mode_is_refused_with_those_that_there_are(machine: dict[str, str]) -> None:
+    with pytest.raises(RehearsalError, match="PLUGINS is 'fake'; allowed are auto, real and stand-in"):
+        select("fake", machine)  # type: ignore[arg-type]  # what a user may type
+
+
+def installed(home: Path) -> dict[str, Path]:
+    return {str(link.relative_to(home / "plugins")): link.resolve() for link in home.glob("plugins/*/*")}
+
+
+def test_the_engine_gets_the_plugins_where_it_looks_for_installed_ones(machine: dict[str, str], tmp_path: Path) -> None:
+    select("stand-in", machine).install(tmp_path)
+    sdk, kubernetes = version("pulumi"), version("pulumi-kubernetes")
+    assert installed(tmp_path) == {
+        f"language-python-v{sdk}/{LANGUAGE}": STAND_INS / "language-python" / LANGUAGE,
+        f"resource-pulumi-python-v{sdk}/pulumi-resource-pulumi-python": (
+            STAND_INS / "language-python" / "pulumi-resource-pulumi-python"
+        ),
+        f"resource-kubernetes-v{kubernetes}/{KUBERNETES}": STAND_INS / "resource-kubernetes" / KUBERNETES,
+    }
+
+
+def test_another_selection_replaces_what_the_last_one_installed(machine: dict[str, str], tmp_path: Path) -> None:
+    select("stand-in", machine).install(tmp_path)
+    real = program(tmp_path / "bin" / LANGUAGE)
+    shim = program(tmp_path / "bin" / f"{LANGUAGE}-exec")
+    select("auto", machine).install(tmp_path)
+    folder = f"language-python-v{version('pulumi')}"
+    links = installed(tmp_path)
+    assert links[f"{folder}/{LANGUAGE}"] == real
+    assert links[f"{folder}/{LANGUAGE}-exec"] == shim
+    assert not list(tmp_path.glob("plugins/resource-pulumi-python-v*/"))
+    assert links[f"resource-kubernetes-v{version('pulumi-kubernetes')}/{KUBERNETES}"].is_relative_to(STAND_INS)
+
+
+def test_installing_the_same_selection_again_touches_nothing(machine: dict[str, str], tmp_path: Path) -> None:
+    select("stand-in", machine).install(tmp_path)
+    before = {path: path.lstat().st_ino for path in tmp_path.glob("plugins/*/*")}
+    select("stand-in", machine).install(tmp_path)
+    assert {path: path.lstat().st_ino for path in tmp_path.glob("plugins/*/*")} == before
+
+
+def test_a_newer_one_left_by_an_earlier_python_package_does_not_win(machine: dict[str, str], tmp_path: Path) -> None:
+    program(tmp_path / "plugins" / "resource-kubernetes-v99.0.0" / KUBERNETES)
+    select("stand-in", machine).install(tmp_path)
+    folders = [path.name for path in tmp_path.glob("plugins/resource-kubernetes-v*/")]
+    assert folders == [f"resource-kubernetes-v{version('pulumi-kubernetes')}"]
