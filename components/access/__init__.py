@@ -1,0 +1,1 @@
+"""Who may do what inside a tenant's namespace."""

@@ -1,0 +1,40 @@
+"""Objects of the Kubernetes API as Pulumi resources, body for body."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+
+_WITHOUT_PREFIX = "core/v1"
+
+Body = Mapping[str, Any]
+"""An object as `kubectl get -o json` shows it. Values may be Pulumi Inputs."""
+
+
+class KubernetesObject(pulumi.CustomResource):
+    """One object of any kind, sent to the Kubernetes provider as its body says.
+
+    The SDK's typed classes rename nested keys on the way and have none for custom resources, whose `status` its
+    CustomResource does not return; here every kind is sent verbatim and has `status`.
+
+    Outputs:
+        metadata, spec, status: as the API server returned them; None where the kind has no such field.
+    """
+
+    metadata: pulumi.Output[dict[str, Any]]
+    spec: pulumi.Output[dict[str, Any] | None]
+    status: pulumi.Output[dict[str, Any] | None]
+
+    def __init__(self, name: str, args: Body, opts: pulumi.ResourceOptions | None = None) -> None:
+        outputs = {"metadata": None, "spec": None, "status": None}
+        super().__init__(token(args["apiVersion"], args["kind"]), name, {**outputs, **args}, opts)
+
+
+def token(api_version: str, kind: str) -> str:
+    """The provider's type token: kinds of the core group are under `core/v1` there, all others as in the API."""
+    return f"kubernetes:{_WITHOUT_PREFIX if api_version == 'v1' else api_version}:{kind}"
+
+
+def in_namespace(body: Body, namespace: pulumi.Input[str]) -> Body:
+    """The object in a namespace; where that is another resource's output, the object waits for it."""
+    return {**body, "metadata": {**body["metadata"], "namespace": namespace}}

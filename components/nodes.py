@@ -1,0 +1,65 @@
+"""Pools of like nodes: what a stack file says about the machines. Nothing is provisioned; workers are cut to them."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from .types import LabelKey, Labels, LabelValue, Quantity, Settings, amount, dns_1035_label
+
+GPU_RESOURCE = "nvidia.com/gpu"
+"""The extended resource of NVIDIA's device plugin."""
+
+GPU_PRODUCT_LABEL = "nvidia.com/gpu.product"
+"""The node label of NVIDIA's GPU feature discovery: the product's name, e.g. NVIDIA-A100-SXM4-80GB."""
+
+
+PoolName = Annotated[str, dns_1035_label(50)]
+"""Leaves room for what worker group names add to it."""
+
+
+class Taint(Settings):
+    """A Kubernetes taint. Workers of the pool get the toleration that matches it."""
+
+    key: LabelKey
+    value: LabelValue = ""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
+
+
+class NodePool(Settings):
+    """Nodes of one shape. Amounts are what one node has allocatable."""
+
+    pool: PoolName
+    """Name of the pool; worker group names start with it."""
+
+    count: int = Field(ge=1, le=5000)
+    """Number of nodes. Kubernetes is built for at most 5000 (kubernetes.io, Considerations for large clusters)."""
+
+    cpu: Quantity
+    """CPUs of one node."""
+
+    memory: Quantity
+    """Memory of one node."""
+
+    gpus: int = Field(default=0, ge=0, le=64)
+    """GPUs of one node (`nvidia.com/gpu`)."""
+
+    gpu_product: LabelValue | None = Field(default=None, min_length=1)
+    """Value of the node label `nvidia.com/gpu.product`. Workers are bound to it, and it names a Ray custom resource."""
+
+    labels: Labels = Field(default_factory=dict)
+    """Labels that only this pool's nodes carry. Pods for the pool select nodes by them."""
+
+    taints: tuple[Taint, ...] = ()
+    """Taints of the nodes."""
+
+    @model_validator(mode="after")
+    def _product_has_gpus(self) -> Self:
+        if self.gpu_product and not self.gpus:
+            raise ValueError(f"pool {self.pool!r} names gpuProduct {self.gpu_product!r} but has 0 gpus: set gpus")
+        return self
+
+    @model_validator(mode="after")
+    def _memory_in_bytes(self) -> Self:
+        if amount(self.memory) < 2**20:
+            raise ValueError(f"pool {self.pool!r} has memory {self.memory!r}, less than 1Mi: write for example 1000Gi")
+        return self

@@ -1,0 +1,93 @@
+"""How the KubeRay operator is provisioned, or found."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pulumi
+
+from ..cluster import ClusterUnreachableError
+from ..kubernetes import KubernetesObject, in_namespace
+from . import existing
+from .guard import CrdGuard
+from .kustomize import KustomizeError, render
+from .manifests import Body, UnexpectedTreeError, object_name, operator_objects
+from .settings import OperatorSettings
+from .supported import UnsupportedVersionError, check_ray
+
+
+@dataclass(frozen=True)
+class KubeRayOperatorArgs:
+    """What a KubeRayOperator is made from."""
+
+    settings: OperatorSettings
+
+    ray_versions: tuple[str, ...] = ()
+    """Versions of Ray that clusters of this stack have; the operator must support them."""
+
+    namespaces: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
+    """Watched namespaces that this program makes, by name: the operator's Roles in them wait for them."""
+
+    context: str | None = None
+    """Context of the kubeconfig, the provider's; None for the current one."""
+
+
+class KubeRayOperator(pulumi.ComponentResource):
+    """KubeRay's CRDs, then the operator's access, then the operator, each object a resource of its own.
+
+    CRDs are upgraded before the operator and never deleted while there is an object of their kinds. With
+    `install: existing` nothing is created: what is there is read, in previews too, and checked.
+
+    Whatever needs the operator depends on this component: it exists once the operator's Deployment is available.
+
+    Outputs:
+        version: the operator's version.
+        namespace: the operator's namespace.
+
+    Raises pulumi.RunError where the kustomize tree cannot be rendered or is of another version, the existing operator
+    is not supported, or a version of Ray is too old for it.
+    """
+
+    version: pulumi.Output[str]
+    namespace: pulumi.Output[str]
+
+    def __init__(self, name: str, args: KubeRayOperatorArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ray-platform:index:KubeRayOperator", name, None, opts)
+        settings = args.settings
+        try:
+            if settings.install == "existing":
+                there = existing.look(args.context, settings.namespace)
+                version = existing.check(there, settings.namespace, args.ray_versions)
+            else:
+                check_ray(settings.version, args.ray_versions)
+                tree = render(settings.tree, pinned=settings.location is None)
+                self._provision(name, args, operator_objects(tree, settings))
+                version = settings.version
+        except (KustomizeError, UnexpectedTreeError, UnsupportedVersionError, ClusterUnreachableError) as error:
+            raise pulumi.RunError(str(error)) from error
+        self.version = pulumi.Output.from_input(version)
+        self.namespace = pulumi.Output.from_input(settings.namespace)
+        self.register_outputs({"version": self.version, "namespace": self.namespace})
+
+    def _provision(self, name: str, args: KubeRayOperatorArgs, stages: Sequence[list[Body]]) -> None:
+        made: list[pulumi.Resource] = []
+        for stage in stages:
+            made += [
+                KubernetesObject(
+                    f"{name}-{object_name(body)}",
+                    _in_made_namespace(body, args.namespaces),
+                    pulumi.ResourceOptions(parent=self, depends_on=list(made)),
+                )
+                for body in stage
+            ]
+        plurals = [body["spec"]["names"]["plural"] for body in stages[0] if body["kind"] == "CustomResourceDefinition"]
+        CrdGuard(
+            f"{name}-crd-guard",
+            {"kinds": plurals, "context": args.context},
+            pulumi.ResourceOptions(parent=self, depends_on=made),
+        )
+
+
+def _in_made_namespace(body: Body, namespaces: Mapping[str, pulumi.Input[str]]) -> Mapping[str, Any]:
+    made = namespaces.get(body["metadata"].get("namespace", ""))
+    return body if made is None else in_namespace(body, made)

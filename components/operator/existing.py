@@ -1,0 +1,86 @@
+"""Checks an operator that was installed by others: what is there, and whether it is supported. Changes nothing."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import kubernetes
+
+from ..cluster import connect, read
+from ..types import image_tag
+from .settings import NAME
+from .supported import RELEASES, SUPPORTED, UnsupportedVersionError, check_ray, crd_release, release_of
+
+RAY_CLUSTER_CRD = "rayclusters.ray.io"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is there of an operator. None: that part is not there, or its version cannot be told."""
+
+    operator: str | None
+    """Version of the operator, by its image's tag or else its label `app.kubernetes.io/version`."""
+
+    crd: str | None
+    """Release whose RayCluster CRD is installed, as `1.6`."""
+
+    served: tuple[str, ...] = ()
+    """API versions of RayCluster that the CRD serves; none where there is no CRD."""
+
+    def __str__(self) -> str:
+        crd = f"CRD {RAY_CLUSTER_CRD} of release {self.crd or 'older than 1.6'} serving {', '.join(self.served)}"
+        return f"operator {self.operator or 'none'}, {crd if self.served else f'no CRD {RAY_CLUSTER_CRD}'}"
+
+
+def look(context: str | None, namespace: str) -> Found:
+    """What is in the cluster. Raises ClusterUnreachableError."""
+    client = connect(context)
+    crd = read(kubernetes.client.ApiextensionsV1Api(client).read_custom_resource_definition, RAY_CLUSTER_CRD)
+    deployment = read(kubernetes.client.AppsV1Api(client).read_namespaced_deployment, NAME, namespace)
+    return found(crd, deployment)
+
+
+def found(crd: dict[str, Any] | None, deployment: dict[str, Any] | None) -> Found:
+    """What a RayCluster CRD and the operator's Deployment say of their versions."""
+    operator = _version(deployment) if deployment else None
+    if crd is None:
+        return Found(operator, None)
+    served = tuple(version["name"] for version in crd["spec"]["versions"] if version["served"])
+    return Found(operator, crd_release(crd), served)
+
+
+def check(there: Found, namespace: str, ray_versions: Sequence[str]) -> str:
+    """The operator's version. Raises UnsupportedVersionError unless operator, CRDs and the wanted Ray go together.
+
+    CRDs have to be of the operator's own release: an operator that was upgraded without them loses fields, and has
+    deleted workers (KubeRay issue 2084).
+    """
+    if there.operator is None:
+        problem = (
+            f"there is no Deployment {NAME} with a version in namespace {namespace!r}: set operator.namespace to where "
+            "it is, or operator.install to manifests"
+        )
+    elif (release := release_of(there.operator)) not in RELEASES:
+        problem = f"operator {there.operator} is not supported: install a supported one"
+    elif there.crd != release:
+        problem = f"the CRDs are not of the operator's release {release}: apply those of KubeRay v{there.operator}"
+    elif "v1" not in there.served:
+        problem = f"{RAY_CLUSTER_CRD} does not serve v1: apply the CRDs of KubeRay v{there.operator}"
+    else:
+        check_ray(there.operator, ray_versions)
+        return there.operator
+    raise UnsupportedVersionError(
+        f"operator.install is existing, and the cluster has: {there}. Here {problem}. "
+        f"Supported: operator {SUPPORTED} with the CRDs of the same release."
+    )
+
+
+def _version(deployment: dict[str, Any]) -> str | None:
+    containers = deployment["spec"]["template"]["spec"]["containers"]
+    named = next((container for container in containers if container["name"] == NAME), containers[0])
+    label = deployment["metadata"].get("labels", {}).get("app.kubernetes.io/version")
+    for text in (image_tag(named["image"]), label):
+        if match := re.match(r"v?(\d+\.\d+\.\d+)", text or ""):
+            return match[1]
+    return None

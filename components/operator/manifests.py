@@ -1,0 +1,178 @@
+"""What an operator's settings make of KubeRay's kustomize tree: bodies as the API server takes them. Pure functions."""
+
+import copy
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from .settings import NAME, OperatorSettings, Toleration
+
+Body = dict[str, Any]
+
+CLUSTER_SCOPED_RESOURCES = frozenset({"ingressclasses", "namespaces", "nodes", "customresourcedefinitions"})
+"""Resources that a Role cannot give: their rules stay in a ClusterRole."""
+
+POD_GROUP_RULES: dict[str, Body] = {
+    "volcano": {
+        "apiGroups": ["scheduling.volcano.sh"],
+        "resources": ["podgroups"],
+        "verbs": ["create", "delete", "get", "list", "update", "watch"],
+    },
+    "scheduler-plugins": {
+        "apiGroups": ["scheduling.x-k8s.io"],
+        "resources": ["podgroups"],
+        "verbs": ["create", "get", "list", "watch"],
+    },
+}
+"""What the kustomize tree's ClusterRole lacks for a batch scheduler. KubeRay's Helm chart adds the same
+(helm-chart/kuberay-operator/templates/_helpers.tpl). YuniKorn and KAI need none: they read labels and annotations."""
+
+_FIRST = frozenset({"Namespace", "CustomResourceDefinition"})
+_LAST = frozenset({"Deployment"})
+
+
+class UnexpectedTreeError(ValueError):
+    """The rendered tree is not KubeRay's operator of the wanted version."""
+
+
+def operator_objects(tree: Sequence[Body], settings: OperatorSettings) -> tuple[list[Body], ...]:
+    """The objects of the operator in three stages, each of which needs the one before it: namespace and CRDs, access,
+    Deployment.
+
+    `tree`: the objects of KubeRay's `config/default`, as kustomize renders them; left as they are.
+    Raises UnexpectedTreeError where the tree has no operator, or one of another version.
+    """
+    check_version(tree, settings)
+    objects = [_namespace(settings.namespace)]
+    for body in copy.deepcopy(list(tree)):
+        objects.extend(_adapted(body, settings))
+    first = [body for body in objects if body["kind"] in _FIRST]
+    last = [body for body in objects if body["kind"] in _LAST]
+    return first, [body for body in objects if body["kind"] not in _FIRST | _LAST], last
+
+
+def check_version(tree: Iterable[Body], settings: OperatorSettings) -> None:
+    """Raises UnexpectedTreeError unless the tree's operator image is tagged with the wanted version."""
+    images = [container["image"] for body in tree if body["kind"] == "Deployment" for container in _containers(body)]
+    wanted = f":v{settings.version}"
+    if not any(image.endswith(wanted) for image in images):
+        found = ", ".join(images) or "no Deployment"
+        raise UnexpectedTreeError(
+            f"the kustomize tree at {settings.tree} is not KubeRay v{settings.version}: it has {found}. "
+            "Set operator.version to the tree's version, or operator.location to the tree of that version"
+        )
+
+
+def object_name(body: Body) -> str:
+    """A name for the Pulumi resource of an object, unique among the operator's objects."""
+    metadata = body["metadata"]
+    parts = [body["kind"].lower(), metadata["name"]]
+    if body["kind"] in ("Role", "RoleBinding"):
+        parts.insert(1, metadata["namespace"])
+    return "-".join(parts)
+
+
+def _namespace(name: str) -> Body:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+def _adapted(body: Body, settings: OperatorSettings) -> list[Body]:
+    if "namespace" in body["metadata"]:
+        body["metadata"]["namespace"] = settings.namespace
+    match body["kind"]:
+        case "RoleBinding" | "ClusterRoleBinding":
+            for subject in body["subjects"]:
+                subject["namespace"] = settings.namespace
+            return _narrowed_binding(body, settings) if body["kind"] == "ClusterRoleBinding" else [body]
+        case "ClusterRole":
+            if rule := POD_GROUP_RULES.get(settings.batch_scheduler or ""):
+                body["rules"].append(copy.deepcopy(rule))
+            return _narrowed_role(body, settings)
+        case "Deployment":
+            _adapt_deployment(body, settings)
+    return [body]
+
+
+def _narrowed_role(role: Body, settings: OperatorSettings) -> list[Body]:
+    """With watched namespaces: a Role in each, and a ClusterRole for what has no namespace."""
+    if not settings.watch_namespaces:
+        return [role]
+    namespaced, cluster_wide = _split(role["rules"])
+    roles = [
+        {**role, "kind": "Role", "metadata": {**role["metadata"], "namespace": namespace}, "rules": namespaced}
+        for namespace in settings.watch_namespaces
+    ]
+    return [*roles, {**role, "rules": cluster_wide}]
+
+
+def _narrowed_binding(binding: Body, settings: OperatorSettings) -> list[Body]:
+    bindings = [
+        {
+            **binding,
+            "kind": "RoleBinding",
+            "metadata": {**binding["metadata"], "namespace": namespace},
+            "roleRef": {**binding["roleRef"], "kind": "Role"},
+        }
+        for namespace in settings.watch_namespaces
+    ]
+    return [*bindings, binding]
+
+
+def _split(rules: list[Body]) -> tuple[list[Body], list[Body]]:
+    """The rules for resources in namespaces, and those for cluster-scoped ones."""
+    namespaced: list[Body] = []
+    cluster_wide: list[Body] = []
+    for rule in rules:
+        for part, chosen in ((namespaced, False), (cluster_wide, True)):
+            resources = [each for each in rule["resources"] if (each in CLUSTER_SCOPED_RESOURCES) == chosen]
+            if resources:
+                part.append({**rule, "resources": resources})
+    return namespaced, cluster_wide
+
+
+def _adapt_deployment(deployment: Body, settings: OperatorSettings) -> None:
+    spec = deployment["spec"]
+    pod = spec["template"]["spec"]
+    container = next(container for container in pod["containers"] if container["name"] == NAME)
+    spec["replicas"] = settings.replicas
+    container["args"] = _arguments(container.get("args", []), settings)
+    if settings.image:
+        container["image"] = settings.image
+    if settings.resources:
+        amounts = settings.resources.model_dump()
+        container["resources"] = {"requests": amounts, "limits": dict(amounts)}
+    if settings.env:
+        kept = [variable for variable in container.get("env", []) if variable["name"] not in settings.env]
+        container["env"] = [*kept, *({"name": name, "value": value} for name, value in settings.env.items())]
+    if settings.image_pull_secrets:
+        pod["imagePullSecrets"] = [{"name": name} for name in settings.image_pull_secrets]
+    if settings.node_selector:
+        pod["nodeSelector"] = dict(settings.node_selector)
+    if settings.tolerations:
+        pod["tolerations"] = [_toleration(toleration) for toleration in settings.tolerations]
+
+
+def _toleration(toleration: Toleration) -> Body:
+    return toleration.model_dump(by_alias=True, exclude_none=True)
+
+
+def _arguments(arguments: list[str], settings: OperatorSettings) -> list[str]:
+    """The tree's arguments with those of the settings. Flags are those of KubeRay's ray-operator/main.go."""
+    given = dict(argument.removeprefix("--").partition("=")[::2] for argument in arguments)
+    gates = dict(gate.partition("=")[::2] for gate in given.get("feature-gates", "").split(",") if gate)
+    gates.update({gate: str(enabled).lower() for gate, enabled in settings.feature_gates.items()})
+    if gates:
+        given["feature-gates"] = ",".join(f"{gate}={enabled}" for gate, enabled in gates.items())
+    if settings.replicas > 1:
+        given["enable-leader-election"] = "true"
+    if settings.watch_namespaces:
+        given["watch-namespace"] = ",".join(settings.watch_namespaces)
+    if settings.batch_scheduler:
+        given["batch-scheduler"] = settings.batch_scheduler
+    if settings.log_format != "json":
+        given["log-stdout-encoder"] = settings.log_format
+    return [f"--{flag}={value}" if value else f"--{flag}" for flag, value in given.items()]
+
+
+def _containers(deployment: Body) -> list[Body]:
+    containers: list[Body] = deployment["spec"]["template"]["spec"]["containers"]
+    return containers

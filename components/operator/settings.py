@@ -1,0 +1,106 @@
+"""What a stack file may say about the KubeRay operator."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+from pydantic.alias_generators import to_camel
+
+from ..types import DnsLabel, DnsSubdomain, Env, Image, Labels, Quantity, Settings, Version
+from .supported import RELEASES, SUPPORTED, release_of
+
+NAME = "kuberay-operator"
+"""What KubeRay's kustomize tree calls the Deployment, its ServiceAccount and its roles."""
+
+
+class ComputeResources(Settings):
+    """CPU and memory of a container; requests equal limits."""
+
+    cpu: Quantity
+    memory: Quantity
+
+
+class Toleration(Settings):
+    """A Kubernetes toleration."""
+
+    key: str | None = None
+    operator: Literal["Equal", "Exists"] = "Equal"
+    value: str | None = None
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+    toleration_seconds: int | None = None
+
+
+class OperatorSettings(Settings):
+    """The KubeRay operator: installed from KubeRay's own kustomize tree, or the one that is there already.
+
+    With `install: existing` nothing of the operator is changed, so only where it is and what it watches may be said:
+    `namespace` and `watchNamespaces`.
+    """
+
+    version: Version = "1.6.2"
+    """KubeRay's release, without the leading v: 1.6.x or 1.7.x."""
+
+    install: Literal["manifests", "existing"] = "manifests"
+    """`manifests`: this program installs and upgrades it. `existing`: it is there; its version is checked."""
+
+    location: str | None = Field(default=None, min_length=1)
+    """Kustomize tree to install from: a folder or a URL that `kubectl kustomize` takes. Default: KubeRay's
+    `ray-operator/config/default` on GitHub at the tag of `version`."""
+
+    namespace: DnsLabel = "ray-system"
+    """Namespace of the operator. `install: manifests` makes it."""
+
+    watch_namespaces: tuple[DnsLabel, ...] = ()
+    """Namespaces whose RayClusters it serves, with Roles in these instead of the ClusterRole. Default: all."""
+
+    replicas: int = Field(default=1, ge=1, le=5)
+    """Pods of the operator. More than one: they elect a leader, the others stand by."""
+
+    resources: ComputeResources | None = None
+    """Default: the tree's (100m and 512Mi in 1.6.2; KubeRay advises 500Mi for each 500 Ray pods)."""
+
+    image: Image | None = None
+    """Image of the operator, to pull it from a mirror. Default: the tree's."""
+
+    image_pull_secrets: tuple[DnsSubdomain, ...] = ()
+    """Secrets in the operator's namespace to pull the image with."""
+
+    node_selector: Labels = Field(default_factory=dict)
+    """Labels of the nodes that may run the operator."""
+
+    tolerations: tuple[Toleration, ...] = ()
+    """Taints that the operator's pods bear."""
+
+    feature_gates: dict[str, bool] = Field(default_factory=dict)
+    """KubeRay feature gates by name, e.g. `{RayCronJob: true}`; added to those of the tree."""
+
+    batch_scheduler: Literal["volcano", "yunikorn", "kai-scheduler", "scheduler-plugins"] | None = None
+    """Gang scheduler that the operator makes pod groups for (`--batch-scheduler`)."""
+
+    log_format: Literal["json", "console"] = "json"
+    """Format of the operator's log."""
+
+    env: Env = Field(default_factory=dict)
+    """Further environment variables of the operator, e.g. CLUSTER_DOMAIN."""
+
+    @property
+    def tree(self) -> str:
+        """Where the kustomize tree is."""
+        return (
+            self.location or f"https://github.com/ray-project/kuberay//ray-operator/config/default?ref=v{self.version}"
+        )
+
+    @model_validator(mode="after")
+    def _version_is_supported(self) -> Self:
+        if release_of(self.version) not in RELEASES:
+            raise ValueError(f"version {self.version!r} is not supported: set it to {SUPPORTED}")
+        return self
+
+    @model_validator(mode="after")
+    def _existing_is_only_checked(self) -> Self:
+        said = sorted(to_camel(field) for field in self.model_fields_set - {"install", "namespace", "watch_namespaces"})
+        if self.install == "existing" and said:
+            raise ValueError(
+                f"install: existing changes nothing of the operator, so {', '.join(said)} cannot be set: "
+                "remove it, or set install: manifests"
+            )
+        return self

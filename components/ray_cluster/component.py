@@ -1,0 +1,123 @@
+"""How a RayCluster is provisioned."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+
+from ..kubernetes import KubernetesObject, in_namespace
+from ..nodes import NodePool
+from ..types import seconds
+from .diagnosis import why_not_ready
+from .manifests import CLIENT_PORT, DASHBOARD_PORT, all_groups, ray_cluster
+from .settings import RayClusterSettings
+
+
+@dataclass(frozen=True)
+class RayClusterArgs:
+    """What a RayCluster is made from."""
+
+    settings: RayClusterSettings
+
+    pools: tuple[NodePool, ...]
+    """The node pools that the settings name."""
+
+    namespace: pulumi.Input[str]
+
+    service_account: pulumi.Input[str] | None = None
+    """ServiceAccount of head and workers where the settings name none. Its output makes the cluster wait for it."""
+
+    operator_namespace: str = "ray-system"
+    """Where to look for the operator when the cluster does not come up."""
+
+    context: str | None = None
+    """Context of the kubeconfig, the provider's; None for the current one."""
+
+
+class RayCluster(pulumi.ComponentResource):
+    """A Ray cluster that scales with what runs on it. `up` waits until it is ready, or says why it is not.
+
+    What the component depends on (`depends_on`), such as the operator, the RayCluster depends on.
+
+    Limitation: `replicas` of the worker groups are the autoscaler's once it runs. After it has changed them, an edit of
+    any part of the object fails with a conflict of field managers, because `workerGroupSpecs` is one value to
+    server-side apply. Until then edits go through; afterwards delete the RayCluster and run `up` again.
+
+    Outputs:
+        connection: where the cluster is: namespace, head service, addresses.
+        worker_groups: name, GPUs, CPUs, memory and most replicas of each worker group.
+        greatest_gpus: GPUs of the greatest worker.
+        state: KubeRay's `status.state`, as of the last `up` or `refresh`.
+    """
+
+    connection: pulumi.Output[dict[str, str]]
+    worker_groups: list[dict[str, Any]]
+    greatest_gpus: int
+    state: pulumi.Output[str | None]
+
+    def __init__(self, name: str, args: RayClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ray-platform:index:RayCluster", name, None, opts)
+        settings = args.settings
+        timeout = f"{seconds(settings.ready_timeout)}s"
+        body = ray_cluster(settings, args.pools, args.service_account)
+        cluster = KubernetesObject(
+            f"{name}-ray-cluster",
+            in_namespace(body, args.namespace),
+            pulumi.ResourceOptions(
+                parent=self,
+                depends_on=opts.depends_on if opts else None,
+                custom_timeouts=pulumi.CustomTimeouts(create=timeout, update=timeout),
+                hooks=pulumi.ResourceHookBinding(on_error=[self._explanation(name, args)]),
+            ),
+        )
+        groups = all_groups(settings, args.pools)
+        self.connection = cluster.metadata.apply(lambda metadata: connection(metadata["namespace"], settings.name))
+        self.worker_groups = [
+            {
+                "name": group.name,
+                "gpus": group.gpus,
+                "cpu": group.cpu,
+                "memory": group.memory,
+                "maxReplicas": group.max_replicas,
+            }
+            for _, _, group in groups
+        ]
+        self.greatest_gpus = max(group.gpus for _, _, group in groups)
+        self.state = cluster.status.apply(lambda status: (status or {}).get("state"))
+        self.register_outputs(
+            {
+                "connection": self.connection,
+                "worker_groups": self.worker_groups,
+                "greatest_gpus": self.greatest_gpus,
+                "state": self.state,
+            }
+        )
+
+    def _explanation(self, name: str, args: RayClusterArgs) -> pulumi.ErrorHook:
+        """Says why the cluster is not ready, when the provider has waited in vain."""
+
+        async def explain(failure: pulumi.ErrorHookArgs) -> bool:
+            metadata = (failure.new_inputs or {})["metadata"]
+            lines = await asyncio.to_thread(
+                why_not_ready, args.context, metadata["namespace"], metadata["name"], args.operator_namespace
+            )
+            if lines and not pulumi.runtime.is_dry_run():
+                where = f"{metadata['namespace']}/{metadata['name']}"
+                pulumi.log.error("\n  ".join([f"RayCluster {where} is not ready:", *lines]), resource=self)
+            return False
+
+        return pulumi.ErrorHook(f"{name}-not-ready", explain)
+
+
+def connection(namespace: str, cluster: str) -> dict[str, str]:
+    """Where a cluster is, for clients inside Kubernetes. The name of the head Service is KubeRay's."""
+    service = f"{cluster}-head-svc"
+    host = f"{service}.{namespace}.svc"
+    return {
+        "namespace": namespace,
+        "headService": service,
+        "rayAddress": f"ray://{host}:{CLIENT_PORT}",
+        "dashboardUrl": f"http://{host}:{DASHBOARD_PORT}",
+        "jobsUrl": f"http://{host}:{DASHBOARD_PORT}",
+    }

@@ -1,0 +1,131 @@
+"""Why a RayCluster is not ready: what the cluster says of it, its pods and the operator. Only reads."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import kubernetes
+
+from ..cluster import ClusterUnreachableError, connect, read
+
+_LINES = 12
+"""So many reasons are shown, the newest; more would bury the first."""
+
+_GROUP = "ray.io"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was read of a cluster that is not ready, as the API server gives it."""
+
+    cluster: dict[str, Any] | None
+    pods: tuple[dict[str, Any], ...] = ()
+    events: tuple[dict[str, Any], ...] = ()
+    operator_pods: tuple[dict[str, Any], ...] = ()
+
+
+def why_not_ready(context: str | None, namespace: str, name: str, operator_namespace: str) -> list[str]:
+    """One line for each reason, those that say most first. An unreachable API server is itself the reason."""
+    try:
+        return reasons(_read(context, namespace, name, operator_namespace))
+    except ClusterUnreachableError as error:
+        return [str(error)]
+
+
+def reasons(evidence: Evidence) -> list[str]:
+    """The reasons in what was read: the cluster's conditions, pods that wait, warnings newest first, the operator.
+
+    None where the cluster is not there, or is ready: then what failed was not the wait, and the provider has said it.
+    """
+    if evidence.cluster is None or _is_ready(evidence.cluster):
+        return []
+    lines = [
+        *_conditions(evidence.cluster),
+        *(line for pod in evidence.pods for line in _pod(pod)),
+        *_warnings(evidence.events),
+        *_operator(evidence.operator_pods, evidence.cluster),
+    ]
+    return list(dict.fromkeys(lines))[:_LINES] or ["no event and no condition says why: read the operator's log"]
+
+
+def _read(context: str | None, namespace: str, name: str, operator_namespace: str) -> Evidence:
+    client = connect(context)
+    core, custom = kubernetes.client.CoreV1Api(client), kubernetes.client.CustomObjectsApi(client)
+    cluster = read(custom.get_namespaced_custom_object, _GROUP, "v1", namespace, "rayclusters", name)
+    pods = read(core.list_namespaced_pod, namespace, label_selector=f"ray.io/cluster={name}")
+    events = read(core.list_namespaced_event, namespace)
+    operator = read(
+        core.list_namespaced_pod, operator_namespace, label_selector="app.kubernetes.io/component=kuberay-operator"
+    )
+    pod_items = _items(pods)
+    names = {name, *(pod["metadata"]["name"] for pod in pod_items)}
+    about = tuple(event for event in _items(events) if event["involvedObject"].get("name") in names)
+    return Evidence(cluster, pod_items, about, _items(operator))
+
+
+def _items(listed: dict[str, Any] | None) -> tuple[dict[str, Any], ...]:
+    return tuple(listed["items"]) if listed else ()
+
+
+def _conditions(cluster: dict[str, Any]) -> list[str]:
+    status = cluster.get("status") or {}
+    lines = [
+        f"RayCluster: {condition['type']} is {condition['status']}: {condition.get('message') or condition['reason']}"
+        for condition in status.get("conditions", [])
+        if _is_bad(condition)
+    ]
+    return [*lines, *([f"RayCluster: {status['reason']}"] if status.get("reason") else [])]
+
+
+def _is_ready(cluster: dict[str, Any]) -> bool:
+    conditions = (cluster.get("status") or {}).get("conditions", [])
+    return {"HeadPodReady", "RayClusterProvisioned"} <= {
+        each["type"] for each in conditions if each["status"] == "True"
+    }
+
+
+def _is_bad(condition: dict[str, Any]) -> bool:
+    """Conditions are good when true, except those that tell of a failure or a suspension."""
+    kind, true = condition["type"], condition["status"] == "True"
+    return true if kind in ("ReplicaFailure", "RayClusterSuspending", "RayClusterSuspended") else not true
+
+
+def _pod(pod: dict[str, Any]) -> list[str]:
+    """Why a pod is not scheduled, does not start, or has ended."""
+    name, status = pod["metadata"]["name"], pod.get("status", {})
+    lines = [
+        f"pod {name} is not scheduled: {condition.get('message') or condition.get('reason')}"
+        for condition in status.get("conditions", [])
+        if condition["type"] == "PodScheduled" and condition["status"] == "False"
+    ]
+    for container in [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]:
+        for state in ("waiting", "terminated"):
+            detail = container.get("state", {}).get(state)
+            if detail and detail.get("reason") not in ("Completed", "PodInitializing", "ContainerCreating"):
+                lines.append(f"pod {name}, container {container['name']}: {_joined(detail)}")
+    return lines
+
+
+def _joined(detail: dict[str, Any]) -> str:
+    return ": ".join(str(detail[key]) for key in ("reason", "message") if detail.get(key)) or f"ended with {detail}"
+
+
+def _warnings(events: tuple[dict[str, Any], ...]) -> list[str]:
+    warnings = sorted((event for event in events if event.get("type") == "Warning"), key=_when, reverse=True)
+    return [
+        f"{event['involvedObject']['kind']} {event['involvedObject']['name']}: {event['reason']}: {event['message']}"
+        for event in warnings
+    ]
+
+
+def _when(event: dict[str, Any]) -> str:
+    """Time of an event in RFC 3339, which sorts as text."""
+    return event.get("lastTimestamp") or event.get("eventTime") or event["metadata"].get("creationTimestamp") or ""
+
+
+def _operator(pods: tuple[dict[str, Any], ...], cluster: dict[str, Any]) -> list[str]:
+    if not pods:
+        return ["the operator has no pod: is its Deployment scaled down, or in another namespace?"]
+    lines = [line for pod in pods for line in _pod(pod)]
+    if not cluster.get("status"):
+        lines.append("the operator has not looked at the RayCluster: does it run, and does it watch the namespace?")
+    return lines

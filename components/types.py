@@ -1,0 +1,166 @@
+"""Formats that settings share: names, quantities, durations, versions, images. Knows neither Pulumi nor a cluster."""
+
+import re
+from decimal import Decimal
+from typing import Annotated, Any
+
+from kubernetes.utils.quantity import parse_quantity
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
+from pydantic.alias_generators import to_camel
+
+
+class Settings(BaseModel):
+    """Base of everything that a stack file may say: camelCase keys there, no unknown key, never changed once read."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        validate_by_alias=True,
+        validate_by_name=True,
+        use_attribute_docstrings=True,
+    )
+
+
+def amount(quantity: str) -> Decimal:
+    """What a Kubernetes quantity stands for: `500m` is 0.5, `1Gi` is 1073741824."""
+    return Decimal(parse_quantity(quantity))
+
+
+def _number_as_text(value: Any) -> Any:
+    # YAML reads `cpu: 64` as a number; true and false are numbers to Python, but no quantity.
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def _amount_of(text: str) -> Decimal:
+    try:
+        value = amount(text)
+    except (ValueError, ArithmeticError) as error:
+        raise ValueError(f"{text!r} is not a Kubernetes quantity; write for example 8, 500m or 64Gi") from error
+    if not value.is_finite() or value < 0:
+        raise ValueError(f"{text!r} is less than zero; write for example 8, 500m or 64Gi")
+    return value
+
+
+def _quantity_or_zero(text: str) -> str:
+    _amount_of(text)
+    return text
+
+
+def _quantity(text: str) -> str:
+    if _amount_of(text) == 0:
+        raise ValueError(f"{text!r} is not more than zero; write for example 8, 500m or 64Gi")
+    return text
+
+
+Quantity = Annotated[str, BeforeValidator(_number_as_text), AfterValidator(_quantity)]
+"""A positive amount as Kubernetes writes it: `8`, `500m`, `64Gi`."""
+
+QuantityOrZero = Annotated[str, BeforeValidator(_number_as_text), AfterValidator(_quantity_or_zero)]
+"""A `Quantity`, or `0`."""
+
+
+def _matching(pattern: str, limit: int, explanation: str) -> AfterValidator:
+    compiled = re.compile(pattern)
+
+    def check(text: str) -> str:
+        if len(text) > limit or not compiled.fullmatch(text):
+            raise ValueError(f"{text!r} is not {explanation}")
+        return text
+
+    return AfterValidator(check)
+
+
+def dns_1035_label(limit: int = 63) -> AfterValidator:
+    """Validator of an RFC 1035 label: as RFC 1123's, but it starts with a letter."""
+    explanation = f"a name of at most {limit} lower-case letters, digits and hyphens that starts with a letter"
+    return _matching(r"[a-z]([-a-z0-9]*[a-z0-9])?", limit, f"{explanation} and ends with a letter or digit")
+
+
+DnsLabel = Annotated[
+    str,
+    _matching(
+        r"[a-z0-9]([-a-z0-9]*[a-z0-9])?",
+        63,
+        "a name of at most 63 lower-case letters, digits and hyphens that starts and ends with a letter or digit",
+    ),
+]
+"""RFC 1123 label: what a namespace is called."""
+
+Dns1035Label = Annotated[str, dns_1035_label()]
+"""RFC 1035 label: what a Service is called."""
+
+DnsSubdomain = Annotated[
+    str,
+    _matching(
+        r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*",
+        253,
+        "a name of at most 253 lower-case letters, digits, hyphens and dots, a letter or digit at both ends",
+    ),
+]
+"""RFC 1123 subdomain: what most objects are called, ServiceAccounts, Roles and Secrets among them."""
+
+LabelKey = Annotated[
+    str,
+    _matching(
+        r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?",
+        317,
+        "a label key such as nvidia.com/gpu.product",
+    ),
+]
+LabelValue = Annotated[
+    str,
+    BeforeValidator(_number_as_text),
+    _matching(
+        r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?",
+        63,
+        "a label value: at most 63 letters, digits, hyphens, underscores and dots, a letter or digit at both ends",
+    ),
+]
+Labels = dict[LabelKey, LabelValue]
+"""Kubernetes labels or a node selector."""
+
+EnvName = Annotated[str, _matching(r"[A-Za-z_][A-Za-z0-9_]*", 253, "an environment variable's name such as HF_HOME")]
+Env = dict[EnvName, Annotated[str, BeforeValidator(_number_as_text)]]
+"""Environment variables in plain text. A secret does not belong here: name it in `overrides` with `valueFrom`."""
+
+Image = Annotated[
+    str,
+    _matching(
+        r"(?:[a-zA-Z0-9.-]+(?::[0-9]+)?/)?[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*"
+        r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?",
+        512,
+        "an image reference such as rayproject/ray:2.60.0",
+    ),
+]
+"""Image reference: name with an optional registry, tag and sha256 digest."""
+
+Version = Annotated[
+    str,
+    BeforeValidator(_number_as_text),
+    _matching(r"[0-9]+\.[0-9]+\.[0-9]+", 32, "a version of three numbers such as 2.60.0"),
+]
+"""A release: three numbers."""
+
+
+def version_tuple(version: str) -> tuple[int, ...]:
+    """A `Version` as numbers, so that 2.9.0 is older than 2.60.0."""
+    return tuple(int(part) for part in version.split("."))
+
+
+def image_tag(image: str) -> str | None:
+    """The tag of an image reference, None where there is none (a digest alone, or nothing)."""
+    name = image.partition("@")[0]
+    _, colon, tag = name.rpartition("/")[2].partition(":")
+    return tag if colon else None
+
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
+
+Duration = Annotated[str, _matching(r"([0-9]+[smh])+", 32, "a duration such as 90s, 5m or 1h30m")]
+"""A time as Go and Kubernetes write it, in whole seconds: `90s`, `5m`, `1h30m`."""
+
+
+def seconds(duration: str) -> int:
+    """How long a `Duration` is, in seconds."""
+    return sum(int(number) * _SECONDS[unit] for number, unit in re.findall(r"([0-9]+)([smh])", duration))

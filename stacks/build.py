@@ -1,0 +1,45 @@
+"""All resources of a stack."""
+
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes
+
+from .platform import Platform
+from .settings import PROJECT, StackSettings
+from .tenant import Tenant, TenantArgs
+
+
+def build(settings: StackSettings) -> dict[str, Any]:
+    """Makes the stack's resources. Returns its outputs by name.
+
+    `clusters`: by tenant and cluster, the namespace, head service, addresses, worker groups, GPUs of the greatest
+    worker, and state. `operator`: version and namespace.
+    """
+    provider = pulumi_kubernetes.Provider(
+        "cluster",
+        context=settings.kubernetes.context,
+        # A stack is for one cluster: another path, port or credential of its kubeconfig must not replace everything.
+        cluster_identifier=f"{PROJECT}/{pulumi.get_stack()}",
+    )
+    on_cluster = pulumi.ResourceOptions(providers=[provider])
+    platform = Platform("platform", settings, on_cluster)
+    tenants = {
+        tenant.name: Tenant(
+            tenant.name,
+            TenantArgs(
+                settings=tenant,
+                pools=settings.nodes,
+                namespace=platform.namespaces[tenant.name],
+                operator=platform.operator,
+                operator_namespace=settings.operator.namespace,
+                context=settings.kubernetes.context,
+            ),
+            on_cluster,
+        )
+        for tenant in settings.tenants
+    }
+    return {
+        "operator": {"version": platform.operator.version, "namespace": platform.operator.namespace},
+        "clusters": {name: tenant.clusters for name, tenant in tenants.items()},
+    }

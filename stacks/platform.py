@@ -1,0 +1,43 @@
+"""What the cluster admin owns: the operator, and the namespaces that tenants live in."""
+
+import pulumi
+
+from components.kubernetes import KubernetesObject
+from components.operator.component import KubeRayOperator, KubeRayOperatorArgs
+
+from .settings import StackSettings
+
+
+class Platform(pulumi.ComponentResource):
+    """The KubeRay operator and a namespace for each tenant.
+
+    Namespaces belong here because they are cluster-scoped, and because an operator that watches only some needs its
+    Role in them before it starts.
+
+    Outputs:
+        operator: the operator; RayClusters depend on it.
+        namespaces: the tenants' namespaces, by the tenants' names. Each is known once it exists.
+    """
+
+    operator: KubeRayOperator
+    namespaces: dict[str, pulumi.Output[str]]
+
+    def __init__(self, name: str, args: StackSettings, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ray-platform:index:Platform", name, None, opts)
+        self.namespaces = {tenant.name: self._namespace(name, tenant.namespace_name) for tenant in args.tenants}
+        self.operator = KubeRayOperator(
+            f"{name}-kuberay",
+            KubeRayOperatorArgs(
+                settings=args.operator,
+                ray_versions=tuple(cluster.ray_version for tenant in args.tenants for cluster in tenant.clusters),
+                namespaces={tenant.namespace_name: self.namespaces[tenant.name] for tenant in args.tenants},
+                context=args.kubernetes.context,
+            ),
+            pulumi.ResourceOptions(parent=self),
+        )
+        self.register_outputs({"namespaces": self.namespaces})
+
+    def _namespace(self, name: str, namespace: str) -> pulumi.Output[str]:
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+        made = KubernetesObject(f"{name}-namespace-{namespace}", body, pulumi.ResourceOptions(parent=self))
+        return made.id.apply(lambda _: namespace)

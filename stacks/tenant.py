@@ -1,0 +1,72 @@
+"""What a namespace owner has: an account for Ray's pods, and RayClusters."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+
+from components.access.component import RayDeployer, RayDeployerArgs
+from components.nodes import NodePool
+from components.operator.component import KubeRayOperator
+from components.ray_cluster.component import RayCluster, RayClusterArgs
+
+from .settings import TenantSettings
+
+
+@dataclass(frozen=True)
+class TenantArgs:
+    """What a Tenant is made from."""
+
+    settings: TenantSettings
+    pools: tuple[NodePool, ...]
+    namespace: pulumi.Input[str]
+    operator: KubeRayOperator
+    operator_namespace: str
+    context: str | None = None
+
+
+class Tenant(pulumi.ComponentResource):
+    """A tenant's RayClusters, and the account that they run as.
+
+    Outputs:
+        clusters: of each RayCluster, by name, where it is, its worker groups and its state.
+    """
+
+    clusters: dict[str, Any]
+
+    def __init__(self, name: str, args: TenantArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ray-platform:index:Tenant", name, None, opts)
+        settings = args.settings
+        deployer = RayDeployer(
+            f"{name}-ray-deployer",
+            RayDeployerArgs(settings.ray_deployer, args.namespace),
+            pulumi.ResourceOptions(parent=self),
+        )
+        made = {
+            cluster.name: RayCluster(
+                f"{name}-{cluster.name}",
+                RayClusterArgs(
+                    settings=cluster,
+                    pools=args.pools,
+                    namespace=args.namespace,
+                    service_account=deployer.service_account,
+                    operator_namespace=args.operator_namespace,
+                    context=args.context,
+                ),
+                pulumi.ResourceOptions(parent=self, depends_on=[args.operator, deployer]),
+            )
+            for cluster in settings.clusters
+        }
+        self.clusters = {cluster: _summary(resource) for cluster, resource in made.items()}
+        self.register_outputs({"clusters": self.clusters})
+
+
+def _summary(cluster: RayCluster) -> pulumi.Output[dict[str, Any]]:
+    return pulumi.Output.all(cluster.connection, cluster.state).apply(
+        lambda known: {
+            **known[0],
+            "state": known[1],
+            "greatestGpus": cluster.greatest_gpus,
+            "workerGroups": cluster.worker_groups,
+        }
+    )
