@@ -1,0 +1,60 @@
+"""What the engine tests share: the plugins in use, a control plane of their own, and logs when a test fails."""
+
+import os
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+from harness import Project
+
+from local.plugins import Mode, Selection, select
+from local.rehearsal import Rehearsal
+from stacks.settings import NodePool
+
+POOL = NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8, gpu_product="NVIDIA-A100-SXM4-80GB")
+
+MakeProject = Callable[..., Project]
+
+
+@pytest.fixture(scope="session")
+def plugins() -> Selection:
+    """Pulumi's own plugins or the stand-ins, as PLUGINS says; the tests hold for both."""
+    return select(cast("Mode", os.environ.get("PLUGINS", "auto")))
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
+    """A control plane for all engine tests; each uses namespaces of its own and leaves none."""
+    rehearsal = Rehearsal(tmp_path_factory.mktemp("cluster") / "run")
+    try:
+        rehearsal.start([POOL])
+        yield rehearsal
+    finally:
+        rehearsal.stop(clean=True)
+
+
+@pytest.fixture
+def project(tmp_path: Path, plugins: Selection) -> MakeProject:
+    """Makes a project from a program, for one that needs no cluster."""
+    return lambda program, **described: Project.make(tmp_path, program, plugins, **described)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Adds the ends of the control plane's logs to the report of a failed test."""
+    report = yield
+    rehearsal = getattr(item, "funcargs", {}).get("cluster")
+    if report.failed and isinstance(rehearsal, Rehearsal):
+        for state in rehearsal.states():
+            report.sections.append((f"log of {state.name} ({state.description})", state.tail(40)))
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The time of each engine test, slowest first."""
+    passed = [report for report in terminalreporter.stats.get("passed", []) if "engine" in report.keywords]
+    if passed:
+        terminalreporter.section("engine tests, seconds")
+        for report in sorted(passed, key=lambda report: -report.duration):
+            terminalreporter.write_line(f"{report.duration:7.1f}  {report.nodeid}")
