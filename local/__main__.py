@@ -9,7 +9,7 @@ import typer
 
 from local import paths, report, tools
 from local.errors import RehearsalError
-from local.plugins import Selection, select
+from local.plugins import select
 from local.progress import console, step
 from local.pulumi import RehearsalStack, stack_file, stacks, write_commands
 from local.rehearsal import Rehearsal
@@ -83,9 +83,7 @@ def env(stack: Stack = "dev") -> None:
 @app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
 def pulumi(context: typer.Context, stack: Stack = "dev", plugins: Plugins = "auto") -> None:
     """Run `pulumi` with these arguments against the rehearsal."""
-    raise typer.Exit(
-        RehearsalStack(_running(), select(plugins, os.environ), stack).run(*context.args, check=False)
-    )
+    raise typer.Exit(RehearsalStack(_running(), select(plugins, os.environ), stack).run(*context.args, check=False))
 
 
 @app.command()
@@ -104,7 +102,9 @@ def _running() -> Rehearsal:
 def _settings(stack: str) -> StackSettings:
     file = stack_file(stack)
     if not file.is_file():
-        raise RehearsalError(f"there is no stack file {file.name}; stacks of this checkout: {', '.join(sorted(stacks()))}")
+        raise RehearsalError(
+            f"there is no stack file {file.name}; stacks of this checkout: {', '.join(sorted(stacks()))}"
+        )
     return load(file)
 
 

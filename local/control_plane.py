@@ -95,9 +95,7 @@ def programs(run: Path, ports: Ports) -> list[Program]:
         Program("kube-controller-manager", _controller_manager(run, ports), {}),
         Program("kube-scheduler", _scheduler(run, ports), {}),
         Program("kwok", _kwok(run), {}),
-        Program(
-            "host-pods", [sys.executable, "-m", "local.host_pods", str(run)], {"PYTHONPATH": str(paths.ROOT)}
-        ),
+        Program("host-pods", [sys.executable, "-m", "local.host_pods", str(run)], {"PYTHONPATH": str(paths.ROOT)}),
     ]
 
 

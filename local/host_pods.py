@@ -1,9 +1,9 @@
 """Runs the programs of Deployments on the host: what a kubelet would do for them, on nodes that are only simulated.
 
-For each Deployment whose image is known here, the program of the same version is started once the Deployment is there,
-with the arguments and environment of its container and a token of its ServiceAccount: nothing more, so a permission that
-the stack forgot shows as it would on a real cluster. It is restarted when it ends, as a container is, and when the
-Deployment changes; it is stopped when the Deployment goes or is scaled to zero.
+For each Deployment whose image is known here, the program of the same version is started once the Deployment is
+there, with the arguments and environment of its container and a token of its ServiceAccount: nothing more, so a
+permission that the stack forgot shows as it would on a real cluster. It is restarted when it ends, as a container is,
+and when the Deployment changes; it is stopped when the Deployment goes or is scaled to zero.
 
 It does not run more than one replica, mount volumes, or run probes.
 """
@@ -104,7 +104,7 @@ class HostPods:
         kubeconfig = run / "kubeconfigs" / "host-pods"
         self._server = yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
         api = config.new_client_from_config(str(kubeconfig))
-        self._apps, self._core = client.AppsV1Api(api), client.CoreV1Api(api)
+        self._api, self._apps, self._core = api, client.AppsV1Api(api), client.CoreV1Api(api)
         self._running: dict[str, Running] = {}
         self._changed = threading.Event()
         self._stopping = False
@@ -139,7 +139,8 @@ class HostPods:
 
     def _reconcile(self) -> None:
         wanted = {}
-        for item in self._apps.list_deployment_for_all_namespaces(_preload_content=False).json()["items"]:
+        deployments = self._api.sanitize_for_serialization(self._apps.list_deployment_for_all_namespaces())
+        for item in deployments["items"]:
             program = program_of(_container(item)["image"])
             if program and item["spec"].get("replicas", 1) > 0 and "deletionTimestamp" not in item["metadata"]:
                 wanted[f"{item['metadata']['namespace']}/{item['metadata']['name']}"] = (item, program)
@@ -215,10 +216,13 @@ class HostPods:
 
     def _renew_token(self, deployment: dict[str, Any], running: Running) -> None:
         account = deployment["spec"]["template"]["spec"].get("serviceAccountName", "default")
-        request = {"spec": {"expirationSeconds": TOKEN_SECONDS}}
-        answer = self._core.create_namespaced_service_account_token(
-            account, deployment["metadata"]["namespace"], request
+        request = client.AuthenticationV1TokenRequest(
+            spec=client.V1TokenRequestSpec(audiences=[], expiration_seconds=TOKEN_SECONDS)
         )
+        namespace = deployment["metadata"]["namespace"]
+        answer = self._core.create_namespaced_service_account_token(account, namespace, request)
+        assert answer.status is not None
+        assert answer.status.token is not None
         # Written beside and moved, so that the client never reads half a token.
         fresh = running.token.with_suffix(".new")
         fresh.touch(mode=0o600)
@@ -245,7 +249,10 @@ def _container(deployment: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _environment(container: Mapping[str, Any], deployment: Mapping[str, Any]) -> dict[str, str]:
-    fields = {"metadata.namespace": deployment["metadata"]["namespace"], "metadata.name": deployment["metadata"]["name"]}
+    fields = {
+        "metadata.namespace": deployment["metadata"]["namespace"],
+        "metadata.name": deployment["metadata"]["name"],
+    }
     found = {}
     for entry in container.get("env", []):
         path = entry.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath")

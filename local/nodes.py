@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from kubernetes import client
+from kubernetes import client, utils
 
 from local.control_plane import FAKE_NODE
 from stacks.settings import NodePool
@@ -17,7 +17,9 @@ PODS_PER_NODE = "110"
 
 def manifests(pools: Iterable[NodePool]) -> dict[str, dict[str, Any]]:
     """Node objects by name: `<pool>-0`, `<pool>-1` and so on, with the pool's CPUs, memory, GPUs, labels and taints."""
-    return {f"{pool.pool}-{index}": _node(pool, f"{pool.pool}-{index}") for pool in pools for index in range(pool.count)}
+    return {
+        f"{pool.pool}-{index}": _node(pool, f"{pool.pool}-{index}") for pool in pools for index in range(pool.count)
+    }
 
 
 def _node(pool: NodePool, name: str) -> dict[str, Any]:
@@ -42,17 +44,34 @@ def _node(pool: NodePool, name: str) -> dict[str, Any]:
     }
 
 
-def apply(api: client.CoreV1Api, pools: Iterable[NodePool]) -> int:
+def live(api: client.ApiClient) -> list[dict[str, Any]]:
+    """The simulated nodes that the cluster has, as the API server shows them."""
+    nodes = api.sanitize_for_serialization(client.CoreV1Api(api).list_node(label_selector=POOL_LABEL))
+    found: list[dict[str, Any]] = nodes["items"]
+    return found
+
+
+def ready(api: client.ApiClient, count: int) -> bool:
+    """Whether there are that many simulated nodes and all of them are Ready."""
+    found = live(api)
+    conditions = [
+        {condition["type"]: condition["status"] for condition in node["status"].get("conditions", [])} for node in found
+    ]
+    return len(found) == count and all(condition.get("Ready") == "True" for condition in conditions)
+
+
+def apply(api: client.ApiClient, pools: Iterable[NodePool]) -> int:
     """Make the cluster's simulated nodes those of the stack: add, change, remove. Returns how many there are."""
+    core = client.CoreV1Api(api)
     wanted = manifests(pools)
-    there = {node.metadata.name for node in api.list_node(label_selector=POOL_LABEL).items}
+    there = {node["metadata"]["name"] for node in live(api)}
     for name in there - wanted.keys():
-        api.delete_node(name)
+        core.delete_node(name)
     for name, body in wanted.items():
         if name in there:
-            api.patch_node(name, {"metadata": body["metadata"], "spec": body["spec"]})
+            core.patch_node(name, {"metadata": body["metadata"], "spec": body["spec"]})
         else:
-            api.create_node(body)
+            utils.create_from_dict(api, body)
         # The API server ignores the status of a created Node; kubelets write it through the subresource, and so here.
-        api.patch_node_status(name, {"status": body["status"]})
+        core.patch_node_status(name, {"status": body["status"]})
     return len(wanted)

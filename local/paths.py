@@ -7,7 +7,7 @@ ROOT = Path(__file__).resolve().parent.parent
 """The checkout."""
 
 RUN = ROOT / ".rehearsal"
-"""What the rehearsal of this checkout makes: credentials, data, logs, Pulumi's state. `make down CLEAN=1` removes it."""
+"""What this checkout's rehearsal makes: credentials, data, logs, Pulumi's state. `make down CLEAN=1` removes it."""
 
 
 def cache() -> Path:

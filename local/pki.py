@@ -1,4 +1,4 @@
-"""The rehearsal's own certificate authority and the credentials that it issues. Nothing is shared between rehearsals."""
+"""The rehearsal's own certificate authority and the credentials that it issues. Rehearsals share none."""
 
 from pathlib import Path
 
@@ -59,12 +59,8 @@ def _write_service_account_key(folder: Path) -> None:
     private = folder / "service-account.key"
     private.touch(mode=0o600)
     private.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
     (folder / "service-account.pub").write_bytes(
-        key.public_key().public_bytes(
-            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-        )
+        key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     )

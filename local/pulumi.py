@@ -40,12 +40,12 @@ class RehearsalStack:
     def environment(self) -> dict[str, str]:
         """The whole environment for `pulumi` and what it starts."""
         binaries = [tools.PULUMI.program("pulumi").parent, tools.KUBERNETES.program("kubectl").parent]
-        search = [*self._plugins.path_entries, *binaries, *os.environ.get("PATH", "").split(os.pathsep)]
         return {
             **os.environ,
-            "PATH": os.pathsep.join(str(entry) for entry in search),
+            **self._plugins.environment,
+            "PATH": os.pathsep.join([*map(str, binaries), os.environ.get("PATH", "")]),
             "KUBECONFIG": str(self._rehearsal.kubeconfig),
-            "PULUMI_HOME": str(self._folder / "home"),
+            "PULUMI_HOME": str(self._home),
             "PULUMI_BACKEND_URL": f"file://{self._folder}",
             "PULUMI_CONFIG_PASSPHRASE_FILE": str(self._passphrase),
             "PULUMI_SKIP_UPDATE_CHECK": "true",
@@ -71,6 +71,7 @@ class RehearsalStack:
         if not self._passphrase.is_file():
             self._passphrase.touch(mode=0o600)
             self._passphrase.write_text(secrets.token_urlsafe(32))
+        self._plugins.install(self._home)
         if not self._salt.is_file():
             self._create()
         self._copy.write_text(yaml.safe_dump(self._rehearsed(), sort_keys=False))
@@ -82,7 +83,9 @@ class RehearsalStack:
             RehearsalError: it failed (unless `check` is false), or a part of the cluster ended meanwhile.
         """
         self.prepare()
-        status = subprocess.run([self.command, *arguments], env=self.environment, cwd=paths.ROOT, check=False).returncode
+        status = subprocess.run(
+            [self.command, *arguments], env=self.environment, cwd=paths.ROOT, check=False
+        ).returncode
         self._rehearsal.check()
         if check and status != 0:
             raise RehearsalError(f"pulumi {arguments[0]} failed with exit status {status}; what went wrong is above")
@@ -95,11 +98,20 @@ class RehearsalStack:
             RehearsalError: it failed; with what it said.
         """
         done = subprocess.run(
-            [self.command, *arguments], env=self.environment, cwd=paths.ROOT, capture_output=True, text=True, check=False
+            [self.command, *arguments],
+            env=self.environment,
+            cwd=paths.ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode != 0:
             raise RehearsalError(f"pulumi {' '.join(arguments)} failed:\n{done.stdout}{done.stderr}")
         return done.stdout
+
+    @property
+    def _home(self) -> Path:
+        return self._folder / "home"
 
     @property
     def _passphrase(self) -> Path:

@@ -42,7 +42,8 @@ class Rehearsal:
 
     def client(self) -> client.ApiClient:
         """A client of its API server with the cluster admin's rights."""
-        return config.new_client_from_config(str(self.kubeconfig))
+        api: client.ApiClient = config.new_client_from_config(str(self.kubeconfig))
+        return api
 
     @contextmanager
     def exclusively(self) -> Iterator[None]:
@@ -77,9 +78,9 @@ class Rehearsal:
             if name == "kube-apiserver":
                 self._wait(name, self._answers)
         report(len(programs) / (len(programs) + 1), "nodes")
-        api = client.CoreV1Api(self.client())
+        api = self.client()
         count = nodes.apply(api, pools)
-        self._wait("kwok", lambda: _all_ready(api, count))
+        self._wait("kwok", lambda: nodes.ready(api, count))
         self.check()
         return count
 
@@ -134,11 +135,3 @@ class Rehearsal:
                     f"The last lines of {state.log}:\n\n{state.tail()}"
                 )
             time.sleep(0.1)
-
-
-def _all_ready(api: client.CoreV1Api, count: int) -> bool:
-    found = api.list_node(label_selector=nodes.POOL_LABEL).items
-    return len(found) == count and all(
-        any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions or [])
-        for node in found
-    )

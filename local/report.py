@@ -1,13 +1,14 @@
 """What the commands print of the cluster: parts, nodes, RayClusters, addresses."""
 
 import json
+from http import HTTPStatus
 from typing import Any
 
 from kubernetes import client
 from rich.table import Table
 
 from local.host_pods import read_states
-from local.nodes import POOL_LABEL
+from local.nodes import POOL_LABEL, live
 from local.plugins import Selection
 from local.progress import console
 from local.pulumi import RehearsalStack
@@ -38,11 +39,11 @@ def processes(rehearsal: Rehearsal) -> None:
 def nodes(rehearsal: Rehearsal) -> None:
     """A table of the simulated nodes, a row per pool."""
     pools: dict[str, list[Any]] = {}
-    for node in client.CoreV1Api(rehearsal.client()).list_node(label_selector=POOL_LABEL).items:
-        pools.setdefault(node.metadata.labels[POOL_LABEL], []).append(node)
+    for node in live(rehearsal.client()):
+        pools.setdefault(node["metadata"]["labels"][POOL_LABEL], []).append(node)
     table = Table("pool", "nodes", "CPUs", "memory", "GPUs", "GPU product", box=None, pad_edge=False)
     for name, members in sorted(pools.items()):
-        capacity, labels = members[0].status.capacity, members[0].metadata.labels
+        capacity, labels = members[0]["status"]["capacity"], members[0]["metadata"]["labels"]
         gpus, product = capacity.get("nvidia.com/gpu", "0"), labels.get("nvidia.com/gpu.product", "")
         table.add_row(name, str(len(members)), capacity["cpu"], capacity["memory"], gpus, product)
     console.print(table)
@@ -50,12 +51,13 @@ def nodes(rehearsal: Rehearsal) -> None:
 
 def clusters(rehearsal: Rehearsal) -> None:
     """A table of the RayClusters as the operator sees them."""
+    found: Any = {"items": []}
     try:
         found = client.CustomObjectsApi(rehearsal.client()).list_cluster_custom_object("ray.io", "v1", "rayclusters")
     except client.ApiException as error:
-        if error.status != 404:
+        # Before the first `pulumi up` the cluster does not know RayClusters.
+        if error.status != HTTPStatus.NOT_FOUND:
             raise
-        found = {"items": []}
     table = Table("RayCluster", "state", "workers (ready/wanted)", "GPUs", box=None, pad_edge=False)
     for item in found["items"]:
         state = item.get("status", {})

@@ -166,7 +166,7 @@ class Supervisor:
             running=info["statename"] in ("STARTING", "RUNNING", "STOPPING"),
             state=info["statename"],
             pid=info["pid"],
-            description=info["description"],
+            description=_description(info),
             log=Path(info["logfile"]),
         )
 
@@ -203,6 +203,14 @@ class Supervisor:
             }
         with self._config.open("w") as file:
             config.write(file)
+
+
+def _description(info: Mapping[str, Any]) -> str:
+    if info["statename"] != "EXITED":
+        return str(info["description"])
+    # supervisord says -1 where waitpid says that a signal ended it.
+    how = "by a signal" if info["exitstatus"] < 0 else f"with exit status {info['exitstatus']}"
+    return f"{how}, {info['description']}"
 
 
 def _literal(text: str | Path) -> str:

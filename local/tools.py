@@ -42,7 +42,9 @@ class Tool:
     @property
     def version(self) -> str:
         """The pinned version, e.g. `v1.34.4`."""
-        pinned = re.search(rf"(?m)^(?:require)?\s*{re.escape(self.module)} (v\S+)", (self.source / "go.mod").read_text())
+        pinned = re.search(
+            rf"(?m)^(?:require)?\s*{re.escape(self.module)} (v\S+)", (self.source / "go.mod").read_text()
+        )
         if pinned is None:
             raise RehearsalError(f"{self.source / 'go.mod'} pins no version of {self.module}: add a require line")
         return pinned[1]

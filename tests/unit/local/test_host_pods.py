@@ -1,0 +1,27 @@
+"""Which images host-pods runs on the host, and with what."""
+
+import pytest
+
+from local.host_pods import program_of
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "quay.io/kuberay/operator:v1.6.2",
+        "registry.example:5000/mirror/kuberay/operator:v1.6.2",
+        "kuberay/operator",
+        "quay.io/kuberay/operator:v1.6.2@sha256:" + "0" * 64,
+    ],
+)
+def test_the_operator_is_known_from_whatever_registry_it_comes(image: str) -> None:
+    program = program_of(image)
+    assert program is not None
+    assert program.name == "ray-operator"
+
+
+@pytest.mark.parametrize("image", ["rayproject/ray:2.60.0", "example/notkuberay/operator:v1", "nginx"])
+def test_other_images_are_left_to_their_nodes(image: str) -> None:
+    assert program_of(image) is None

@@ -1,0 +1,61 @@
+"""How the rehearsal's programs are pinned and found again."""
+
+from pathlib import Path
+
+import pytest
+
+from local import paths
+from local.errors import RehearsalError
+from local.tools import KUBERNETES, TOOLS, Tool, build
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+def test_each_tool_has_a_version_and_checksums(tool: Tool) -> None:
+    assert tool.version.startswith("v")
+    assert f"{tool.module} {tool.version} h1:" in (tool.source / "go.sum").read_text()
+
+
+def test_the_version_of_kubernetes_is_stamped_into_its_programs() -> None:
+    stamps = KUBERNETES.stamps("v1.34.4")
+    assert stamps["k8s.io/component-base/version.gitVersion"] == "v1.34.4"
+    assert stamps["k8s.io/component-base/version.gitMinor"] == "34"
+
+
+def test_another_pin_is_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "ROOT", tmp_path)
+    tool = _tool(tmp_path, "v1.0.0")
+    first = tool.folder
+    assert first.name.startswith("example-v1.0.0-")
+    (tool.source / "go.sum").write_text("changed")
+    assert tool.folder != first
+
+
+def test_without_go_a_build_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "ROOT", tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RehearsalError, match=r"Install Go 1\.24 or newer"):
+        build(_tool(tmp_path, "v1.0.0"), lambda _done, _detail: None)
+
+
+def test_a_failed_build_says_what_the_compiler_said_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "ROOT", tmp_path)
+    monkeypatch.setenv("RAY_PLATFORM_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("GOFLAGS", "-mod=mod")
+    monkeypatch.setenv("GOPROXY", "off")
+    tool = _tool(tmp_path, "v1.0.0")
+    with pytest.raises(RehearsalError, match=r"of example v1\.0\.0 failed"):
+        build(tool, lambda _done, _detail: None)
+    assert list((tmp_path / "cache" / "tools").iterdir()) == []
+
+
+def _tool(root: Path, version: str) -> Tool:
+    tool = Tool("example", "example.test/tool", {"tool": "example.test/tool"})
+    folder = root / "local" / "tools" / "example"
+    folder.mkdir(parents=True)
+    (folder / "go.mod").write_text(f"module m\n\ngo 1.24.0\n\nrequire example.test/tool {version}\n")
+    (folder / "go.sum").write_text("")
+    return tool
