@@ -1,0 +1,24 @@
+"""The tiers of tests: each test is in one, and the summary says how many of each there were."""
+
+import pytest
+
+TIERS = ("unit", "engine")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuses a test without a tier: it would be left out when a tier is run by its name."""
+    homeless = [item.nodeid for item in items if len([tier for tier in TIERS if item.get_closest_marker(tier)]) != 1]
+    if homeless:
+        raise pytest.UsageError(f"tests without one marker of {', '.join(TIERS)}: {', '.join(homeless)}")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """A line for each tier with its counts."""
+    terminalreporter.section("tiers")
+    for tier in TIERS:
+        counts = {
+            outcome: len([report for report in terminalreporter.stats.get(outcome, []) if tier in report.keywords])
+            for outcome in ("passed", "failed", "error")
+        }
+        said = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count or outcome == "passed")
+        terminalreporter.write_line(f"{tier + ' tests':<14} {said}")
