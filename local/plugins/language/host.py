@@ -6,6 +6,7 @@ import platform
 import subprocess
 import tomllib
 from collections.abc import Iterator
+from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from pulumi.runtime.proto import language_pb2, language_pb2_grpc, plugin_pb2
 from local.plugins.language import packages
 from local.plugins.language.errors import HostError, reported
 from local.plugins.language.policy_pack import PolicyPack
-from local.plugins.language.processes import Processes, ending, output
+from local.plugins.language.processes import Processes, Stream, ending, output
 from local.plugins.language.toolchain import Toolchain, resolve
 
 PROGRAM = Path(__file__).with_name("program.py")
@@ -126,34 +127,8 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     ) -> Iterator[language_pb2.RunPluginResponse]:
         """Runs a plugin written in Python: a provider (PulumiPlugin.yaml) or a policy pack (PulumiPolicy.yaml)."""
         with reported(context):
-            analyzer = request.kind == "analyzer"
-            toolchain = resolve(request.info, plugin=not analyzer)
-            environment = toolchain.environment(dict(entry.split("=", 1) for entry in request.env))
-            if analyzer:
-                pack = PolicyPack()
-                yield language_pb2.RunPluginResponse(stdout=f"{pack.port}\n".encode())
-                environment |= pack.await_environment(context)
-                command = ["-u", "-m", "pulumi.policy", *request.args, request.info.program_directory]
-                directory = Path(request.info.program_directory)
-            else:
-                pack = None
-                command = _plugin_command(toolchain.directory, list(request.args))
-                directory = Path(request.pwd)
-            with self.processes.running(
-                [toolchain.python(), *command], cwd=directory, environment=environment, capture=True
-            ) as process:
-                context.add_callback(lambda: self.processes.interrupt(process))
-                for stream, chunk in output(process):
-                    passed_on = pack.attach(chunk) if pack and stream == "stdout" else chunk
-                    if passed_on:
-                        yield (
-                            language_pb2.RunPluginResponse(stdout=passed_on)
-                            if stream == "stdout"
-                            else language_pb2.RunPluginResponse(stderr=passed_on)
-                        )
-            if pack:
-                pack.close()
-        yield language_pb2.RunPluginResponse(exitcode=process.returncode)
+            run = self._run_policy_pack if request.kind == "analyzer" else self._run_provider
+            yield from run(request, context)
 
     def Cancel(self, request: empty_pb2.Empty, context: grpc.ServicerContext) -> empty_pb2.Empty:
         """Interrupts what runs."""
@@ -167,6 +142,33 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
         )
 
     Template = RuntimeOptionsPrompts = GenerateProgram = GenerateProject = GeneratePackage = Pack = Link = _not_done
+
+    def _run_provider(
+        self, request: language_pb2.RunPluginRequest, context: grpc.ServicerContext
+    ) -> Iterator[language_pb2.RunPluginResponse]:
+        toolchain = resolve(request.info, plugin=True)
+        command = [toolchain.python(), *_plugin_command(toolchain.directory, list(request.args))]
+        environment = toolchain.environment(_variables(request))
+        with self.processes.running(command, cwd=Path(request.pwd), environment=environment, capture=True) as process:
+            context.add_callback(lambda: self.processes.interrupt(process))
+            for stream, chunk in output(process):
+                yield _written(stream, chunk)
+        yield language_pb2.RunPluginResponse(exitcode=process.returncode)
+
+    def _run_policy_pack(
+        self, request: language_pb2.RunPluginRequest, context: grpc.ServicerContext
+    ) -> Iterator[language_pb2.RunPluginResponse]:
+        toolchain = resolve(request.info)
+        folder = request.info.program_directory
+        command = [toolchain.python(), "-u", "-m", "pulumi.policy", *request.args, folder]
+        with closing(PolicyPack()) as pack:
+            yield _written("stdout", f"{pack.port}\n".encode())
+            environment = toolchain.environment(_variables(request)) | pack.await_environment(context)
+            with self.processes.running(command, cwd=Path(folder), environment=environment, capture=True) as process:
+                context.add_callback(lambda: self.processes.interrupt(process))
+                for stream, chunk in output(process):
+                    yield _written(stream, pack.attach(chunk) if stream == "stdout" else chunk)
+        yield language_pb2.RunPluginResponse(exitcode=process.returncode)
 
     def _arguments(self, request: language_pb2.RunRequest) -> list[str]:
         """The command line of program.py."""
@@ -196,6 +198,16 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
             pass
         if process.returncode:
             raise HostError(f"`{' '.join(command)}` {ending(process.returncode)}")
+
+
+def _variables(request: language_pb2.RunPluginRequest) -> dict[str, str]:
+    return dict(variable.split("=", 1) for variable in request.env)
+
+
+def _written(stream: Stream, chunk: bytes) -> language_pb2.RunPluginResponse:
+    if stream == "stdout":
+        return language_pb2.RunPluginResponse(stdout=chunk)
+    return language_pb2.RunPluginResponse(stderr=chunk)
 
 
 def _plugin_command(directory: Path, arguments: list[str]) -> list[str]:

@@ -68,22 +68,30 @@ class PolicyPack(grpc.GenericRpcHandler):
         }
 
     def attach(self, output: bytes) -> bytes:
-        """Takes the pack's port from the first line that it prints; answers what it prints besides."""
+        """Takes the pack's port from the first line that it prints; answers what it prints besides.
+
+        Raises:
+            HostError: it prints something else first.
+        """
         if self._pack.done():
             return output
         self._first_line += output
         port, newline, rest = self._first_line.partition(b"\n")
         if not newline:
             return b""
+        if not port.strip().isdigit():
+            error = HostError(f"the policy pack printed {port.decode(errors='replace')!r} before its port was known")
+            self._pack.set_exception(error)
+            raise error
         self._pack.set_result(grpc.insecure_channel(f"127.0.0.1:{int(port)}"))
         return rest
 
     def close(self) -> None:
         """Ends the proxy after the pack has ended."""
-        if self._pack.done():
-            self._pack.result().close()
-        else:
+        if not self._pack.done():
             self._pack.set_exception(HostError("the policy pack ended before it was ready"))
+        elif self._pack.exception() is None:
+            self._pack.result().close()
         self._server.stop(grace=1)
 
     def _configure_stack(self, request: bytes, context: grpc.ServicerContext) -> bytes:
