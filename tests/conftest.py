@@ -17,8 +17,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     terminalreporter.section("tiers")
     for tier in TIERS:
         counts = {
-            outcome: len([report for report in terminalreporter.stats.get(outcome, []) if tier in report.keywords])
+            outcome: len([report for report in terminalreporter.stats.get(outcome, []) if _in_tier(report, tier)])
             for outcome in ("passed", "failed", "error")
         }
         said = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count or outcome == "passed")
         terminalreporter.write_line(f"{tier + ' tests':<14} {said}")
+
+
+def _in_tier(report: object, tier: str) -> bool:
+    """Whether a report is of a test of that tier; a file that could not be collected is of none."""
+    return isinstance(report, pytest.TestReport) and tier in report.keywords
