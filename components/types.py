@@ -100,6 +100,16 @@ DnsSubdomain = Annotated[
 ]
 """RFC 1123 subdomain: what most objects are called, ServiceAccounts, Roles and Secrets among them."""
 
+
+def _not_empty(items: tuple[Any, ...]) -> tuple[Any, ...]:
+    if not items:
+        raise ValueError("the list is empty: give at least one, or leave the key out where it has a default")
+    return items
+
+
+# Not pydantic's min_length: that also complains of a tuple whose items are refused.
+NotEmpty = AfterValidator(_not_empty)
+
 LabelKey = Annotated[
     str,
     _matching(

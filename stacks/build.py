@@ -13,7 +13,7 @@ from .tenant import Tenant, TenantArgs
 def build(settings: StackSettings) -> dict[str, Any]:
     """Makes the stack's resources. Returns its outputs by name.
 
-    `clusters`: by tenant and cluster, the namespace, head service, addresses, worker groups, GPUs of the greatest
+    `clusters`: by `<namespace>/<name>`, each RayCluster's head service, addresses, worker groups, GPUs of the greatest
     worker, and state. `operator`: version and namespace.
     """
     provider = pulumi_kubernetes.Provider(
@@ -24,8 +24,8 @@ def build(settings: StackSettings) -> dict[str, Any]:
     )
     on_cluster = pulumi.ResourceOptions(providers=[provider])
     platform = Platform("platform", settings, on_cluster)
-    tenants = {
-        tenant.name: Tenant(
+    tenants = [
+        Tenant(
             tenant.name,
             TenantArgs(
                 settings=tenant,
@@ -38,8 +38,8 @@ def build(settings: StackSettings) -> dict[str, Any]:
             on_cluster,
         )
         for tenant in settings.tenants
-    }
+    ]
     return {
         "operator": {"version": platform.operator.version, "namespace": platform.operator.namespace},
-        "clusters": {name: tenant.clusters for name, tenant in tenants.items()},
+        "clusters": {name: cluster for tenant in tenants for name, cluster in tenant.clusters.items()},
     }

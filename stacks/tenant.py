@@ -29,7 +29,7 @@ class Tenant(pulumi.ComponentResource):
     """A tenant's RayClusters, and the account that they run as.
 
     Outputs:
-        clusters: of each RayCluster, by name, where it is, its worker groups and its state.
+        clusters: of each RayCluster, by `<namespace>/<name>`, where it is, its worker groups and its state.
     """
 
     clusters: dict[str, Any]
@@ -57,7 +57,9 @@ class Tenant(pulumi.ComponentResource):
             )
             for cluster in settings.clusters
         }
-        self.clusters = {cluster: _summary(resource) for cluster, resource in made.items()}
+        self.clusters = {
+            f"{settings.namespace_name}/{cluster}": _summary(resource) for cluster, resource in made.items()
+        }
         self.register_outputs({"clusters": self.clusters})
 
 

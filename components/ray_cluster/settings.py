@@ -14,6 +14,7 @@ from ..types import (
     Image,
     LabelKey,
     Labels,
+    NotEmpty,
     Quantity,
     QuantityOrZero,
     Settings,
@@ -102,7 +103,7 @@ class WorkersSettings(Settings):
     pool: Dns1035Label
     """Name of the pool in `nodes`."""
 
-    variants: Annotated[tuple[Variant, ...], Field(min_length=1)] | None = None
+    variants: Annotated[tuple[Variant, ...], NotEmpty] | None = None
     """The sizes, in place of the doubling ones."""
 
     reserve: Reserve = Reserve()
@@ -141,7 +142,7 @@ class RayClusterSettings(Settings):
 
     head: HeadSettings = HeadSettings()
 
-    workers: Annotated[tuple[WorkersSettings, ...], BeforeValidator(_one_or_more)] = Field(min_length=1)
+    workers: Annotated[tuple[WorkersSettings, ...], NotEmpty, BeforeValidator(_one_or_more)]
     """Workers of one pool, or a list of several pools'."""
 
     idle_timeout: Duration = "60s"

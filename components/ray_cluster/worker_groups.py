@@ -47,7 +47,9 @@ def worker_groups(pool: NodePool, settings: WorkersSettings) -> tuple[WorkerGrou
 
 def _group(pool: NodePool, variant: Variant, reserve: Reserve) -> WorkerGroup:
     if variant.gpus > pool.gpus:
-        raise ValueError(f"a variant has {variant.gpus} gpus and a node of pool {pool.pool!r} {pool.gpus}: lower it")
+        raise ValueError(
+            f"a variant has {variant.gpus} gpus, and a node of pool {pool.pool!r} has {pool.gpus}: lower it"
+        )
     share = Decimal(variant.gpus) / pool.gpus if pool.gpus and variant.gpus else Decimal(1)
     whole_node = variant.gpus == pool.gpus
     group = WorkerGroup(

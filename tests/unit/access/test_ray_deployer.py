@@ -1,0 +1,55 @@
+"""What Ray's pods may do with the account that a tenant has."""
+
+import pulumi
+import pytest
+from recorder import record
+
+from components.access.component import RayDeployer, RayDeployerArgs
+from components.access.manifests import role, role_binding
+from components.access.settings import RayDeployerSettings
+
+pytestmark = pytest.mark.unit
+
+RBAC = "kubernetes:rbac.authorization.k8s.io/v1"
+
+
+def test_it_may_make_and_take_away_what_the_guide_names_and_nothing_else() -> None:
+    granted = {
+        (group, resource, verb)
+        for rule in role(RayDeployerSettings())["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    resources = [("", "pods"), ("", "services"), ("apps", "deployments"), ("ray.io", "rayclusters")]
+    verbs = ["get", "list", "watch", "create", "delete", "update", "patch"]
+    assert granted == {(group, resource, verb) for group, resource in resources for verb in verbs}
+
+
+def test_names_can_be_changed_and_still_belong_together() -> None:
+    settings = RayDeployerSettings(service_account="runner", role="runs-ray", role_binding="runner-runs-ray")
+    binding = role_binding(settings, "team-a")
+    assert role(settings)["metadata"]["name"] == binding["roleRef"]["name"] == "runs-ray"
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "runner", "namespace": "team-a"}]
+    assert binding["metadata"]["name"] == "runner-runs-ray"
+
+
+def test_account_role_and_binding_are_made_in_the_tenants_namespace() -> None:
+    recorder = record(lambda: RayDeployer("team-a-deployer", RayDeployerArgs(RayDeployerSettings(), "team-a")))
+    made = [each for each in recorder.registered.values() if each.parent == "team-a-deployer"]
+    assert sorted(each.type for each in made) == [
+        "kubernetes:core/v1:ServiceAccount",
+        f"{RBAC}:Role",
+        f"{RBAC}:RoleBinding",
+    ]
+    assert {each.inputs["metadata"]["namespace"] for each in made} == {"team-a"}
+
+
+def test_who_uses_the_account_waits_until_it_is_bound() -> None:
+    def program() -> None:
+        deployer = RayDeployer("d", RayDeployerArgs(RayDeployerSettings(), "team-a"))
+        pulumi.CustomResource("kubernetes:core/v1:Pod", "pod", {"account": deployer.service_account})
+
+    recorder = record(program)
+    assert recorder.registered["pod"].inputs["account"] == "ray-deployer"
+    assert recorder.made_before("d-role-binding", "pod")

@@ -1,0 +1,48 @@
+"""What a cluster admin relies on when the operator is there already."""
+
+from typing import Any
+
+import pytest
+
+from components.operator.existing import Found, check, found
+from components.operator.supported import UnsupportedVersionError, check_ray
+
+pytestmark = pytest.mark.unit
+
+Tree = list[dict[str, Any]]
+
+
+def test_a_supported_operator_with_its_own_crds_is_taken(tree: Tree) -> None:
+    crd = next(body for body in tree if body["metadata"]["name"] == "rayclusters.ray.io")
+    deployment = next(body for body in tree if body["kind"] == "Deployment")
+    there = found(crd, deployment)
+    assert there == Found("1.6.2", "1.6", ("v1", "v1alpha1"))
+    assert check(there, "ray-system", ["2.60.0"]) == "1.6.2"
+
+
+def test_an_image_without_a_tag_is_known_by_the_deployments_label(tree: Tree) -> None:
+    deployment = next(body for body in tree if body["kind"] == "Deployment")
+    deployment["metadata"]["labels"]["app.kubernetes.io/version"] = "1.6.1"
+    deployment["spec"]["template"]["spec"]["containers"][0]["image"] = f"mirror.example/operator@sha256:{'0' * 64}"
+    assert found(None, deployment).operator == "1.6.1"
+
+
+@pytest.mark.parametrize(
+    ("there", "message"),
+    [
+        (Found(None, None), r"operator none, no CRD rayclusters.ray.io.*no Deployment kuberay-operator.*'ray-system'"),
+        (Found("1.4.2", None, ("v1",)), r"operator 1.4.2, CRD .* older than 1.6 .*operator 1.4.2 is not supported"),
+        (Found("1.6.2", None, ("v1",)), r"CRDs are not of the operator's release 1.6: apply those of KubeRay v1.6.2"),
+        (Found("1.7.0", "1.6", ("v1",)), r"CRDs are not of the operator's release 1.7"),
+        (Found("1.6.2", "1.6", ("v1alpha1",)), r"does not serve v1"),
+        (Found("2.0.0", "1.7", ("v1",)), r"operator 2.0.0 is not supported.*Supported: operator 1.6.x or 1.7.x"),
+    ],
+)
+def test_another_is_refused_with_what_was_found_and_what_is_supported(there: Found, message: str) -> None:
+    with pytest.raises(UnsupportedVersionError, match=message):
+        check(there, "ray-system", [])
+
+
+def test_a_ray_that_the_operator_does_not_support_is_refused() -> None:
+    with pytest.raises(UnsupportedVersionError, match=r"KubeRay 1.6.2 does not support Ray 2.37.0.*2.38.0 or later"):
+        check_ray("1.6.2", ["2.60.0", "2.37.0"])

@@ -1,0 +1,100 @@
+"""What a cluster admin relies on when the operator is provisioned."""
+
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pytest
+from recorder import Recorder, record
+
+from components.operator.component import KubeRayOperator, KubeRayOperatorArgs
+from components.operator.settings import OperatorSettings
+
+pytestmark = pytest.mark.unit
+
+
+def provisioned(namespaces: dict[str, pulumi.Input[str]] | None = None, **settings: Any) -> Recorder:
+    args = KubeRayOperatorArgs(
+        OperatorSettings(location="config/default", **settings), ("2.60.0",), namespaces or {}, "staging"
+    )
+    return record(lambda: KubeRayOperator("kuberay", args))
+
+
+@pytest.fixture
+def recorder(kubectl_that_renders: Path) -> Recorder:
+    return provisioned()
+
+
+def test_each_object_is_a_resource_of_its_own_below_the_component(recorder: Recorder) -> None:
+    children = [each for each in recorder.registered.values() if each.name != "kuberay"]
+    assert len(children) == 13
+    assert {each.parent for each in children} == {"kuberay"}
+    assert all(each.name.startswith("kuberay-") for each in children)
+
+
+def test_crds_are_upgraded_before_the_operator(recorder: Recorder) -> None:
+    crds = recorder.kinds()["kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition"]
+    assert len(crds) == 4
+    for crd in crds:
+        assert recorder.made_before(crd, "kuberay-deployment-kuberay-operator")
+
+
+def test_the_operator_starts_with_the_access_it_needs(recorder: Recorder) -> None:
+    for access in ("clusterrolebinding-kuberay-operator", "serviceaccount-kuberay-operator"):
+        assert recorder.made_before(f"kuberay-{access}", "kuberay-deployment-kuberay-operator")
+
+
+def test_the_guard_goes_before_anything_that_keeps_clusters_alive(recorder: Recorder) -> None:
+    """Deletion runs backwards: the guard is asked while CRDs, access and operator are all still there."""
+    others = set(recorder.registered) - {"kuberay", "kuberay-crd-guard"}
+    assert recorder.registered["kuberay-crd-guard"].dependencies == others
+
+
+def test_the_guard_knows_the_kinds_and_the_cluster(recorder: Recorder) -> None:
+    inputs = recorder.registered["kuberay-crd-guard"].inputs
+    assert sorted(inputs["kinds"]) == ["rayclusters", "raycronjobs", "rayjobs", "rayservices"]
+    assert inputs["context"] == "staging"
+
+
+def test_crds_are_sent_word_for_word(recorder: Recorder, tree: list[dict[str, Any]]) -> None:
+    crd = next(body for body in tree if body["metadata"]["name"] == "rayclusters.ray.io")
+    sent = recorder.registered["kuberay-customresourcedefinition-rayclusters.ray.io"].inputs
+    assert sent == crd
+
+
+def test_a_role_in_a_watched_namespace_waits_for_it(kubectl_that_renders: Path) -> None:
+    def program() -> None:
+        made = pulumi.CustomResource("kubernetes:core/v1:Namespace", "team-a", {"kind": "Namespace"})
+        args = KubeRayOperatorArgs(
+            OperatorSettings(location="config/default", watch_namespaces=("team-a", "team-b")),
+            namespaces={"team-a": made.id.apply(lambda _: "team-a")},
+        )
+        KubeRayOperator("kuberay", args)
+
+    recorder = record(program)
+    assert recorder.made_before("team-a", "kuberay-role-team-a-kuberay-operator")
+    assert not recorder.made_before("team-a", "kuberay-role-team-b-kuberay-operator")
+
+
+def test_version_and_namespace_are_outputs(recorder: Recorder) -> None:
+    assert recorder.outputs["kuberay"] == {"version": "1.6.2", "namespace": "ray-system"}
+
+
+@pytest.mark.parametrize(
+    ("version", "ray", "message"),
+    [("1.6.1", "2.60.0", "is not KubeRay v1.6.1"), ("1.6.2", "2.20.0", "does not support Ray 2.20.0")],
+)
+def test_what_does_not_go_together_ends_the_program_with_one_message(
+    kubectl_that_renders: Path, version: str, ray: str, message: str
+) -> None:
+    args = KubeRayOperatorArgs(OperatorSettings(location="config/default", version=version), (ray,))
+    with pytest.raises(pulumi.RunError, match=message):
+        record(lambda: KubeRayOperator("kuberay", args))
+
+
+def test_an_existing_operator_is_read_and_nothing_is_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    args = KubeRayOperatorArgs(OperatorSettings(install="existing"), context="nowhere")
+    with pytest.raises(pulumi.RunError, match="no usable kubeconfig"):
+        record(lambda: KubeRayOperator("kuberay", args), preview=True)

@@ -1,0 +1,163 @@
+"""What a cluster admin relies on when KubeRay's tree is adapted to the operator's settings."""
+
+from typing import Any
+
+import pytest
+
+from components.operator.manifests import UnexpectedTreeError, operator_objects
+from components.operator.settings import OperatorSettings
+
+pytestmark = pytest.mark.unit
+
+Tree = list[dict[str, Any]]
+
+
+def objects(tree: Tree, **settings: Any) -> dict[tuple[str, str | None, str], dict[str, Any]]:
+    """The operator's objects by kind, namespace and name."""
+    return {
+        (body["kind"], body["metadata"].get("namespace"), body["metadata"]["name"]): body
+        for stage in operator_objects(tree, OperatorSettings(**settings))
+        for body in stage
+    }
+
+
+def deployment(tree: Tree, **settings: Any) -> dict[str, Any]:
+    return objects(tree, **settings)["Deployment", "ray-system", "kuberay-operator"]
+
+
+def container(tree: Tree, **settings: Any) -> dict[str, Any]:
+    found: dict[str, Any] = deployment(tree, **settings)["spec"]["template"]["spec"]["containers"][0]
+    return found
+
+
+def test_crds_come_first_then_access_then_the_operator(tree: Tree) -> None:
+    stages = [{body["kind"] for body in stage} for stage in operator_objects(tree, OperatorSettings())]
+    assert stages == [
+        {"Namespace", "CustomResourceDefinition"},
+        {"ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "Service"},
+        {"Deployment"},
+    ]
+
+
+def test_everything_with_a_namespace_is_in_the_operators(tree: Tree) -> None:
+    made = objects(tree, namespace="kuberay")
+    assert ("Namespace", None, "kuberay") in made
+    assert {namespace for _, namespace, _ in made} == {None, "kuberay"}
+    for kind in ("RoleBinding", "ClusterRoleBinding"):
+        bindings = [body for (made_kind, _, _), body in made.items() if made_kind == kind]
+        assert {subject["namespace"] for body in bindings for subject in body["subjects"]} == {"kuberay"}
+
+
+def test_what_is_not_said_stays_as_kuberay_ships_it(tree: Tree) -> None:
+    shipped = next(body for body in tree if body["kind"] == "Deployment")
+    assert deployment(tree)["spec"] == shipped["spec"]
+
+
+def test_the_rendered_tree_itself_is_not_changed(tree: Tree) -> None:
+    before = str(tree)
+    operator_objects(tree, OperatorSettings(namespace="kuberay", watch_namespaces=("a",), batch_scheduler="volcano"))
+    assert str(tree) == before
+
+
+def test_an_operator_of_some_namespaces_has_roles_in_these_alone(tree: Tree) -> None:
+    made = objects(tree, watch_namespaces=("team-a", "team-b"))
+    shipped = next(body for body in tree if body["kind"] == "ClusterRole")
+    for namespace in ("team-a", "team-b"):
+        role = made["Role", namespace, "kuberay-operator"]
+        binding = made["RoleBinding", namespace, "kuberay-operator"]
+        assert binding["roleRef"] == {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "Role",
+            "name": "kuberay-operator",
+        }
+        assert len(role["rules"]) == len(shipped["rules"]) - 1
+        assert not any("ingressclasses" in rule["resources"] for rule in role["rules"])
+    assert made["ClusterRole", None, "kuberay-operator"]["rules"] == [
+        {"apiGroups": ["networking.k8s.io"], "resources": ["ingressclasses"], "verbs": ["get", "list", "watch"]}
+    ]
+    assert "--watch-namespace=team-a,team-b" in container(tree, watch_namespaces=("team-a", "team-b"))["args"]
+
+
+@pytest.mark.parametrize("watched", [(), ("team-a",)])
+@pytest.mark.parametrize(
+    ("scheduler", "group"), [("volcano", "scheduling.volcano.sh"), ("scheduler-plugins", "scheduling.x-k8s.io")]
+)
+def test_a_batch_scheduler_brings_the_rules_for_its_pod_groups(
+    tree: Tree, scheduler: Any, group: str, watched: tuple[str, ...]
+) -> None:
+    made = objects(tree, batch_scheduler=scheduler, watch_namespaces=watched)
+    role = made["Role", "team-a", "kuberay-operator"] if watched else made["ClusterRole", None, "kuberay-operator"]
+    assert any(rule["apiGroups"] == [group] and rule["resources"] == ["podgroups"] for rule in role["rules"])
+    assert f"--batch-scheduler={scheduler}" in container(tree, batch_scheduler=scheduler)["args"]
+
+
+def test_more_than_one_replica_elects_a_leader(tree: Tree) -> None:
+    assert "--enable-leader-election=true" not in container(tree)["args"]
+    assert "--enable-leader-election=true" in container(tree, replicas=2)["args"]
+    assert deployment(tree, replicas=2)["spec"]["replicas"] == 2
+
+
+def test_feature_gates_are_added_to_those_of_the_tree(tree: Tree) -> None:
+    arguments = container(tree, feature_gates={"RayCronJob": True, "RayMultiHostIndexing": False})["args"]
+    assert arguments == ["--feature-gates=RayClusterStatusConditions=true,RayCronJob=true,RayMultiHostIndexing=false"]
+
+
+def test_log_format_and_environment_reach_the_operator(tree: Tree) -> None:
+    changed = container(tree, log_format="console", env={"CLUSTER_DOMAIN": "corp.example"})
+    assert "--log-stdout-encoder=console" in changed["args"]
+    assert changed["env"] == [{"name": "CLUSTER_DOMAIN", "value": "corp.example"}]
+
+
+def test_image_secrets_and_placement_reach_the_pod(tree: Tree) -> None:
+    settings = {
+        "image": "mirror.example/kuberay/operator:v1.6.2",
+        "image_pull_secrets": ("mirror",),
+        "node_selector": {"role": "infra"},
+        "tolerations": ({"key": "infra", "operator": "Exists"},),
+        "resources": {"cpu": "500m", "memory": "1Gi"},
+    }
+    pod = deployment(tree, **settings)["spec"]["template"]["spec"]
+    assert pod["containers"][0]["image"] == "mirror.example/kuberay/operator:v1.6.2"
+    assert pod["containers"][0]["resources"] == {
+        "requests": {"cpu": "500m", "memory": "1Gi"},
+        "limits": {"cpu": "500m", "memory": "1Gi"},
+    }
+    assert pod["imagePullSecrets"] == [{"name": "mirror"}]
+    assert pod["nodeSelector"] == {"role": "infra"}
+    assert pod["tolerations"] == [{"key": "infra", "operator": "Exists"}]
+
+
+def test_a_tree_of_another_version_is_refused_with_what_it_has(tree: Tree) -> None:
+    with pytest.raises(UnexpectedTreeError, match=r"is not KubeRay v1.6.1: it has quay.io/kuberay/operator:v1.6.2"):
+        operator_objects(tree, OperatorSettings(version="1.6.1"))
+
+
+def test_a_tree_without_an_operator_is_refused(tree: Tree) -> None:
+    crds = [body for body in tree if body["kind"] == "CustomResourceDefinition"]
+    with pytest.raises(UnexpectedTreeError, match="it has no Deployment"):
+        operator_objects(crds, OperatorSettings())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"version": "1.5.1"}, r"version '1.5.1' is not supported: set it to 1.6.x or 1.7.x"),
+        ({"version": "latest"}, r"'latest' is not a version of three numbers"),
+        (
+            {"install": "existing", "replicas": 2, "node_selector": {"a": "b"}},
+            r"so nodeSelector, replicas cannot be set",
+        ),
+        ({"batch_scheduler": "slurm"}, "volcano"),
+        ({"replicas": 0}, "greater than or equal to 1"),
+        ({"namespace": "Ray"}, "'Ray' is not a name"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        OperatorSettings(**settings)
+
+
+def test_the_tree_is_kuberays_at_the_tag_of_the_version_unless_a_location_is_set() -> None:
+    github = "https://github.com/ray-project/kuberay//ray-operator/config/default?ref=v1.6.2"
+    assert OperatorSettings(version="1.6.2").tree == github
+    assert OperatorSettings(location="../kuberay/config/default").tree == "../kuberay/config/default"

@@ -1,0 +1,93 @@
+"""What a user reads when a RayCluster does not become ready."""
+
+from typing import Any
+
+import pytest
+
+from components.ray_cluster.diagnosis import Evidence, reasons, why_not_ready
+
+pytestmark = pytest.mark.unit
+
+OPERATOR = ({"metadata": {"name": "kuberay-operator-0"}},)
+
+
+def cluster(*conditions: tuple[str, str, str]) -> dict[str, Any]:
+    told = [{"type": kind, "status": status, "reason": "r", "message": text} for kind, status, text in conditions]
+    return {"status": {"conditions": told}}
+
+
+def head_pod(**status: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "training-head"}, "status": status}
+
+
+def event(message: str, at: str, kind: str = "Warning") -> dict[str, Any]:
+    about = {"kind": "Pod", "name": "training-head"}
+    return {"type": kind, "reason": "R", "message": message, "involvedObject": about, "lastTimestamp": at}
+
+
+def test_a_pod_that_fits_nowhere_is_named_with_the_schedulers_reason() -> None:
+    pod = head_pod(
+        conditions=[{"type": "PodScheduled", "status": "False", "message": "0/4 nodes: Insufficient memory."}]
+    )
+    lines = reasons(Evidence(cluster(("HeadPodReady", "False", "containers not ready")), (pod,), (), OPERATOR))
+    assert lines == [
+        "RayCluster: HeadPodReady is False: containers not ready",
+        "pod training-head is not scheduled: 0/4 nodes: Insufficient memory.",
+    ]
+
+
+def test_an_image_that_cannot_be_pulled_is_said() -> None:
+    waiting = {"name": "ray-head", "state": {"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off "ray:0"'}}}
+    lines = reasons(Evidence(cluster(), (head_pod(containerStatuses=[waiting]),), (), OPERATOR))
+    assert lines == ['pod training-head, container ray-head: ImagePullBackOff: Back-off "ray:0"']
+
+
+def test_a_pod_that_is_merely_starting_is_no_reason() -> None:
+    starting = {"name": "ray-head", "state": {"waiting": {"reason": "ContainerCreating"}}}
+    lines = reasons(Evidence(cluster(), (head_pod(containerStatuses=[starting]),), (), OPERATOR))
+    assert lines == ["no event and no condition says why: read the operator's log"]
+
+
+def test_warnings_come_newest_first_and_other_events_not_at_all() -> None:
+    events = (
+        event("older", "2026-01-01T00:00:00Z"),
+        event("newer", "2026-01-02T00:00:00Z"),
+        event("scheduled", "2026-01-03T00:00:00Z", kind="Normal"),
+    )
+    assert reasons(Evidence(cluster(), (), events, OPERATOR)) == [
+        "Pod training-head: R: newer",
+        "Pod training-head: R: older",
+    ]
+
+
+def test_repeated_warnings_are_said_once_and_many_are_cut() -> None:
+    events = tuple(event(f"number {second % 30}", f"2026-01-01T00:00:{second:02}Z") for second in range(60))
+    lines = reasons(Evidence(cluster(), (), events, OPERATOR))
+    assert len(lines) == len(set(lines)) == 12
+    assert lines[0] == "Pod training-head: R: number 29"
+
+
+def test_an_operator_that_is_not_there_or_does_not_look_is_said() -> None:
+    assert reasons(Evidence({}, (), (), ())) == [
+        "the operator has no pod: is its Deployment scaled down, or in another namespace?"
+    ]
+    assert reasons(Evidence({}, (), (), OPERATOR)) == [
+        "the operator has not looked at the RayCluster: does it run, and does it watch the namespace?"
+    ]
+
+
+def test_a_failure_to_make_pods_is_said() -> None:
+    told = cluster(("ReplicaFailure", "True", 'pods "training-head" is forbidden: exceeded quota'))
+    assert reasons(Evidence(told, (), (), OPERATOR))[0].endswith("exceeded quota")
+
+
+def test_nothing_is_said_of_a_cluster_that_is_ready_or_not_there() -> None:
+    ready = cluster(("HeadPodReady", "True", ""), ("RayClusterProvisioned", "True", ""))
+    assert reasons(Evidence(ready, (), (), ())) == []
+    assert reasons(Evidence(None)) == []
+
+
+def test_an_unreachable_api_server_is_the_reason(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    [line] = why_not_ready("no-such-context", "team-a", "training", "ray-system")
+    assert line.startswith("no usable kubeconfig")

@@ -1,0 +1,183 @@
+"""What a user relies on when worker groups are derived from a node pool."""
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from components.nodes import NodePool
+from components.ray_cluster.manifests import ray_cluster
+from components.ray_cluster.settings import RayClusterSettings, Reserve, Variant, WorkersSettings
+from components.ray_cluster.worker_groups import doubling, worker_groups
+from components.types import amount
+
+pytestmark = pytest.mark.unit
+
+PRODUCT = "NVIDIA-A100-SXM4-80GB"
+A100 = NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8, gpu_product=PRODUCT)
+CPU = NodePool(pool="cpu", count=3, cpu="32", memory="128Gi")
+
+
+def cluster(*workers: WorkersSettings, **more: Any) -> RayClusterSettings:
+    return RayClusterSettings(
+        name="training", ray_version="2.60.0", image="rayproject/ray:2.60.0", workers=workers, **more
+    )
+
+
+def groups_of(settings: RayClusterSettings, *pools: NodePool) -> dict[str, dict[str, Any]]:
+    body = ray_cluster(settings, pools, "ray-deployer")
+    return {group["groupName"]: group for group in body["spec"]["workerGroupSpecs"]}
+
+
+def test_the_guides_example_for_four_nodes_of_eight_a100_comes_out_field_by_field() -> None:
+    guide = yaml.safe_load((Path(__file__).parent / "four_nodes_of_eight_a100.yaml").read_text())
+    figures = {1: ("8", "100Gi"), 2: ("15", "200Gi"), 4: ("30", "400Gi"), 8: ("60", "800Gi")}
+    words = {1: "one", 2: "two", 4: "four", 8: "eight"}
+    variants = tuple(
+        Variant(gpus=gpus, cpu=cpu, memory=memory, name=f"{words[gpus]}-a100-80g-gpu-wg")
+        for gpus, (cpu, memory) in figures.items()
+    )
+    rendered = groups_of(cluster(WorkersSettings(pool="a100", variants=variants)), A100)
+
+    # Kubernetes has no upper-case in names.
+    assert {name: as_chart_values(group) for name, group in rendered.items()} == {
+        name.lower(): with_plain_quantities(values) for name, values in guide.items()
+    }
+
+
+def as_chart_values(group: dict[str, Any]) -> dict[str, Any]:
+    """A worker group in the words of the ray-cluster chart, which lays the pod's fields beside the group's."""
+    pod = group["template"]["spec"]
+    container = pod["containers"][0]
+    values = {key: group[key] for key in ("replicas", "minReplicas", "maxReplicas", "rayStartParams")}
+    values |= {"containerEnv": container["env"], "lifecycle": container["lifecycle"], "affinity": pod["affinity"]}
+    return with_plain_quantities({**values, "resources": container["resources"]})
+
+
+def with_plain_quantities(values: dict[str, Any]) -> dict[str, Any]:
+    """The same values with quantities as numbers: the guide writes `cpu: 8`, the API server takes "8" as well."""
+    resources = {
+        kind: {name: amount(str(quantity)) for name, quantity in amounts.items()}
+        for kind, amounts in values["resources"].items()
+    }
+    return {**values, "resources": resources}
+
+
+@pytest.mark.parametrize(
+    ("gpus", "sizes"),
+    [
+        (8, (1, 2, 4, 8)),
+        (6, (1, 2, 4, 6)),
+        (3, (1, 2, 3)),
+        (2, (1, 2)),
+        (1, (1,)),
+        (0, (0,)),
+        (16, (1, 2, 4, 8, 16)),
+    ],
+)
+def test_sizes_double_up_to_the_whole_node(gpus: int, sizes: tuple[int, ...]) -> None:
+    assert doubling(gpus) == sizes
+
+
+def test_each_size_gets_its_share_of_the_node_less_a_sixteenth() -> None:
+    groups = worker_groups(A100, WorkersSettings(pool="a100"))
+    assert [(group.gpus, group.cpu, group.memory) for group in groups] == [
+        (1, "7", "117Gi"),
+        (2, "15", "234Gi"),
+        (4, "30", "468Gi"),
+        (8, "60", "937Gi"),
+    ]
+
+
+@pytest.mark.parametrize("gpus", [1, 2, 3, 5, 6, 8])
+def test_workers_that_fill_a_node_leave_its_reserve_free(gpus: int) -> None:
+    pool = NodePool(pool="p", count=2, cpu="48", memory="500Gi", gpus=gpus)
+    reserve = Reserve(cpu="6", memory="20Gi")
+    for group in worker_groups(pool, WorkersSettings(pool="p", reserve=reserve)):
+        fit = Decimal(gpus // group.gpus)
+        assert fit * amount(group.cpu) <= 48 - 6
+        assert fit * amount(group.memory) <= amount("480Gi")
+
+
+def test_two_of_each_part_of_a_node_and_as_many_whole_ones_as_there_are_nodes() -> None:
+    groups = worker_groups(A100, WorkersSettings(pool="a100"))
+    assert [(group.name, group.min_replicas, group.max_replicas) for group in groups] == [
+        ("a100-1gpu", 0, 2),
+        ("a100-2gpu", 0, 2),
+        ("a100-4gpu", 0, 2),
+        ("a100-8gpu", 0, 4),
+    ]
+
+
+def test_a_pool_without_gpus_has_one_group_of_whole_nodes() -> None:
+    group = groups_of(cluster(WorkersSettings(pool="cpu")), CPU)["cpu-cpu"]
+    container = group["template"]["spec"]["containers"][0]
+    assert group["maxReplicas"] == 3
+    assert container["resources"]["limits"] == {"cpu": "30", "memory": "120Gi"}
+    assert group["rayStartParams"] == {"block": "true", "num-gpus": "0"}
+    assert "affinity" not in group["template"]["spec"]
+
+
+def test_only_workers_of_a_whole_gpu_node_are_full_workers() -> None:
+    groups = groups_of(cluster(WorkersSettings(pool="a100")), A100)
+    offered = {name: json.loads(json.loads(group["rayStartParams"]["resources"])) for name, group in groups.items()}
+    assert offered == {
+        "a100-1gpu": {PRODUCT: 1},
+        "a100-2gpu": {PRODUCT: 2},
+        "a100-4gpu": {PRODUCT: 4},
+        "a100-8gpu": {PRODUCT: 8, "full-worker": 1},
+    }
+
+
+def test_gpus_of_no_stated_product_may_be_any() -> None:
+    pool = NodePool(pool="gpu", count=1, cpu="8", memory="64Gi", gpus=1)
+    group = groups_of(cluster(WorkersSettings(pool="gpu")), pool)["gpu-1gpu"]
+    assert json.loads(json.loads(group["rayStartParams"]["resources"])) == {"full-worker": 1}
+    assert "affinity" not in group["template"]["spec"]
+
+
+def test_several_pools_with_several_products_stand_side_by_side() -> None:
+    h100 = NodePool(pool="h100", count=2, cpu="96", memory="2000Gi", gpus=6, gpu_product="NVIDIA-H100-80GB-HBM3")
+    groups = groups_of(
+        cluster(WorkersSettings(pool="a100"), WorkersSettings(pool="h100"), WorkersSettings(pool="cpu")),
+        A100,
+        h100,
+        CPU,
+    )
+    assert {name: group["maxReplicas"] for name, group in groups.items()} == {
+        **{"a100-1gpu": 2, "a100-2gpu": 2, "a100-4gpu": 2, "a100-8gpu": 4},
+        **{"h100-1gpu": 2, "h100-2gpu": 2, "h100-4gpu": 2, "h100-6gpu": 2},
+        "cpu-cpu": 3,
+    }
+    affinity = groups["h100-6gpu"]["template"]["spec"]["affinity"]["nodeAffinity"]
+    terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert terms[0]["matchExpressions"][0]["values"] == ["NVIDIA-H100-80GB-HBM3"]
+
+
+def test_workers_go_to_their_pools_labels_and_bear_its_taints() -> None:
+    pool = NodePool.model_validate(
+        {**A100.model_dump(), "labels": {"team": "a"}, "taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]}
+    )
+    pod = groups_of(cluster(WorkersSettings(pool="a100")), pool)["a100-8gpu"]["template"]["spec"]
+    assert pod["nodeSelector"] == {"team": "a"}
+    assert pod["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Equal", "value": "", "effect": "NoSchedule"}]
+
+
+@pytest.mark.parametrize(
+    ("workers", "message"),
+    [
+        (WorkersSettings(pool="b200"), r"pool 'b200' is not in nodes: use one of a100"),
+        (WorkersSettings(pool="a100", variants=(Variant(gpus=9),)), r"has 9 gpus.*'a100' has 8: lower it"),
+        (WorkersSettings(pool="a100", variants=(Variant(gpus=8, cpu="128"),)), r"cpu 128, more than .*\(64\): lower"),
+        (WorkersSettings(pool="a100", reserve=Reserve(cpu="64")), r"cpu 64, which leaves nothing.*lower reserve.cpu"),
+        (WorkersSettings(pool="a100", reserve=Reserve(memory="2000Gi")), r"lower reserve.memory"),
+        (WorkersSettings(pool="a100", variants=(Variant(gpus=1, min_replicas=3),)), r"minReplicas 3 and maxReplicas 2"),
+        (WorkersSettings(pool="a100", variants=(Variant(gpus=1), Variant(gpus=1))), r"a100-1gpu is used twice"),
+    ],
+)
+def test_workers_that_no_node_can_hold_are_refused_with_the_figures(workers: WorkersSettings, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ray_cluster(cluster(workers), (A100,))

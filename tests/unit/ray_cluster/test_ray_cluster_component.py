@@ -1,0 +1,69 @@
+"""What a tenant relies on when a RayCluster is provisioned."""
+
+from typing import Any
+
+import pulumi
+import pytest
+from recorder import Recorder, record
+
+from components.nodes import NodePool
+from components.ray_cluster.component import RayCluster, RayClusterArgs
+from components.ray_cluster.settings import RayClusterSettings
+
+pytestmark = pytest.mark.unit
+
+POOLS = (NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8, gpu_product="NVIDIA-A100-SXM4-80GB"),)
+
+
+def provisioned(live: dict[str, dict[str, Any]] | None = None, **settings: Any) -> Recorder:
+    said = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", "workers": {"pool": "a100"}, **settings}
+
+    def program() -> None:
+        account = pulumi.CustomResource("kubernetes:core/v1:ServiceAccount", "account", {"kind": "ServiceAccount"})
+        operator = pulumi.ComponentResource("ray-platform:index:KubeRayOperator", "operator")
+        pulumi.CustomResource("t:t:Guard", "guard", {}, pulumi.ResourceOptions(parent=operator))
+        args = RayClusterArgs(
+            RayClusterSettings.model_validate(said), POOLS, "team-a", account.id.apply(lambda _: "ray-deployer")
+        )
+        RayCluster("team-a-training", args, pulumi.ResourceOptions(depends_on=[operator]))
+
+    return record(program, live)
+
+
+def test_the_cluster_waits_for_the_operator_and_the_account() -> None:
+    recorder = provisioned()
+    assert recorder.made_before("guard", "team-a-training-ray-cluster")
+    assert recorder.made_before("account", "team-a-training-ray-cluster")
+
+
+def test_it_is_one_ray_cluster_under_the_component_in_the_tenants_namespace() -> None:
+    made = provisioned().registered["team-a-training-ray-cluster"]
+    assert (made.type, made.parent) == ("kubernetes:ray.io/v1:RayCluster", "team-a-training")
+    assert (made.inputs["metadata"]["namespace"], made.inputs["metadata"]["name"]) == ("team-a", "training")
+    pod = made.inputs["spec"]["headGroupSpec"]["template"]["spec"]
+    assert pod["serviceAccountName"] == "ray-deployer"
+
+
+@pytest.mark.parametrize(("settings", "seconds"), [({}, "600s"), ({"readyTimeout": "1h30m"}, "5400s")])
+def test_up_waits_for_as_long_as_is_set(settings: dict[str, Any], seconds: str) -> None:
+    assert provisioned(**settings).registered["team-a-training-ray-cluster"].create_timeout == seconds
+
+
+def test_outputs_say_where_it_is_what_it_has_and_how_it_is() -> None:
+    outputs = provisioned({"team-a-training-ray-cluster": {"status": {"state": "ready"}}}).outputs["team-a-training"]
+    assert outputs["connection"] == {
+        "namespace": "team-a",
+        "headService": "training-head-svc",
+        "rayAddress": "ray://training-head-svc.team-a.svc:10001",
+        "dashboardUrl": "http://training-head-svc.team-a.svc:8265",
+        "jobsUrl": "http://training-head-svc.team-a.svc:8265",
+    }
+    assert outputs["greatest_gpus"] == 8
+    assert outputs["worker_groups"][3] == {
+        "name": "a100-8gpu",
+        "gpus": 8,
+        "cpu": "60",
+        "memory": "937Gi",
+        "maxReplicas": 4,
+    }
+    assert outputs["state"] == "ready"

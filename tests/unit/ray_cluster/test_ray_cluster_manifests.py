@@ -1,0 +1,209 @@
+"""What a cluster's settings become in the RayCluster that is applied."""
+
+import json
+from typing import Any
+
+import pytest
+
+from components.nodes import NodePool
+from components.ray_cluster.manifests import ray_cluster
+from components.ray_cluster.settings import RayClusterSettings
+
+pytestmark = pytest.mark.unit
+
+POOLS = (
+    NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8, gpu_product="NVIDIA-A100-SXM4-80GB"),
+    NodePool(pool="cpu", count=2, cpu="32", memory="128Gi", labels={"role": "heads"}),
+    NodePool(pool="plain", count=2, cpu="32", memory="128Gi"),
+)
+
+
+def spec(account: str | None = "ray-deployer", **settings: Any) -> dict[str, Any]:
+    said = {"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "workers": {"pool": "a100"}}
+    rendered: dict[str, Any] = ray_cluster(RayClusterSettings.model_validate({**said, **settings}), POOLS, account)
+    return {**rendered["spec"], "metadata": rendered["metadata"]}
+
+
+def head(**settings: Any) -> dict[str, Any]:
+    pod: dict[str, Any] = spec(**settings)["headGroupSpec"]["template"]["spec"]
+    return pod
+
+
+def workers(**settings: Any) -> list[dict[str, Any]]:
+    return [group["template"]["spec"] for group in spec(**settings)["workerGroupSpecs"]]
+
+
+def test_no_task_runs_on_the_head() -> None:
+    assert spec()["headGroupSpec"]["rayStartParams"] == {
+        "num-cpus": "0",
+        "num-gpus": "0",
+        "dashboard-host": "0.0.0.0",  # noqa: S104 (what Ray is told inside its pod)
+    }
+
+
+def test_the_head_opens_rays_ports_by_kuberays_names() -> None:
+    assert {port["name"]: port["containerPort"] for port in head()["containers"][0]["ports"]} == {
+        "gcs-server": 6379,
+        "dashboard": 8265,
+        "client": 10001,
+        "metrics": 8080,
+        "serve": 8000,
+    }
+
+
+def test_the_head_may_be_bound_to_a_pool() -> None:
+    assert head(head={"pool": "cpu"})["nodeSelector"] == {"role": "heads"}
+    assert "nodeSelector" not in head()
+
+
+def test_a_head_pool_that_cannot_be_told_from_others_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"head.pool 'plain' has neither labels nor a gpuProduct"):
+        spec(head={"pool": "plain"})
+
+
+def test_head_and_workers_run_as_the_tenants_account_or_the_one_that_is_set() -> None:
+    assert {pod["serviceAccountName"] for pod in [head(), *workers()]} == {"ray-deployer"}
+    mine = {"serviceAccount": "mine"}
+    assert {pod["serviceAccountName"] for pod in [head(**mine), *workers(**mine)]} == {"mine"}
+    assert "serviceAccountName" not in head(account=None)
+
+
+def test_requests_are_limits_for_every_container() -> None:
+    for pod in [head(), *workers()]:
+        resources = pod["containers"][0]["resources"]
+        assert resources["requests"] == resources["limits"]
+
+
+def test_autoscaler_v2_takes_idle_workers_away() -> None:
+    rendered = spec(idleTimeout="5m")
+    assert rendered["enableInTreeAutoscaling"] is True
+    assert rendered["autoscalerOptions"]["version"] == "v2"
+    assert rendered["autoscalerOptions"]["idleTimeoutSeconds"] == 300
+    assert {pod["restartPolicy"] for pod in [head(), *workers()]} == {"Never"}
+
+
+def test_every_worker_starts_single_threaded_and_leaves_in_order() -> None:
+    for pod in workers():
+        container = pod["containers"][0]
+        assert container["env"] == [
+            {"name": "OMP_NUM_THREADS", "value": "1"},
+            {"name": "OPENBLAS_NUM_THREADS", "value": "1"},
+        ]
+        assert container["lifecycle"] == {"preStop": {"exec": {"command": ["/bin/sh", "-c", "ray stop"]}}}
+
+
+def test_environment_of_a_group_goes_before_the_clusters_and_that_before_the_default() -> None:
+    settings = {
+        "env": {"OMP_NUM_THREADS": 4, "HF_HOME": "/data"},
+        "workers": {"pool": "a100", "env": {"HF_HOME": "/w"}},
+    }
+    env = {each["name"]: each["value"] for each in workers(**settings)[0]["containers"][0]["env"]}
+    assert env == {"OMP_NUM_THREADS": "4", "OPENBLAS_NUM_THREADS": "1", "HF_HOME": "/w"}
+    assert head(**settings)["containers"][0]["env"] == [
+        {"name": "OMP_NUM_THREADS", "value": "4"},
+        {"name": "HF_HOME", "value": "/data"},
+    ]
+
+
+def test_image_policy_secrets_volumes_and_labels_reach_all_pods() -> None:
+    settings: dict[str, Any] = {
+        "image": "mirror.example/ray:2.60.0-gpu",
+        "imagePullPolicy": "Always",
+        "imagePullSecrets": ["mirror"],
+        "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
+        "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+        "labels": {"owner": "team-a"},
+    }
+    for pod in [head(**settings), *workers(**settings)]:
+        container = pod["containers"][0]
+        assert (container["image"], container["imagePullPolicy"]) == ("mirror.example/ray:2.60.0-gpu", "Always")
+        assert container["volumeMounts"] == settings["volumeMounts"]
+        assert pod["volumes"] == settings["volumes"]
+        assert pod["imagePullSecrets"] == [{"name": "mirror"}]
+    rendered = spec(**settings)
+    templates = [rendered["headGroupSpec"], *rendered["workerGroupSpecs"]]
+    assert rendered["metadata"]["labels"] == {"owner": "team-a"}
+    assert all(group["template"]["metadata"]["labels"] == {"owner": "team-a"} for group in templates)
+
+
+def test_callers_need_a_token_from_the_first_ray_that_knows_one() -> None:
+    assert spec()["authOptions"] == {"mode": "token"}
+    assert "authOptions" not in spec(rayVersion="2.51.1", image="rayproject/ray:2.51.1")
+    assert spec(authOptions={"secretName": "mine"})["authOptions"] == {"mode": "token", "secretName": "mine"}
+    assert spec(authOptions={"mode": "disabled"})["authOptions"] == {"mode": "disabled"}
+
+
+def test_up_waits_for_head_and_workers_and_leaves_deletion_to_the_operator() -> None:
+    annotations = spec(annotations={"contact": "team-a"})["metadata"]["annotations"]
+    assert json.loads(annotations["pulumi.com/waitFor"]) == [
+        "condition=HeadPodReady",
+        "condition=RayClusterProvisioned",
+    ]
+    assert annotations["pulumi.com/deletionPropagationPolicy"] == "background"
+    assert annotations["contact"] == "team-a"
+
+
+def test_overrides_are_laid_over_everything_else_by_the_names_in_lists() -> None:
+    container = {"name": "ray-worker", "securityContext": {"runAsNonRoot": True}}
+    rendered = spec(
+        overrides={
+            "workerGroupSpecs": [
+                {"groupName": "a100-8gpu", "maxReplicas": 3, "template": {"spec": {"containers": [container]}}}
+            ],
+            "headGroupSpec": {"serviceType": "ClusterIP"},
+            "authOptions": None,
+        }
+    )
+    largest = rendered["workerGroupSpecs"][3]
+    assert [group["groupName"] for group in rendered["workerGroupSpecs"]][3] == "a100-8gpu"
+    assert largest["maxReplicas"] == 3
+    assert largest["template"]["spec"]["containers"][0]["securityContext"] == {"runAsNonRoot": True}
+    assert largest["template"]["spec"]["containers"][0]["image"] == "rayproject/ray:2.60.0"
+    assert rendered["headGroupSpec"]["serviceType"] == "ClusterIP"
+    assert "authOptions" not in rendered
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"image": "rayproject/ray:2.59.0"},
+            r"rayVersion is '2.60.0' but image 'rayproject/ray:2.59.0' has Ray 2.59.0",
+        ),
+        (
+            {"image": "rayproject/ray:latest"},
+            r"cannot be told by its tag: use a tag that starts with 2.60.0, or set ver",
+        ),
+        ({"image": f"rayproject/ray@sha256:{'0' * 64}"}, r"cannot be told by its tag"),
+        ({"image": "rayproject/ray:2.60.01"}, r"image 'rayproject/ray:2.60.01' has Ray 2.60.01"),
+        ({"image": "ray project"}, r"'ray project' is not an image reference"),
+        (
+            {"rayVersion": "2.51.0", "image": "r:2.51.0", "authOptions": {"mode": "token"}},
+            r"needs Ray 2.52.0 or later, and rayVersion is '2.51.0'",
+        ),
+        ({"authOptions": {"mode": "Token"}}, r"'token' or 'disabled'"),
+        ({"name": "x" * 54}, r"at most 53"),
+        ({"name": "Training"}, r"'Training' is not a name"),
+        ({"rayVersion": 2.6}, r"'2.6' is not a version of three numbers"),
+        ({"idleTimeout": "5 minutes"}, r"'5 minutes' is not a duration such as 90s"),
+        ({"workers": []}, r"the list is empty: give at least one"),
+        ({"head": {"cpu": -1}}, r"'-1' is less than zero"),
+        ({"head": {"memory": "16GB"}}, r"'16GB' is not a Kubernetes quantity; write for example"),
+        ({"env": {"A B": "c"}}, r"'A B' is not an environment variable's name"),
+    ],
+)
+def test_what_kuberay_or_ray_would_refuse_later_is_refused_at_once(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        spec(**settings)
+
+
+@pytest.mark.parametrize(
+    "image",
+    ["rayproject/ray:2.60.0", "rayproject/ray:2.60.0-py311-gpu", f"host:5000/ray:2.60.0.dev1@sha256:{'a' * 64}"],
+)
+def test_tags_that_start_with_the_version_are_taken(image: str) -> None:
+    assert head(image=image)["containers"][0]["image"] == image
+
+
+def test_an_image_of_ones_own_tag_is_taken_at_its_word() -> None:
+    assert spec(image="registry.example/ours:7f3c", verifyImageTag=False)["rayVersion"] == "2.60.0"

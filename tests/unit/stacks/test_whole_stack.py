@@ -1,0 +1,73 @@
+"""What the parts of a stack rely on of each other."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recorder import Recorder, record
+
+from stacks.build import build
+from stacks.settings import parse
+
+pytestmark = pytest.mark.unit
+
+STACK: dict[str, Any] = {
+    "kubernetes": {"context": "staging"},
+    "operator": {"location": "config/default", "watchNamespaces": ["a", "namespace-b"]},
+    "nodes": [{"pool": "a100", "count": 4, "cpu": 64, "memory": "1000Gi", "gpus": 8}],
+    "tenants": [
+        {
+            "name": name,
+            "namespace": namespace,
+            "clusters": [
+                {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", "workers": {"pool": "a100"}}
+            ],
+        }
+        for name, namespace in (("a", None), ("b", "namespace-b"))
+    ],
+}
+
+
+@pytest.fixture
+def built(kubectl_that_renders: Path) -> tuple[Recorder, dict[str, Any]]:
+    outputs: dict[str, Any] = {}
+    return record(lambda: outputs.update(build(parse(STACK)))), outputs
+
+
+def test_every_object_goes_to_the_stacks_own_provider(built: tuple[Recorder, dict[str, Any]]) -> None:
+    recorder, _ = built
+    provider = recorder.registered["cluster"]
+    assert provider.type == "pulumi:providers:kubernetes"
+    assert provider.inputs["context"] == "staging"
+    objects = [each for each in recorder.registered.values() if each.type.startswith("kubernetes:")]
+    assert objects
+    assert {each.provider for each in objects} == {"cluster"}
+
+
+def test_a_moved_kubeconfig_does_not_replace_the_provider(built: tuple[Recorder, dict[str, Any]]) -> None:
+    """Pulumi's plugin replaces a provider with this identifier only when the identifier changes."""
+    recorder, _ = built
+    assert recorder.registered["cluster"].inputs["clusterIdentifier"] == "ray-platform/test"
+
+
+def test_clusters_are_made_after_and_so_deleted_before_the_operator(built: tuple[Recorder, dict[str, Any]]) -> None:
+    recorder, _ = built
+    for cluster in ("a-training-ray-cluster", "b-training-ray-cluster"):
+        assert recorder.made_before("platform-kuberay-crd-guard", cluster)
+        assert recorder.made_before("platform-kuberay-deployment-kuberay-operator", cluster)
+
+
+def test_the_operators_role_in_a_tenants_namespace_waits_for_it(built: tuple[Recorder, dict[str, Any]]) -> None:
+    recorder, _ = built
+    role = "platform-kuberay-role-namespace-b-kuberay-operator"
+    assert recorder.made_before("platform-namespace-namespace-b", role)
+    assert recorder.made_before(role, "b-training-ray-cluster")
+
+
+def test_outputs_name_clusters_by_namespace_and_name(built: tuple[Recorder, dict[str, Any]]) -> None:
+    recorder, outputs = built
+    assert set(outputs["clusters"]) == {"a/training", "namespace-b/training"}
+    cluster = recorder.outputs["b"]["clusters"]["namespace-b/training"]
+    assert cluster["rayAddress"] == "ray://training-head-svc.namespace-b.svc:10001"
+    assert cluster["greatestGpus"] == 8
+    assert [group["maxReplicas"] for group in cluster["workerGroups"]] == [2, 2, 2, 4]

@@ -1,0 +1,76 @@
+"""Imports go one way: the program, then stacks, then components. Everything else reaches components through stacks."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.unit
+
+ROOT = Path(__file__).parents[2]
+
+MAY_IMPORT = {
+    "components": {"components"},
+    "stacks": {"stacks", "components"},
+    "__main__.py": {"stacks"},
+    "local": {"local", "stacks"},
+    "policies": {"policies", "stacks"},
+    "benchmarks": {"benchmarks", "stacks", "local"},
+}
+"""What each part of the project may import of the project."""
+
+WITHOUT_PULUMI = {
+    "settings.py",
+    "manifests.py",
+    "worker_groups.py",
+    "overrides.py",
+    "types.py",
+    "nodes.py",
+    "messages.py",
+}
+"""Files that are plain functions and data: they are tested and reused without an engine."""
+
+
+def imported(file: Path) -> Iterator[str]:
+    """Top-level packages that a file imports, wherever in the file."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield (node.module or "").partition(".")[0]
+
+
+def files_of(part: str) -> list[Path]:
+    path = ROOT / part
+    return [path] if path.is_file() else sorted(path.rglob("*.py"))
+
+
+@pytest.mark.parametrize("part", [part for part in MAY_IMPORT if files_of(part)])
+def test_imports_go_one_way(part: str) -> None:
+    ours = {path.name for path in ROOT.iterdir() if path.is_dir()} & {*MAY_IMPORT, "tests"}
+    wrong = [
+        f"{file.relative_to(ROOT)} imports {package}"
+        for file in files_of(part)
+        for package in imported(file)
+        if package in ours - MAY_IMPORT[part]
+    ]
+    assert wrong == []
+
+
+def test_a_component_reaches_into_no_other_package_by_relative_imports() -> None:
+    """`..` leads from a concept to the shared files of components/, never out of it."""
+    wrong = [
+        str(file.relative_to(ROOT))
+        for file in files_of("components")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.level >= len(file.relative_to(ROOT).parts)
+    ]
+    assert wrong == []
+
+
+def test_rules_and_bodies_know_no_pulumi() -> None:
+    plain = [file for part in ("components", "stacks") for file in files_of(part) if file.name in WITHOUT_PULUMI]
+    assert len(plain) > len(WITHOUT_PULUMI)
+    wrong = [str(file.relative_to(ROOT)) for file in plain if {"pulumi", "pulumi_kubernetes"} & set(imported(file))]
+    assert wrong == []
