@@ -1,0 +1,49 @@
+"""`python -m local.plugins.kubernetes ENGINE_ADDRESS`: serves one engine until it is done or gone."""
+
+import argparse
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+from pulumi.runtime.proto import provider_pb2_grpc
+
+from local.plugins.kubernetes.engine import CHANNEL_OPTIONS, Engine
+from local.plugins.kubernetes.provider import Provider
+
+_THREADS = 256
+"""As many operations as wait at once; one more has to remain for the engine's Cancel."""
+
+_ENGINE_CHECK_SECONDS = 5.0
+
+
+def main() -> None:
+    """Print the port on the first line of standard output, as the engine expects of every plugin, and serve."""
+    parser = argparse.ArgumentParser(prog="pulumi-resource-kubernetes", description=__doc__)
+    parser.add_argument("engine", nargs="?", default="", help="address of the engine's log service")
+    parser.add_argument("--tracing", default="", help="taken for compatibility, ignored")
+    parser.add_argument("--logtostderr", action="store_true", help="taken for compatibility, ignored")
+    parser.add_argument("-v", type=int, default=0, help="taken for compatibility, ignored")
+    arguments, _ = parser.parse_known_args()
+
+    stop = threading.Event()
+    # The engine tells a plugin to stop by Cancel; the terminal's interrupt reaches plugins too, and must not end them
+    # before they have answered.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+
+    engine = Engine(arguments.engine or None)
+    server = grpc.server(ThreadPoolExecutor(max_workers=_THREADS), options=CHANNEL_OPTIONS)
+    provider_pb2_grpc.add_ResourceProviderServicer_to_server(Provider(engine), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    print(port, flush=True)
+
+    while not stop.wait(_ENGINE_CHECK_SECONDS):
+        if arguments.engine and engine.gone():
+            break
+    server.stop(grace=1).wait()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""What differs between what a program said before and what it says now."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from local.plugins.kubernetes.objects import Kind
+from local.plugins.kubernetes.quantity import is_quantity_field, same_amount
+from local.plugins.kubernetes.replaced_fields import Path, touches
+from local.plugins.kubernetes.values import Json
+
+_ABSENT: Any = object()
+
+
+@dataclass(frozen=True)
+class Change:
+    """One difference: where, what happens there, and the value concerned (the old one where it goes away)."""
+
+    path: Path
+    how: Literal["add", "delete", "update"]
+    value: Any
+
+    def replaces(self, fields: list[Path]) -> bool:
+        """Whether this is a change of a field that only a new object can have."""
+        return any(touches(self.path, self.value, field) for field in fields)
+
+
+def changes(old: Json, new: Json) -> list[Change]:
+    """The differences of two objects without nulls or marks; an unknown value differs from any other.
+
+    Quantities of Kubernetes' own kinds count by their amount, as the server stores them; custom resources keep text.
+    """
+    group = Kind.of_object(new).group
+    builtin = "." not in group or group.endswith(".k8s.io")
+    return list(_differences((), old, new, builtin))
+
+
+def _differences(path: Path, old: Any, new: Any, builtin: bool) -> Iterator[Change]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted(old.keys() | new.keys()):
+            yield from _differences((*path, key), old.get(key, _ABSENT), new.get(key, _ABSENT), builtin)
+    elif isinstance(old, list) and isinstance(new, list):
+        for index in range(max(len(old), len(new))):
+            yield from _differences((*path, index), _item(old, index), _item(new, index), builtin)
+    elif old is _ABSENT:
+        yield Change(path, "add", new)
+    elif new is _ABSENT:
+        yield Change(path, "delete", old)
+    elif not same(old, new) and not (builtin and is_quantity_field(path) and same_amount(old, new)):
+        yield Change(path, "update", new)
+
+
+def _item(items: list[Any], index: int) -> Any:
+    return items[index] if index < len(items) else _ABSENT
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equality as JSON has it: a boolean is no number."""
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+
+
+def property_path(path: Path) -> str:
+    """The path as Pulumi writes one: `spec.containers[0].env`, `metadata.labels["app.kubernetes.io/name"]`."""
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        elif any(character in step for character in '."[]'):
+            escaped = step.replace("\\", "\\\\").replace('"', '\\"')
+            text += f'["{escaped}"]'
+        else:
+            text += f".{step}" if text else step
+    return text
+
+
+_STEP = re.compile(r'\["((?:[^"\\]|\\.)*)"\]|\[(\d+|\*)\]|\.?([^.\[\]"]+)')
+
+
+def parse_property_path(text: str) -> Path:
+    """The inverse of `property_path`; `*` stays as it is."""
+    path: list[str | int] = []
+    for quoted, index, key in _STEP.findall(text):
+        if index:
+            path.append(index if index == "*" else int(index))
+        else:
+            path.append(key or re.sub(r"\\(.)", r"\1", quoted))
+    return tuple(path)
+
+
+def contains(outer: Path, inner: Path) -> bool:
+    """Whether `inner` lies at or below `outer`, where `*` is any step."""
+    return len(outer) <= len(inner) and all(a in (b, "*") for a, b in zip(outer, inner, strict=False))

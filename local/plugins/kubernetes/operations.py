@@ -1,0 +1,304 @@
+"""Creating, reading, updating and deleting one object, in the way of Pulumi's plugin in server-side apply mode."""
+
+from dataclasses import dataclass
+
+from local.plugins.kubernetes import fields, state
+from local.plugins.kubernetes.cluster import Cluster
+from local.plugins.kubernetes.errors import (
+    ApiError,
+    NoSuchKindError,
+    NotReadyError,
+    RefusedError,
+    UnreachableError,
+)
+from local.plugins.kubernetes.objects import (
+    CRD,
+    Kind,
+    annotation,
+    at,
+    id_of,
+    is_true,
+    name_of,
+    namespace_of,
+    split_id,
+    unique_name,
+)
+from local.plugins.kubernetes.readiness import SKIP_AWAIT, STORAGE_CLASS, Rule, claim_rule, rule_for
+from local.plugins.kubernetes.refresh import adopted, reconciled
+from local.plugins.kubernetes.settings import Settings
+from local.plugins.kubernetes.values import Json, has_unknown, mark_like, plain
+from local.plugins.kubernetes.waiting import Waits
+
+FORCE = "pulumi.com/patchForce"
+FIELD_MANAGER = "pulumi.com/patchFieldManager"
+PROPAGATION = "pulumi.com/deletionPropagationPolicy"
+TIMEOUT = "pulumi.com/timeoutSeconds"
+
+_PAUSES = (0.5, 1, 2, 4, 8)
+"""Seconds between attempts to create an object whose namespace or definition may still be on its way."""
+_ATTEMPTS = 5
+_DELETE_SECONDS = 600
+_CLAIM = Kind("", "v1", "PersistentVolumeClaim")
+
+_GOES_UNWATCHED = frozenset(
+    {("", "Namespace"), ("", "Pod"), ("", "ReplicationController"), ("batch", "Job"),
+     ("apps", "DaemonSet"), ("apps", "Deployment"), ("apps", "StatefulSet")}
+)  # fmt: skip
+"""Kinds whose deletion is not awaited either under `pulumi.com/skipAwait`; that of all others is."""
+
+
+@dataclass
+class Operations:
+    """What one configured provider does to objects; inputs and states keep their marks of secrets.
+
+    Raises (every operation): `RefusedError` when nothing was done, `NotReadyError` when the object was written but
+    is not as it should be, `UnreachableError` when the server does not answer.
+    """
+
+    cluster: Cluster
+    settings: Settings
+    waits: Waits
+
+    def create(self, urn: str, inputs: Json, timeout: float) -> tuple[Json, NotReadyError | None]:
+        """Make the object and wait for it; the state comes with the error if it did not become ready."""
+        obj, manager = plain(inputs), _manager(inputs, {})
+        live = self._create(obj, manager)
+        live, error = self._settle(urn, obj, live, timeout)
+        return state.pack(live, inputs, manager, obj["apiVersion"]), error
+
+    def preview_create(self, inputs: Json) -> Json:
+        """What the server would make of it; what it cannot say yet stays as the program wrote it."""
+        obj = plain(inputs)
+        if has_unknown(inputs) or not self._knows(Kind.of_object(obj)):
+            return state.foresee_create(inputs)
+        try:
+            live = self.cluster.create(obj, fields.CREATOR, dry_run=True)
+        except ApiError as error:
+            if error.namespace_not_found or error.already_exists or error.forbidden:
+                # The namespace comes with the same program, the object is about to be replaced, or nobody may ask.
+                return state.foresee_create(inputs)
+            raise _refused_create(error) from error
+        return state.pack(state.foresee_create(live), inputs, _manager(inputs, {}), obj["apiVersion"])
+
+    def update(
+        self, urn: str, olds: Json, inputs: Json, ignored: list[str], timeout: float
+    ) -> tuple[Json, NotReadyError | None]:
+        """Apply the inputs to the live object and wait for it."""
+        obj, manager = plain(inputs), _manager(inputs, olds)
+        live, error = self._update(obj, olds, manager, ignored)
+        if error is None:
+            live, error = self._settle(urn, obj, live, timeout)
+        before = state.manager_of(olds)
+        if error is None and before and before != manager:
+            self._relinquish(live, before)
+        version = state.api_version_of(olds) or obj["apiVersion"]
+        return state.pack(live, inputs, manager, version), error
+
+    def preview_update(self, olds: Json, inputs: Json, ignored: list[str]) -> Json:
+        """What the server would make of the update; with unknown inputs, the inputs."""
+        obj, before = plain(inputs), state.live_of(olds)
+        if has_unknown(inputs) or not self._knows(Kind.of_object(obj)):
+            return state.foresee_update(inputs, before)
+        manager = _manager(inputs, olds)
+        try:
+            live = self._apply(obj, self._current(before, obj), manager, ignored, dry_run=True)
+        except ApiError as error:
+            if error.forbidden:
+                return state.foresee_update(inputs, before)
+            raise _refused_update(error, manager) from error
+        return state.pack(live, inputs, manager, state.api_version_of(olds) or obj["apiVersion"])
+
+    def read(
+        self, urn: str, identifier: str, olds: Json, inputs: Json
+    ) -> tuple[Json, Json, NotReadyError | None] | None:
+        """The live state and the inputs that match it; None when the object (or its kind) is gone.
+
+        Without old inputs the object is taken as it is: that is an import, or a program's `.get()`.
+        """
+        namespace, name = split_id(identifier)
+        said = plain(inputs)
+        kind = Kind.of_object(said) if said.get("kind") else Kind.of_urn(urn)
+        try:
+            live = self.cluster.get(kind, namespace, name)
+        except NoSuchKindError:
+            return None
+        except ApiError as error:
+            if error.not_found:
+                return None
+            raise RefusedError(f"failed to read {kind} {identifier!r}: {error}") from error
+        manager = _manager(inputs, olds)
+        if not said:
+            found, problem = adopted(live), None
+        else:
+            found, problem = reconciled(said, self._expected(said, manager), live), self._unready(said, live)
+        marked = state.hide(mark_like(found, inputs), {})
+        version = state.api_version_of(olds) or kind.api_version
+        return state.pack(live, marked, manager, version), marked, problem
+
+    def delete(self, urn: str, identifier: str, olds: Json, timeout: float) -> None:
+        """Delete the object and wait until it is gone; one that is gone already, or whose kind is, is fine."""
+        live, inputs = state.live_of(olds), plain(state.inputs_of(olds))
+        kind = Kind.of_object(live)
+        namespace, name = split_id(identifier)
+        policy = annotation(inputs, PROPAGATION).lower()
+        propagation = {"orphan": "Orphan", "background": "Background"}.get(policy, "Foreground")
+        try:
+            self.cluster.delete(kind, namespace, name, propagation)
+        except NoSuchKindError:
+            return
+        except ApiError as error:
+            if error.not_found:
+                return
+            raise RefusedError(f"deletion of {kind} {identifier!r} failed: {error}") from error
+        if kind == CRD:
+            self.cluster.discovery.forget()
+        if not (is_true(inputs, SKIP_AWAIT) and (kind.group, kind.kind) in _GOES_UNWATCHED):
+            self.waits.until_gone(self.cluster, urn, live, _seconds(timeout, inputs, _DELETE_SECONDS))
+
+    def _knows(self, kind: Kind) -> bool:
+        try:
+            self.cluster.discovery.find(kind)
+        except NoSuchKindError:
+            return False
+        return True
+
+    def _create(self, obj: Json, manager: str) -> Json:
+        for pause in (*_PAUSES, None):
+            try:
+                if self.settings.upsert_existing_objects:
+                    live = self.cluster.apply(obj, manager, force=self._forces(obj))
+                else:
+                    live = self.cluster.create(obj, fields.CREATOR)
+            except (ApiError, NoSuchKindError) as error:
+                missing = isinstance(error, NoSuchKindError) or error.not_found
+                if pause is None or not missing:
+                    raise _refused_create(error) from error
+                self.waits.pause(pause)
+            else:
+                return live
+        raise AssertionError("the last attempt returns or raises")
+
+    def _update(self, obj: Json, olds: Json, manager: str, ignored: list[str]) -> tuple[Json, NotReadyError | None]:
+        try:
+            current = self._current(state.live_of(olds), obj)
+        except (ApiError, NoSuchKindError) as error:
+            raise _refused_update(error, manager) from error
+        for attempt in range(_ATTEMPTS):
+            try:
+                if patch := [] if Kind.of_object(obj) == CRD else fields.take_over(current, manager):
+                    current = self.cluster.patch(current, patch)
+                return self._apply(obj, current, manager, ignored), None
+            except ApiError as error:
+                stale = error.conflict and not at(error.body, "details", "causes")
+                if not stale or attempt == _ATTEMPTS - 1:
+                    # As with Pulumi's plugin the new inputs are kept, so that the next run tries again.
+                    return current, NotReadyError(str(_refused_update(error, manager)), current)
+                current = self._current(current, obj)
+        raise AssertionError("the last attempt returns")
+
+    def _current(self, before: Json, obj: Json) -> Json:
+        return self.cluster.get(Kind.of_object(obj), namespace_of(before), name_of(before))
+
+    def _apply(self, obj: Json, current: Json, manager: str, ignored: list[str], dry_run: bool = False) -> Json:
+        obj = obj | {"metadata": obj["metadata"] | {"name": name_of(current)}}
+        if Kind.of_object(obj) == CRD:
+            # Replaced as a whole, like `kubectl replace`: an apply would leave versions that the new one has dropped.
+            version = {"resourceVersion": current["metadata"]["resourceVersion"]}
+            live = self.cluster.replace(obj | {"metadata": obj["metadata"] | version}, manager, dry_run)
+            self.cluster.discovery.forget()
+            return live
+        force = self._forces(obj) or not fields.managed(current) or (dry_run and fields.created_by_us(current))
+        wanted = fields.leave_ignored(obj, current, manager, ignored)
+        return self.cluster.apply(wanted, manager, force=force, dry_run=dry_run)
+
+    def _forces(self, obj: Json) -> bool:
+        return self.settings.enable_patch_force or is_true(obj, FORCE)
+
+    def _relinquish(self, live: Json, manager: str) -> None:
+        bare = {"apiVersion": live["apiVersion"], "kind": live["kind"]}
+        names = {key: live["metadata"][key] for key in ("name", "namespace") if key in live["metadata"]}
+        self.cluster.apply(bare | {"metadata": names}, manager, force=True)
+
+    def _expected(self, said: Json, manager: str) -> Json | None:
+        try:
+            return self.cluster.apply(said, manager, force=True, dry_run=True)
+        except (ApiError, NoSuchKindError):
+            # The server refuses what is in the state (an admission webhook, a narrower role): compare as written.
+            return None
+
+    def _rule(self, obj: Json, live: Json) -> Rule | None:
+        rule = rule_for(obj, live)
+        if rule is None and Kind.of_object(live) == _CLAIM and not is_true(obj, SKIP_AWAIT):
+            return claim_rule(self._binds_late(live))
+        return rule
+
+    def _binds_late(self, claim: Json) -> bool:
+        try:
+            storage_class = self.cluster.get(STORAGE_CLASS, "", at(claim, "spec", "storageClassName") or "")
+        except ApiError:
+            return False
+        return storage_class.get("volumeBindingMode") == "WaitForFirstConsumer"
+
+    def _settle(self, urn: str, obj: Json, live: Json, timeout: float) -> tuple[Json, NotReadyError | None]:
+        """Wait until a written object is ready; whatever goes wrong from here on must not lose that it exists."""
+        try:
+            rule = self._rule(obj, live)
+            if rule:
+                live = self.waits.until_ready(self.cluster, urn, live, rule, _seconds(timeout, obj, rule.seconds))
+        except NotReadyError as error:
+            return error.last_seen, error
+        except (ApiError, NoSuchKindError, RefusedError, UnreachableError) as error:
+            return live, NotReadyError(str(error), live)
+        finally:
+            if Kind.of_object(live) == CRD:
+                self.cluster.discovery.forget()
+        return live, None
+
+    def _unready(self, obj: Json, live: Json) -> NotReadyError | None:
+        rule = rule_for(obj, live)
+        if rule is None or not rule.on_read:
+            return None
+        others = (
+            self.cluster.list(rule.others[0], namespace_of(live), labelSelector=rule.others[1]) if rule.others else []
+        )
+        verdict = rule.check(live, others)
+        if verdict.ready:
+            return None
+        return NotReadyError(f"'{id_of(live)}' was created but failed to initialize: {verdict.message}", live)
+
+
+def _manager(inputs: Json, olds: Json) -> str:
+    said = annotation(plain(inputs), FIELD_MANAGER)
+    return said or state.manager_of(olds) or unique_name("pulumi-kubernetes-", b"")
+
+
+def _seconds(timeout: float, obj: Json, default: float) -> float:
+    """The time limit: the resource's custom timeout, its annotation, or the kind's own."""
+    said = annotation(obj, TIMEOUT)
+    return timeout or (float(said) if said.isdecimal() else default)
+
+
+def _refused_create(error: ApiError | NoSuchKindError) -> RefusedError:
+    if isinstance(error, NoSuchKindError):
+        return RefusedError(
+            "the Kubernetes API server reported that the apiVersion for this resource does not exist. "
+            f"Verify that any required CRDs have been created: {error}"
+        )
+    if error.already_exists:
+        return RefusedError(
+            f"{error}\n\nThe resource already exists in the cluster. Depending on how that came about:\n"
+            "  - the Pulumi resource was renamed: give it an alias, or deleteBeforeReplace if it has to be replaced;\n"
+            "  - Pulumi shall manage the existing object: `pulumi import` it;\n"
+            "  - it may be overwritten: set upsertExistingObjects on the provider."
+        )
+    return RefusedError(f"the resource was not successfully created by the Kubernetes API server: {error}")
+
+
+def _refused_update(error: ApiError | NoSuchKindError, manager: str) -> RefusedError:
+    if isinstance(error, ApiError) and error.conflict:
+        return RefusedError(
+            f"server-side apply field conflict: the resource managed by field manager {manager!r} had an apply "
+            f"conflict: {error}\nTake the named fields out of the program to leave them to their manager, or set the "
+            f'annotation {FORCE}: "true" to take them over.'
+        )
+    return RefusedError(f"update failed: {error}")

@@ -1,0 +1,239 @@
+"""When an object counts as ready after it was written: one rule per kind, as Pulumi's plugin awaits them.
+
+https://www.pulumi.com/registry/packages/kubernetes/how-to-guides/ and its source, provider/pkg/await. A kind without a
+rule is ready once the server has taken it; a custom resource is one, unless `pulumi.com/waitFor` asks for more.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from local.plugins.kubernetes import wait_for
+from local.plugins.kubernetes.objects import CRD, SECRET, Kind, at, is_true, name_of
+from local.plugins.kubernetes.quantity import same_amount
+from local.plugins.kubernetes.values import Json
+
+SKIP_AWAIT = "pulumi.com/skipAwait"
+
+ENDPOINT_SLICE = Kind("discovery.k8s.io", "v1", "EndpointSlice")
+STORAGE_CLASS = Kind("storage.k8s.io", "v1", "StorageClass")
+SERVICE = Kind("", "v1", "Service")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether an object is ready, what is missing for people to read, and whether it never will be."""
+
+    ready: bool
+    message: str = ""
+    failed: bool = False
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How to tell that an object is ready.
+
+    Fields: `check` gets the object and the `others` that belong to it; `others` is their kind and label selector, or
+    None; `on_read` says that a refresh checks as well; `seconds` is the time limit where nothing sets another.
+    """
+
+    check: Callable[[Json, Sequence[Json]], Verdict]
+    others: tuple[Kind, str] | None = None
+    on_read: bool = False
+    seconds: float = 600
+
+
+READY = Verdict(ready=True)
+
+
+def waiting(message: str) -> Verdict:
+    return Verdict(ready=False, message=message)
+
+
+def rule_for(inputs: Json, live: Json) -> Rule | None:
+    """The rule for an object, from its annotations (as the program said them) or its kind; None: ready as it is.
+
+    Raises:
+        RefusedError: the annotation `pulumi.com/waitFor` cannot be read.
+    """
+    if is_true(inputs, SKIP_AWAIT):
+        return None
+    wanted = wait_for.expectations(inputs)
+    if wanted:
+        return Rule(lambda obj, _: _all_seen(obj, wanted))
+    kind = Kind.of_object(live)
+    if kind == SERVICE:
+        return _service_rule(live)
+    return _RULES.get((kind.group, kind.kind))
+
+
+def _all_seen(obj: Json, wanted: list[wait_for.Expectation]) -> Verdict:
+    missing = [said for seen, said in (expectation.seen(obj) for expectation in wanted) if not seen]
+    return waiting(f"Waiting for {'; '.join(missing)}") if missing else READY
+
+
+def _number(obj: Json, *path: str, default: int = 0) -> int:
+    value = at(obj, *path)
+    return value if isinstance(value, int) else default
+
+
+def _observed(obj: Json) -> bool:
+    return _number(obj, "status", "observedGeneration") >= _number(obj, "metadata", "generation")
+
+
+def condition(obj: Json, name: str) -> Json:
+    """A condition of the object's status; empty where it has none of that type."""
+    conditions = at(obj, "status", "conditions") or []
+    return next((entry for entry in conditions if entry.get("type") == name), {})
+
+
+def _deployment(obj: Json, _: Sequence[Json]) -> Verdict:
+    wanted = _number(obj, "spec", "replicas", default=1)
+    if not _observed(obj):
+        return waiting("Waiting for the controller to see the Deployment")
+    progressing = condition(obj, "Progressing")
+    if progressing.get("reason") == "ProgressDeadlineExceeded":
+        return waiting(f"[ProgressDeadlineExceeded] {progressing.get('message')}")
+    updated, available = _number(obj, "status", "updatedReplicas"), _number(obj, "status", "availableReplicas")
+    old = _number(obj, "status", "replicas") - updated
+    if updated < wanted or available < wanted:
+        return waiting(
+            f"Waiting for app ReplicaSet to be available ({min(updated, available)}/{wanted} Pods available)"
+        )
+    if old > 0:
+        return waiting(f"Waiting for {old} old Pods to terminate")
+    return READY
+
+
+def _stateful_set(obj: Json, _: Sequence[Json]) -> Verdict:
+    wanted = _number(obj, "spec", "replicas", default=1)
+    if not _observed(obj):
+        return waiting("Waiting for the controller to see the StatefulSet")
+    ready = _number(obj, "status", "readyReplicas")
+    if ready < wanted:
+        return waiting(f"Waiting for StatefulSet update to roll out ({ready}/{wanted} Pods ready)")
+    if at(obj, "spec", "updateStrategy", "type") == "OnDelete":
+        return READY
+    kept = _number(obj, "spec", "updateStrategy", "rollingUpdate", "partition")
+    updated = _number(obj, "status", "updatedReplicas")
+    if updated < wanted - kept:
+        return waiting(f"Waiting for StatefulSet update to roll out ({updated}/{wanted - kept} Pods updated)")
+    return READY
+
+
+def _daemon_set(obj: Json, _: Sequence[Json]) -> Verdict:
+    wanted = _number(obj, "status", "desiredNumberScheduled")
+    if not _observed(obj):
+        return waiting("Waiting for the controller to see the DaemonSet")
+    updated, available = _number(obj, "status", "updatedNumberScheduled"), _number(obj, "status", "numberAvailable")
+    if at(obj, "spec", "updateStrategy", "type") == "OnDelete":
+        updated = wanted
+    if min(updated, available) < wanted:
+        return waiting(f"Waiting for DaemonSet to roll out ({min(updated, available)}/{wanted} Pods available)")
+    return READY
+
+
+def _job(obj: Json, _: Sequence[Json]) -> Verdict:
+    failed = condition(obj, "Failed")
+    if failed.get("status") == "True":
+        return Verdict(
+            ready=False, message=f"Job failed: [{failed.get('reason')}] {failed.get('message')}", failed=True
+        )
+    if condition(obj, "Complete").get("status") == "True":
+        return READY
+    done = _number(obj, "status", "succeeded")
+    return waiting(
+        f"Waiting for Job to succeed ({done} of {_number(obj, 'spec', 'completions', default=1)} completions)"
+    )
+
+
+def _pod(obj: Json, _: Sequence[Json]) -> Verdict:
+    phase = at(obj, "status", "phase")
+    if phase == "Succeeded" or condition(obj, "Ready").get("status") == "True":
+        return READY
+    if phase == "Failed":
+        said = at(obj, "status", "message") or at(obj, "status", "reason") or "a container failed"
+        return Verdict(ready=False, message=f"Pod failed: {said}", failed=True)
+    return waiting(f"Waiting for Pod to be ready (it is {phase or 'new'})")
+
+
+def _replication_controller(obj: Json, _: Sequence[Json]) -> Verdict:
+    wanted, available = _number(obj, "spec", "replicas", default=1), _number(obj, "status", "availableReplicas")
+    return READY if available == wanted else waiting(f"Waiting for Pods to be available ({available}/{wanted})")
+
+
+def _service_rule(service: Json) -> Rule | None:
+    """Endpoints are waited for where the Service selects Pods and has an address, an address where one is asked for."""
+    balanced = at(service, "spec", "type") == "LoadBalancer"
+    plain = at(service, "spec", "type") == "ExternalName" or at(service, "spec", "clusterIP") == "None"
+    selects = bool(at(service, "spec", "selector")) and not plain
+    if not selects and not balanced:
+        return None
+
+    def check(obj: Json, slices: Sequence[Json]) -> Verdict:
+        if balanced and not at(obj, "status", "loadBalancer", "ingress"):
+            return waiting("Waiting for the LoadBalancer to be given an address")
+        endpoints = [endpoint for entry in slices for endpoint in entry.get("endpoints") or []]
+        ready = [endpoint for endpoint in endpoints if at(endpoint, "conditions", "ready") is not False]
+        if selects and not ready:
+            return waiting(f"Service does not target any Pods that are ready ({len(endpoints)} not ready)")
+        return READY
+
+    others = (ENDPOINT_SLICE, f"kubernetes.io/service-name={name_of(service)}") if selects else None
+    return Rule(check, others, on_read=True)
+
+
+def _ingress(obj: Json, _: Sequence[Json]) -> Verdict:
+    addresses = at(obj, "status", "loadBalancer", "ingress") or []
+    if any(entry.get("ip") or entry.get("hostname") for entry in addresses):
+        return READY
+    return waiting("Waiting for the Ingress controller to give the Ingress an address (.status.loadBalancer.ingress)")
+
+
+def claim_rule(binds_late: bool) -> Rule:
+    """A PersistentVolumeClaim is bound, or, where the class waits for a Pod, has nothing to wait for."""
+
+    def check(obj: Json, _: Sequence[Json]) -> Verdict:
+        phase = at(obj, "status", "phase")
+        done = phase == "Bound" or (binds_late and phase == "Pending")
+        return READY if done else waiting(f"Waiting for PersistentVolumeClaim to be bound (it is {phase or 'new'})")
+
+    return Rule(check, seconds=300)
+
+
+def _volume(obj: Json, _: Sequence[Json]) -> Verdict:
+    phase = at(obj, "status", "phase")
+    return READY if phase in ("Available", "Bound") else waiting(f"Waiting for PersistentVolume (it is {phase})")
+
+
+def _quota(obj: Json, _: Sequence[Json]) -> Verdict:
+    wanted, seen = at(obj, "spec", "hard") or {}, at(obj, "status", "hard") or {}
+    taken = wanted.keys() == seen.keys() and all(same_amount(value, seen[key]) for key, value in wanted.items())
+    return READY if taken else waiting("Waiting for the ResourceQuota to be in force")
+
+
+def _secret(obj: Json, _: Sequence[Json]) -> Verdict:
+    needs_token = obj.get("type") == "kubernetes.io/service-account-token"
+    return waiting("Waiting for the token") if needs_token and not obj.get("data") else READY
+
+
+def _definition(obj: Json, _: Sequence[Json]) -> Verdict:
+    refused = condition(obj, "NamesAccepted")
+    if refused.get("status") == "False":
+        return waiting(f"[{refused.get('reason')}] {refused.get('message')}")
+    established = condition(obj, "Established").get("status") == "True"
+    return READY if established else waiting("Waiting for the CustomResourceDefinition to be established")
+
+
+_RULES: dict[tuple[str, str], Rule] = {
+    ("apps", "DaemonSet"): Rule(_daemon_set, on_read=True),
+    ("apps", "Deployment"): Rule(_deployment, on_read=True),
+    ("apps", "StatefulSet"): Rule(_stateful_set, on_read=True),
+    ("batch", "Job"): Rule(_job, on_read=True),
+    ("networking.k8s.io", "Ingress"): Rule(_ingress, on_read=True),
+    (CRD.group, CRD.kind): Rule(_definition, seconds=60),
+    ("", "PersistentVolume"): Rule(_volume, seconds=300),
+    ("", "Pod"): Rule(_pod, on_read=True),
+    ("", "ReplicationController"): Rule(_replication_controller),
+    ("", "ResourceQuota"): Rule(_quota, seconds=60),
+    (SECRET.group, SECRET.kind): Rule(_secret, seconds=5),
+}
