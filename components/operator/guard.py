@@ -1,5 +1,6 @@
 """Keeps KubeRay's CRDs while there is something of their kinds; see docs/decisions/0002-crd-guard.md."""
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,14 +8,14 @@ import kubernetes
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, Resource, ResourceProvider, UpdateResult
 
-from ..cluster import connect, read
+from ..cluster import ClusterUnreachableError, connect, read
 
 _NAMED = 10
 """So many objects are named in the message; of more only the number is said."""
 
 
 class CrdsInUseError(Exception):
-    """Deleting the CRDs would delete objects that this stack does not own; the text names them."""
+    """Deleting the CRDs would delete objects, which the text names; or it cannot be told."""
 
 
 class _Provider(ResourceProvider):
@@ -30,7 +31,9 @@ class _Provider(ResourceProvider):
         return UpdateResult(dict(_news))
 
     def delete(self, _id: str, _props: dict[str, Any]) -> None:
-        refuse_if_used(_props["kinds"], _props.get("context") or None)
+        # The plugin answers with the exception as Python prints it; without its stack the message can be read.
+        sys.tracebacklimit = 0
+        refuse_if_used(_props["kinds"], _props.get("context"))
 
 
 class CrdGuard(Resource, module="ray-platform", name="CrdGuard"):
@@ -47,12 +50,15 @@ class CrdGuard(Resource, module="ray-platform", name="CrdGuard"):
 
 def refuse_if_used(kinds: list[str], context: str | None) -> None:
     """Raises CrdsInUseError while there is an object of one of `kinds`, plural names in the group ray.io."""
-    client = kubernetes.client.CustomObjectsApi(connect(context))
-    used = [
-        f"{body['kind']} {body['metadata']['namespace']}/{body['metadata']['name']}"
-        for plural in kinds
-        for body in _objects(client, plural)
-    ]
+    try:
+        client = kubernetes.client.CustomObjectsApi(connect(context))
+        used = [
+            f"{body['kind']} {body['metadata']['namespace']}/{body['metadata']['name']}"
+            for plural in kinds
+            for body in _objects(client, plural)
+        ]
+    except ClusterUnreachableError as error:
+        raise CrdsInUseError(f"cannot tell whether KubeRay's CRDs are in use, so they stay: {error}") from None
     if used:
         more = f" and {len(used) - _NAMED} more" if len(used) > _NAMED else ""
         raise CrdsInUseError(

@@ -66,7 +66,10 @@ def _objects(text: str, location: str) -> list[dict[str, Any]]:
 
 
 def _cache_folder() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ray-platform" / "kustomize"
+    """`kustomize` in RAY_PLATFORM_CACHE, else in the user's cache folder."""
+    cache = os.environ.get("RAY_PLATFORM_CACHE")
+    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return (Path(cache) if cache else user / "ray-platform") / "kustomize"
 
 
 def _keep(path: Path, text: str) -> None:

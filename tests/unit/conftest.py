@@ -28,5 +28,5 @@ def kubectl_that_renders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     )
     kubectl.chmod(0o755)
     monkeypatch.setenv("PATH", str(programs))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("RAY_PLATFORM_CACHE", str(tmp_path / "cache"))
     return calls
