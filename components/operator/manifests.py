@@ -27,7 +27,8 @@ POD_GROUP_RULES: dict[str, Body] = {
 (helm-chart/kuberay-operator/templates/_helpers.tpl). YuniKorn and KAI need none: they read labels and annotations."""
 
 _FIRST = frozenset({"Namespace", "CustomResourceDefinition"})
-_LAST = frozenset({"Deployment"})
+_LAST = frozenset({"Service", "Deployment"})
+"""Together, because a Service is ready only when pods are behind it."""
 
 
 class UnexpectedTreeError(ValueError):
@@ -36,7 +37,7 @@ class UnexpectedTreeError(ValueError):
 
 def operator_objects(tree: Sequence[Body], settings: OperatorSettings) -> tuple[list[Body], ...]:
     """The objects of the operator in three stages, each of which needs the one before it: namespace and CRDs, access,
-    Deployment.
+    Deployment and Service.
 
     `tree`: the objects of KubeRay's `config/default`, as kustomize renders them; left as they are.
     Raises UnexpectedTreeError where the tree has no operator, or one of another version.

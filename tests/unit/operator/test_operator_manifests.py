@@ -34,8 +34,8 @@ def test_crds_come_first_then_access_then_the_operator(tree: Tree) -> None:
     stages = [{body["kind"] for body in stage} for stage in operator_objects(tree, OperatorSettings())]
     assert stages == [
         {"Namespace", "CustomResourceDefinition"},
-        {"ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "Service"},
-        {"Deployment"},
+        {"ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"},
+        {"Deployment", "Service"},
     ]
 
 
