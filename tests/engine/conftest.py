@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from harness import Project
@@ -13,6 +13,8 @@ from local.rehearsal import Rehearsal
 from stacks.settings import NodePool
 
 POOL = NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8, gpu_product="NVIDIA-A100-SXM4-80GB")
+
+PROGRAMS = Path(__file__).parent / "programs"
 
 MakeProject = Callable[..., Project]
 
@@ -36,8 +38,14 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
 
 @pytest.fixture
 def project(tmp_path: Path, plugins: Selection) -> MakeProject:
-    """Makes a project from a program, for one that needs no cluster."""
-    return lambda program, **described: Project.make(tmp_path, program, plugins, **described)
+    """Makes a project from a program: its code, or a file of `programs`; on a `cluster`, if it needs one."""
+
+    def make(program: str | Path, cluster: Rehearsal | None = None, **described: Any) -> Project:
+        made = Project.make(tmp_path, program, plugins, **described)
+        made.environment["KUBECONFIG"] = str(cluster.kubeconfig) if cluster else os.devnull
+        return made
+
+    return make
 
 
 @pytest.hookimpl(wrapper=True)

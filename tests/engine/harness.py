@@ -42,11 +42,11 @@ class Project:
     def make(cls, folder: Path, program: str | Path, plugins: Selection, **project: Any) -> "Project":
         """A new project with a stack `test`.
 
-        `program` is the code of `__main__.py` or a folder with it; `project` is added to Pulumi.yaml.
+        `program` is the code of its `__main__.py`, or a file with it; `project` is added to Pulumi.yaml.
         """
         code = folder / "project" / str(project.get("main", "."))
         code.mkdir(parents=True)
-        text = (program / "__main__.py").read_text() if isinstance(program, Path) else textwrap.dedent(program)
+        text = program.read_text() if isinstance(program, Path) else textwrap.dedent(program)
         (code / "__main__.py").write_text(text)
         described = {"name": "shop", "runtime": {"name": "python", "options": {"virtualenv": sys.prefix}}, **project}
         (folder / "project" / "Pulumi.yaml").write_text(yaml.safe_dump(described))
@@ -106,6 +106,10 @@ class Project:
     def configure(self, key: str, value: str, *arguments: str) -> None:
         """`pulumi config set`."""
         self.pulumi("config", "set", key, value, *arguments)
+
+    def setting(self, key: str) -> str:
+        """`pulumi config get`."""
+        return self.pulumi("config", "get", key).output.strip()
 
     def outputs(self) -> dict[str, Any]:
         """The stack's outputs, secrets as `[secret]`."""

@@ -1,0 +1,119 @@
+"""The life of a stack's resources on a cluster: made, left alone, edited, drifted, replaced, removed."""
+
+import base64
+import itertools
+from collections.abc import Iterator
+
+import pytest
+from conftest import PROGRAMS, MakeProject
+from harness import Project
+from kubernetes import client
+
+from local.rehearsal import Rehearsal
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(240)]
+
+NUMBERS = itertools.count(1)
+
+
+@pytest.fixture
+def core(cluster: Rehearsal) -> client.CoreV1Api:
+    """What a user sees with kubectl."""
+    return client.CoreV1Api(cluster.client())
+
+
+@pytest.fixture
+def shop(project: MakeProject, cluster: Rehearsal, core: client.CoreV1Api) -> Iterator[Project]:
+    """The program `shop`, up; afterwards destroyed with nothing left."""
+    made = project(PROGRAMS / "shop.py", cluster=cluster)
+    namespace = f"shop-{next(NUMBERS)}"
+    made.configure("namespace", namespace)
+    made.configure("greeting", "hello")
+    made.configure("password", "tulip-42", "--secret")
+    made.up()
+    yield made
+    made.pulumi("destroy", "--yes", "--skip-preview")
+    assert made.resources() == []
+    assert namespace not in namespaces(core)
+
+
+def namespaces(core: client.CoreV1Api) -> set[str]:
+    return {item["metadata"]["name"] for item in core.list_namespace().to_dict()["items"]}
+
+
+def greeting(core: client.CoreV1Api, shop: Project, name: str = "settings") -> str:
+    data = core.read_namespaced_config_map(name, shop.setting("namespace")).data
+    assert data is not None
+    return str(data["greeting"])
+
+
+def names(core: client.CoreV1Api, shop: Project) -> set[str]:
+    """The ConfigMaps of the shop, without the one that Kubernetes puts into every namespace."""
+    items = core.list_namespaced_config_map(shop.setting("namespace")).to_dict()["items"]
+    return {item["metadata"]["name"] for item in items} - {"kube-root-ca.crt"}
+
+
+def test_up_makes_what_the_program_says_and_waits_until_it_is_ready(shop: Project, core: client.CoreV1Api) -> None:
+    assert greeting(core, shop) == "hello"
+    assert shop.outputs() == {"settings": "settings", "ready": 1}
+
+
+def test_a_second_up_changes_nothing(shop: Project) -> None:
+    shop.changes_nothing()
+    assert "6 unchanged" in shop.up().output
+
+
+def test_an_edit_is_shown_by_the_preview_and_made_by_up(shop: Project, core: client.CoreV1Api) -> None:
+    shop.configure("greeting", "goodbye")
+    shop.configure("replicas", "3")
+    shown = shop.pulumi("preview", "--diff").output
+    assert '"hello" => "goodbye"' in shown
+    assert "1 => 3" in shown
+    assert greeting(core, shop) == "hello"
+    shop.up()
+    assert greeting(core, shop) == "goodbye"
+    assert shop.outputs()["ready"] == 3
+    shop.changes_nothing()
+
+
+def test_a_change_behind_pulumis_back_is_shown_by_refresh_and_undone_by_up(
+    shop: Project, core: client.CoreV1Api
+) -> None:
+    core.patch_namespaced_config_map("settings", shop.setting("namespace"), {"data": {"greeting": "kilroy"}})
+    assert '"hello" => "kilroy"' in shop.pulumi("refresh", "--preview-only", "--diff").output
+    shop.pulumi("refresh", "--yes", "--skip-preview")
+    assert '"kilroy" => "hello"' in shop.pulumi("preview", "--diff").output
+    shop.up()
+    assert greeting(core, shop) == "hello"
+    shop.changes_nothing()
+
+
+def test_what_was_deleted_behind_pulumis_back_is_made_again(shop: Project, core: client.CoreV1Api) -> None:
+    core.delete_namespaced_config_map("settings", shop.setting("namespace"))
+    assert "1 deleted" in shop.pulumi("refresh", "--yes", "--skip-preview").output
+    assert "1 created" in shop.up().output
+    assert greeting(core, shop) == "hello"
+
+
+def test_a_refresh_without_a_change_finds_none(shop: Project) -> None:
+    shop.pulumi("refresh", "--yes", "--skip-preview", "--expect-no-changes")
+    shop.changes_nothing()
+
+
+def test_another_name_replaces_the_object(shop: Project, core: client.CoreV1Api) -> None:
+    shop.configure("settings", "preferences")
+    assert "1 to replace" in shop.pulumi("preview").output
+    shop.up()
+    assert names(core, shop) == {"preferences"}
+    assert shop.outputs()["settings"] == "preferences"
+
+
+def test_a_secret_is_in_the_cluster_and_nowhere_else(shop: Project, core: client.CoreV1Api) -> None:
+    encoded = base64.b64encode(b"tulip-42").decode()
+    data = core.read_namespaced_secret("credentials", shop.setting("namespace")).data
+    assert data == {"password": encoded}
+    shop.pulumi("refresh", "--yes", "--skip-preview")
+    printed = shop.pulumi("preview", "--diff").output + shop.pulumi("stack", "export").output
+    for plain in ("tulip-42", encoded):
+        assert plain not in printed
+        assert plain not in shop.files()
