@@ -1,0 +1,99 @@
+"""What a user does when an update was broken off, and what he finds: the commands of docs/operations.md."""
+
+import itertools
+import signal
+import time
+
+import pytest
+from conftest import PROGRAMS, MakeProject
+from kubernetes import client
+
+from local.rehearsal import Rehearsal
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(240)]
+
+NUMBERS = itertools.count(1)
+SHELVES = 30
+
+
+@pytest.mark.parametrize("made_before", [1, SHELVES // 2])
+def test_a_killed_update_is_recovered_without_loss_or_doubles(
+    project: MakeProject, cluster: Rehearsal, made_before: int
+) -> None:
+    """SIGKILL gives the engine no chance to tell its state what it was doing."""
+    core = client.CoreV1Api(cluster.client())
+    store = project(PROGRAMS / "shelves.py", cluster=cluster)
+    namespace = f"store-{next(NUMBERS)}"
+    store.configure("namespace", namespace)
+    store.configure("shelves", str(SHELVES))
+
+    def shelves() -> int:
+        found = core.list_namespaced_config_map(namespace).to_dict()["items"]
+        return sum(item["metadata"]["name"].startswith("shelf-") for item in found)
+
+    update = store.start("up", "--yes", "--skip-preview")
+    while shelves() < made_before:
+        assert update.poll() is None, update.communicate()[0]
+        time.sleep(0.02)
+    update.kill()
+    update.communicate()
+    assert shelves() < SHELVES, "killed too late for a test"
+
+    locked = store.up(fails=True).output
+    assert "the stack is currently locked by 1 lock" in locked
+    assert "pulumi cancel" in locked
+
+    store.pulumi("cancel", "--yes")
+    store.pulumi("refresh", "--yes", "--skip-preview", "--clear-pending-creates")
+    store.up(PULUMI_K8S_UPSERT_EXISTING_OBJECTS="true")
+    store.up()
+    store.changes_nothing()
+    assert shelves() == SHELVES
+    assert len(store.resources()) == SHELVES + 3  # the stack, its provider and the namespace
+
+    store.pulumi("destroy", "--yes", "--skip-preview")
+    assert store.resources() == []
+    assert namespace not in {item["metadata"]["name"] for item in core.list_namespace().to_dict()["items"]}
+
+
+def test_of_two_updates_at_once_one_is_refused_and_the_other_goes_on(project: MakeProject) -> None:
+    shop = project(
+        """
+        import pathlib, time
+        print("the first one runs", flush=True)
+        while not pathlib.Path("finish").exists():
+            time.sleep(0.1)
+        """
+    )
+    first = shop.start("up", "--yes", "--skip-preview")
+    assert first.stdout is not None
+    for line in first.stdout:
+        if "the first one runs" in line:
+            break
+    assert "the stack is currently locked by 1 lock" in shop.up(fails=True).output
+    (shop.folder / "finish").touch()
+    output, _ = first.communicate(timeout=60)
+    assert first.returncode == 0, output
+
+
+def test_an_interrupted_update_leaves_a_state_that_the_next_one_continues(
+    project: MakeProject, cluster: Rehearsal
+) -> None:
+    """Ctrl-C lets the engine finish what it has begun, so nothing has to be repaired."""
+    core = client.CoreV1Api(cluster.client())
+    store = project(PROGRAMS / "shelves.py", cluster=cluster)
+    namespace = f"store-{next(NUMBERS)}"
+    store.configure("namespace", namespace)
+    store.configure("shelves", str(SHELVES))
+    update = store.start("up", "--yes", "--skip-preview")
+    while len(core.list_namespaced_config_map(namespace).to_dict()["items"]) < 5:
+        assert update.poll() is None, update.communicate()[0]
+        time.sleep(0.02)
+    update.send_signal(signal.SIGINT)
+    output, _ = update.communicate(timeout=60)
+    assert update.returncode != 0, output
+    assert "update canceled" in output
+    store.up()
+    store.changes_nothing()
+    store.pulumi("destroy", "--yes", "--skip-preview")
+    assert store.resources() == []
