@@ -27,21 +27,22 @@ def main() -> None:
     arguments, _ = parser.parse_known_args()
 
     stop = threading.Event()
-    # The engine tells a plugin to stop by Cancel; the terminal's interrupt reaches plugins too, and must not end them
-    # before they have answered.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    # The engine ends its plugins with SIGINT and kills those that have not gone after five seconds
+    # (sdk/go/common/util/cmdutil/term.go).
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
 
     engine = Engine(arguments.engine or None)
+    provider = Provider(engine)
     server = grpc.server(ThreadPoolExecutor(max_workers=_THREADS), options=CHANNEL_OPTIONS)
-    provider_pb2_grpc.add_ResourceProviderServicer_to_server(Provider(engine), server)
+    provider_pb2_grpc.add_ResourceProviderServicer_to_server(provider, server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     print(port, flush=True)
 
-    while not stop.wait(_ENGINE_CHECK_SECONDS):
-        if arguments.engine and engine.gone():
-            break
+    while not stop.wait(_ENGINE_CHECK_SECONDS) and not engine.gone():
+        pass
+    provider.stop()
     server.stop(grace=1).wait()
 
 

@@ -7,6 +7,9 @@ from typing import Any
 from local.plugins.kubernetes.objects import Kind, at
 from local.plugins.kubernetes.values import Json
 
+PATCH_FORCE = "pulumi.com/patchForce"
+"""Annotation: an update takes over the fields that others manage."""
+
 
 class ApiError(Exception):
     """The API server refused a request: HTTP status, Kubernetes' reason, and its message."""
@@ -68,3 +71,31 @@ class NotReadyError(Exception):
         super().__init__(message)
         self.last_seen = last_seen
         self.details = list(details)
+
+
+def refused_create(error: ApiError | NoSuchKindError) -> RefusedError:
+    """What to tell about an object that could not be made."""
+    if isinstance(error, NoSuchKindError):
+        return RefusedError(
+            "the Kubernetes API server reported that the apiVersion for this resource does not exist. "
+            f"Verify that any required CRDs have been created: {error}"
+        )
+    if error.already_exists:
+        return RefusedError(
+            f"{error}\n\nThe resource already exists in the cluster. Depending on how that came about:\n"
+            "  - the Pulumi resource was renamed: give it an alias, or deleteBeforeReplace if it has to be replaced;\n"
+            "  - Pulumi shall manage the existing object: `pulumi import` it;\n"
+            "  - it may be overwritten: set upsertExistingObjects on the provider."
+        )
+    return RefusedError(f"the resource was not successfully created by the Kubernetes API server: {error}")
+
+
+def refused_update(error: ApiError | NoSuchKindError, manager: str) -> RefusedError:
+    """What to tell about an update that the server did not take; `manager` is the field manager that tried."""
+    if isinstance(error, ApiError) and error.conflict:
+        return RefusedError(
+            f"server-side apply field conflict: the resource managed by field manager {manager!r} had an apply "
+            f"conflict: {error}\nTake the named fields out of the program to leave them to their manager, or set the "
+            f'annotation {PATCH_FORCE}: "true" to take them over.'
+        )
+    return RefusedError(f"update failed: {error}")

@@ -5,11 +5,14 @@ from dataclasses import dataclass
 from local.plugins.kubernetes import fields, state
 from local.plugins.kubernetes.cluster import Cluster
 from local.plugins.kubernetes.errors import (
+    PATCH_FORCE,
     ApiError,
     NoSuchKindError,
     NotReadyError,
     RefusedError,
     UnreachableError,
+    refused_create,
+    refused_update,
 )
 from local.plugins.kubernetes.objects import (
     CRD,
@@ -29,7 +32,6 @@ from local.plugins.kubernetes.settings import Settings
 from local.plugins.kubernetes.values import Json, has_unknown, mark_like, plain
 from local.plugins.kubernetes.waiting import Waits
 
-FORCE = "pulumi.com/patchForce"
 FIELD_MANAGER = "pulumi.com/patchFieldManager"
 PROPAGATION = "pulumi.com/deletionPropagationPolicy"
 TIMEOUT = "pulumi.com/timeoutSeconds"
@@ -38,6 +40,7 @@ _PAUSES = (0.5, 1, 2, 4, 8)
 """Seconds between attempts to create an object whose namespace or definition may still be on its way."""
 _ATTEMPTS = 5
 _DELETE_SECONDS = 600
+_UNREADY = "the object was written, but failed to fully initialize or become live"
 _CLAIM = Kind("", "v1", "PersistentVolumeClaim")
 
 _GOES_UNWATCHED = frozenset(
@@ -77,7 +80,7 @@ class Operations:
             if error.namespace_not_found or error.already_exists or error.forbidden:
                 # The namespace comes with the same program, the object is about to be replaced, or nobody may ask.
                 return state.foresee_create(inputs)
-            raise _refused_create(error) from error
+            raise refused_create(error) from error
         return state.pack(state.foresee_create(live), inputs, _manager(inputs, {}), obj["apiVersion"])
 
     def update(
@@ -105,7 +108,7 @@ class Operations:
         except ApiError as error:
             if error.forbidden:
                 return state.foresee_update(inputs, before)
-            raise _refused_update(error, manager) from error
+            raise refused_update(error, manager) from error
         return state.pack(live, inputs, manager, state.api_version_of(olds) or obj["apiVersion"])
 
     def read(
@@ -172,7 +175,7 @@ class Operations:
             except (ApiError, NoSuchKindError) as error:
                 missing = isinstance(error, NoSuchKindError) or error.not_found
                 if pause is None or not missing:
-                    raise _refused_create(error) from error
+                    raise refused_create(error) from error
                 self.waits.pause(pause)
             else:
                 return live
@@ -182,7 +185,7 @@ class Operations:
         try:
             current = self._current(state.live_of(olds), obj)
         except (ApiError, NoSuchKindError) as error:
-            raise _refused_update(error, manager) from error
+            raise refused_update(error, manager) from error
         for attempt in range(_ATTEMPTS):
             try:
                 if patch := [] if Kind.of_object(obj) == CRD else fields.take_over(current, manager):
@@ -192,7 +195,7 @@ class Operations:
                 stale = error.conflict and not at(error.body, "details", "causes")
                 if not stale or attempt == _ATTEMPTS - 1:
                     # As with Pulumi's plugin the new inputs are kept, so that the next run tries again.
-                    return current, NotReadyError(str(_refused_update(error, manager)), current)
+                    return current, NotReadyError(str(refused_update(error, manager)), current)
                 current = self._current(current, obj)
         raise AssertionError("the last attempt returns")
 
@@ -212,7 +215,7 @@ class Operations:
         return self.cluster.apply(wanted, manager, force=force, dry_run=dry_run)
 
     def _forces(self, obj: Json) -> bool:
-        return self.settings.enable_patch_force or is_true(obj, FORCE)
+        return self.settings.enable_patch_force or is_true(obj, PATCH_FORCE)
 
     def _relinquish(self, live: Json, manager: str) -> None:
         bare = {"apiVersion": live["apiVersion"], "kind": live["kind"]}
@@ -246,9 +249,9 @@ class Operations:
             if rule:
                 live = self.waits.until_ready(self.cluster, urn, live, rule, _seconds(timeout, obj, rule.seconds))
         except NotReadyError as error:
-            return error.last_seen, error
+            return error.last_seen, NotReadyError(f"{_UNREADY}: {error}", error.last_seen, error.details)
         except (ApiError, NoSuchKindError, RefusedError, UnreachableError) as error:
-            return live, NotReadyError(str(error), live)
+            return live, NotReadyError(f"{_UNREADY}: {error}", live)
         finally:
             if Kind.of_object(live) == CRD:
                 self.cluster.discovery.forget()
@@ -276,29 +279,3 @@ def _seconds(timeout: float, obj: Json, default: float) -> float:
     """The time limit: the resource's custom timeout, its annotation, or the kind's own."""
     said = annotation(obj, TIMEOUT)
     return timeout or (float(said) if said.isdecimal() else default)
-
-
-def _refused_create(error: ApiError | NoSuchKindError) -> RefusedError:
-    if isinstance(error, NoSuchKindError):
-        return RefusedError(
-            "the Kubernetes API server reported that the apiVersion for this resource does not exist. "
-            f"Verify that any required CRDs have been created: {error}"
-        )
-    if error.already_exists:
-        return RefusedError(
-            f"{error}\n\nThe resource already exists in the cluster. Depending on how that came about:\n"
-            "  - the Pulumi resource was renamed: give it an alias, or deleteBeforeReplace if it has to be replaced;\n"
-            "  - Pulumi shall manage the existing object: `pulumi import` it;\n"
-            "  - it may be overwritten: set upsertExistingObjects on the provider."
-        )
-    return RefusedError(f"the resource was not successfully created by the Kubernetes API server: {error}")
-
-
-def _refused_update(error: ApiError | NoSuchKindError, manager: str) -> RefusedError:
-    if isinstance(error, ApiError) and error.conflict:
-        return RefusedError(
-            f"server-side apply field conflict: the resource managed by field manager {manager!r} had an apply "
-            f"conflict: {error}\nTake the named fields out of the program to leave them to their manager, or set the "
-            f'annotation {FORCE}: "true" to take them over.'
-        )
-    return RefusedError(f"update failed: {error}")

@@ -148,11 +148,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             return provider_pb2.CreateResponse(properties=encode(known))
         outputs, problem = self._operations().create(request.urn, inputs, request.timeout)
         if problem:
-            _abort_partial(
-                context, outputs, problem,
-                "the resource was created, but the Kubernetes API server reported that it failed to fully initialize "
-                "or become live",
-            )  # fmt: skip
+            _abort_partial(context, outputs, problem)
         return provider_pb2.CreateResponse(id=id_of(plain(outputs)), properties=encode(outputs))
 
     @_answers_failures
@@ -165,7 +161,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             return provider_pb2.ReadResponse()
         outputs, inputs, problem = found
         if problem:
-            _abort_partial(context, outputs, problem, "not ready", inputs)
+            _abort_partial(context, outputs, problem, inputs)
         return provider_pb2.ReadResponse(id=request.id, properties=encode(outputs), inputs=encode(inputs))
 
     @_answers_failures
@@ -179,11 +175,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             return provider_pb2.UpdateResponse(properties=encode(foreseen))
         outputs, problem = self._operations().update(request.urn, olds, inputs, ignored, request.timeout)
         if problem:
-            _abort_partial(
-                context, outputs, problem,
-                f"the Kubernetes API server reported that {id_of(plain(outputs))!r} failed to fully initialize "
-                "or become live",
-            )  # fmt: skip
+            _abort_partial(context, outputs, problem)
         return provider_pb2.UpdateResponse(properties=encode(outputs))
 
     @_answers_failures
@@ -208,8 +200,12 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         context.abort(grpc.StatusCode.UNIMPLEMENTED, "the stand-in has no schema; use the real plugin")
 
     def Cancel(self, request: Empty, context: grpc.ServicerContext) -> Empty:
-        self._waits.cancel()
+        self.stop()
         return Empty()
+
+    def stop(self) -> None:
+        """End what waits; each operation answers with what it has."""
+        self._waits.cancel()
 
     def _operations(self) -> Operations:
         """Raises: UnreachableError: there is no cluster to operate on."""
@@ -261,10 +257,10 @@ def _diff_kind(how: str, replaces: bool) -> provider_pb2.PropertyDiff.Kind.Value
 
 
 def _abort_partial(
-    context: grpc.ServicerContext, outputs: Json, problem: NotReadyError, intro: str, inputs: Json | None = None
+    context: grpc.ServicerContext, outputs: Json, problem: NotReadyError, inputs: Json | None = None
 ) -> None:
     """Fail in the way that keeps the object in the state, with what is wrong with it."""
-    reasons = [f"{intro}: {problem}", *problem.details]
+    reasons = [str(problem), *problem.details]
     detail = provider_pb2.ErrorResourceInitFailed(
         id=id_of(plain(outputs)),
         properties=encode(outputs),
