@@ -38,12 +38,11 @@ def reasons(evidence: Evidence) -> list[str]:
     """
     if evidence.cluster is None or _is_ready(evidence.cluster):
         return []
-    lines = [
-        *_conditions(evidence.cluster),
-        *(line for pod in evidence.pods for line in _pod(pod)),
-        *_warnings(evidence.events),
-        *_operator(evidence.operator_pods, evidence.cluster),
-    ]
+    lines = [*_conditions(evidence.cluster), *(line for pod in evidence.pods for line in _pod(pod))]
+    # A pod says in its status what the scheduler and the kubelet say in events.
+    said = "\n".join(lines)
+    lines += [_event(event) for event in _warnings(evidence.events) if event["message"] not in said]
+    lines += _operator(evidence.operator_pods, evidence.cluster)
     return list(dict.fromkeys(lines))[:_LINES] or ["no event and no condition says why: read the operator's log"]
 
 
@@ -109,12 +108,14 @@ def _joined(detail: dict[str, Any]) -> str:
     return ": ".join(str(detail[key]) for key in ("reason", "message") if detail.get(key)) or f"ended with {detail}"
 
 
-def _warnings(events: tuple[dict[str, Any], ...]) -> list[str]:
-    warnings = sorted((event for event in events if event.get("type") == "Warning"), key=_when, reverse=True)
-    return [
-        f"{event['involvedObject']['kind']} {event['involvedObject']['name']}: {event['reason']}: {event['message']}"
-        for event in warnings
-    ]
+def _warnings(events: tuple[dict[str, Any], ...]) -> list[dict[str, Any]]:
+    """Events that warn, newest first."""
+    return sorted((event for event in events if event.get("type") == "Warning"), key=_when, reverse=True)
+
+
+def _event(event: dict[str, Any]) -> str:
+    about = event["involvedObject"]
+    return f"{about['kind']} {about['name']}: {event['reason']}: {event['message']}"
 
 
 def _when(event: dict[str, Any]) -> str:

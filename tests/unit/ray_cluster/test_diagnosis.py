@@ -60,6 +60,13 @@ def test_warnings_come_newest_first_and_other_events_not_at_all() -> None:
     ]
 
 
+def test_a_warning_that_a_pods_status_says_already_is_not_said_again() -> None:
+    unscheduled = {"type": "PodScheduled", "status": "False", "message": "0/4 nodes are available"}
+    warning = event("0/4 nodes are available", "2026-01-01T00:00:00Z")
+    lines = reasons(Evidence(cluster(), (head_pod(conditions=[unscheduled]),), (warning,), OPERATOR))
+    assert lines == ["pod training-head is not scheduled: 0/4 nodes are available"]
+
+
 def test_repeated_warnings_are_said_once_and_many_are_cut() -> None:
     events = tuple(event(f"number {second % 30}", f"2026-01-01T00:00:{second:02}Z") for second in range(60))
     lines = reasons(Evidence(cluster(), (), events, OPERATOR))
