@@ -16,6 +16,9 @@ POOL = NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8, gpu_pro
 
 PROGRAMS = Path(__file__).parent / "programs"
 
+LINE = 240
+"""Characters of a line of a log that a report shows."""
+
 MakeProject = Callable[..., Project]
 
 
@@ -55,7 +58,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     rehearsal = getattr(item, "funcargs", {}).get("cluster")
     if report.failed and isinstance(rehearsal, Rehearsal):
         for state in rehearsal.states():
-            report.sections.append((f"log of {state.name} ({state.description})", state.tail(40)))
+            lines = [line[:LINE] for line in state.tail(10).splitlines()]
+            report.sections.append((f"log of {state.name} ({state.description})", "\n".join(lines)))
     return report
 
 
