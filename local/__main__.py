@@ -41,7 +41,8 @@ def up(stack: Stack = "dev", plugins: Plugins = "auto") -> None:
             rehearsal.start(settings.nodes, progress)
         report.parts(selection)
         pulumi = RehearsalStack(rehearsal, selection, stack)
-        pulumi.run("up", "--yes", "--skip-preview")
+        quiet = () if console.is_terminal else ("--suppress-progress",)
+        pulumi.run("up", "--yes", "--skip-preview", *quiet)
         report.result(rehearsal, pulumi)
 
 

@@ -71,7 +71,7 @@ class RehearsalStack:
         if not self._passphrase.is_file():
             self._passphrase.touch(mode=0o600)
             self._passphrase.write_text(secrets.token_urlsafe(32))
-        self._plugins.install(self._home)
+        prepare_home(self._home, self._plugins)
         if not self._salt.is_file():
             self._create()
         self._copy.write_text(yaml.safe_dump(self._rehearsed(), sort_keys=False))
@@ -151,9 +151,22 @@ class RehearsalStack:
         if not isinstance(settings, dict) or not isinstance(settings.get("config"), dict):
             raise RehearsalError(f"{self.file.name} has no `config:` with the stack's settings")
         operator = settings["config"].setdefault(f"{PROJECT}:operator", {})
-        if isinstance(operator, dict):
+        if isinstance(operator, dict) and operator.get("install") != "existing":
             operator.setdefault("location", str(tools.KUBERAY.share("config") / "default"))
         return {**settings, "encryptionsalt": self._salt.read_text()}
+
+
+def prepare_home(home: Path, plugins: Selection) -> None:
+    """A PULUMI_HOME with these plugins, in which the engine keeps no log.
+
+    Since 3.259 the engine writes all properties of all resources, encrypted, into a log at every command. With KubeRay's
+    CRDs, a megabyte of properties, that takes most of a command's time. There is no switch for it; where the folder
+    cannot be made it goes on without (pkg/logging/encrypted.go, StartLogging).
+    """
+    plugins.install(home)
+    logs = home / "logs"
+    if not logs.exists():
+        logs.write_text("A file in place of the folder, so that Pulumi keeps no log here.\n")
 
 
 def write_commands(rehearsal: Rehearsal, stack: str) -> Path:

@@ -16,6 +16,7 @@ import yaml
 
 from local import tools
 from local.plugins import Selection
+from local.pulumi import prepare_home
 
 PULUMI_SECONDS = 180.0
 """How long one command may take before the test fails with what it has printed."""
@@ -52,7 +53,7 @@ class Project:
         (folder / "project" / "Pulumi.yaml").write_text(yaml.safe_dump(described))
         (folder / "state").mkdir()
         home = folder / "home"
-        plugins.install(home)
+        prepare_home(home, plugins)
         made = cls(
             folder / "project",
             {
