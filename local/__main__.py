@@ -42,7 +42,7 @@ def up(stack: Stack = "dev", plugins: Plugins = "auto") -> None:
         report.parts(selection)
         pulumi = RehearsalStack(rehearsal, selection, stack)
         quiet = () if console.is_terminal else ("--suppress-progress",)
-        pulumi.run("up", "--yes", "--skip-preview", *quiet)
+        pulumi.run("up", "--yes", "--skip-preview", "--suppress-outputs", *quiet)
         report.result(rehearsal, pulumi)
 
 

@@ -159,7 +159,7 @@ class RehearsalStack:
 def prepare_home(home: Path, plugins: Selection) -> None:
     """A PULUMI_HOME with these plugins, in which the engine keeps no log.
 
-    Since 3.259 the engine writes all properties of all resources, encrypted, into a log at every command. With KubeRay's
+    Since 3.259 the engine writes all properties of all resources into an encrypted log at every command. With KubeRay's
     CRDs, a megabyte of properties, that takes most of a command's time. There is no switch for it; where the folder
     cannot be made it goes on without (pkg/logging/encrypted.go, StartLogging).
     """

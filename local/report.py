@@ -18,7 +18,8 @@ from local.rehearsal import Rehearsal
 def parts(selection: Selection) -> None:
     """Which of Pulumi's plugins are the real ones and which stand-ins."""
     for plugin in selection.plugins:
-        console.print(f"{plugin.name}: {plugin.kind} ({plugin.path})", soft_wrap=True)
+        where = "stand-in, see docs/stand-ins.md" if plugin.kind == "stand-in" else f"Pulumi's own, {plugin.path}"
+        console.print(f"Pulumi plugin {plugin.name}: {where}", soft_wrap=True)
 
 
 def processes(rehearsal: Rehearsal) -> None:
