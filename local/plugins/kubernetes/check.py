@@ -58,7 +58,7 @@ def _refuse_unsupported(kind: Kind) -> None:
             "list resources exist for compatibility with YAML manifests and Helm charts, and cannot be created "
             "directly. Use the underlying resource type instead"
         )
-    if kind.kind.endswith("Patch") and kind.group != "":
+    if kind.builtin and kind.kind.endswith("Patch"):
         raise RefusedError(f"the stand-in does not manage {kind.kind}; use the real plugin for Patch resources")
     if kind.group == "helm.sh":
         raise RefusedError(f"the stand-in does not do Helm ({kind}); use the real plugin")

@@ -31,9 +31,7 @@ def changes(old: Json, new: Json) -> list[Change]:
 
     Quantities of Kubernetes' own kinds count by their amount, as the server stores them; custom resources keep text.
     """
-    group = Kind.of_object(new).group
-    builtin = "." not in group or group.endswith(".k8s.io")
-    return list(_differences((), old, new, builtin))
+    return list(_differences((), old, new, Kind.of_object(new).builtin))
 
 
 def _differences(path: Path, old: Any, new: Any, builtin: bool) -> Iterator[Change]:

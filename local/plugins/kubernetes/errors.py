@@ -10,6 +10,11 @@ from local.plugins.kubernetes.values import Json
 PATCH_FORCE = "pulumi.com/patchForce"
 """Annotation: an update takes over the fields that others manage."""
 
+_CONFLICT_HINT = (
+    "Take the named fields out of the program to leave them to their manager, or set the annotation "
+    f'{PATCH_FORCE}: "true" to take them over.'
+)
+
 
 class ApiError(Exception):
     """The API server refused a request: HTTP status, Kubernetes' reason, and its message."""
@@ -87,7 +92,8 @@ def refused_create(error: ApiError | NoSuchKindError) -> RefusedError:
             "  - Pulumi shall manage the existing object: `pulumi import` it;\n"
             "  - it may be overwritten: set upsertExistingObjects on the provider."
         )
-    return RefusedError(f"the resource was not successfully created by the Kubernetes API server: {error}")
+    hint = f"\n{_CONFLICT_HINT}" if error.conflict else ""
+    return RefusedError(f"the resource was not successfully created by the Kubernetes API server: {error}{hint}")
 
 
 def refused_update(error: ApiError | NoSuchKindError, manager: str) -> RefusedError:
@@ -95,7 +101,6 @@ def refused_update(error: ApiError | NoSuchKindError, manager: str) -> RefusedEr
     if isinstance(error, ApiError) and error.conflict:
         return RefusedError(
             f"server-side apply field conflict: the resource managed by field manager {manager!r} had an apply "
-            f"conflict: {error}\nTake the named fields out of the program to leave them to their manager, or set the "
-            f'annotation {PATCH_FORCE}: "true" to take them over.'
+            f"conflict: {error}\n{_CONFLICT_HINT}"
         )
     return RefusedError(f"update failed: {error}")

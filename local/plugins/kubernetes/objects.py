@@ -34,6 +34,11 @@ class Kind:
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
 
+    @property
+    def builtin(self) -> bool:
+        """Whether the kind is one of Kubernetes itself, going by its group."""
+        return "." not in self.group or self.group.endswith(".k8s.io")
+
     def __str__(self) -> str:
         return f"{self.api_version}/{self.kind}"
 
@@ -111,4 +116,4 @@ def unique_name(prefix: str, seed: bytes) -> str:
 
 def is_kind_of_list(kind: Kind) -> bool:
     """Whether a kind of Kubernetes itself is the list of another, as `kubectl get -o yaml` writes them."""
-    return kind.kind.endswith("List") and ("." not in kind.group or kind.group.endswith(".k8s.io"))
+    return kind.builtin and kind.kind.endswith("List")

@@ -193,6 +193,12 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         getattr(response, "return").CopyFrom(encode(answer))  # a keyword of Python
         return response
 
+    def Construct(
+        self, request: provider_pb2.ConstructRequest, context: grpc.ServicerContext
+    ) -> provider_pb2.ConstructResponse:
+        """Components that the plugin itself would run: Helm's Chart v4, Directory v2, ConfigFile and ConfigGroup v2."""
+        context.abort(grpc.StatusCode.UNIMPLEMENTED, f"the stand-in does not do {request.type}; use the real plugin")
+
     def GetSchema(
         self, request: provider_pb2.GetSchemaRequest, context: grpc.ServicerContext
     ) -> provider_pb2.GetSchemaResponse:

@@ -1,0 +1,99 @@
+"""The annotation `pulumi.com/waitFor`."""
+
+import json
+from typing import Any
+
+import pytest
+
+from local.plugins.kubernetes.errors import RefusedError
+from local.plugins.kubernetes.wait_for import expectations
+
+pytestmark = pytest.mark.unit
+
+STATUS: dict[str, Any] = {
+    "state": "ready",
+    "flag": True,
+    "count": 3,
+    "conditions": [{"type": "Head", "status": "True"}, {"type": "Ready", "status": "False"}],
+    "map": {"a.b": "dotted"},
+}
+
+
+def wanting(said: str, **more: Any) -> dict[str, Any]:
+    return {"metadata": {"annotations": {"pulumi.com/waitFor": said}, **more}, "status": STATUS}
+
+
+def seen(said: str) -> list[bool]:
+    obj = wanting(said)
+    return [expectation.seen(obj)[0] for expectation in expectations(obj)]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "jsonpath={.status.state}=ready",
+        "jsonpath={ .status.state }",
+        "jsonpath={$.status.state}=ready",
+        "jsonpath={.status.flag}=true",
+        "jsonpath={.status.count}=3",
+        'jsonpath={.status.conditions[?(@.type=="Head")].status}=True',
+        "jsonpath={.status.conditions[?(@.type == 'Ready')].status}=False",
+        "jsonpath={.status.conditions[0].type}=Head",
+        "jsonpath={.status.conditions[-1].type}=Ready",
+        "jsonpath={.status.conditions[*].type}=Head",
+        "jsonpath={.status.map['a.b']}=dotted",
+        r"jsonpath={.status.map.a\.b}=dotted",
+        "condition=Head",
+        "condition=Ready=False",
+    ],
+)
+def test_what_is_there_is_seen(said: str) -> None:
+    assert seen(said) == [True]
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["jsonpath={.status.state}=failed", "jsonpath={.status.none}", "condition=Ready", "condition=None=False"],
+)
+def test_what_is_not_there_is_not_seen(said: str) -> None:
+    assert seen(said) == [False]
+
+
+def test_several_are_each_looked_for() -> None:
+    assert seen(json.dumps(["condition=Head", "condition=Ready"])) == [True, False]
+
+
+def test_a_status_of_before_the_change_does_not_count() -> None:
+    obj = wanting("jsonpath={.status.state}=ready", generation=2) | {"status": STATUS | {"observedGeneration": 1}}
+    done, said = expectations(obj)[0].seen(obj)
+    assert not done
+    assert "has not seen the change yet" in said
+
+
+def test_what_was_found_instead_is_said() -> None:
+    obj = wanting("jsonpath={.status.state}=failed")
+    assert expectations(obj)[0].seen(obj)[1] == 'jsonpath={.status.state}=failed (found "ready")'
+
+
+@pytest.mark.parametrize(
+    ("said", "complaint"),
+    [
+        ("status.state=ready", 'expected a "jsonpath=" or "condition=" prefix'),
+        ("jsonpath=.status.state", "write jsonpath={.path} or jsonpath={.path}=value"),
+        ("jsonpath={.status.state}=", "says no value"),
+        ("jsonpath={.status..state}", "cannot read '..state'"),
+        ("[]", "expected one condition or a JSON array"),
+        ("[1]", "expected one condition or a JSON array"),
+        ("condition=", 'expected a "jsonpath=" or "condition=" prefix'),
+    ],
+)
+def test_what_cannot_be_read_is_refused(said: str, complaint: str) -> None:
+    with pytest.raises(RefusedError) as refused:
+        expectations(wanting(said))
+    assert complaint in str(refused.value)
+
+
+def test_a_whole_mapping_has_no_value_to_compare() -> None:
+    obj = wanting("jsonpath={.status.map}=x")
+    with pytest.raises(RefusedError, match="selects a whole mapping"):
+        expectations(obj)[0].seen(obj)
