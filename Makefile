@@ -18,8 +18,8 @@ help: ## List these commands.
 up: .venv/installed ## Start the rehearsal cluster and run `pulumi up` of STACK.
 	@$(LOCAL) up --stack $(STACK)
 
-down: .venv/installed ## Stop it. CLEAN=1 also removes its data, .venv and Python's caches; only the tool cache stays.
-	@$(LOCAL) down $(if $(CLEAN),--clean)
+down: ## Stop it. CLEAN=1 also removes its data, .venv and Python's caches; only the tool cache stays.
+	@if [ -e .venv/installed ]; then $(LOCAL) down $(if $(CLEAN),--clean); else echo "Nothing to stop."; fi
 ifneq ($(CLEAN),)
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
