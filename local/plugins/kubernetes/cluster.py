@@ -157,16 +157,20 @@ class Watch:
         self._closed = False
 
     def __iter__(self) -> Iterator[tuple[str, Json]]:
-        """Yield event types (`ADDED`, `MODIFIED`, `DELETED`) with the object."""
+        """Yield event types (`ADDED`, `MODIFIED`, `DELETED`) with the object.
+
+        Raises:
+            UnreachableError: the connection broke.
+        """
         try:
             for line in _lines(self._response):
                 event = json.loads(line)
                 if event["type"] == "ERROR":
                     return
                 yield event["type"], event["object"]
-        except urllib3.exceptions.HTTPError:
+        except (urllib3.exceptions.HTTPError, ValueError) as error:
             if not self._closed:
-                raise
+                raise UnreachableError(f"the watch broke: {error}") from error
         finally:
             self._response.close()
 

@@ -146,12 +146,13 @@ class Waits:
             feed.add("object", kind, namespace, fieldSelector=f"metadata.name={name}")
             while True:
                 event = feed.next()
-                if event:
+                if event and event[1] != "LOST":
                     _, change, obj = event
-                    # Between two watches the deletion itself is not seen.
-                    found = obj if change in ("ADDED", "MODIFIED") else None
-                    if found is None and change != "DELETED":
+                    # Between two watches the deletion itself is not seen, so each begins with a look.
+                    if change == "OPENED":
                         found = _find(cluster, kind, namespace, name)
+                    else:
+                        found = None if change == "DELETED" else obj
                     if found is None or (uid and at(found, "metadata", "uid") != uid):
                         return
                 finalizers = ", ".join(at(found, "metadata", "finalizers") or [])
