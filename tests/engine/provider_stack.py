@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from harness import Project, Result
-
 from local import tools
 from local.rehearsal import Rehearsal
+from tests.engine.harness import Project, Result
 
 _NUMBERS = itertools.count(1)
 

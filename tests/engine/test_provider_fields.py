@@ -5,12 +5,12 @@ from collections.abc import Iterator
 
 import pytest
 import yaml
-from conftest import MakeProject
 from kubernetes import client
-from provider_stack import Stack, provider_stack
 
 from local import tools
 from local.rehearsal import Rehearsal
+from tests.engine.conftest import MakeProject
+from tests.engine.provider_stack import Stack, provider_stack
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(180)]
 

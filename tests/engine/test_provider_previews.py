@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import MakeProject
-from provider_stack import Stack, provider_stack
 
 from local.rehearsal import Rehearsal
+from tests.engine.conftest import MakeProject
+from tests.engine.provider_stack import Stack, provider_stack
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(180)]
 

@@ -6,10 +6,10 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from conftest import MakeProject
-from provider_stack import Stack, provider_stack
 
 from local.rehearsal import Rehearsal
+from tests.engine.conftest import MakeProject
+from tests.engine.provider_stack import Stack, provider_stack
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(180)]
 

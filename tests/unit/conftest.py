@@ -1,22 +1,45 @@
 """KubeRay's kustomize tree for tests, and a kubectl that renders it."""
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-RENDERED = Path(__file__).parent / "kuberay_config_default_1_6_2.yaml"
+from local.tools import KUBERAY, KUBERNETES
+
+
+@pytest.fixture(scope="session")
+def rendered(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pinned KubeRay's `config/default` as kubectl renders it.
+
+    Of the definitions' schemas only the names of the fields below `spec` are kept: whole, they are a megabyte that
+    every test would carry through Pulumi's mocks.
+    """
+    tree = str(KUBERAY.share("config") / "default")
+    kubectl = KUBERNETES.program("kubectl")
+    text = subprocess.run([kubectl, "kustomize", tree], check=True, capture_output=True, text=True).stdout
+    objects = list(yaml.load_all(text, Loader=yaml.CSafeLoader))
+    for definition in (body for body in objects if body["kind"] == "CustomResourceDefinition"):
+        for version in definition["spec"]["versions"]:
+            spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+            spec["properties"] = {name: {"type": "object"} for name in spec["properties"]}
+            spec.pop("x-kubernetes-validations", None)
+            version["schema"]["openAPIV3Schema"]["properties"] = {"spec": spec}
+    file = tmp_path_factory.mktemp("kuberay") / "rendered.yaml"
+    file.write_text(yaml.safe_dump_all(objects))
+    return file
 
 
 @pytest.fixture
-def tree() -> list[dict[str, Any]]:
-    """The objects of KubeRay 1.6.2's `config/default`."""
-    return list(yaml.safe_load_all(RENDERED.read_text()))
+def tree(rendered: Path) -> list[dict[str, Any]]:
+    """The objects of KubeRay's `config/default`."""
+    return list(yaml.safe_load_all(rendered.read_text()))
 
 
 @pytest.fixture
-def kubectl_that_renders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def kubectl_that_renders(rendered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A `kubectl` alone on the PATH that renders any location to the tree and notes each call in the returned file."""
     calls = tmp_path / "calls"
     calls.touch()
@@ -24,7 +47,7 @@ def kubectl_that_renders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
     programs.mkdir()
     kubectl = programs / "kubectl"
     kubectl.write_text(
-        f'#!/bin/sh\necho "$@" >> {calls}\nwhile IFS= read -r line; do echo "$line"; done < {RENDERED}\n'
+        f'#!/bin/sh\necho "$@" >> {calls}\nwhile IFS= read -r line; do echo "$line"; done < {rendered}\n'
     )
     kubectl.chmod(0o755)
     monkeypatch.setenv("PATH", str(programs))

@@ -2,11 +2,11 @@
 
 import pulumi
 import pytest
-from recorder import record
 
 from components.access.component import RayDeployer, RayDeployerArgs
 from components.access.manifests import role, role_binding
 from components.access.settings import RayDeployerSettings
+from tests.unit.recorder import record
 
 pytestmark = pytest.mark.unit
 

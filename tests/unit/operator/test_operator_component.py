@@ -5,10 +5,10 @@ from typing import Any
 
 import pulumi
 import pytest
-from recorder import Recorder, record
 
 from components.operator.component import KubeRayOperator, KubeRayOperatorArgs
 from components.operator.settings import OperatorSettings
+from tests.unit.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit
 

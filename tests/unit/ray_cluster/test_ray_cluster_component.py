@@ -4,11 +4,11 @@ from typing import Any
 
 import pulumi
 import pytest
-from recorder import Recorder, record
 
 from components.nodes import NodePool
 from components.ray_cluster.component import RayCluster, RayClusterArgs
 from components.ray_cluster.settings import RayClusterSettings
+from tests.unit.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit
 

@@ -4,10 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recorder import Recorder, record
 
 from stacks.build import build
 from stacks.settings import parse
+from tests.unit.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit
 
