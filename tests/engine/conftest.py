@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from harness import Project
 
 from local.plugins import Mode, Selection, select
 from local.rehearsal import Rehearsal
 from stacks.settings import NodePool
+from tests.engine.harness import Project
 
 POOL = NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8, gpu_product="NVIDIA-A100-SXM4-80GB")
 

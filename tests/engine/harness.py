@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -18,8 +19,14 @@ from local import tools
 from local.plugins import Selection
 from local.pulumi import prepare_home
 
-PULUMI_SECONDS = 180.0
+PULUMI_SECONDS = 300.0
 """How long one command may take before the test fails with what it has printed."""
+
+ADOPT = {"PULUMI_K8S_UPSERT_EXISTING_OBJECTS": "true", "PULUMI_K8S_ENABLE_PATCH_FORCE": "true"}
+"""Takes objects that exist into the state; without it an update fails with "already exists"."""
+
+TAKE_OVER = {"PULUMI_K8S_ENABLE_PATCH_FORCE": "true"}
+"""Takes fields back from whoever changed them; without it an update fails with a conflict that names the manager."""
 
 
 @dataclass(frozen=True)
@@ -68,23 +75,25 @@ class Project:
         made.pulumi("stack", "init", "test")
         return made
 
-    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+    def start(self, *arguments: str, environment: Mapping[str, str] = MappingProxyType({})) -> "subprocess.Popen[str]":
         """A command that runs while the test goes on."""
         return subprocess.Popen(
             [tools.PULUMI.program("pulumi"), *arguments, "--non-interactive"],
             cwd=self.folder,
-            env=self.environment,
+            env={**self.environment, **environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
 
-    def pulumi(self, *arguments: str, fails: bool = False, **environment: str) -> Result:
+    def pulumi(
+        self, *arguments: str, fails: bool = False, environment: Mapping[str, str] = MappingProxyType({})
+    ) -> Result:
         """Runs a command; fails the test, with all that it printed, unless it ends as it should."""
         shown = " ".join(["pulumi", *arguments])
         begin = time.monotonic()
-        process = Project(self.folder, {**self.environment, **environment}).start(*arguments)
+        process = self.start(*arguments, environment=environment)
         try:
             output, _ = process.communicate(timeout=PULUMI_SECONDS)
         except subprocess.TimeoutExpired:
@@ -96,9 +105,14 @@ class Project:
         assert (result.code != 0) == fails, f"`{shown}` ended with {result.code}:\n{output}"
         return result
 
-    def up(self, *arguments: str, fails: bool = False, **environment: str) -> Result:
+    def up(self, *, fails: bool = False, environment: Mapping[str, str] = MappingProxyType({})) -> Result:
         """`pulumi up` without the preview."""
-        return self.pulumi("up", "--yes", "--skip-preview", *arguments, fails=fails, **environment)
+        return self.pulumi("up", "--yes", "--skip-preview", fails=fails, environment=environment)
+
+    def release(self) -> None:
+        """After an update was killed: takes its lock away, and takes from the cluster what the state knows."""
+        self.pulumi("cancel", "--yes")
+        self.pulumi("refresh", "--yes", "--skip-preview", "--clear-pending-creates")
 
     def changes_nothing(self) -> None:
         """Fails the test if `pulumi up` would change anything."""

@@ -3,12 +3,14 @@
 import itertools
 import signal
 import time
+from typing import Any
 
 import pytest
-from conftest import PROGRAMS, MakeProject
 from kubernetes import client
 
 from local.rehearsal import Rehearsal
+from tests.engine.conftest import PROGRAMS, MakeProject
+from tests.engine.harness import ADOPT
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(240)]
 
@@ -27,9 +29,12 @@ def test_a_killed_update_is_recovered_without_loss_or_doubles(
     store.configure("namespace", namespace)
     store.configure("shelves", str(SHELVES))
 
+    def found() -> list[dict[str, Any]]:
+        items = core.list_namespaced_config_map(namespace).to_dict()["items"]
+        return [item for item in items if item["metadata"]["name"].startswith("shelf-")]
+
     def shelves() -> int:
-        found = core.list_namespaced_config_map(namespace).to_dict()["items"]
-        return sum(item["metadata"]["name"].startswith("shelf-") for item in found)
+        return len(found())
 
     update = store.start("up", "--yes", "--skip-preview")
     while shelves() < made_before:
@@ -43,12 +48,14 @@ def test_a_killed_update_is_recovered_without_loss_or_doubles(
     assert "the stack is currently locked by 1 lock" in locked
     assert "pulumi cancel" in locked
 
-    store.pulumi("cancel", "--yes")
-    store.pulumi("refresh", "--yes", "--skip-preview", "--clear-pending-creates")
-    store.up(PULUMI_K8S_UPSERT_EXISTING_OBJECTS="true")
+    store.release()
+    store.up(environment=ADOPT)
     store.up()
     store.changes_nothing()
     assert shelves() == SHELVES
+    store.configure("height", "2")
+    store.up()
+    assert all(shelf["data"] == {"height": "2"} for shelf in found())
     assert len(store.resources()) == SHELVES + 3  # the stack, its provider and the namespace
 
     store.pulumi("destroy", "--yes", "--skip-preview")

@@ -6,7 +6,8 @@ import time
 
 import psutil
 import pytest
-from conftest import MakeProject
+
+from tests.engine.conftest import MakeProject
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(120)]
 

@@ -5,11 +5,11 @@ import itertools
 from collections.abc import Iterator
 
 import pytest
-from conftest import PROGRAMS, MakeProject
-from harness import Project
 from kubernetes import client
 
 from local.rehearsal import Rehearsal
+from tests.engine.conftest import PROGRAMS, MakeProject
+from tests.engine.harness import TAKE_OVER, Project
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(240)]
 
@@ -82,9 +82,10 @@ def test_a_change_behind_pulumis_back_is_shown_by_refresh_and_undone_by_up(
     core.patch_namespaced_config_map("settings", shop.setting("namespace"), {"data": {"greeting": "kilroy"}})
     assert '"hello" => "kilroy"' in shop.pulumi("refresh", "--preview-only", "--diff").output
     shop.pulumi("refresh", "--yes", "--skip-preview")
-    assert '"kilroy" => "hello"' in shop.pulumi("preview", "--diff").output
-    shop.up()
+    assert '"kilroy" => "hello"' in shop.pulumi("preview", "--diff", environment=TAKE_OVER).output
+    shop.up(environment=TAKE_OVER)
     assert greeting(core, shop) == "hello"
+    shop.up()
     shop.changes_nothing()
 
 

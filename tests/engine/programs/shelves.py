@@ -12,6 +12,11 @@ previous: pulumi.Resource = kubernetes.core.v1.Namespace(
 for number in range(config.require_int("shelves")):
     previous = kubernetes.core.v1.ConfigMap(
         f"shelf-{number}",
-        metadata={"namespace": config.require("namespace"), "name": f"shelf-{number}"},
+        metadata={
+            "namespace": config.require("namespace"),
+            "name": f"shelf-{number}",
+            "annotations": {"pulumi.com/patchFieldManager": "store"},
+        },
+        data={"height": config.get("height") or "1"},
         opts=pulumi.ResourceOptions.merge(on_cluster, pulumi.ResourceOptions(depends_on=[previous])),
     )
