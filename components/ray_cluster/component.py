@@ -1,6 +1,6 @@
 """How a RayCluster is provisioned."""
 
-import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,8 +9,8 @@ import pulumi
 from ..kubernetes import KubernetesObject, in_namespace
 from ..nodes import NodePool
 from ..types import seconds
-from .diagnosis import why_not_ready
 from .manifests import CLIENT_PORT, DASHBOARD_PORT, all_groups, ray_cluster
+from .readiness import NotReadyError, until_ready
 from .settings import RayClusterSettings
 
 
@@ -48,7 +48,8 @@ class RayCluster(pulumi.ComponentResource):
         connection: where the cluster is: namespace, head service, addresses.
         worker_groups: name, GPUs, CPUs, memory and most replicas of each worker group.
         greatest_gpus: GPUs of the greatest worker.
-        state: KubeRay's `status.state`, as of the last `up` or `refresh`.
+        state: KubeRay's `status.state`. In an update it is known once the cluster is ready; a cluster that is not
+            within `ready_timeout` fails the update with the reasons (pulumi.RunError).
     """
 
     connection: pulumi.Output[dict[str, str]]
@@ -59,17 +60,11 @@ class RayCluster(pulumi.ComponentResource):
     def __init__(self, name: str, args: RayClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:RayCluster", name, None, opts)
         settings = args.settings
-        timeout = f"{seconds(settings.ready_timeout)}s"
         body = ray_cluster(settings, args.pools, args.service_account)
         cluster = KubernetesObject(
             f"{name}-ray-cluster",
             in_namespace(body, args.namespace),
-            pulumi.ResourceOptions(
-                parent=self,
-                depends_on=opts.depends_on if opts else None,
-                custom_timeouts=pulumi.CustomTimeouts(create=timeout, update=timeout),
-                hooks=pulumi.ResourceHookBinding(on_error=[self._explanation(name, args)]),
-            ),
+            pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None),
         )
         groups = all_groups(settings, args.pools)
         self.connection = cluster.metadata.apply(lambda metadata: connection(metadata["namespace"], settings.name))
@@ -84,7 +79,7 @@ class RayCluster(pulumi.ComponentResource):
             for _, _, group in groups
         ]
         self.greatest_gpus = max(group.gpus for _, _, group in groups)
-        self.state = cluster.status.apply(lambda status: (status or {}).get("state"))
+        self.state = pulumi.Output.all(cluster.metadata, cluster.status).apply(lambda known: self._settled(args, known))
         self.register_outputs(
             {
                 "connection": self.connection,
@@ -94,20 +89,22 @@ class RayCluster(pulumi.ComponentResource):
             }
         )
 
-    def _explanation(self, name: str, args: RayClusterArgs) -> pulumi.ErrorHook:
-        """Says why the cluster is not ready, when the provider has waited in vain."""
-
-        async def explain(failure: pulumi.ErrorHookArgs) -> bool:
-            metadata = (failure.new_inputs or {})["metadata"]
-            lines = await asyncio.to_thread(
-                why_not_ready, args.context, metadata["namespace"], metadata["name"], args.operator_namespace
+    async def _settled(self, args: RayClusterArgs, known: Sequence[dict[str, Any] | None]) -> str | None:
+        """The cluster's state: in a preview as it was last seen, in an update once it is ready."""
+        metadata, status = known
+        if pulumi.runtime.is_dry_run() or metadata is None:
+            return (status or {}).get("state")
+        try:
+            return await until_ready(
+                args.context,
+                metadata["namespace"],
+                args.settings.name,
+                args.operator_namespace,
+                seconds(args.settings.ready_timeout),
+                lambda waiting: pulumi.log.info(waiting, resource=self, ephemeral=True),
             )
-            if lines and not pulumi.runtime.is_dry_run():
-                where = f"{metadata['namespace']}/{metadata['name']}"
-                pulumi.log.error("\n  ".join([f"RayCluster {where} is not ready:", *lines]), resource=self)
-            return False
-
-        return pulumi.ErrorHook(f"{name}-not-ready", explain)
+        except NotReadyError as error:
+            raise pulumi.RunError(str(error)) from error
 
 
 def connection(namespace: str, cluster: str) -> dict[str, str]:

@@ -32,12 +32,9 @@ def why_not_ready(context: str | None, namespace: str, name: str, operator_names
 
 
 def reasons(evidence: Evidence) -> list[str]:
-    """The reasons in what was read: the cluster's conditions, pods that wait, warnings newest first, the operator.
-
-    None where the cluster is not there, or is ready: then what failed was not the wait, and the provider has said it.
-    """
-    if evidence.cluster is None or _is_ready(evidence.cluster):
-        return []
+    """The reasons in what was read: the cluster's conditions, pods that wait, warnings newest first, the operator."""
+    if evidence.cluster is None:
+        return ["it is not there: it was deleted after it had been made"]
     lines = [*_conditions(evidence.cluster), *(line for pod in evidence.pods for line in _pod(pod))]
     # A pod says in its status what the scheduler and the kubelet say in events.
     said = "\n".join(lines)
@@ -75,11 +72,15 @@ def _conditions(cluster: dict[str, Any]) -> list[str]:
     return [*lines, *([f"RayCluster: {status['reason']}"] if status.get("reason") else [])]
 
 
-def _is_ready(cluster: dict[str, Any]) -> bool:
+def is_ready(cluster: dict[str, Any]) -> bool:
+    """Whether a RayCluster is as its spec wants it: ready, or suspended.
+
+    RayClusterProvisioned stays true once it was (KubeRay's RayClusterConditionType), so the head's own condition counts
+    as well.
+    """
     conditions = (cluster.get("status") or {}).get("conditions", [])
-    return {"HeadPodReady", "RayClusterProvisioned"} <= {
-        each["type"] for each in conditions if each["status"] == "True"
-    }
+    wanted = {"RayClusterSuspended"} if cluster["spec"].get("suspend") else {"HeadPodReady", "RayClusterProvisioned"}
+    return wanted <= {each["type"] for each in conditions if each["status"] == "True"}
 
 
 def _is_bad(condition: dict[str, Any]) -> bool:

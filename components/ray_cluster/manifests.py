@@ -32,9 +32,6 @@ FULL_WORKER = "full-worker"
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 """One thread in each process: Ray starts a process for each CPU, and each would start a thread for each CPU."""
 
-READY = ("condition=HeadPodReady", "condition=RayClusterProvisioned")
-"""RayClusterProvisioned stays true once it was, so the head's own condition is waited for as well."""
-
 
 def all_groups(
     settings: RayClusterSettings, pools: tuple[NodePool, ...]
@@ -85,7 +82,6 @@ def ray_cluster(settings: RayClusterSettings, pools: tuple[NodePool, ...], servi
             **({"labels": dict(settings.labels)} if settings.labels else {}),
             "annotations": {
                 **settings.annotations,
-                "pulumi.com/waitFor": json.dumps(READY),
                 # In the foreground the garbage collector takes pods and clean-up Jobs from under the operator.
                 "pulumi.com/deletionPropagationPolicy": "background",
             },

@@ -23,7 +23,6 @@ class Registered:
     provider: str
     """Name of the provider; empty for the default one."""
     protect: bool
-    create_timeout: str
 
 
 class Recorder(MockMonitor):
@@ -47,7 +46,6 @@ class Recorder(MockMonitor):
                 dependencies=frozenset(map(_name, request.dependencies)),
                 provider=_name(request.provider.rpartition("::")[0]),
                 protect=request.protect,
-                create_timeout=request.customTimeouts.create,
             )
         return response
 
@@ -88,10 +86,8 @@ def _name(urn: str) -> str:
     return urn.rpartition("::")[2] if "pulumi:pulumi:Stack" not in urn.rpartition("::")[0].rpartition("$")[2] else ""
 
 
-def record(
-    program: Callable[[], Any], live: dict[str, dict[str, Any]] | None = None, preview: bool = False
-) -> Recorder:
-    """What a program registers."""
+def record(program: Callable[[], Any], live: dict[str, dict[str, Any]] | None = None, preview: bool = True) -> Recorder:
+    """What a program registers; in a preview, unless it is said that the update is meant."""
     recorder = Recorder(live)
     pulumi.runtime.set_mocks(recorder.mocks, project="ray-platform", stack="test", preview=preview, monitor=recorder)
     run = pulumi.runtime.test(program)  # type: ignore[no-untyped-call]  # the SDK's decorator is untyped

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.ray_cluster.diagnosis import Evidence, reasons, why_not_ready
+from components.ray_cluster.diagnosis import Evidence, is_ready, reasons, why_not_ready
 
 pytestmark = pytest.mark.unit
 
@@ -88,10 +88,22 @@ def test_a_failure_to_make_pods_is_said() -> None:
     assert reasons(Evidence(told, (), (), OPERATOR))[0].endswith("exceeded quota")
 
 
-def test_nothing_is_said_of_a_cluster_that_is_ready_or_not_there() -> None:
-    ready = cluster(("HeadPodReady", "True", ""), ("RayClusterProvisioned", "True", ""))
-    assert reasons(Evidence(ready, (), (), ())) == []
-    assert reasons(Evidence(None)) == []
+def test_a_cluster_that_is_gone_is_said() -> None:
+    assert reasons(Evidence(None)) == ["it is not there: it was deleted after it had been made"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "true", "ready"),
+    [
+        ({}, {"HeadPodReady", "RayClusterProvisioned"}, True),
+        ({}, {"RayClusterProvisioned"}, False),
+        ({}, {"RayClusterSuspended"}, False),
+        ({"suspend": True}, {"RayClusterSuspended"}, True),
+        ({"suspend": True}, {"HeadPodReady", "RayClusterProvisioned"}, False),
+    ],
+)
+def test_a_cluster_is_ready_when_it_is_as_its_spec_wants_it(spec: dict[str, Any], true: set[str], ready: bool) -> None:
+    assert is_ready({**cluster(*((kind, "True", "") for kind in true)), "spec": spec}) == ready
 
 
 def test_an_unreachable_api_server_is_the_reason(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

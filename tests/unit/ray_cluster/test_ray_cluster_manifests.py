@@ -1,6 +1,5 @@
 """What a cluster's settings become in the RayCluster that is applied."""
 
-import json
 from typing import Any
 
 import pytest
@@ -133,12 +132,8 @@ def test_callers_need_a_token_from_the_first_ray_that_knows_one() -> None:
     assert spec(authOptions={"mode": "disabled"})["authOptions"] == {"mode": "disabled"}
 
 
-def test_up_waits_for_head_and_workers_and_leaves_deletion_to_the_operator() -> None:
+def test_deletion_is_left_to_the_operator() -> None:
     annotations = spec(annotations={"contact": "team-a"})["metadata"]["annotations"]
-    assert json.loads(annotations["pulumi.com/waitFor"]) == [
-        "condition=HeadPodReady",
-        "condition=RayClusterProvisioned",
-    ]
     assert annotations["pulumi.com/deletionPropagationPolicy"] == "background"
     assert annotations["contact"] == "team-a"
 

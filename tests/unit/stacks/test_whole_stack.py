@@ -31,7 +31,8 @@ STACK: dict[str, Any] = {
 @pytest.fixture
 def built(kubectl_that_renders: Path) -> tuple[Recorder, dict[str, Any]]:
     outputs: dict[str, Any] = {}
-    return record(lambda: outputs.update(build(parse(STACK)))), outputs
+    live = {f"{tenant}-training-ray-cluster": {"status": {"state": "ready"}} for tenant in ("a", "b")}
+    return record(lambda: outputs.update(build(parse(STACK))), live), outputs
 
 
 def test_every_object_goes_to_the_stacks_own_provider(built: tuple[Recorder, dict[str, Any]]) -> None:

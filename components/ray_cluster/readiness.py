@@ -1,0 +1,58 @@
+"""Waits until a RayCluster is ready, or says why it is not. Only reads.
+
+Not left to the provider's `pulumi.com/waitFor`: that heeds `status.observedGeneration`, which KubeRay writes only when
+something else of the status changes (ray-operator/controllers/ray/utils/consistency.go), so after most edits of a
+cluster that stays as it is, it would wait for its whole time limit and fail.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import kubernetes
+
+from ..cluster import ClusterUnreachableError, connect, read
+from .diagnosis import is_ready, why_not_ready
+
+_PAUSE_SECONDS = 1.0
+
+
+class NotReadyError(Exception):
+    """The RayCluster is not ready in time; the text says why."""
+
+
+async def until_ready(
+    context: str | None, namespace: str, name: str, operator_namespace: str, limit: int, show: Callable[[str], None]
+) -> str | None:
+    """Wait until the cluster is ready, or suspended where its spec says so. Returns its `status.state`.
+
+    `limit`: seconds. `show`: called with what is waited for, whenever that changes.
+    Raises NotReadyError.
+    """
+    deadline = time.monotonic() + limit
+    shown = ""
+    while True:
+        cluster, waiting = await asyncio.to_thread(_look, context, namespace, name)
+        if cluster and is_ready(cluster):
+            state: str | None = cluster["status"].get("state")
+            return state
+        if time.monotonic() > deadline:
+            reasons = await asyncio.to_thread(why_not_ready, context, namespace, name, operator_namespace)
+            said = "\n  ".join([f"RayCluster {namespace}/{name} is not ready after {limit} s:", *reasons])
+            raise NotReadyError(said)
+        if waiting != shown:
+            show(waiting)
+            shown = waiting
+        await asyncio.sleep(_PAUSE_SECONDS)
+
+
+def _look(context: str | None, namespace: str, name: str) -> tuple[dict[str, Any] | None, str]:
+    """The cluster, and what it is waited for. An API server that does not answer may do so again."""
+    try:
+        client = kubernetes.client.CustomObjectsApi(connect(context))
+        cluster = read(client.get_namespaced_custom_object, "ray.io", "v1", namespace, "rayclusters", name)
+    except ClusterUnreachableError as error:
+        return None, str(error)
+    state = ((cluster or {}).get("status") or {}).get("state")
+    return cluster, f"waiting for RayCluster {namespace}/{name}, now {state or 'without a state'}"
