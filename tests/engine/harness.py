@@ -19,7 +19,7 @@ from local import tools
 from local.plugins import Selection
 from local.pulumi import prepare_home
 
-PULUMI_SECONDS = 300.0
+PULUMI_SECONDS = 180.0
 """How long one command may take before the test fails with what it has printed."""
 
 ADOPT = {"PULUMI_K8S_UPSERT_EXISTING_OBJECTS": "true", "PULUMI_K8S_ENABLE_PATCH_FORCE": "true"}
