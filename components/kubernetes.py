@@ -27,7 +27,7 @@ class KubernetesObject(pulumi.CustomResource):
 
     def __init__(self, name: str, args: Body, opts: pulumi.ResourceOptions | None = None) -> None:
         outputs = {"metadata": None, "spec": None, "status": None}
-        super().__init__(token(args["apiVersion"], args["kind"]), name, {**outputs, **args}, opts)
+        super().__init__(token(args["apiVersion"], args["kind"]), name, {**outputs, **_by_this_stack(args)}, opts)
 
 
 def token(api_version: str, kind: str) -> str:
@@ -38,3 +38,14 @@ def token(api_version: str, kind: str) -> str:
 def in_namespace(body: Body, namespace: pulumi.Input[str]) -> Body:
     """The object in a namespace; where that is another resource's output, the object waits for it."""
     return {**body, "metadata": {**body["metadata"], "namespace": namespace}}
+
+
+def _by_this_stack(body: Body) -> Body:
+    """The object with its fields under the stack's own field manager.
+
+    Without the annotation the provider makes up a name for each resource that it creates. An object that is taken in
+    after an interrupted update would keep the first name beside the second, and conflict with it at every edit.
+    """
+    manager = {"pulumi.com/patchFieldManager": f"pulumi-{pulumi.get_project()}-{pulumi.get_stack()}"}
+    metadata = body["metadata"]
+    return {**body, "metadata": {**metadata, "annotations": {**manager, **(metadata.get("annotations") or {})}}}
