@@ -64,6 +64,7 @@ def status() -> None:
     report.processes(rehearsal)
     if rehearsal.states():
         rehearsal.check()
+        report.nodes(rehearsal)
         report.clusters(rehearsal)
 
 

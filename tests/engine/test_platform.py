@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 import yaml
-from kubernetes import client
+from kubernetes import client, config
 
 from local import paths
 from local.plugins import Selection
@@ -145,6 +145,18 @@ def test_the_cluster_is_ready_when_up_ends(up: Stack, rays: Rays) -> None:
     assert made["greatestGpus"] == 8
     assert [group["gpus"] for group in made["workerGroups"]] == [1, 2, 4, 8]
     assert made["dashboardUrl"] == "http://training-head-svc.team-a.svc:8265"
+
+
+def test_the_operator_has_the_rights_that_the_stack_gave_it_and_no_other(up: Stack, cluster: Rehearsal) -> None:
+    """It runs on the host, so that it could have had the host's: a permission that the stack forgets has to show."""
+    kubeconfig = cluster.run / "host-pods" / "ray-system_kuberay-operator" / "kubeconfig"
+    api = config.new_client_from_config(str(kubeconfig))
+    review = client.AuthenticationV1Api(api).create_self_subject_review(client.V1SelfSubjectReview())
+    user = api.sanitize_for_serialization(review)["status"]["userInfo"]["username"]
+    assert user == "system:serviceaccount:ray-system:kuberay-operator"
+    client.CoreV1Api(api).list_pod_for_all_namespaces()
+    with pytest.raises(client.ApiException, match="Forbidden"):
+        client.CoreV1Api(api).list_node()
 
 
 def test_a_second_up_and_a_refresh_change_nothing(up: Stack) -> None:
