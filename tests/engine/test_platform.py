@@ -191,7 +191,7 @@ def test_a_wrong_setting_is_refused_with_one_message_before_anything_changes(up:
     output = up.up(fails=True).output
     shown = output.partition("Diagnostics:")[2]
     assert shown.count("error:") == 1
-    assert "ray-platform:tenants[0].clusters[0].idleTimeout: 'soon' is not allowed" in shown
+    assert "ray-platform:tenants[0].clusters[0].idleTimeout: 'soon' is not a duration such as 90s" in shown
     assert "Traceback" not in output
 
 
