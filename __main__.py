@@ -1,15 +1,19 @@
 """Ray on Kubernetes, as the stack file says."""
 
+import sys
+
 import pulumi
 
 from stacks.build import build
 from stacks.running import running_stack
 from stacks.settings import StackFileError
 
-try:
-    settings = running_stack()
-except StackFileError as error:
-    raise pulumi.RunError(str(error)) from error
+TOLD = 32
+"""Exit code after which Pulumi's language host adds no error of its own: the user has seen one already."""
 
-for name, value in build(settings).items():
-    pulumi.export(name, value)
+try:
+    for name, value in build(running_stack()).items():
+        pulumi.export(name, value)
+except (StackFileError, pulumi.RunError) as error:
+    pulumi.log.error(str(error))
+    sys.exit(TOLD)
