@@ -17,7 +17,7 @@ from local.pulumi import RehearsalStack
 from local.rehearsal import Rehearsal
 from tests.engine.harness import ADOPT, TAKE_OVER, Project
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
 
 Edit = Callable[[dict[str, Any]], None]
 
