@@ -36,10 +36,6 @@ class Rehearsal:
         """The cluster admin's."""
         return self.run / "kubeconfigs" / "admin"
 
-    @property
-    def logs(self) -> Path:
-        return self.supervisor.logs
-
     def client(self) -> client.ApiClient:
         """A client of its API server with the cluster admin's rights."""
         api: client.ApiClient = config.new_client_from_config(str(self.kubeconfig))

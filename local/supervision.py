@@ -104,11 +104,6 @@ class Supervisor:
         if not self.state(name).running:
             self._rpc.startProcess(name, False)
 
-    def halt(self, name: str) -> None:
-        """Stop one program and wait until it is gone."""
-        if self.state(name).running:
-            self._rpc.stopProcess(name, True)
-
     def state(self, name: str) -> State:
         return self._state(self._rpc.getProcessInfo(name))
 
