@@ -46,9 +46,9 @@ destroy: .venv/installed ## Remove everything that the stack made from the clust
 pulumi: .venv/installed ## Any other command, for example: make pulumi ARGS="stack output --json"
 	@$(LOCAL) pulumi --stack $(STACK) -- $(ARGS)
 
-test: .venv/installed ## Unit tests and engine tests, each tier with its count. Builds what is missing.
+test: .venv/installed ## Unit tests and engine tests, each tier with its count, files side by side. Builds what is missing.
 	@.venv/bin/python -m local build
-	@.venv/bin/python -m pytest $(ARGS)
+	@.venv/bin/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile $(ARGS)
 
 lint: .venv/installed ## ruff (format and rules) and mypy --strict.
 	@.venv/bin/ruff format --check .

@@ -11,6 +11,7 @@ from local.plugins import Mode, Selection, select
 from local.rehearsal import Rehearsal
 from stacks.settings import NodePool
 from tests.engine.harness import Project
+from tests.engine.platform_stack import Rays, Stack
 
 POOL = NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8, gpu_product="NVIDIA-A100-SXM4-80GB")
 
@@ -20,6 +21,8 @@ LINE = 240
 """Characters of a line of a log that a report shows."""
 
 MakeProject = Callable[..., Project]
+
+MakeStack = Callable[[str], Stack]
 
 
 @pytest.fixture(scope="session")
@@ -49,6 +52,18 @@ def project(tmp_path: Path, plugins: Selection) -> MakeProject:
         return made
 
     return make
+
+
+@pytest.fixture(scope="session")
+def rays(cluster: Rehearsal) -> Rays:
+    """The RayClusters on the control plane."""
+    return Rays(cluster)
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory, cluster: Rehearsal, plugins: Selection) -> MakeStack:
+    """Makes a stack of the program, as the dev stack has it, under a name. The test destroys it."""
+    return lambda name: Stack(name, tmp_path_factory.mktemp("stack"), cluster, plugins)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,139 +1,31 @@
 """The program itself, on a control plane with the real operator: what the people who run it rely on."""
 
-import shutil
-import time
-from collections.abc import Callable
-from http import HTTPStatus
-from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
-import yaml
 from kubernetes import client, config
 
-from local import paths
-from local.plugins import Selection
-from local.pulumi import RehearsalStack
 from local.rehearsal import Rehearsal
-from tests.engine.harness import ADOPT, TAKE_OVER, Project
+from tests.engine.conftest import MakeStack
+from tests.engine.harness import TAKE_OVER
+from tests.engine.platform_stack import Rays, Stack, existing, training
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
 
-Edit = Callable[[dict[str, Any]], None]
-
-
-class Stack(Project):
-    """A stack of this checkout's program, whose file a test may edit."""
-
-    def __init__(self, name: str, file: Path, cluster: Rehearsal, plugins: Selection) -> None:
-        self.file = file
-        self._stack = RehearsalStack(cluster, plugins, name, file)
-        self._stack.prepare()
-        super().__init__(paths.ROOT, self._stack.environment)
-
-    def edit(self, change: Edit) -> None:
-        """Changes the settings in the stack file."""
-        said = yaml.safe_load(self.file.read_text())
-        change({key.partition(":")[2]: value for key, value in said["config"].items()})
-        self.file.write_text(yaml.safe_dump(said))
-        self._stack.prepare()
-
-
-class Rays:
-    """The RayClusters, as kubectl shows them."""
-
-    def __init__(self, cluster: Rehearsal) -> None:
-        self._api = client.CustomObjectsApi(cluster.client())
-
-    def read(self, namespace: str, name: str) -> dict[str, Any]:
-        found = self._api.get_namespaced_custom_object("ray.io", "v1", namespace, "rayclusters", name)
-        return cast("dict[str, Any]", found)
-
-    def there(self, namespace: str, name: str) -> bool:
-        try:
-            return bool(self.read(namespace, name))
-        except client.ApiException as error:
-            if error.status != HTTPStatus.NOT_FOUND:
-                raise
-            return False
-
-    def create(self, namespace: str, body: dict[str, Any]) -> None:
-        self._api.create_namespaced_custom_object("ray.io", "v1", namespace, "rayclusters", body)
-
-    def patch(self, namespace: str, name: str, body: dict[str, Any]) -> None:
-        self._api.patch_namespaced_custom_object("ray.io", "v1", namespace, "rayclusters", name, body)
-
-    def delete(self, namespace: str, name: str) -> None:
-        self._api.delete_namespaced_custom_object("ray.io", "v1", namespace, "rayclusters", name)
-
 
 @pytest.fixture(scope="module")
-def rays(cluster: Rehearsal) -> Rays:
-    return Rays(cluster)
-
-
-@pytest.fixture(scope="module")
-def existing(cluster: Rehearsal) -> Callable[[], set[str]]:
-    """What a stack could leave behind in the cluster."""
-    api = cluster.client()
-    lists: dict[str, Callable[[], Any]] = {
-        "namespace": client.CoreV1Api(api).list_namespace,
-        "definition": client.ApiextensionsV1Api(api).list_custom_resource_definition,
-        "role": client.RbacAuthorizationV1Api(api).list_cluster_role,
-        "binding": client.RbacAuthorizationV1Api(api).list_cluster_role_binding,
-    }
-    return lambda: {f"{kind} {item.metadata.name}" for kind, list_all in lists.items() for item in list_all().items}
-
-
-@pytest.fixture(scope="module")
-def dev(tmp_path_factory: pytest.TempPathFactory, cluster: Rehearsal, plugins: Selection) -> Stack:
+def dev(stack: MakeStack) -> Stack:
     """The dev stack. The tests of this file are one day in its life, in their order; none can do without `up`."""
-    file = tmp_path_factory.mktemp("stack") / "Pulumi.dev.yaml"
-    shutil.copy(paths.ROOT / file.name, file)
-    return Stack("dev", file, cluster, plugins)
+    return stack("dev")
 
 
 @pytest.fixture
 def up(dev: Stack) -> Stack:
     """The dev stack, up, with the settings of its file as it is in the checkout."""
-    shutil.copy(paths.ROOT / dev.file.name, dev.file)
+    dev.reset_file()
     dev.edit(lambda settings: None)
     dev.up()
     return dev
-
-
-def training(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings of the stack's RayCluster."""
-    return cast("dict[str, Any]", settings["tenants"][0]["clusters"][0])
-
-
-def test_an_update_killed_again_and_again_is_recovered(
-    dev: Stack, rays: Rays, existing: Callable[[], set[str]]
-) -> None:
-    """SIGKILL when the first definition, the operator's binding and the RayCluster come to be; each time the commands
-    of docs/operations.md, the last of which is killed in its turn."""
-    moments: list[Callable[[], bool]] = [
-        lambda: "definition rayclusters.ray.io" in existing(),
-        lambda: "binding kuberay-operator" in existing(),
-        lambda: rays.there("team-a", "training"),
-    ]
-    environment: dict[str, str] = {}
-    for come in moments:
-        update = dev.start("up", "--yes", "--skip-preview", environment=environment)
-        while not come():
-            assert update.poll() is None, update.communicate()[0]
-            time.sleep(0.05)
-        update.kill()
-        update.communicate()
-        dev.release()
-        environment = ADOPT
-    dev.up(environment=ADOPT)
-    dev.up()
-    dev.changes_nothing()
-    assert rays.read("team-a", "training")["status"]["state"] == "ready"
-    dev.edit(lambda settings: training(settings).update(idleTimeout="7m"))
-    dev.up()
-    assert rays.read("team-a", "training")["spec"]["autoscalerOptions"]["idleTimeoutSeconds"] == 420
 
 
 def test_the_cluster_is_ready_when_up_ends(up: Stack, rays: Rays) -> None:
@@ -208,7 +100,7 @@ def test_a_cluster_that_cannot_come_up_says_why_within_its_time(up: Stack) -> No
 
 
 def test_the_definitions_are_kept_while_somebody_else_has_a_ray_cluster(
-    up: Stack, rays: Rays, existing: Callable[[], set[str]]
+    up: Stack, rays: Rays, cluster: Rehearsal
 ) -> None:
     spec = rays.read("team-a", "training")["spec"]
     rays.create(
@@ -222,15 +114,15 @@ def test_the_definitions_are_kept_while_somebody_else_has_a_ray_cluster(
     )
     refused = up.pulumi("destroy", "--yes", "--skip-preview", fails=True).output
     assert "default/foreign" in refused
-    assert "definition rayclusters.ray.io" in existing()
+    assert "definition rayclusters.ray.io" in existing(cluster)
     assert rays.there("default", "foreign")
     rays.delete("default", "foreign")
 
 
-def test_destroy_leaves_nothing(dev: Stack, existing: Callable[[], set[str]]) -> None:
+def test_destroy_leaves_nothing(dev: Stack, cluster: Rehearsal) -> None:
     dev.up()
-    dev.pulumi("destroy", "--yes", "--skip-preview")
+    dev.destroy()
     assert dev.resources() == []
-    left = existing()
+    left = existing(cluster)
     assert not {name for name in left if "ray" in name}
     assert "namespace team-a" not in left

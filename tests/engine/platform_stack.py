@@ -1,0 +1,94 @@
+"""Stacks of the program itself on a control plane, as tests use them."""
+
+import shutil
+from collections.abc import Callable
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+from kubernetes import client
+
+from local import paths
+from local.plugins import Selection
+from local.pulumi import PROJECT, RehearsalStack
+from local.rehearsal import Rehearsal
+from tests.engine.harness import Project
+
+Edit = Callable[[dict[str, Any]], None]
+
+
+DEV = paths.ROOT / "Pulumi.dev.yaml"
+
+
+class Stack(Project):
+    """A stack of this checkout's program. Its file is a copy of the dev stack's, which a test may edit."""
+
+    def __init__(self, name: str, folder: Path, cluster: Rehearsal, plugins: Selection) -> None:
+        self.file = folder / f"Pulumi.{name}.yaml"
+        self.reset_file()
+        self._stack = RehearsalStack(cluster, plugins, name, self.file)
+        self._stack.prepare()
+        super().__init__(paths.ROOT, self._stack.environment)
+
+    def reset_file(self) -> None:
+        """Lets the file say again what the dev stack says."""
+        shutil.copy(DEV, self.file)
+
+    def edit(self, change: Edit) -> None:
+        """Changes the settings in the stack file."""
+        said = yaml.safe_load(self.file.read_text())
+        settings = {key.partition(":")[2]: value for key, value in said["config"].items()}
+        change(settings)
+        said["config"] = {f"{PROJECT}:{key}": value for key, value in settings.items()}
+        self.file.write_text(yaml.safe_dump(said))
+        self._stack.prepare()
+
+    def destroy(self) -> None:
+        """`pulumi destroy`."""
+        self.pulumi("destroy", "--yes", "--skip-preview")
+
+
+class Rays:
+    """The RayClusters, as kubectl shows them."""
+
+    def __init__(self, cluster: Rehearsal) -> None:
+        self._api = client.CustomObjectsApi(cluster.client())
+
+    def read(self, namespace: str, name: str) -> dict[str, Any]:
+        found = self._api.get_namespaced_custom_object("ray.io", "v1", namespace, "rayclusters", name)
+        return cast("dict[str, Any]", found)
+
+    def there(self, namespace: str, name: str) -> bool:
+        try:
+            return bool(self.read(namespace, name))
+        except client.ApiException as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            return False
+
+    def create(self, namespace: str, body: dict[str, Any]) -> None:
+        self._api.create_namespaced_custom_object("ray.io", "v1", namespace, "rayclusters", body)
+
+    def patch(self, namespace: str, name: str, body: dict[str, Any]) -> None:
+        self._api.patch_namespaced_custom_object("ray.io", "v1", namespace, "rayclusters", name, body)
+
+    def delete(self, namespace: str, name: str) -> None:
+        self._api.delete_namespaced_custom_object("ray.io", "v1", namespace, "rayclusters", name)
+
+
+def training(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings of the stack's RayCluster."""
+    return cast("dict[str, Any]", settings["tenants"][0]["clusters"][0])
+
+
+def existing(cluster: Rehearsal) -> set[str]:
+    """What a stack could leave behind in the cluster, each as `kind name`."""
+    api = cluster.client()
+    lists: dict[str, Callable[[], Any]] = {
+        "namespace": client.CoreV1Api(api).list_namespace,
+        "definition": client.ApiextensionsV1Api(api).list_custom_resource_definition,
+        "role": client.RbacAuthorizationV1Api(api).list_cluster_role,
+        "binding": client.RbacAuthorizationV1Api(api).list_cluster_role_binding,
+    }
+    return {f"{kind} {item.metadata.name}" for kind, list_all in lists.items() for item in list_all().items}
