@@ -1,0 +1,108 @@
+"""The JSON Schema of stack files: editors complete and check by it."""
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import jsonschema_rs
+import pytest
+import yaml
+
+from stacks.schema import FILE, schema_text
+
+pytestmark = pytest.mark.unit
+
+ROOT = FILE.parent
+
+STACK_FILES = [ROOT / "Pulumi.dev.yaml"]
+
+Edit = Callable[[dict[str, Any]], Any]
+
+
+@pytest.fixture(scope="module")
+def schema() -> jsonschema_rs.Validator:
+    return jsonschema_rs.validator_for(json.loads(FILE.read_text()))
+
+
+@pytest.fixture
+def document() -> dict[str, Any]:
+    """The dev stack's file."""
+    return copy.deepcopy(yaml.safe_load((ROOT / "Pulumi.dev.yaml").read_text()))
+
+
+def cluster(document: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = document["config"]["ray-platform:tenants"][0]["clusters"][0]
+    return found
+
+
+def test_the_committed_schema_is_made_from_the_models() -> None:
+    assert FILE.read_text() == schema_text(), "run `python -m stacks schema --write`"
+
+
+def test_it_is_a_schema_of_draft_7() -> None:
+    schema = json.loads(FILE.read_text())
+    assert schema["$schema"] == "http://json-schema.org/draft-07/schema#"
+    jsonschema_rs.meta.validate(schema)
+
+
+@pytest.mark.parametrize("file", STACK_FILES, ids=lambda file: file.name)
+def test_a_stack_file_names_the_schema_in_its_first_line_and_is_valid(
+    file: Any, schema: jsonschema_rs.Validator
+) -> None:
+    assert file.read_text().splitlines()[0] == f"# yaml-language-server: $schema=./{FILE.name}"
+    schema.validate(yaml.safe_load(file.read_text()))
+
+
+RIGHT: dict[str, Edit] = {
+    "one pool of workers as a mapping": lambda each: cluster(each).update(workers={"pool": "a100"}),
+    "several pools of workers as a list": lambda each: cluster(each).update(workers=[{"pool": "a100"}]),
+    "an amount as a number": lambda each: cluster(each).update(head={"cpu": 4, "memory": "16Gi"}),
+    "what Pulumi keeps of secrets": lambda each: each.update(encryptionsalt="v1:abc", secretsprovider="passphrase"),
+    "another program's key": lambda each: each["config"].update({"kubernetes:namespace": {"secure": "v1:abc"}}),
+    "environment variables": lambda each: cluster(each).update(env={"HF_HOME": "/cache", "THREADS": 1}),
+    "anything in overrides": lambda each: cluster(each).update(overrides={"headGroupSpec": {"enableIngress": None}}),
+}
+
+WRONG: dict[str, tuple[Edit, str]] = {
+    "an unknown key of the program": (
+        lambda each: each["config"].update({"ray-platform:node": []}),
+        "ray-platform:node",
+    ),
+    "an unknown key at the top": (lambda each: each.update(settings={}), "settings"),
+    "an unknown key of a cluster": (lambda each: cluster(each).update(wokers={}), "wokers"),
+    "no image": (lambda each: cluster(each).pop("image"), "image"),
+    "a number of nodes below one": (lambda each: each["config"]["ray-platform:nodes"][0].update(count=0), "minimum"),
+    "a quantity of another unit": (lambda each: cluster(each).update(head={"memory": "16GB"}), "16GB"),
+    "a version of two numbers": (lambda each: cluster(each).update(rayVersion="2.60"), "2.60"),
+    "a duration without a unit": (lambda each: cluster(each).update(idleTimeout="5"), "5"),
+    "a name with capitals": (lambda each: cluster(each).update(name="Training"), "Training"),
+    "a mode that KubeRay does not have": (lambda each: cluster(each).update(authOptions={"mode": "Token"}), "Token"),
+    "a label key with a blank": (lambda each: cluster(each).update(labels={"my team": "a"}), "my team"),
+}
+
+
+@pytest.mark.parametrize("edit", RIGHT.values(), ids=RIGHT)
+def test_it_accepts(edit: Edit, document: dict[str, Any], schema: jsonschema_rs.Validator) -> None:
+    edit(document)
+    schema.validate(document)
+
+
+@pytest.mark.parametrize(("edit", "shown"), WRONG.values(), ids=WRONG)
+def test_it_refuses(edit: Edit, shown: str, document: dict[str, Any], schema: jsonschema_rs.Validator) -> None:
+    edit(document)
+    with pytest.raises(jsonschema_rs.ValidationError) as refused:
+        schema.validate(document)
+    assert shown in str(refused.value)
+
+
+def test_every_key_is_described() -> None:
+    """What an editor shows beside a key."""
+    definitions = json.loads(FILE.read_text())["definitions"]
+    silent = [
+        f"{name}.{key}"
+        for name, model in definitions.items()
+        for key, value in model.get("properties", {}).items()
+        if "description" not in value and "$ref" not in value
+    ]
+    assert silent == []
