@@ -14,7 +14,13 @@ _DROP: Any = object()
 
 
 def adopted(live: Json) -> Json:
-    """Inputs for an object that no program has written yet (import and `.get()`): all that is not the server's."""
+    """Inputs for an object that no program has written yet (import and `.get()`): all that is not the server's.
+
+    Of a custom resource only what names it: Pulumi's plugin takes the fields that its own schema knows.
+    """
+    if not Kind.of_object(live).builtin:
+        names = {key: value for key, value in live["metadata"].items() if key in ("name", "namespace")}
+        return {"apiVersion": live["apiVersion"], "kind": live["kind"], "metadata": names}
     metadata = {key: value for key, value in live.get("metadata", {}).items() if key not in SERVER_FIELDS}
     kept = ("deployment.kubernetes.io/revision", "kubectl.kubernetes.io/last-applied-configuration")
     if annotations := {key: value for key, value in metadata.pop("annotations", {}).items() if key not in kept}:

@@ -56,3 +56,18 @@ def test_an_imported_object_is_taken_without_what_only_the_server_writes() -> No
     assert adopted(obj(metadata=metadata, status={"phase": "x"}, data={"a": "1"})) == obj(
         metadata={"name": "a", "labels": {"x": "y"}}, data={"a": "1"}
     )
+
+
+def test_of_an_imported_custom_resource_only_its_name_is_taken() -> None:
+    """Pulumi's plugin has no schema of custom kinds to tell inputs by; the update that follows an import says all."""
+    live = {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayCluster",
+        "metadata": {"name": "a", "namespace": "n", "labels": {"x": "y"}},
+        "spec": {"rayVersion": "2.60.0"},
+    }
+    assert adopted(live) == {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayCluster",
+        "metadata": {"name": "a", "namespace": "n"},
+    }
