@@ -1,0 +1,270 @@
+"""A file of Ray's cluster launcher (`ray up`), as a cluster of the stack file."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .docker import image_of, pull_policy, run_options
+from .names import bytes_quantity, dns_name, duration, number, version_in
+from .no_counterpart import note_machine, note_provider, note_top_level
+from .node_types import NodeType, node_types
+from .notes import Imported, Note, RefusedError
+from .pods import pod_settings
+from .ray_start import RayStart, quoted, ray_start
+from .reader import Reader
+
+MEMORY_PER_CPU = 4
+"""Gi of a worker for each of its CPUs where the file does not say: what general-purpose machines have."""
+
+_KUBERNETES = {"kubernetes", "kuberay"}
+_PODS_OWN_RESOURCES = {"CPU", "GPU", "TPU", "memory", "object_store_memory"}
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What the input may lack and a person has said."""
+
+    ray_version: str | None = None
+    """Version of Ray in the image."""
+
+    name: str | None = None
+    """Name of the cluster."""
+
+
+def is_launcher_file(document: Any) -> bool:
+    """Whether a document is a file of the cluster launcher."""
+    return (
+        isinstance(document, Mapping) and "kind" not in document and bool({"provider", "cluster_name"} & set(document))
+    )
+
+
+def from_launcher(document: Mapping[str, Any], answers: Answers = Answers()) -> Imported:
+    """The cluster. Raises RefusedError where the file is wrong, or does not say what has to be known."""
+    reader = Reader(document)
+    imported = read_launcher(reader, answers)
+    return Imported(imported.cluster, imported.namespace, reader.log.finish(document))
+
+
+def read_launcher(document: Reader, answers: Answers) -> Imported:
+    """As `from_launcher`, for a part of a document; what nothing was made of is not noted yet."""
+    cluster: dict[str, Any] = {"name": _name(document, answers)}
+    provider = document.mapping("provider")
+    namespace = provider.text("namespace")
+    types = node_types(document)
+    docker = document.mapping("docker")
+    head_start, worker_start = (
+        ray_start(document.sequence(key)) for key in ("head_start_ray_commands", "worker_start_ray_commands")
+    )
+    pods = provider.value and provider.value.get("type") in _KUBERNETES
+    head = _head(types.head, head_start, bool(pods))
+    groups = [_group(each, worker_start, bool(pods), types.head.name) for each in types.workers]
+    image = image_of(docker, "head") or head.get("image")
+    worker_image = image_of(docker, "worker")
+    cluster |= _versions(document, image, answers)
+    cluster |= pull_policy(docker) | _autoscaling(document)
+    head.pop("image", None)
+    env = run_options(docker, "run_options")
+    head_env, worker_env = run_options(docker, "head_run_options"), run_options(docker, "worker_run_options")
+    _add_env(head, head_env)
+    for group in groups:
+        _add_env(group, worker_env)
+        group.setdefault("image", worker_image or cluster["image"])
+        if group["image"] == cluster["image"]:
+            del group["image"]
+    _initial(document, groups)
+    if env:
+        cluster["env"] = env
+    if head:
+        cluster["head"] = head
+    if groups:
+        cluster["workerGroups"] = groups
+    note_provider(provider)
+    note_top_level(document)
+    return Imported(cluster, namespace, ())
+
+
+def _name(document: Reader, answers: Answers) -> str:
+    said = document.text("cluster_name")
+    name = answers.name or dns_name(said or "ray", 53, "ray")
+    if said and name != said:
+        document.at("cluster_name").note(f"{said!r} is no name of a RayCluster", f"it is {name!r} here")
+    return name
+
+
+def _versions(document: Reader, image: str | None, answers: Answers) -> dict[str, Any]:
+    version = answers.ray_version or version_in(image)
+    part = document.at("docker")
+    if version is None:
+        has = f"image {image!r} does not tell" if image else "the file names no image, so nothing tells"
+        raise RefusedError(Note(part.path, f"{has} which Ray it is", "say it, for example --ray-version 2.60.0"))
+    if image is None:
+        made = f"rayproject/ray:{version}"
+        document.log.advise(
+            part.path,
+            "the file names no image",
+            f"it is {made} here; use one with what your setup_commands install",
+            at=("image",),
+        )
+        return {"rayVersion": version, "image": made}
+    if version_in(image) == version:
+        return {"rayVersion": version, "image": image}
+    document.log.advise(
+        part.path,
+        f"the tag of image {image!r} is not {version}",
+        "name an image of that Ray, and drop verifyImageTag",
+        at=("image",),
+    )
+    return {"rayVersion": version, "image": image, "verifyImageTag": False}
+
+
+def _autoscaling(document: Reader) -> dict[str, Any]:
+    said: dict[str, Any] = {}
+    minutes = document.number("idle_timeout_minutes")
+    if minutes is not None:
+        said["idleTimeout"] = duration(minutes * 60)
+    speed, mode = document.number("upscaling_speed"), document.text("autoscaling_mode")
+    fraction = document.number("target_utilization_fraction")
+    # The order in which Ray looks at them (ray/autoscaler/_private/autoscaler.py).
+    if speed:
+        said["autoScalingMode"] = "conservative" if speed <= 1 else "default"
+        if speed != 1:
+            document.at("upscaling_speed").note(
+                "KubeRay has two speeds: as many workers as there are, or all at once",
+                f"it is {said['autoScalingMode']} here",
+            )
+    elif mode == "aggressive":
+        said["autoScalingMode"] = "aggressive"
+    elif fraction and 0.01 <= fraction <= 1:
+        said["targetUtilization"] = round(fraction * 100)
+    elif mode not in (None, "default"):
+        document.at("autoscaling_mode").refuse("default or aggressive")
+    if fraction and "targetUtilization" not in said:
+        document.at("target_utilization_fraction").note("Ray passes over it here", "leave it out")
+    return said
+
+
+def _head(node_type: NodeType, start: RayStart, pods: bool) -> dict[str, Any]:
+    settings = _node(node_type, start, pods, "ray-head")
+    settings.pop("idleTimeout", None)
+    gpus = settings.pop("gpus", None)
+    if gpus:
+        container = {
+            "name": "ray-head",
+            "resources": {kind: {"nvidia.com/gpu": gpus} for kind in ("requests", "limits")},
+        }
+        spec = settings.setdefault("podTemplate", {}).setdefault("spec", {})
+        spec.setdefault("containers", [{"name": "ray-head"}])[0].update(container)
+        settings.setdefault("rayStartParams", {}).setdefault("num-gpus", number(float(gpus)))
+    params = settings.get("rayStartParams", {})
+    if "num-cpus" not in params and "cpu" not in settings:
+        node_type.body.log.advise(
+            node_type.body.path,
+            "tasks ran on the head, and none do here",
+            "give the workers its share, or set head.rayStartParams.num-cpus",
+            at=("head",) if settings else (),
+        )
+    elif cpu := settings.get("cpu"):
+        settings.setdefault("rayStartParams", {}).setdefault("num-cpus", str(cpu) if str(cpu).isdigit() else "1")
+        node_type.body.log.advise(
+            node_type.body.path,
+            "tasks run on the head, as they did",
+            "remove head.rayStartParams.num-cpus, so that no task can fill its memory and take the cluster down",
+            at=("head", "rayStartParams"),
+        )
+    return settings
+
+
+def _group(node_type: NodeType, start: RayStart, pods: bool, head: str) -> dict[str, Any]:
+    name = dns_name(node_type.name, 50, "workers")
+    if name != node_type.name:
+        node_type.body.log.advise(
+            node_type.body.path, f"{node_type.name!r} is no name of a worker group", f"it is {name!r} here"
+        )
+    settings = _node(node_type, start, pods, "ray-worker")
+    if "cpu" not in settings:
+        settings |= {"cpu": "1", "memory": settings.get("memory", f"{MEMORY_PER_CPU}Gi")}
+        node_type.body.log.advise(
+            node_type.node_config.path or node_type.body.path,
+            f"the file does not say what a machine of {node_type.name!r} has",
+            "set cpu, memory and gpus of a worker",
+            at=("workerGroups", name, "cpu"),
+        )
+    elif "memory" not in settings:
+        settings["memory"] = f"{max(1, round(float(settings['cpu']) * MEMORY_PER_CPU))}Gi"
+        node_type.body.log.advise(
+            node_type.body.path,
+            f"the file does not say what memory a machine of {node_type.name!r} has",
+            f"it is {MEMORY_PER_CPU}Gi for each CPU here; set memory",
+            at=("workerGroups", name, "memory"),
+        )
+    bounds = {"minReplicas": node_type.min_workers, "maxReplicas": node_type.max_workers}
+    return {"groupName": name, **bounds, **settings}
+
+
+def _node(node_type: NodeType, start: RayStart, pods: bool, container: str) -> dict[str, Any]:
+    """What head and worker groups have in common."""
+    settings: dict[str, Any] = {}
+    if pods:
+        settings |= pod_settings(node_type.node_config, container)
+    else:
+        note_machine(node_type.node_config)
+    body = node_type.body
+    params = dict(start.params)
+    _resources(body.mapping("resources"), settings, params)
+    labels = {**start.labels, **{str(key): str(part.use()) for key, part in body.mapping("labels").items()}}
+    if labels:
+        settings["labels"] = labels
+    docker = body.mapping("docker")
+    if image := docker.text("worker_image"):
+        settings["image"] = image
+    _add_env(settings, {**start.env, **run_options(docker, "worker_run_options")})
+    docker.at("pull_before_run").note("one policy counts for all pods", "see imagePullPolicy")
+    seconds = body.number("idle_timeout_s")
+    if seconds is not None:
+        settings["idleTimeout"] = duration(seconds)
+    body.at("priority").note("KubeRay before 1.7 has no priority of groups", "Ray takes the smallest that fits")
+    for key in ("initialization_commands", "worker_setup_commands"):
+        body.at(key).note("a pod starts from a finished image", "do it when the image is built, or in runtime_env")
+    if params:
+        settings["rayStartParams"] = params
+    return settings
+
+
+def _resources(resources: Reader, settings: dict[str, Any], params: dict[str, str]) -> None:
+    custom: dict[str, Any] = {}
+    for key, part in resources.items():
+        amount = resources.number(key)
+        if amount is None:
+            continue
+        match key:
+            case "CPU" if amount == 0:
+                params["num-cpus"] = "0"
+            case "CPU":
+                settings["cpu"] = number(amount)
+            case "GPU":
+                settings |= {"gpus": int(amount)} if amount else {}
+            case "memory":
+                settings["memory"] = bytes_quantity(amount)
+            case "object_store_memory":
+                params["object-store-memory"] = number(amount)
+            case "TPU":
+                part.note("a pod gets TPUs by its limits", "set google.com/tpu in podTemplate, and its nodeSelector")
+            case _:
+                custom[str(key)] = int(amount) if amount == int(amount) else amount
+    if custom:
+        params["resources"] = quoted(custom)
+
+
+def _initial(document: Reader, groups: list[dict[str, Any]]) -> None:
+    initial = document.whole("initial_workers")
+    if not initial:
+        return
+    if len(groups) == 1:
+        groups[0]["replicas"] = min(max(initial, groups[0]["minReplicas"]), groups[0]["maxReplicas"])
+    else:
+        document.at("initial_workers").note("there is not one worker group that they are of", "set replicas of a group")
+
+
+def _add_env(settings: dict[str, Any], env: Mapping[str, str]) -> None:
+    if env:
+        settings["env"] = {**settings.get("env", {}), **env}

@@ -1,0 +1,49 @@
+"""What an import leaves behind: the clusters it made, and a note for all that it did not carry over."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from components.problems import Path, dotted
+
+__all__ = ["Imported", "Note", "Path", "RefusedError", "dotted"]
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something of the input that is not, or not exactly, in the stack file."""
+
+    path: Path
+    """Where it stands in the document."""
+
+    why: str
+    """What has no counterpart, or what became of it."""
+
+    instead: str
+    """What to do."""
+
+    at: Path | None = None
+    """Place in the cluster's entry where a person has to decide; the stack file gets a comment there."""
+
+    def __str__(self) -> str:
+        return f"{dotted(self.path)}: {self.why}; {self.instead}" if self.path else f"{self.why}; {self.instead}"
+
+
+@dataclass(frozen=True)
+class Imported:
+    """One cluster of the input."""
+
+    cluster: dict[str, Any]
+    """An entry of `tenants[].clusters[]`."""
+
+    namespace: str | None
+    """The namespace that the input names."""
+
+    notes: tuple[Note, ...]
+
+
+class RefusedError(ValueError):
+    """The input cannot be imported."""
+
+    def __init__(self, *notes: Note) -> None:
+        super().__init__("\n".join(str(note) for note in notes))
+        self.notes = notes

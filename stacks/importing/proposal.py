@@ -1,0 +1,136 @@
+"""The clusters of Ray's operators before KubeRay: `Ray` of ray.k8s.io, and `RayCluster` of cluster.ray.io.
+
+Both describe what the cluster launcher would make, so they are read as its files are; each note keeps its place in the
+document that was given.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from .launcher import Answers, read_launcher
+from .notes import Imported, Note, Path, RefusedError
+from .pods import pod_settings
+from .reader import Log, Reader
+
+FIRST_OPERATOR = "cluster.ray.io"
+PROPOSAL = "ray.k8s.io"
+
+CONFIGURATION: Path = ("spec", "configuration")
+"""Where a `Ray` object has a file of the cluster launcher as text."""
+
+_LAUNCHERS_NAMES = {
+    "maxWorkers": "max_workers",
+    "upscalingSpeed": "upscaling_speed",
+    "idleTimeoutMinutes": "idle_timeout_minutes",
+    "headPodType": "head_node_type",
+    "podTypes": "available_node_types",
+    "headStartRayCommands": "head_start_ray_commands",
+    "workerStartRayCommands": "worker_start_ray_commands",
+    "headSetupCommands": "head_setup_commands",
+    "workerSetupCommands": "worker_setup_commands",
+}
+_LAUNCHERS_NAMES_OF_TYPES = {
+    "podConfig": "node_config",
+    "rayResources": "resources",
+    "minWorkers": "min_workers",
+    "maxWorkers": "max_workers",
+}
+_SAME = ("minWorkers", "maxWorkers", "initialWorkers", "autoScalingMode", "targetUtilization", "idleTimeoutMinutes")
+"""Fields of the proposal that a RayCluster of the stack file has too."""
+
+
+def from_first_operator(document: Mapping[str, Any], answers: Answers) -> Imported:
+    """A `RayCluster` of cluster.ray.io/v1. Raises RefusedError."""
+    reader = Reader(document)
+    metadata, spec = _metadata(reader), reader.mapping("spec")
+    types = spec.sequence("podTypes")
+    places: dict[Path, Path] = {(name,): (*spec.path, key) for key, name in _LAUNCHERS_NAMES.items()}
+    launcher = {_LAUNCHERS_NAMES.get(str(key), key): part.value for key, part in spec.items()}
+    launcher["available_node_types"] = {}
+    for index, part in types.items():
+        name = types.mapping(index).text("name") or part.at("name").refuse("the name of a pod type")
+        place: Path = ("available_node_types", name)
+        launcher["available_node_types"][name] = {
+            _LAUNCHERS_NAMES_OF_TYPES.get(str(key), key): each.value for key, each in part.items() if key != "name"
+        }
+        places[place] = part.path
+        places |= {(*place, new): (*part.path, old) for old, new in _LAUNCHERS_NAMES_OF_TYPES.items()}
+    inner = Reader({"cluster_name": metadata.get("name"), "provider": {"type": "kubernetes"}, **launcher})
+    try:
+        imported = read_launcher(inner, answers)
+    except RefusedError as error:
+        raise RefusedError(*(_moved(note, places, spec.path) for note in error.notes)) from error
+    for note in inner.log.finish(inner.value):
+        reader.log.notes.append(_moved(note, places, spec.path))
+    spec.use()
+    return Imported(imported.cluster, metadata.get("namespace"), reader.log.finish(document))
+
+
+def from_proposal(document: Mapping[str, Any], answers: Answers) -> Imported:
+    """A `Ray` of ray.k8s.io/v1alpha1. Raises RefusedError."""
+    reader = Reader(document)
+    metadata, spec = _metadata(reader), reader.mapping("spec")
+    if text := spec.text("configuration"):
+        return _configuration(text, reader, metadata, answers)
+    cluster: dict[str, Any] = {"name": answers.name or metadata.get("name") or "ray"}
+    head = pod_settings(spec.mapping("head"), "ray-head")
+    worker = pod_settings(spec.mapping("worker"), "ray-worker")
+    image = head.pop("image", None)
+    launcher = Reader({"cluster_name": cluster["name"], "docker": {"head_image": image}, "max_workers": 0}, Log())
+    made = read_launcher(launcher, answers)
+    cluster |= {key: value for key, value in made.cluster.items() if key != "head"}
+    for note in launcher.log.notes:
+        reader.log.advise(("spec", "head"), note.why, note.instead, note.at)
+    if head:
+        cluster["head"] = head
+    if worker.get("image") == cluster["image"]:
+        del worker["image"]
+    cluster |= {key: spec.at(key).use() for key in _SAME if key in spec}
+    if "cpu" not in worker:
+        worker = {"cpu": "1", "memory": "4Gi", **worker}
+        reader.log.advise(
+            ("spec", "worker"),
+            "the object does not say what a worker has",
+            "set cpu, memory and gpus of a worker",
+            at=("workerGroups", "workers", "cpu"),
+        )
+    cluster["workerGroups"] = [{"groupName": "workers", **worker}]
+    return Imported(cluster, metadata.get("namespace"), reader.log.finish(document))
+
+
+def _configuration(text: str, reader: Reader, metadata: dict[str, Any], answers: Answers) -> Imported:
+    try:
+        launcher = yaml.load(text, Loader=yaml.CSafeLoader)
+    except yaml.YAMLError as error:
+        raise RefusedError(Note(CONFIGURATION, f"it is not YAML: {error}".replace("\n", " "), "correct it")) from error
+    if not isinstance(launcher, dict):
+        raise RefusedError(Note(CONFIGURATION, "it is no mapping", "give a file of the cluster launcher"))
+    inner = Reader(launcher)
+    name = Answers(answers.ray_version, answers.name or metadata.get("name"))
+    try:
+        imported = read_launcher(inner, name)
+    except RefusedError as error:
+        raise RefusedError(*(_moved(note, {}, CONFIGURATION) for note in error.notes)) from error
+    for note in inner.log.finish(launcher):
+        reader.log.notes.append(_moved(note, {}, CONFIGURATION))
+    reader.log.use(CONFIGURATION)
+    namespace = metadata.get("namespace") or imported.namespace
+    return Imported(imported.cluster, namespace, reader.log.finish(reader.value))
+
+
+def _metadata(reader: Reader) -> dict[str, Any]:
+    for key in ("apiVersion", "kind"):
+        reader.at(key).use()
+    metadata = reader.mapping("metadata")
+    reader.at("status").note("it is what the operator saw", "leave it out")
+    return {key: value for key in ("name", "namespace") if (value := metadata.text(key))}
+
+
+def _moved(note: Note, places: Mapping[Path, Path], rest: Path) -> Note:
+    """The note at its place in the document that was given: of the longest known part of its path."""
+    for length in range(len(note.path), 0, -1):
+        if place := places.get(note.path[:length]):
+            return Note((*place, *note.path[length:]), note.why, note.instead, note.at)
+    return Note((*rest, *note.path), note.why, note.instead, note.at)

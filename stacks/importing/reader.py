@@ -1,0 +1,151 @@
+"""Reads a document and remembers what was made of each part, so that nothing is left out unsaid."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
+
+from .notes import Note, Path, RefusedError
+
+UNKNOWN = ("the import does not know it", "see what it is for, and say it with podTemplate or overrides")
+
+
+class Log:
+    """What was used of a document, and the notes on the rest."""
+
+    def __init__(self) -> None:
+        self.notes: list[Note] = []
+        self._settled: set[Path] = set()
+
+    def use(self, path: Path) -> None:
+        """The part at `path`, with all below it, is in the result."""
+        self._settled.add(path)
+
+    def note(self, path: Path, why: str, instead: str, at: Path | None = None) -> None:
+        """The part at `path`, with all below it, is accounted for by a note."""
+        self._settled.add(path)
+        self.notes.append(Note(path, why, instead, at))
+
+    def advise(self, path: Path, why: str, instead: str, at: Path | None = None) -> None:
+        """A note on a part that something else still has to account for."""
+        self.notes.append(Note(path, why, instead, at))
+
+    def finish(self, document: Any) -> tuple[Note, ...]:
+        """All notes, with one for each part of the document that nothing accounted for."""
+        touched = {path[:length] for path in self._settled for length in range(len(path) + 1)}
+        for path in list(_unsettled(document, (), self._settled, touched)):
+            self.note(path, *UNKNOWN)
+        return tuple(self.notes)
+
+
+class Reader:
+    """A part of a document. What is taken from it counts as used."""
+
+    def __init__(self, value: Any, log: Log | None = None, path: Path = ()) -> None:
+        self.value = value
+        self.log = log or Log()
+        self.path = path
+
+    def __contains__(self, key: str | int) -> bool:
+        return self._get(key) is not None
+
+    def keys(self) -> list[str]:
+        """The keys of a mapping."""
+        return list(self.value) if isinstance(self.value, Mapping) else []
+
+    def at(self, key: str | int) -> Self:
+        """The part under a key, perhaps with nothing in it. It is not used yet."""
+        return type(self)(self._get(key), self.log, (*self.path, key))
+
+    def items(self) -> list[tuple[str | int, Self]]:
+        """The parts of a mapping or list, by their keys."""
+        keys: list[Any] = list(range(len(self.value))) if isinstance(self.value, list) else list(self.keys())
+        return [(key, self.at(key)) for key in keys]
+
+    def use(self) -> Any:
+        """The value, which is now used with all that is in it."""
+        self.log.use(self.path)
+        return self.value
+
+    def note(self, why: str, instead: str, at: Path | None = None) -> None:
+        """Accounts for this part with a note, where it says anything."""
+        if says_something(self.value):
+            self.log.note(self.path, why, instead, at)
+        else:
+            self.log.use(self.path)
+
+    def text(self, key: str | int) -> str | None:
+        """Uses a text; an empty one is none."""
+        value = self.at(key)._of(str, "a text")
+        return str(value) if value not in (None, "") else None
+
+    def whole(self, key: str | int) -> int | None:
+        """Uses a whole number of at least 0."""
+        value = self.at(key)._of(int, "a whole number of at least 0")
+        return None if value is None else int(value)
+
+    def number(self, key: str | int) -> float | None:
+        """Uses a number of at least 0."""
+        value = self.at(key)._of(float, "a number of at least 0")
+        return None if value is None else float(value)
+
+    def mapping(self, key: str | int) -> Self:
+        """The mapping under a key, perhaps an empty one."""
+        part = self.at(key)
+        return part if isinstance(part.value or {}, Mapping) else part.refuse("a mapping")
+
+    def sequence(self, key: str | int) -> Self:
+        """The list under a key, perhaps an empty one."""
+        part = self.at(key)
+        return part if isinstance(part.value or [], list) else part.refuse("a list")
+
+    def refuse(self, allowed: str) -> Any:
+        """Raises RefusedError: the value is not what it has to be."""
+        shown = repr(self.value)
+        raise RefusedError(
+            Note(self.path, f"{shown if len(shown) <= 60 else shown[:60] + '...'} is not {allowed}", "correct it")
+        )
+
+    def _of(self, kind: type, allowed: str) -> Any:
+        value = self.use()
+        if value is None:
+            return None
+        if kind is str and isinstance(value, str | int | float) and not isinstance(value, bool):
+            return value
+        numbers = int if kind is int else int | float
+        # `value < inf` also keeps NaN out.
+        if kind is not str and isinstance(value, numbers) and not isinstance(value, bool) and 0 <= value < float("inf"):
+            return value
+        return self.refuse(allowed)
+
+    def _get(self, key: str | int) -> Any:
+        if isinstance(key, int):
+            return self.value[key]
+        return self.value.get(key) if isinstance(self.value, Mapping) else None
+
+
+def says_something(value: Any) -> bool:
+    """Whether a value is more than an absence: not null, false, an empty text, list or mapping, or only such."""
+    if isinstance(value, Mapping):
+        return any(says_something(each) for each in value.values())
+    if isinstance(value, list):
+        return any(says_something(each) for each in value)
+    return value is not None and value is not False and value != ""
+
+
+def leaves(value: Any, path: Path = ()) -> Iterator[Path]:
+    """The paths of all that a value says."""
+    if isinstance(value, Mapping | list):
+        for key, each in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield from leaves(each, (*path, key))
+    elif says_something(value):
+        yield path
+
+
+def _unsettled(value: Any, path: Path, settled: set[Path], touched: set[Path]) -> Iterator[Path]:
+    """The greatest parts of which nothing is settled; `touched` has the settled paths and all that lead to them."""
+    if path in settled or not says_something(value):
+        return
+    if path not in touched or not isinstance(value, Mapping | list):
+        yield path
+        return
+    for key, each in value.items() if isinstance(value, Mapping) else enumerate(value):
+        yield from _unsettled(each, (*path, key), settled, touched)
