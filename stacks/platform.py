@@ -5,7 +5,7 @@ import pulumi
 from components.kubernetes import KubernetesObject
 from components.operator.component import KubeRayOperator, KubeRayOperatorArgs
 
-from .settings import StackSettings
+from .settings import StackSettings, TenantSettings
 
 
 class Platform(pulumi.ComponentResource):
@@ -16,7 +16,7 @@ class Platform(pulumi.ComponentResource):
 
     Outputs:
         operator: the operator; RayClusters depend on it.
-        namespaces: the tenants' namespaces, by the tenants' names. Each is known once it exists.
+        namespaces: the tenants' namespaces, by the tenants' names. Each that the stack makes is known once it exists.
     """
 
     operator: KubeRayOperator
@@ -24,7 +24,7 @@ class Platform(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: StackSettings, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:Platform", name, None, opts)
-        self.namespaces = {tenant.name: self._namespace(name, tenant.namespace_name) for tenant in args.tenants}
+        self.namespaces = {tenant.name: self._namespace(name, tenant) for tenant in args.tenants}
         self.operator = KubeRayOperator(
             f"{name}-kuberay",
             KubeRayOperatorArgs(
@@ -37,7 +37,10 @@ class Platform(pulumi.ComponentResource):
         )
         self.register_outputs({"namespaces": self.namespaces})
 
-    def _namespace(self, name: str, namespace: str) -> pulumi.Output[str]:
+    def _namespace(self, name: str, tenant: TenantSettings) -> pulumi.Output[str]:
+        namespace = tenant.namespace_name
+        if not tenant.create_namespace:
+            return pulumi.Output.from_input(namespace)
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
         made = KubernetesObject(f"{name}-namespace-{namespace}", body, pulumi.ResourceOptions(parent=self))
         return made.id.apply(lambda _: namespace)

@@ -55,6 +55,9 @@ class TenantSettings(Settings):
     namespace: DnsLabel | None = None
     """Namespace that is made for the tenant. Default: its name."""
 
+    create_namespace: bool = True
+    """False: the namespace is there already. The stack uses it, and leaves it there when it is destroyed."""
+
     ray_deployer: RayDeployerSettings = RayDeployerSettings()
     """The account that the tenant's clusters run as."""
 

@@ -52,6 +52,7 @@ class Tenant(pulumi.ComponentResource):
                     service_account=deployer.service_account,
                     operator_namespace=args.operator_namespace,
                     context=args.context,
+                    import_id=f"{settings.namespace_name}/{cluster.name}" if cluster.adopt else None,
                 ),
                 pulumi.ResourceOptions(parent=self, depends_on=[args.operator, deployer]),
             )

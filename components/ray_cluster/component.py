@@ -34,6 +34,9 @@ class RayClusterArgs:
     context: str | None = None
     """Context of the kubeconfig, the provider's; None for the current one."""
 
+    import_id: str | None = None
+    """`<namespace>/<name>` of a RayCluster that runs already, to take it in; None to make it."""
+
 
 class RayCluster(pulumi.ComponentResource):
     """A Ray cluster that scales with what runs on it. `up` waits until it is ready, or says why it is not.
@@ -64,7 +67,7 @@ class RayCluster(pulumi.ComponentResource):
         cluster = KubernetesObject(
             f"{name}-ray-cluster",
             in_namespace(body, args.namespace),
-            pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None),
+            pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None, import_=args.import_id),
         )
         groups = all_groups(settings, args.pools)
         self.connection = cluster.metadata.apply(lambda metadata: connection(metadata["namespace"], settings.name))

@@ -126,6 +126,9 @@ class RayClusterSettings(Settings):
     name: ClusterName
     """Name of the RayCluster; its head Service is `<name>-head-svc`."""
 
+    adopt: bool = False
+    """True: the RayCluster runs already, and `up` takes it in. Afterwards the key may be left out."""
+
     ray_version: Version
     """Version of Ray in the image."""
 
