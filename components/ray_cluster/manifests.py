@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..nodes import GPU_PRODUCT_LABEL, GPU_RESOURCE, NodePool
+from ..strategic_merge import merge
 from ..types import seconds
-from .overrides import merge
 from .settings import RayClusterSettings, WorkersSettings, pool_named
 from .worker_groups import WorkerGroup, worker_groups
 

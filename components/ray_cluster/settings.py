@@ -139,13 +139,18 @@ class RayClusterSettings(Settings):
     """False: rayVersion is taken at its word, for an image without a tag or with one of its own making."""
 
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent"
+    """When a node pulls the image, as Kubernetes has it."""
 
     image_pull_secrets: tuple[DnsSubdomain, ...] = ()
     """Secrets in the tenant's namespace to pull the image with."""
 
     head: HeadSettings = HeadSettings()
 
-    workers: Annotated[tuple[WorkersSettings, ...], NotEmpty, BeforeValidator(_one_or_more)]
+    workers: Annotated[
+        tuple[WorkersSettings, ...],
+        NotEmpty,
+        BeforeValidator(_one_or_more, json_schema_input_type=WorkersSettings | tuple[WorkersSettings, ...]),
+    ]
     """Workers of one pool, or a list of several pools'."""
 
     idle_timeout: Duration = "60s"

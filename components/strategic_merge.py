@@ -1,0 +1,182 @@
+"""A user's own words laid over a derived body, as Kubernetes' strategic merge patch lays a patch over an object.
+
+Mappings merge key by key, and null takes a key away. Lists that Kubernetes merges by a key of their items, such as
+containers by `name`, merge item by item; other lists are replaced. `$patch: delete` in an item takes that item away; an
+item that is `$patch: replace` alone makes the rest of its list the whole list; in a mapping `$patch: replace` makes it
+the whole mapping, and `$patch: delete` empties it (k8s.io/apimachinery, pkg/util/strategicpatch).
+
+Not done: `$retainKeys`, `$setElementOrder` and `$deleteFromPrimitiveList`, which are for programs.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .problems import Path, Problem, Problems
+
+DIRECTIVE = "$patch"
+
+MERGE_KEYS = {
+    "workerGroupSpecs": ("groupName",),
+    "containers": ("name",),
+    "initContainers": ("name",),
+    "ephemeralContainers": ("name",),
+    "env": ("name",),
+    "volumes": ("name",),
+    "volumeMounts": ("mountPath",),
+    "volumeDevices": ("devicePath",),
+    "imagePullSecrets": ("name",),
+    "resourceClaims": ("name",),
+    "schedulingGates": ("name",),
+    "hostAliases": ("ip",),
+    "topologySpreadConstraints": ("topologyKey",),
+    "ports": ("containerPort", "port"),
+}
+"""Lists that merge, and what tells their items apart: the first of the keys that an item has (`patchMergeKey` in
+k8s.io/api/core/v1/types.go; worker groups are KubeRay's). Ports are told apart by their protocol as well."""
+
+_Key = tuple[Any, ...]
+
+
+def merge(base: Any, over: Any) -> Any:
+    """`base` with `over` laid over it; neither is changed.
+
+    Raises Problems, with paths in `over`, where a directive is not known or an item of a merging list has no key.
+    """
+    return _merge(base, over, ())
+
+
+def difference(base: Any, wanted: Any) -> Any:
+    """What makes `wanted` of `base`: `merge(base, difference(base, wanted)) == wanted`.
+
+    A null counts as not there, as it does to the API server. No mapping has a key `$patch` of its own.
+    """
+    if not (isinstance(base, Mapping) and isinstance(wanted, Mapping)):
+        return _whole(wanted)
+    wanted = {key: value for key, value in wanted.items() if value is not None}
+    taken = {key: None for key in base if key not in wanted}
+    changed = {
+        key: _difference_at(key, base.get(key), value)
+        for key, value in wanted.items()
+        if key not in base or _plain(base[key]) != _plain(value)
+    }
+    return {**taken, **changed}
+
+
+def key_of(list_name: str | int, item: Any) -> _Key | None:
+    """What an item of a merging list is told apart by, None where it has no key or the list does not merge."""
+    name = next((each for each in _keys(list_name) if isinstance(item, Mapping) and each in item), None)
+    if name is None or not isinstance(item[name], str | int):
+        return None
+    return (item[name], str(item.get("protocol") or "TCP")) if list_name == "ports" else (item[name],)
+
+
+def _keys(list_name: str | int) -> tuple[str, ...]:
+    return MERGE_KEYS.get(list_name, ()) if isinstance(list_name, str) else ()
+
+
+def _merge(base: Any, over: Any, path: Path) -> Any:
+    if isinstance(over, Mapping):
+        return _merge_mapping(base if isinstance(base, Mapping) else {}, over, path)
+    if isinstance(over, list) and path and _keys(path[-1]) and all(isinstance(item, Mapping) for item in over):
+        return _merge_list(base if isinstance(base, list) else [], over, path)
+    return _plain(over)
+
+
+def _merge_mapping(base: Mapping[str, Any], over: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    said = {key: value for key, value in over.items() if key != DIRECTIVE}
+    match over.get(DIRECTIVE):
+        case None:
+            kept = {key: value for key, value in base.items() if said.get(key, value) is not None}
+        case "replace":
+            base, kept = {}, {}
+        case "delete":
+            return {}
+        case unknown:
+            raise Problems([_unknown_directive(path, unknown)])
+    merged = {key: _merge(base.get(key), value, (*path, key)) for key, value in said.items() if value is not None}
+    return {**kept, **merged}
+
+
+def _merge_list(base: list[Any], over: list[Any], path: Path) -> list[Any]:
+    items = list(_checked(over, path))
+    if any(item.get(DIRECTIVE) == "replace" for _, item in items):
+        return [_merge({}, item, (*path, index)) for index, item in items if DIRECTIVE not in item]
+    merged: dict[_Key, Any] = {}
+    for index, item in enumerate(base):
+        key = key_of(path[-1], item)
+        merged[key if key and key not in merged else (None, index)] = item
+    for index, item in items:
+        key = key_of(path[-1], item)
+        if key is None:
+            raise Problems([_without_key((*path, index), item)])
+        if item.get(DIRECTIVE) == "delete":
+            merged.pop(key, None)
+        else:
+            merged[key] = _merge(merged.get(key), item, (*path, index))
+    return list(merged.values())
+
+
+def _checked(over: list[Any], path: Path) -> Iterator[tuple[int, Any]]:
+    """The items with their indexes. Raises Problems where one has a directive that a list does not know."""
+    for index, item in enumerate(over):
+        directive = item.get(DIRECTIVE)
+        if directive not in (None, "delete", "replace") or (directive == "replace" and len(item) > 1):
+            raise Problems([_unknown_directive((*path, index), directive)])
+        yield index, item
+
+
+def _unknown_directive(path: Path, directive: Any) -> Problem:
+    return Problem(
+        (*path, DIRECTIVE),
+        directive,
+        f"{directive!r} cannot stand here: in a mapping write replace or delete; in an item of a list delete, or an "
+        "item of its own that is `$patch: replace` alone, which makes the others the whole list",
+        "patch-directive",
+    )
+
+
+def _without_key(path: Path, item: Any) -> Problem:
+    name = " or ".join(_keys(path[-2]))
+    return Problem(path, item, f"has no {name}, which says what it is merged into: give it one", "merge-key")
+
+
+def _difference_at(name: str, base: Any, wanted: Any) -> Any:
+    if not (isinstance(wanted, list) and _keys(name) and all(isinstance(item, Mapping) for item in wanted)):
+        return difference(base, wanted)
+    before = _by_key(name, base) if isinstance(base, list) else {}
+    after = _by_key(name, wanted)
+    stays = [key for key in before or () if key in (after or ())]
+    in_order = after is not None and list(after)[: len(stays)] == stays
+    if before is None or after is None or not in_order or (before and not stays):
+        return [{DIRECTIVE: "replace"}, *map(_whole, wanted)]
+    return [_item_difference(name, before.get(key), after.get(key)) for key in _changed(before, after)]
+
+
+def _changed(before: dict[_Key, Any], after: dict[_Key, Any]) -> list[_Key]:
+    keys = [*before, *(key for key in after if key not in before)]
+    return [key for key in keys if _plain(before.get(key)) != _plain(after.get(key))]
+
+
+def _item_difference(name: str, before: Any, after: Any) -> Any:
+    if before is None:
+        return _whole(after)
+    told_by = {key: before[key] for key in (*_keys(name), *(["protocol"] * (name == "ports"))) if key in before}
+    return {**told_by, **(difference(before, after) if after is not None else {DIRECTIVE: "delete"})}
+
+
+def _by_key(name: str, items: list[Any]) -> dict[_Key, Any] | None:
+    """The items by their keys, None where that loses one: one has no key, or two have the same."""
+    found = {key: item for item in items if (key := key_of(name, item)) is not None}
+    return found if len(found) == len(items) else None
+
+
+def _whole(wanted: Any) -> Any:
+    """Said so that it comes out whole where nothing is: lists in it may have items that no merge could tell apart."""
+    return difference({}, wanted) if isinstance(wanted, Mapping) else _plain(wanted)
+
+
+def _plain(value: Any) -> Any:
+    """The value without the keys that are null."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items() if item is not None}
+    return [_plain(item) for item in value] if isinstance(value, list) else value
