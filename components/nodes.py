@@ -21,8 +21,13 @@ class Taint(Settings):
     """A Kubernetes taint. Workers of the pool get the toleration that matches it."""
 
     key: LabelKey
+    """The taint's key."""
+
     value: LabelValue = ""
+    """The taint's value."""
+
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
+    """What happens to pods that do not tolerate it."""
 
 
 class NodePool(Settings):

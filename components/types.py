@@ -1,12 +1,15 @@
 """Formats that settings share: names, quantities, durations, versions, images. Knows neither Pulumi nor a cluster."""
 
 import re
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any
 
 from kubernetes.utils.quantity import parse_quantity
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, GetJsonSchemaHandler
 from pydantic.alias_generators import to_camel
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 
 class Settings(BaseModel):
@@ -20,6 +23,16 @@ class Settings(BaseModel):
         validate_by_name=True,
         use_attribute_docstrings=True,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked(AfterValidator):
+    """A validator that says in the JSON Schema what it can of its rule."""
+
+    keywords: tuple[tuple[str, Any], ...]
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {**handler(schema), **dict(self.keywords)}
 
 
 def amount(quantity: str) -> Decimal:
@@ -53,10 +66,19 @@ def _quantity(text: str) -> str:
     return text
 
 
-Quantity = Annotated[str, BeforeValidator(_number_as_text), AfterValidator(_quantity)]
+_QUANTITY = (
+    ("pattern", r"^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][-+]?[0-9]+)?$"),
+    ("minimum", 0),
+)
+
+Quantity = Annotated[
+    str, BeforeValidator(_number_as_text, json_schema_input_type=str | float), _Checked(_quantity, _QUANTITY)
+]
 """A positive amount as Kubernetes writes it: `8`, `500m`, `64Gi`."""
 
-QuantityOrZero = Annotated[str, BeforeValidator(_number_as_text), AfterValidator(_quantity_or_zero)]
+QuantityOrZero = Annotated[
+    str, BeforeValidator(_number_as_text, json_schema_input_type=str | float), _Checked(_quantity_or_zero, _QUANTITY)
+]
 """A `Quantity`, or `0`."""
 
 
@@ -68,7 +90,7 @@ def _matching(pattern: str, limit: int, explanation: str) -> AfterValidator:
             raise ValueError(f"{text!r} is not {explanation}")
         return text
 
-    return AfterValidator(check)
+    return _Checked(check, (("pattern", f"^({pattern})$"), ("maxLength", limit)))
 
 
 def dns_1035_label(limit: int = 63) -> AfterValidator:
@@ -108,7 +130,7 @@ def _not_empty(items: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 # Not pydantic's min_length: that also complains of a tuple whose items are refused.
-NotEmpty = AfterValidator(_not_empty)
+NotEmpty = _Checked(_not_empty, (("minItems", 1),))
 
 LabelKey = Annotated[
     str,
@@ -120,7 +142,7 @@ LabelKey = Annotated[
 ]
 LabelValue = Annotated[
     str,
-    BeforeValidator(_number_as_text),
+    BeforeValidator(_number_as_text, json_schema_input_type=str | float),
     _matching(
         r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?",
         63,
@@ -131,7 +153,7 @@ Labels = dict[LabelKey, LabelValue]
 """Kubernetes labels or a node selector."""
 
 EnvName = Annotated[str, _matching(r"[A-Za-z_][A-Za-z0-9_]*", 253, "an environment variable's name such as HF_HOME")]
-Env = dict[EnvName, Annotated[str, BeforeValidator(_number_as_text)]]
+Env = dict[EnvName, Annotated[str, BeforeValidator(_number_as_text, json_schema_input_type=str | float)]]
 """Environment variables in plain text. A secret does not belong here: name it in `overrides` with `valueFrom`."""
 
 Image = Annotated[

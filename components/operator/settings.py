@@ -16,17 +16,29 @@ class ComputeResources(Settings):
     """CPU and memory of a container; requests equal limits."""
 
     cpu: Quantity
+    """CPUs."""
+
     memory: Quantity
+    """Memory."""
 
 
 class Toleration(Settings):
     """A Kubernetes toleration."""
 
     key: str | None = None
+    """Key of the taint. Default: any, with operator Exists."""
+
     operator: Literal["Equal", "Exists"] = "Equal"
+    """`Equal`: the taint has this value. `Exists`: it has any."""
+
     value: str | None = None
+    """Value of the taint."""
+
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+    """Effect of the taint. Default: any."""
+
     toleration_seconds: int | None = None
+    """So long a NoExecute taint is borne. Default: for ever."""
 
 
 class OperatorSettings(Settings):
