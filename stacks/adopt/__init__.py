@@ -1,0 +1,1 @@
+"""Taking RayClusters that run already into a stack."""

@@ -1,0 +1,79 @@
+"""What a stack file says of a RayCluster that runs already, so that it stays exactly as it is. Pure functions."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from components.ray_cluster.manifests import ray_cluster
+from components.ray_cluster.settings import RayClusterSettings
+from components.strategic_merge import difference
+
+from ..importing.manifests import from_manifest
+from ..settings import StackSettings, TenantSettings
+from .live import Body, CannotAdoptError
+
+_LONGEST_TENANT = 40
+
+_NOT_OURS = "kubectl.kubernetes.io/last-applied-configuration"
+"""What `kubectl apply` remembers; once the stack has the object it is of no use."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Lines of a stack file, and what people should know of them."""
+
+    tenant: dict[str, Any]
+    """The tenant for the cluster's namespace, without clusters, for a stack that has none."""
+
+    cluster: dict[str, Any]
+
+    notes: tuple[str, ...]
+
+
+def entry(body: Body, stack: StackSettings) -> Entry:
+    """The cluster as an entry of this stack.
+
+    What has a setting is said by it, the rest by `overrides`, so that the stack renders the very spec that is there.
+    Raises CannotAdoptError where the stack has the cluster already, or cannot say it.
+    """
+    namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
+    tenant = next((each for each in stack.tenants if each.namespace_name == namespace), None)
+    if tenant and name in [cluster.name for cluster in tenant.clusters]:
+        raise CannotAdoptError(f"the stack has RayCluster {name!r} of tenant {tenant.name!r} already: nothing to adopt")
+    new = {"name": tenant_name(namespace), "namespace": namespace, "createNamespace": False}
+    if new["name"] == namespace:
+        del new["namespace"]
+    account = (tenant or TenantSettings(name=str(new["name"]))).ray_deployer.service_account
+    imported = from_manifest(body)
+    cluster = _exact({**imported.cluster, "adopt": True}, body, account)
+    return Entry(new, cluster, tuple(str(note) for note in imported.notes))
+
+
+def tenant_name(namespace: str) -> str:
+    """A name for the tenant of a namespace; a tenant's name begins with a letter and is shorter."""
+    name = namespace if namespace[0].isalpha() else f"team-{namespace}"
+    return name[:_LONGEST_TENANT].rstrip("-")
+
+
+def _exact(cluster: dict[str, Any], body: Body, account: str) -> dict[str, Any]:
+    """The entry with the overrides that make its spec the one that runs, under the account that the tenant gives."""
+    bare = {key: value for key, value in cluster.items() if key != "overrides"}
+    overrides = difference(_rendered(bare, account)["spec"], body["spec"])
+    exact = {**bare, **({"overrides": overrides} if overrides else {})}
+    rendered = _rendered(exact, account)
+    lost = [f"spec.{key}" for key in body["spec"] if rendered["spec"].get(key) != body["spec"][key]]
+    lost += [f"metadata.{part}" for part in ("labels", "annotations") if not _says(rendered, body, part)]
+    if lost or rendered["spec"].keys() != body["spec"].keys():
+        raise CannotAdoptError(
+            f"RayCluster {cluster['name']!r} cannot be said exactly by a stack file: {', '.join(lost)}"
+        )
+    return exact
+
+
+def _rendered(cluster: dict[str, Any], account: str) -> Body:
+    settings = RayClusterSettings.model_validate(cluster, by_alias=True, by_name=False)
+    return ray_cluster(settings, (), account)
+
+
+def _says(rendered: Body, body: Body, part: str) -> bool:
+    said = rendered["metadata"].get(part) or {}
+    return all(said.get(key) == value for key, value in (body["metadata"].get(part) or {}).items() if key != _NOT_OURS)

@@ -1,0 +1,57 @@
+"""`python -m stacks adopt`: takes a RayCluster that runs already into a stack, as it is."""
+
+import difflib
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+REFUSED, MISUSED = 1, 2
+"""Exit codes: the cluster cannot be adopted; the command cannot be run as given."""
+
+
+def adopt(
+    cluster: Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="The RayCluster that runs.")],
+    stack: Annotated[str, typer.Option(help="The stack to take it into: Pulumi.STACK.yaml, or a path.")],
+    context: Annotated[str | None, typer.Option(help="Context of the kubeconfig. Default: the stack file's.")] = None,
+    write: Annotated[bool, typer.Option("--write", help="Add the lines to the stack file.")] = False,
+) -> None:
+    """Say in a stack file what runs already, so that the next `pulumi up` takes it in and leaves it as it is.
+
+    Only reads the cluster. Shows the lines to add as a diff, or adds them with --write.
+    """
+    from ..adopt.entry import entry
+    from ..adopt.insertion import CannotInsertError, insert_cluster, settings_in
+    from ..adopt.live import CannotAdoptError, live_cluster
+    from ..settings import StackFileError, load, parse
+
+    namespace, _, name = cluster.partition("/")
+    if not namespace or not name or "/" in name:
+        _stop(f"{cluster!r} is not NAMESPACE/NAME: write for example team-a/training", MISUSED)
+    file = Path(stack if stack.endswith(".yaml") else f"Pulumi.{stack}.yaml")
+    if not file.is_file():
+        _stop(f"there is no stack file {file}: run this beside Pulumi.yaml, or give the file's path", MISUSED)
+    try:
+        settings = load(file)
+        body = live_cluster(context or settings.kubernetes.context, namespace, name)
+        made = entry(body, settings)
+        before = file.read_text(encoding="utf-8")
+        after = insert_cluster(before, made.tenant, made.cluster)
+        parse(settings_in(after))
+    except (StackFileError, CannotAdoptError, CannotInsertError) as error:
+        _stop(str(error), REFUSED)
+    for note in made.notes:
+        typer.echo(f"note: {note}", err=True)
+    if write:
+        file.write_text(after, encoding="utf-8")
+        typer.echo(
+            f"{file} has RayCluster {cluster} now; see `pulumi preview --diff`, then `pulumi up` takes it in", err=True
+        )
+    else:
+        changed = difflib.unified_diff(before.splitlines(), after.splitlines(), str(file), str(file), lineterm="")
+        typer.echo("\n".join(changed))
+
+
+def _stop(message: str, code: int) -> NoReturn:
+    typer.echo(f"error: {message}", err=True)
+    raise typer.Exit(code)
