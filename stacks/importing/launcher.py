@@ -1,9 +1,9 @@
 """A file of Ray's cluster launcher (`ray up`), as a cluster of the stack file."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from .answers import Answers
 from .docker import image_of, pull_policy, run_options
 from .names import bytes_quantity, dns_name, duration, number, version_in
 from .no_counterpart import note_machine, note_provider, note_top_level
@@ -20,17 +20,6 @@ _KUBERNETES = {"kubernetes", "kuberay"}
 _PODS_OWN_RESOURCES = {"CPU", "GPU", "TPU", "memory", "object_store_memory"}
 
 
-@dataclass(frozen=True)
-class Answers:
-    """What the input may lack and a person has said."""
-
-    ray_version: str | None = None
-    """Version of Ray in the image."""
-
-    name: str | None = None
-    """Name of the cluster."""
-
-
 def is_launcher_file(document: Any) -> bool:
     """Whether a document is a file of the cluster launcher."""
     return (
@@ -38,10 +27,10 @@ def is_launcher_file(document: Any) -> bool:
     )
 
 
-def from_launcher(document: Mapping[str, Any], answers: Answers = Answers()) -> Imported:
+def from_launcher(document: Mapping[str, Any], answers: Answers | None = None) -> Imported:
     """The cluster. Raises RefusedError where the file is wrong, or does not say what has to be known."""
     reader = Reader(document)
-    imported = read_launcher(reader, answers)
+    imported = read_launcher(reader, answers or Answers())
     return Imported(imported.cluster, imported.namespace, reader.log.finish(document))
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import yaml
 
-from .launcher import Answers, read_launcher
+from .answers import Answers
+from .launcher import read_launcher
 from .notes import Imported, Note, Path, RefusedError
 from .pods import pod_settings
 from .reader import Log, Reader

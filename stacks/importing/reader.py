@@ -19,6 +19,9 @@ class Log:
         """The part at `path`, with all below it, is in the result."""
         self._settled.add(path)
 
+    def __contains__(self, path: Path) -> bool:
+        return path in self._settled
+
     def note(self, path: Path, why: str, instead: str, at: Path | None = None) -> None:
         """The part at `path`, with all below it, is accounted for by a note."""
         self._settled.add(path)

@@ -1,0 +1,217 @@
+"""Files of Ray's cluster launcher become clusters, and what does not is listed."""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from stacks.importing.answers import Answers
+from stacks.importing.launcher import from_launcher
+from stacks.importing.notes import Imported, RefusedError
+from stacks.importing.reader import leaves
+
+pytestmark = pytest.mark.unit
+
+FILES = sorted((Path(__file__).parent / "launcher_files").glob("*.yaml"))
+
+
+def imported(name: str) -> Imported:
+    return from_launcher(document(name))
+
+
+def document(name: str) -> Any:
+    return yaml.safe_load((Path(__file__).parent / "launcher_files" / f"{name}.yaml").read_text())
+
+
+def notes(result: Imported) -> dict[str, str]:
+    return {str(note).partition(": ")[0]: str(note).partition(": ")[2] for note in result.notes}
+
+
+def test_node_types_become_worker_groups() -> None:
+    cluster = imported("aws_gpus").cluster
+    gpu, spot = cluster["workerGroups"]
+    assert gpu == {
+        "groupName": "gpu-worker",
+        "minReplicas": 1,
+        "maxReplicas": 4,
+        "cpu": "8",
+        "gpus": 2,
+        "memory": "64Gi",
+        "image": "example.com/vision-gpu:2.60.0",
+        "labels": {"zone": "a", "accelerator": "a10g"},
+        "idleTimeout": "10m",
+        "rayStartParams": {
+            "object-manager-port": "8077",
+            "object-store-memory": "4000000000",
+            "resources": r'"{\"camera\": 1}"',
+        },
+    }
+    assert (spot["groupName"], spot["maxReplicas"], spot["image"]) == ("spot-worker", 8, "example.com/vision:2.60.0")
+
+
+def test_the_file_as_a_whole_becomes_the_cluster() -> None:
+    cluster = imported("aws_gpus").cluster
+    del cluster["workerGroups"]
+    assert cluster == {
+        "name": "vision-training",
+        "rayVersion": "2.60.0",
+        "image": "rayproject/ray:2.60.0-py311-gpu",
+        "imagePullPolicy": "Always",
+        "idleTimeout": "150s",
+        "autoScalingMode": "conservative",
+        "env": {"HF_HOME": "/models"},
+        "head": {
+            "cpu": "4",
+            "memory": "16Gi",
+            "env": {"RAY_LOG_TO_STDERR": "1", "ROLE": "head"},
+            "rayStartParams": {"object-manager-port": "8076", "num-cpus": "0"},
+        },
+    }
+
+
+def test_what_has_no_counterpart_is_listed_with_what_to_do_instead() -> None:
+    said = notes(imported("aws_gpus"))
+    assert said["setup_commands[0]"].endswith("do it when the image is built, or in runtime_env")
+    assert (
+        said["docker.run_options[2]"]
+        == "'--volume=/data:/data' is an option of docker run; use volumes and volumeMounts"
+    )
+    assert "describe the machines under nodes" in said["available_node_types.gpu_worker.node_config.InstanceType"]
+    assert "add up to 12" in said["max_workers"]
+
+
+def test_sizes_that_the_file_does_not_say_are_left_to_a_person() -> None:
+    result = imported("aws_gpus")
+    assert [note.instead for note in result.notes if note.at == ("workerGroups", "spot-worker", "cpu")] == [
+        "set cpu, memory and gpus of a worker"
+    ]
+
+
+def test_a_legacy_file_has_one_worker_group() -> None:
+    cluster = imported("gcp_legacy").cluster
+    assert cluster["workerGroups"] == [
+        {"groupName": "workers", "minReplicas": 1, "maxReplicas": 3, "cpu": "8", "memory": "32Gi", "replicas": 2}
+    ]
+    assert (cluster["targetUtilization"], cluster["head"]) == (80, {"rayStartParams": {"dashboard-host": "0.0.0.0"}})  # noqa: S104
+
+
+def test_pods_of_the_kubernetes_provider_become_pod_templates() -> None:
+    result = imported("kubernetes_pods")
+    assert result.namespace == "research"
+    assert result.cluster["head"]["podTemplate"]["spec"]["volumes"] == [
+        {"name": "dshm", "emptyDir": {"medium": "Memory"}}
+    ]
+    [worker] = result.cluster["workerGroups"]
+    assert (worker["cpu"], worker["memory"], worker["gpus"], worker["env"]) == ("3", "6Gi", 1, {"MODE": "fast"})
+    assert worker["podTemplate"]["spec"] == {
+        "nodeSelector": {"disk": "ssd"},
+        "containers": [
+            {
+                "name": "ray-worker",
+                "env": [{"name": "CPUS", "valueFrom": {"resourceFieldRef": {"resource": "requests.cpu"}}}],
+            },
+            {"name": "sidecar", "image": "fluent-bit"},
+        ],
+    }
+
+
+def test_machines_of_ones_own_are_counted() -> None:
+    [group] = imported("local_machines").cluster["workerGroups"]
+    assert (group["minReplicas"], group["maxReplicas"]) == (2, 3)
+
+
+def test_a_type_that_serves_head_and_workers_becomes_both() -> None:
+    cluster = imported("head_that_works").cluster
+    assert cluster["head"]["rayStartParams"] == {"num-gpus": "1", "num-cpus": "2"}
+    assert [group["groupName"] for group in cluster["workerGroups"]] == ["node"]
+
+
+def test_a_key_that_the_import_does_not_know_is_listed() -> None:
+    assert notes(imported("head_that_works"))["something_new"].startswith("the import does not know it")
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (
+            {"docker": {"image": "rayproject/ray:latest"}},
+            "docker: image 'rayproject/ray:latest' does not tell which Ray",
+        ),
+        (
+            {"docker": {}},
+            "docker: the file names no image, so nothing tells which Ray it is; say it, for example --ray",
+        ),
+        ({"max_workers": "two"}, "max_workers: 'two' is not a whole number of at least 0; correct it"),
+        ({"max_workers": -1}, "max_workers: -1 is not a whole number"),
+        ({"upscaling_speed": float("nan")}, "upscaling_speed: nan is not a number of at least 0"),
+        ({"provider": []}, None),
+        ({"provider": "aws"}, "provider: 'aws' is not a mapping"),
+        ({"head_node_type": "hed"}, "head_node_type: 'hed' is not in available_node_types; name one of node"),
+        ({"available_node_types": ["node"]}, "available_node_types: ['node'] is not a mapping"),
+        ({"head_start_ray_commands": "ray start"}, "head_start_ray_commands: 'ray start' is not a list"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_the_place(change: dict[str, Any], expected: str | None) -> None:
+    wrong = {**document("head_that_works"), **change}
+    if expected is None:
+        assert from_launcher(wrong).cluster
+        return
+    with pytest.raises(RefusedError, match=r"^") as refused:
+        from_launcher(wrong)
+    assert str(refused.value).startswith(expected)
+
+
+def test_the_version_can_be_said() -> None:
+    cluster = from_launcher({"cluster_name": "x", "provider": {"type": "aws"}}, Answers(ray_version="2.60.0")).cluster
+    assert (cluster["rayVersion"], cluster["image"]) == ("2.60.0", "rayproject/ray:2.60.0")
+
+
+WITHOUT_EFFECT = {
+    ("provider", "type"): "machines of all providers are the Kubernetes cluster's",
+    ("available_node_types", "head_node", "node_config", "apiVersion"): "a pod is a pod",
+    ("available_node_types", "head_node", "node_config", "kind"): "a pod is a pod",
+    ("autoscaling_mode",): "default is what it is without",
+}
+"""Leaves that nothing depends on, and why."""
+
+
+def _changed(value: Any, path: tuple[str | int, ...]) -> Iterator[Any]:
+    """Copies of `value` with another leaf at `path`."""
+    leaf = value
+    for step in path:
+        leaf = leaf[step]
+    numbers = isinstance(leaf, int | float) and not isinstance(leaf, bool)
+    for other in [leaf + 1, max(0, leaf - 1)] if numbers else [not leaf] if isinstance(leaf, bool) else [f"{leaf}9"]:
+        copy = deepcopy(value)
+        parent = copy
+        for step in path[:-1]:
+            parent = parent[step]
+        parent[path[-1]] = other
+        yield copy
+
+
+def _result(value: Any) -> Any:
+    try:
+        result = from_launcher(value)
+    except RefusedError as refused:
+        return str(refused)
+    return result.cluster, result.namespace, [str(note) for note in result.notes]
+
+
+def _cases() -> Iterator[Any]:
+    for file in FILES:
+        for path in leaves(yaml.safe_load(file.read_text())):
+            yield pytest.param(file.stem, path, id=f"{file.stem}:{'.'.join(map(str, path))}")
+
+
+@pytest.mark.parametrize(("name", "path"), list(_cases()))
+def test_every_leaf_is_listed_or_changes_the_result(name: str, path: tuple[str | int, ...]) -> None:
+    """Nothing is dropped silently: a value that no note covers must make a difference when it is another."""
+    value = document(name)
+    if any(note.path == path[: len(note.path)] and note.path for note in from_launcher(value).notes):
+        return
+    result = _result(value)
+    assert path in WITHOUT_EFFECT or any(_result(changed) != result for changed in _changed(value, path))
