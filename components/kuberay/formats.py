@@ -1,0 +1,116 @@
+"""Texts that Kubernetes and Go read: names, labels, versions, durations; each as the Go function named with it."""
+
+import re
+from typing import Any
+
+import yaml
+
+_DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_QUALIFIED_NAME = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
+_VERSION = re.compile(r"[\t\n\f\r ]*v?([0-9]+(?:\.[0-9]+)*).*")
+_SEMVER = re.compile(
+    r"v?([0-9]+)(\.[0-9]+)?(\.[0-9]+)?(-([0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*))?(\+([0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*))?"
+)
+_DURATION_PART = re.compile(r"([0-9]*)(\.[0-9]*)?(ns|us|µs|μs|ms|s|m|h)")
+_NANOSECONDS = {
+    "ns": 1,
+    "us": 10**3,
+    "µs": 10**3,
+    "μs": 10**3,
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "h": 3600 * 10**9,
+}
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_INT64 = 2**63
+
+
+def is_dns_1035_label(text: str) -> bool:
+    """apimachinery: IsDNS1035Label."""
+    return len(text) <= 63 and _DNS_1035.fullmatch(text) is not None
+
+
+def is_dns_1123_label(text: str) -> bool:
+    """apimachinery: IsDNS1123Label."""
+    return len(text) <= 63 and "." not in text and _DNS_SUBDOMAIN.fullmatch(text) is not None
+
+
+def is_dns_subdomain(text: str) -> bool:
+    """apimachinery: IsDNS1123Subdomain."""
+    return len(text) <= 253 and _DNS_SUBDOMAIN.fullmatch(text) is not None
+
+
+def is_qualified_name(text: str) -> bool:
+    """A label's key, with or without a prefix (apimachinery: IsQualifiedName)."""
+    prefix, slash, name = text.rpartition("/")
+    if slash and not is_dns_subdomain(prefix):
+        return False
+    return 0 < len(name) <= 63 and _QUALIFIED_NAME.fullmatch(name) is not None
+
+
+def is_label_value(text: str) -> bool:
+    """apimachinery: IsValidLabelValue."""
+    return not text or (len(text) <= 63 and _QUALIFIED_NAME.fullmatch(text) is not None)
+
+
+def generic_version(text: str) -> tuple[int, ...] | None:
+    """The numbers of a version that something else may follow; None where it is none (apimachinery: ParseGeneric)."""
+    found = _VERSION.fullmatch(text)
+    parts = found[1].split(".") if found else []
+    if len(parts) < 2 or (parts[0].startswith("0") and parts[0] != "0"):
+        return None
+    numbers = tuple(int(part) for part in parts)
+    return numbers if max(numbers) < 2**64 else None
+
+
+def older(version: tuple[int, ...], than: tuple[int, ...]) -> bool:
+    """Whether a version is older than another; parts that are not there count as 0 (apimachinery: LessThan)."""
+    length = max(len(version), len(than))
+    return version + (0,) * (length - len(version)) < than + (0,) * (length - len(than))
+
+
+def release_of(text: str) -> tuple[int, int, int] | None:
+    """The numbers of a version, None for a pre-release or what is none (Masterminds/semver: NewVersion)."""
+    found = _SEMVER.fullmatch(text)
+    if found is None or found[4]:
+        return None
+    return tuple(int((part or "0").lstrip(".")) for part in found.group(1, 2, 3))  # type: ignore[return-value]
+
+
+def duration(text: str) -> int | None:
+    """Nanoseconds of a duration such as `1h30m`, None where it is none (time.ParseDuration)."""
+    sign, unsigned = (-1 if text[:1] == "-" else 1), text[1:] if text[:1] in ("+", "-") else text
+    if unsigned == "0":
+        return 0
+    total, at = 0, 0
+    while at < len(unsigned):
+        part = _DURATION_PART.match(unsigned, at)
+        if part is None or not (part[1] or (part[2] or ".") != "."):
+            return None
+        unit = _NANOSECONDS[part[3]]
+        fraction = (part[2] or ".")[1:] or "0"
+        total += int(part[1] or "0") * unit + int(fraction) * unit // 10 ** len(fraction)
+        at = part.end()
+    return sign * total if unsigned and total < _INT64 else None
+
+
+def integer(text: str) -> int | None:
+    """A whole number of at most 64 bits, None where it is none (strconv.Atoi)."""
+    if not _INTEGER.fullmatch(text) or not text.isascii():
+        return None
+    number = int(text)
+    return number if -_INT64 <= number < _INT64 else None
+
+
+def yaml_mapping(text: str) -> dict[str, Any] | None:
+    """The mapping that a text holds as YAML, empty for an empty text; None where it holds none (sigs.k8s.io/yaml)."""
+    loader: Any = yaml.CSafeLoader(text)
+    try:
+        value = loader.get_data() if loader.check_data() else None
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return None
+    finally:
+        loader.dispose()
+    return {} if value is None else value if isinstance(value, dict) else None

@@ -1,0 +1,18 @@
+"""A RayCronJob: its schedule, and the RayJobs that it makes (validation.go: ValidateRayCronJobSpec)."""
+
+from . import cron, ray_job
+from .context import OperatorContext
+from .rules import Body, Found, problem
+
+
+def check(body: Body, operator: OperatorContext) -> Found:
+    """All rules on a RayCronJob."""
+    spec = body["spec"]
+    if not operator.enabled("RayCronJob"):
+        message = "the operator serves no RayCronJob without its feature gate RayCronJob: enable it"
+        yield problem("cron-feature-gate", ("kind",), body["kind"], message)
+    if fault := cron.fault(spec["schedule"]):
+        message = f"{spec['schedule']!r} is no schedule, {fault}: write for example '0 3 * * *' or '@daily'"
+        yield problem("cron-schedule", ("spec", "schedule"), spec["schedule"], message)
+    # The jobs get none of its annotations.
+    yield from ray_job.check(spec["jobTemplate"], ("spec", "jobTemplate"), {}, operator)
