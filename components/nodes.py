@@ -2,9 +2,10 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, Strict, model_validator
 
-from .types import LabelKey, Labels, LabelValue, Quantity, Settings, amount, dns_1035_label
+from .problems import Problem, Problems
+from .types import Gpus, LabelKey, Labels, LabelValue, Memory, Quantity, Settings, dns_1035_label
 
 GPU_RESOURCE = "nvidia.com/gpu"
 """The extended resource of NVIDIA's device plugin."""
@@ -36,16 +37,16 @@ class NodePool(Settings):
     pool: PoolName
     """Name of the pool; worker group names start with it."""
 
-    count: int = Field(ge=1, le=5000)
+    count: Annotated[int, Strict(), Field(ge=1, le=5000)]
     """Number of nodes. Kubernetes is built for at most 5000 (kubernetes.io, Considerations for large clusters)."""
 
     cpu: Quantity
     """CPUs of one node."""
 
-    memory: Quantity
+    memory: Memory
     """Memory of one node."""
 
-    gpus: int = Field(default=0, ge=0, le=64)
+    gpus: Gpus = 0
     """GPUs of one node (`nvidia.com/gpu`)."""
 
     gpu_product: LabelValue | None = Field(default=None, min_length=1)
@@ -60,11 +61,6 @@ class NodePool(Settings):
     @model_validator(mode="after")
     def _product_has_gpus(self) -> Self:
         if self.gpu_product and not self.gpus:
-            raise ValueError(f"pool {self.pool!r} names gpuProduct {self.gpu_product!r} but has 0 gpus: set gpus")
-        return self
-
-    @model_validator(mode="after")
-    def _memory_in_bytes(self) -> Self:
-        if amount(self.memory) < 2**20:
-            raise ValueError(f"pool {self.pool!r} has memory {self.memory!r}, less than 1Mi: write for example 1000Gi")
+            message = f"pool {self.pool!r} names gpuProduct {self.gpu_product!r} but has 0 gpus: set gpus"
+            raise Problems([Problem(("gpuProduct",), self.gpu_product, message, "product-without-gpus")])
         return self

@@ -5,11 +5,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any
 
-from kubernetes.utils.quantity import parse_quantity
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, GetJsonSchemaHandler
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, GetJsonSchemaHandler, Strict
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
+
+from .plaintext import plain_secrets
+from .problems import Problems
+from .quantities import GREATEST, amount
 
 
 class Settings(BaseModel):
@@ -25,33 +28,24 @@ class Settings(BaseModel):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Checked(AfterValidator):
-    """A validator that says in the JSON Schema what it can of its rule."""
-
-    keywords: tuple[tuple[str, Any], ...]
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        return {**handler(schema), **dict(self.keywords)}
-
-
-def amount(quantity: str) -> Decimal:
-    """What a Kubernetes quantity stands for: `500m` is 0.5, `1Gi` is 1073741824."""
-    return Decimal(parse_quantity(quantity))
-
-
 def _number_as_text(value: Any) -> Any:
     # YAML reads `cpu: 64` as a number; true and false are numbers to Python, but no quantity.
-    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    if isinstance(value, int) and abs(value) > GREATEST:
+        raise ValueError(f"a number of more than {len(str(GREATEST))} digits is too great: write a smaller one")
+    return str(value)
+
+
+_NumberAsText = BeforeValidator(_number_as_text, json_schema_input_type=str | float)
 
 
 def _amount_of(text: str) -> Decimal:
-    try:
-        value = amount(text)
-    except (ValueError, ArithmeticError) as error:
-        raise ValueError(f"{text!r} is not a Kubernetes quantity; write for example 8, 500m or 64Gi") from error
-    if not value.is_finite() or value < 0:
+    value = amount(text)
+    if value < 0:
         raise ValueError(f"{text!r} is less than zero; write for example 8, 500m or 64Gi")
+    if value > GREATEST:
+        raise ValueError(f"{text!r} is greater than Kubernetes can count (2^63 - 1): write a smaller amount")
     return value
 
 
@@ -66,24 +60,24 @@ def _quantity(text: str) -> str:
     return text
 
 
-_QUANTITY = (
-    ("pattern", r"^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][-+]?[0-9]+)?$"),
-    ("minimum", 0),
-)
+def _memory(text: str) -> str:
+    if amount(text) < 2**20:
+        raise ValueError(f"{text!r} is less than 1Mi, and memory is in bytes: write for example 64Gi")
+    return text
 
-Quantity = Annotated[
-    str, BeforeValidator(_number_as_text, json_schema_input_type=str | float), _Checked(_quantity, _QUANTITY)
-]
-"""A positive amount as Kubernetes writes it: `8`, `500m`, `64Gi`."""
 
-QuantityOrZero = Annotated[
-    str, BeforeValidator(_number_as_text, json_schema_input_type=str | float), _Checked(_quantity_or_zero, _QUANTITY)
-]
-"""A `Quantity`, or `0`."""
+@dataclass(frozen=True, slots=True)
+class _Checked(AfterValidator):
+    """A validator that says in the JSON Schema what it can of its rule."""
+
+    keywords: tuple[tuple[str, Any], ...]
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {**handler(schema), **dict(self.keywords)}
 
 
 def _matching(pattern: str, limit: int, explanation: str) -> AfterValidator:
-    compiled = re.compile(pattern)
+    compiled = re.compile(pattern, re.ASCII)
 
     def check(text: str) -> str:
         if len(text) > limit or not compiled.fullmatch(text):
@@ -91,6 +85,30 @@ def _matching(pattern: str, limit: int, explanation: str) -> AfterValidator:
         return text
 
     return _Checked(check, (("pattern", f"^({pattern})$"), ("maxLength", limit)))
+
+
+_QUANTITY = (
+    ("pattern", r"^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][-+]?[0-9]+)?$"),
+    ("minimum", 0),
+)
+
+Quantity = Annotated[str, _NumberAsText, _Checked(_quantity, _QUANTITY)]
+"""A positive amount as Kubernetes writes it: `8`, `500m`, `64Gi`."""
+
+QuantityOrZero = Annotated[str, _NumberAsText, _Checked(_quantity_or_zero, _QUANTITY)]
+"""A `Quantity`, or `0`."""
+
+Memory = Annotated[Quantity, AfterValidator(_memory)]
+"""A `Quantity` of bytes: `64Gi`. One of a few bytes lacks its unit."""
+
+MOST_PODS = 150_000
+"""Kubernetes is built for at most so many pods (kubernetes.io, Considerations for large clusters)."""
+
+Replicas = Annotated[int, Strict(), Field(ge=0, le=MOST_PODS)]
+"""A number of pods."""
+
+Gpus = Annotated[int, Strict(), Field(ge=0, le=64)]
+"""A number of whole GPUs. Tasks share one with Ray's `num_gpus=0.5`."""
 
 
 def dns_1035_label(limit: int = 63) -> AfterValidator:
@@ -142,7 +160,7 @@ LabelKey = Annotated[
 ]
 LabelValue = Annotated[
     str,
-    BeforeValidator(_number_as_text, json_schema_input_type=str | float),
+    _NumberAsText,
     _matching(
         r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?",
         63,
@@ -152,15 +170,22 @@ LabelValue = Annotated[
 Labels = dict[LabelKey, LabelValue]
 """Kubernetes labels or a node selector."""
 
+
+def _without_secrets(env: dict[str, str]) -> dict[str, str]:
+    if problems := plain_secrets(env):
+        raise Problems(problems)
+    return env
+
+
 EnvName = Annotated[str, _matching(r"[A-Za-z_][A-Za-z0-9_]*", 253, "an environment variable's name such as HF_HOME")]
-Env = dict[EnvName, Annotated[str, BeforeValidator(_number_as_text, json_schema_input_type=str | float)]]
-"""Environment variables in plain text. A secret does not belong here: name it in `overrides` with `valueFrom`."""
+Env = Annotated[dict[EnvName, Annotated[str, _NumberAsText]], AfterValidator(_without_secrets)]
+"""Environment variables in plain text. A secret does not belong here: name its Secret in `podTemplate`."""
 
 Image = Annotated[
     str,
     _matching(
-        r"(?:[a-zA-Z0-9.-]+(?::[0-9]+)?/)?[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*"
-        r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?",
+        r"([a-zA-Z0-9.-]+(:[0-9]+)?/)?[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*"
+        r"(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?",
         512,
         "an image reference such as rayproject/ray:2.60.0",
     ),
@@ -169,7 +194,7 @@ Image = Annotated[
 
 Version = Annotated[
     str,
-    BeforeValidator(_number_as_text),
+    _NumberAsText,
     _matching(r"[0-9]+\.[0-9]+\.[0-9]+", 32, "a version of three numbers such as 2.60.0"),
 ]
 """A release: three numbers."""
@@ -189,10 +214,22 @@ def image_tag(image: str) -> str | None:
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
-Duration = Annotated[str, _matching(r"([0-9]+[smh])+", 32, "a duration such as 90s, 5m or 1h30m")]
-"""A time as Go and Kubernetes write it, in whole seconds: `90s`, `5m`, `1h30m`."""
+MOST_SECONDS = 2**31 - 1
+"""KubeRay's fields of seconds have 32 bits."""
 
 
 def seconds(duration: str) -> int:
     """How long a `Duration` is, in seconds."""
     return sum(int(number) * _SECONDS[unit] for number, unit in re.findall(r"([0-9]+)([smh])", duration))
+
+
+def _countable(duration: str) -> str:
+    if seconds(duration) > MOST_SECONDS:
+        raise ValueError(f"{duration!r} is longer than KubeRay can count (2^31 - 1 seconds): write a shorter time")
+    return duration
+
+
+Duration = Annotated[
+    str, _matching(r"([0-9]+[smh])+", 32, "a duration such as 90s, 5m or 1h30m"), AfterValidator(_countable)
+]
+"""A time as Go and Kubernetes write it, in whole seconds: `90s`, `5m`, `1h30m`."""

@@ -1,11 +1,12 @@
 """What a stack file may say about the KubeRay operator."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, Strict, model_validator
 from pydantic.alias_generators import to_camel
 
-from ..types import DnsLabel, DnsSubdomain, Env, Image, Labels, Quantity, Settings, Version
+from ..problems import Problem, Problems
+from ..types import DnsLabel, DnsSubdomain, Env, Image, Labels, Memory, Quantity, Settings, Version
 from .supported import RELEASES, SUPPORTED, release_of
 
 NAME = "kuberay-operator"
@@ -18,7 +19,7 @@ class ComputeResources(Settings):
     cpu: Quantity
     """CPUs."""
 
-    memory: Quantity
+    memory: Memory
     """Memory."""
 
 
@@ -37,7 +38,7 @@ class Toleration(Settings):
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
     """Effect of the taint. Default: any."""
 
-    toleration_seconds: int | None = None
+    toleration_seconds: Annotated[int, Strict()] | None = None
     """So long a NoExecute taint is borne. Default: for ever."""
 
 
@@ -64,7 +65,7 @@ class OperatorSettings(Settings):
     watch_namespaces: tuple[DnsLabel, ...] = ()
     """Namespaces whose RayClusters it serves, with Roles in these instead of the ClusterRole. Default: all."""
 
-    replicas: int = Field(default=1, ge=1, le=5)
+    replicas: Annotated[int, Strict(), Field(ge=1, le=5)] = 1
     """Pods of the operator. More than one: they elect a leader, the others stand by."""
 
     resources: ComputeResources | None = None
@@ -102,17 +103,20 @@ class OperatorSettings(Settings):
         )
 
     @model_validator(mode="after")
-    def _version_is_supported(self) -> Self:
-        if release_of(self.version) not in RELEASES:
-            raise ValueError(f"version {self.version!r} is not supported: set it to {SUPPORTED}")
+    def _can_be(self) -> Self:
+        if problems := [*self._unsupported(), *self._not_ours_to_set()]:
+            raise Problems(problems)
         return self
 
-    @model_validator(mode="after")
-    def _existing_is_only_checked(self) -> Self:
-        said = sorted(to_camel(field) for field in self.model_fields_set - {"install", "namespace", "watch_namespaces"})
-        if self.install == "existing" and said:
-            raise ValueError(
-                f"install: existing changes nothing of the operator, so {', '.join(said)} cannot be set: "
-                "remove it, or set install: manifests"
-            )
-        return self
+    def _unsupported(self) -> list[Problem]:
+        if release_of(self.version) in RELEASES:
+            return []
+        message = f"version {self.version!r} is not supported: set it to {SUPPORTED}"
+        return [Problem(("version",), self.version, message, "operator-version")]
+
+    def _not_ours_to_set(self) -> list[Problem]:
+        if self.install == "manifests":
+            return []
+        fields = sorted(self.model_fields_set - {"install", "namespace", "watch_namespaces"})
+        message = "install: existing changes nothing of the operator: remove this key, or set install: manifests"
+        return [Problem((to_camel(field),), getattr(self, field), message, "existing-operator") for field in fields]

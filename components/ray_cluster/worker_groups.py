@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from ..nodes import NodePool
-from ..types import amount
+from ..quantities import amount
 from .settings import Reserve, Variant, WorkersSettings
 
 _GI = Decimal(2**30)

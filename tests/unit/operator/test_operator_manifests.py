@@ -145,7 +145,7 @@ def test_a_tree_without_an_operator_is_refused(tree: Tree) -> None:
         ({"version": "latest"}, r"'latest' is not a version of three numbers"),
         (
             {"install": "existing", "replicas": 2, "node_selector": {"a": "b"}},
-            r"so nodeSelector, replicas cannot be set",
+            r"nodeSelector: install: existing changes nothing of the operator.*; replicas: install: existing",
         ),
         ({"batch_scheduler": "slurm"}, "volcano"),
         ({"replicas": 0}, "greater than or equal to 1"),

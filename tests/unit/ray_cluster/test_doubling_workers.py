@@ -12,7 +12,7 @@ from components.nodes import NodePool
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.settings import RayClusterSettings, Reserve, Variant, WorkersSettings
 from components.ray_cluster.worker_groups import doubling, worker_groups
-from components.types import amount
+from components.quantities import amount
 
 pytestmark = pytest.mark.unit
 
