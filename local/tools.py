@@ -1,7 +1,7 @@
 """The programs of the rehearsal: pinned in local/tools/*/go.mod, built once into the cache by ordinary `go build`.
 
-A tool's folder in the cache carries its version and a digest of its go.mod and go.sum, so another pin is another
-folder, and checkouts with the same pins share one.
+A tool's folder in the cache carries its version and a digest of its go.mod, go.sum and Go files of ours, so another pin
+is another folder, and checkouts with the same pins share one.
 """
 
 import fcntl
@@ -25,8 +25,8 @@ class Tool:
     """A Go module that holds one or more programs.
 
     Fields: `name` is the folder under local/tools; `module` the Go module whose version counts; `programs` maps the
-    name of a binary to its package; `stamps` makes linker variables from the version; `files` names folders of
-    the module that come along (under `share/`).
+    name of a binary to its package, `.` for the one in that folder; `stamps` makes linker variables from the version;
+    `files` names folders of the module that come along (under `share/`).
     """
 
     name: str
@@ -52,7 +52,8 @@ class Tool:
     @property
     def folder(self) -> Path:
         """Where the built tool lies: `bin/` and `share/` below it."""
-        pins = b"".join((self.source / name).read_bytes() for name in ("go.mod", "go.sum"))
+        ours = sorted(self.source.glob("*.go"))
+        pins = b"".join(file.read_bytes() for file in (self.source / "go.mod", self.source / "go.sum", *ours))
         return paths.cache() / "tools" / f"{self.name}-{self.version}-{hashlib.sha256(pins).hexdigest()[:12]}"
 
     def program(self, name: str) -> Path:
@@ -97,6 +98,9 @@ PULUMI = Tool(
     {"pulumi": "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi"},
     stamps=lambda version: {"github.com/pulumi/pulumi/sdk/v3/go/common/version.Version": version},
 )
+KUBERAY_VALIDATION = Tool("kuberay-validation", KUBERAY.module, {"kuberay-validation": "."})
+"""What an API server and the operator make of manifests, for tests alone: they build it."""
+
 TOOLS = (ETCD, KWOK, KUBERAY, PULUMI, KUBERNETES)
 """Quick ones first, so that a missing compiler or proxy shows early."""
 

@@ -205,4 +205,3 @@ func decode(text []byte, into any) error {
 	}
 	return nil
 }
-
