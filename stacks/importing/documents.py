@@ -1,38 +1,57 @@
-"""The YAML documents of a file, with the line on which each part stands."""
+"""The YAML documents of a file that is imported, with the line on which each part stands."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path as File
 from typing import Any
 
-import yaml
+from components.problems import Path
 
+from .. import document as yaml_document
 from ..settings import LARGEST_FILE
-from .notes import Note, Path, RefusedError
+from .notes import Note, RefusedError
 
 
 @dataclass(frozen=True)
 class Document:
     """One document of a file."""
 
-    value: Any
-    node: yaml.Node
+    yaml: yaml_document.Document
+
     first_line: int = 1
+    """Line of the file on which the YAML begins."""
+
+    @property
+    def value(self) -> Any:
+        """What the document says."""
+        return self.yaml.value
 
     def line(self, path: Path) -> int:
         """The line on which the part at `path`, or what of it is there, begins."""
-        node, line = self.node, self.first_line + self.node.start_mark.line
+        node = self.yaml.root
         for index, step in enumerate(path):
-            if isinstance(node, yaml.ScalarNode) and node.style in ("|", ">"):
-                # YAML in a text, which begins on the line below the key.
-                inner = yaml.compose(node.value, Loader=yaml.CSafeLoader)
-                return Document(None, inner, line + 1).line(path[index:]) if inner else line
-            found = next((each for each in _children(node) if each[0] == str(step)), None)
-            if found is None:
-                break
-            _, key, node = found
-            line = self.first_line + key.start_mark.line
-        return line
+            if step not in node.children:
+                return self._line_within(node, path[:index], path[index:])
+            node = node.children[step]
+        return self._line_of(path)
+
+    def _line_of(self, path: Path) -> int:
+        return self.first_line + self.yaml.span(path).line - 1
+
+    def _line_within(self, node: yaml_document.Node, outer: Path, inner: Path) -> int:
+        """The line of a part that is YAML in a text, which begins below the key; else that of what would hold it."""
+        line = self._line_of(outer)
+        if not isinstance(node.value, str) or "\n" not in node.value:
+            return line
+        found = parsed(node.value, outer)
+        return Document(found, line + 1).line(inner) if found else line
+
+
+def parsed(text: str, path: Path) -> yaml_document.Document | None:
+    """YAML that stands as text at `path`. Raises RefusedError."""
+    try:
+        return yaml_document.document(text)
+    except yaml_document.DocumentError as error:
+        raise RefusedError(Note(path, f"it is not YAML in line {error.span.line}", str(error))) from error
 
 
 def documents(file: File) -> list[Document]:
@@ -40,21 +59,11 @@ def documents(file: File) -> list[Document]:
     try:
         if file.stat().st_size > LARGEST_FILE:
             raise RefusedError(Note((), f"it has more than {LARGEST_FILE} bytes", "give a smaller file"))
-        loader = yaml.CSafeLoader(file.read_text(encoding="utf-8"))
-        found = []
-        while loader.check_node():
-            node = loader.get_node()
-            found.append(Document(loader.construct_document(node), node))
+        found = [Document(each) for each in yaml_document.documents(file.read_text(encoding="utf-8"))]
     except OSError as error:
         raise RefusedError(Note((), f"it cannot be read: {error.strerror}", "give a file")) from error
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        raise RefusedError(Note((), f"it is not YAML: {error}".replace("\n", " "), "correct it")) from error
+    except UnicodeDecodeError as error:
+        raise RefusedError(Note((), "it is not text in UTF-8", "give a YAML file")) from error
+    except yaml_document.DocumentError as error:
+        raise RefusedError(Note((), f"it is not YAML in line {error.span.line}", str(error))) from error
     return [each for each in found if each.value is not None]
-
-
-def _children(node: yaml.Node) -> Iterator[tuple[str, yaml.Node, yaml.Node]]:
-    """What a mapping or list holds: the step to it, where it begins, and itself."""
-    if isinstance(node, yaml.MappingNode):
-        yield from ((str(key.value), key, value) for key, value in node.value)
-    elif isinstance(node, yaml.SequenceNode):
-        yield from ((str(index), each, each) for index, each in enumerate(node.value))

@@ -5,13 +5,14 @@ from typing import Any
 
 from .answers import Answers
 from .docker import image_of, pull_policy, run_options
-from .names import bytes_quantity, dns_name, duration, number, version_in
+from .names import bytes_quantity, dns_name, duration, number
 from .no_counterpart import note_machine, note_provider, note_top_level
 from .node_types import NodeType, node_types
-from .notes import Imported, Note, RefusedError
+from .notes import Imported
 from .pods import pod_settings
 from .ray_start import RayStart, quoted, ray_start
 from .reader import Reader
+from .versions import versions
 
 MEMORY_PER_CPU = 4
 """Gi of a worker for each of its CPUs where the file does not say: what general-purpose machines have."""
@@ -49,7 +50,7 @@ def read_launcher(document: Reader, answers: Answers) -> Imported:
     groups = [_group(each, worker_start, bool(pods), types.head.name) for each in types.workers]
     image = image_of(docker, "head") or head.get("image")
     worker_image = image_of(docker, "worker")
-    cluster |= _versions(document, image, answers)
+    cluster |= versions(image, answers, document.log, document.at("docker").path)
     cluster |= pull_policy(docker) | _autoscaling(document)
     head.pop("image", None)
     env = run_options(docker, "run_options")
@@ -78,32 +79,6 @@ def _name(document: Reader, answers: Answers) -> str:
     if said and name != said:
         document.at("cluster_name").note(f"{said!r} is no name of a RayCluster", f"it is {name!r} here")
     return name
-
-
-def _versions(document: Reader, image: str | None, answers: Answers) -> dict[str, Any]:
-    version = answers.ray_version or version_in(image)
-    part = document.at("docker")
-    if version is None:
-        has = f"image {image!r} does not tell" if image else "the file names no image, so nothing tells"
-        raise RefusedError(Note(part.path, f"{has} which Ray it is", "say it, for example --ray-version 2.60.0"))
-    if image is None:
-        made = f"rayproject/ray:{version}"
-        document.log.advise(
-            part.path,
-            "the file names no image",
-            f"it is {made} here; use one with what your setup_commands install",
-            at=("image",),
-        )
-        return {"rayVersion": version, "image": made}
-    if version_in(image) == version:
-        return {"rayVersion": version, "image": image}
-    document.log.advise(
-        part.path,
-        f"the tag of image {image!r} is not {version}",
-        "name an image of that Ray, and drop verifyImageTag",
-        at=("image",),
-    )
-    return {"rayVersion": version, "image": image, "verifyImageTag": False}
 
 
 def _autoscaling(document: Reader) -> dict[str, Any]:

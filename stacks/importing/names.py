@@ -1,8 +1,6 @@
-"""Names and versions as the stack file wants them, from what the input has."""
+"""Names, amounts and times as the stack file wants them."""
 
 import re
-
-from components.types import image_tag
 
 
 def dns_name(text: str, limit: int, fallback: str) -> str:
@@ -13,12 +11,6 @@ def dns_name(text: str, limit: int, fallback: str) -> str:
     if not name[0].isalpha():
         name = f"{fallback}-{name}"
     return name[:limit].rstrip("-")
-
-
-def version_in(image: str | None) -> str | None:
-    """The version of Ray that an image's tag starts with, None where it cannot be told."""
-    found = re.match(r"\d+\.\d+\.\d+(?![0-9])", image_tag(image or "") or "")
-    return found[0] if found else None
 
 
 def number(value: float) -> str:

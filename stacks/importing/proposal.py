@@ -7,13 +7,13 @@ document that was given.
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
-
 from .answers import Answers
+from .documents import parsed
 from .launcher import read_launcher
 from .notes import Imported, Note, Path, RefusedError
 from .pods import pod_settings
-from .reader import Log, Reader
+from .reader import Reader
+from .versions import versions
 
 FIRST_OPERATOR = "cluster.ray.io"
 PROPOSAL = "ray.k8s.io"
@@ -79,11 +79,7 @@ def from_proposal(document: Mapping[str, Any], answers: Answers) -> Imported:
     head = pod_settings(spec.mapping("head"), "ray-head")
     worker = pod_settings(spec.mapping("worker"), "ray-worker")
     image = head.pop("image", None)
-    launcher = Reader({"cluster_name": cluster["name"], "docker": {"head_image": image}, "max_workers": 0}, Log())
-    made = read_launcher(launcher, answers)
-    cluster |= {key: value for key, value in made.cluster.items() if key != "head"}
-    for note in launcher.log.notes:
-        reader.log.advise(("spec", "head"), note.why, note.instead, note.at)
+    cluster |= versions(image, answers, reader.log, ("spec", "head"))
     if head:
         cluster["head"] = head
     if worker.get("image") == cluster["image"]:
@@ -102,10 +98,8 @@ def from_proposal(document: Mapping[str, Any], answers: Answers) -> Imported:
 
 
 def _configuration(text: str, reader: Reader, metadata: dict[str, Any], answers: Answers) -> Imported:
-    try:
-        launcher = yaml.load(text, Loader=yaml.CSafeLoader)
-    except yaml.YAMLError as error:
-        raise RefusedError(Note(CONFIGURATION, f"it is not YAML: {error}".replace("\n", " "), "correct it")) from error
+    found = parsed(text, CONFIGURATION)
+    launcher = found.value if found else None
     if not isinstance(launcher, dict):
         raise RefusedError(Note(CONFIGURATION, "it is no mapping", "give a file of the cluster launcher"))
     inner = Reader(launcher)

@@ -142,7 +142,7 @@ def test_a_key_that_the_import_does_not_know_is_listed() -> None:
         ),
         (
             {"docker": {}},
-            "docker: the file names no image, so nothing tells which Ray it is; say it, for example --ray",
+            "docker: no image is named, so nothing tells which Ray it is; say it, for example --ray",
         ),
         ({"max_workers": "two"}, "max_workers: 'two' is not a whole number of at least 0; correct it"),
         ({"max_workers": -1}, "max_workers: -1 is not a whole number"),

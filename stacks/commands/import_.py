@@ -1,0 +1,41 @@
+"""`python -m stacks import`: what people have, as a stack file."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def import_(
+    file: Annotated[Path, typer.Argument(help="A cluster launcher file (`ray up`), or manifests of KubeRay.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write there instead of to the terminal.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+    ray_version: Annotated[str | None, typer.Option(help="Version of Ray, where the image does not tell.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the cluster, in place of the file's.")] = None,
+    namespace: Annotated[str | None, typer.Option(help="Namespace, in place of the file's.")] = None,
+) -> None:
+    """Turn a cluster launcher file or KubeRay's manifests into a stack file.
+
+    What has no counterpart is listed on standard error, a line each. Exit codes: 0 imported, 1 cannot be imported,
+    2 wrong use.
+    """
+    from ..importing.answers import Answers
+    from ..importing.command import import_file
+
+    if output and output.exists() and not force:
+        typer.echo(f"{output} is there already: name another file, or add --force to write over it", err=True)
+        raise typer.Exit(2)
+    if not file.is_file():
+        typer.echo(f"{file} is not a file: name the file to import", err=True)
+        raise typer.Exit(2)
+    result = import_file(file, Answers(ray_version=ray_version, name=name), namespace)
+    for line in result.lines:
+        typer.echo(line, err=True)
+    if not result.text:
+        raise typer.Exit(1)
+    if output:
+        output.write_text(result.text, encoding="utf-8")
+    else:
+        typer.echo(result.text, nl=False)

@@ -1,0 +1,114 @@
+"""The spec of a RayCluster as settings: all that has one."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from components.nodes import GPU_RESOURCE
+
+from .names import duration
+
+_MODES = {"Default": "default", "Aggressive": "aggressive", "Conservative": "conservative"}
+
+
+def settings_of(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings, less name and versions, of a spec with its defaults. They need not render to it exactly."""
+    head, groups = _mapping(spec, "headGroupSpec"), list(_items(spec, "workerGroupSpecs"))
+    pods = [_pod(group) for group in (head, *groups)]
+    containers = [_container(pod) for pod in pods]
+    image = containers[0].get("image")
+    settings = {
+        "imagePullPolicy": _common(containers, "imagePullPolicy"),
+        "imagePullSecrets": [each["name"] for each in _common(pods, "imagePullSecrets") or [] if "name" in each],
+        "serviceAccount": _common(pods, "serviceAccountName"),
+        "authOptions": spec.get("authOptions"),
+        **_autoscaling(spec),
+        "volumes": _common(pods, "volumes"),
+        "volumeMounts": _common(containers, "volumeMounts"),
+        "head": _said({key: value for key, value in _group(head).items() if key != "gpus"}),
+        "workerGroups": [_said({**_bounds(group), **_image(group, image), **_group(group)}) for group in groups],
+    }
+    return _said(settings)
+
+
+def image_of(spec: Mapping[str, Any]) -> str | None:
+    """The image of the head's container of Ray."""
+    image = _container(_pod(_mapping(spec, "headGroupSpec"))).get("image")
+    return image if isinstance(image, str) else None
+
+
+def _autoscaling(spec: Mapping[str, Any]) -> dict[str, Any]:
+    if spec.get("enableInTreeAutoscaling") is not True:
+        return {"autoscaling": False}
+    options = _mapping(spec, "autoscalerOptions")
+    seconds = options.get("idleTimeoutSeconds")
+    return {
+        "autoScalingMode": _MODES.get(str(options.get("upscalingMode"))),
+        "idleTimeout": duration(seconds) if isinstance(seconds, int) and seconds > 0 else None,
+    }
+
+
+def _bounds(group: Mapping[str, Any]) -> dict[str, Any]:
+    """What a worker group says beyond its pods. Values that the API server would put there stay unsaid."""
+    seconds = group.get("idleTimeoutSeconds")
+    return {
+        "groupName": group.get("groupName"),
+        "replicas": group.get("replicas") or None,
+        "minReplicas": group.get("minReplicas") or None,
+        "maxReplicas": group.get("maxReplicas") if group.get("maxReplicas") != 2147483647 else None,
+        "numOfHosts": group.get("numOfHosts") if group.get("numOfHosts") != 1 else None,
+        "idleTimeout": duration(seconds) if isinstance(seconds, int) and seconds > 0 else None,
+    }
+
+
+def _image(group: Mapping[str, Any], heads: Any) -> dict[str, Any]:
+    image = _container(_pod(group)).get("image")
+    return {"image": image if image != heads else None}
+
+
+def _group(group: Mapping[str, Any]) -> dict[str, Any]:
+    """What head and worker groups have in common."""
+    container = _container(_pod(group))
+    resources = _mapping(container, "resources")
+    amounts = {**_mapping(resources, "requests"), **_mapping(resources, "limits")}
+    gpus = str(amounts.get(GPU_RESOURCE, ""))
+    return {
+        "cpu": amounts.get("cpu"),
+        "memory": amounts.get("memory"),
+        "gpus": int(gpus) if gpus.isdigit() else None,
+        "env": {
+            each["name"]: each["value"]
+            for each in _items(container, "env")
+            if set(each) == {"name", "value"} and isinstance(each["value"], str)
+        },
+        "rayStartParams": dict(_mapping(group, "rayStartParams")),
+        "labels": dict(_mapping(group, "labels")),
+    }
+
+
+def _pod(group: Mapping[str, Any]) -> Mapping[str, Any]:
+    return _mapping(_mapping(group, "template"), "spec")
+
+
+def _container(pod: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The first container, which is Ray's."""
+    return next(_items(pod, "containers"), {})
+
+
+def _common(parts: list[Mapping[str, Any]], key: str) -> Any:
+    """What all say, None where they differ."""
+    values = [part.get(key) for part in parts]
+    return values[0] if all(value == values[0] for value in values) else None
+
+
+def _mapping(part: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = part.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _items(part: Mapping[str, Any], key: str) -> Iterator[Mapping[str, Any]]:
+    value = part.get(key)
+    return (each for each in value if isinstance(each, Mapping)) if isinstance(value, list) else iter(())
+
+
+def _said(settings: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in settings.items() if value not in (None, {}, [])}

@@ -1,0 +1,184 @@
+"""A manifest of KubeRay, as a cluster of the stack file that renders to the very same RayCluster.
+
+What has a setting becomes one. What is left of the difference between what these render to and the manifest becomes
+`podTemplate` and `overrides`, so that a manifest's cluster keeps its meaning, whatever it says.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from components.kuberay import OperatorContext, validate
+from components.problems import Problems
+from components.ray_cluster.manifests import ray_cluster
+from components.ray_cluster.settings import RayClusterSettings
+from components.strategic_merge import difference
+
+from .answers import Answers
+from .cluster_spec import image_of, settings_of
+from .defaulting import defaulted
+from .notes import Imported, Note, Path, RefusedError, dotted
+from .reader import Log, Reader
+from .versions import versions
+
+ACCOUNT = "ray-deployer"
+"""Stands for the tenant's account, which a cluster has that says none."""
+
+KINDS: dict[str, Path] = {
+    "RayCluster": ("spec",),
+    "RayJob": ("spec", "rayClusterSpec"),
+    "RayService": ("spec", "rayClusterConfig"),
+    "RayCronJob": ("spec", "jobTemplate", "rayClusterSpec"),
+}
+"""Where a kind has its cluster."""
+
+_SERVER = ("the API server keeps it", "leave it out")
+
+_INSTEAD = {
+    "RayJob": "run `ray job submit` on the cluster, or keep the manifest and leave the cluster out here",
+    "RayCronJob": "run `ray job submit` from a CronJob, or keep the manifest and leave the cluster out here",
+    "RayService": "run `serve deploy` on the cluster, or keep the manifest and leave the cluster out here",
+}
+
+
+def from_manifest(body: Mapping[str, Any], answers: Answers | None = None) -> Imported:
+    """The cluster of a RayCluster, RayJob, RayService or RayCronJob.
+
+    Raises RefusedError where KubeRay would refuse the manifest, or it does not say what has to be known.
+    """
+    reader = Reader(body)
+    kind, answers = str(body.get("kind")), answers or Answers()
+    path = KINDS[kind]
+    _refused_by_kuberay(body)
+    spec = reader
+    for step in path:
+        spec = spec.mapping(step)
+    if not spec.value:
+        raise RefusedError(Note(path, f"the {kind} has no cluster of its own", "import the cluster that it uses"))
+    wanted = defaulted(spec.use())
+    namespace, metadata = _metadata(reader, answers)
+    image = image_of(wanted)
+    if image is None:
+        raise RefusedError(Note((*path, "headGroupSpec"), "the head's container has no image", "name one"))
+    entry = {
+        **metadata,
+        **versions(image, answers, reader.log, (*path, "rayVersion"), wanted.get("rayVersion")),
+        **settings_of(wanted),
+    }
+    _settle(reader, kind)
+    _advise(wanted, path, reader.log)
+    return Imported(_exact(entry, wanted, path), namespace, reader.log.finish(body))
+
+
+def has_cluster(body: Mapping[str, Any]) -> bool:
+    """Whether a manifest of one of the kinds has a cluster of its own, instead of the name of one."""
+    part: Any = body
+    for step in KINDS[str(body.get("kind"))]:
+        part = part.get(step) if isinstance(part, Mapping) else None
+    return part is not None
+
+
+def _refused_by_kuberay(body: Mapping[str, Any]) -> None:
+    problems = validate({**body, "apiVersion": "ray.io/v1"}, OperatorContext())
+    if problems:
+        raise RefusedError(*(Note(each.path, each.message, "KubeRay would refuse it") for each in problems))
+
+
+def _metadata(reader: Reader, answers: Answers) -> tuple[str | None, dict[str, Any]]:
+    """The namespace; name, labels and annotations."""
+    reader.at("apiVersion").use()
+    reader.at("kind").use()
+    reader.at("status").note("it is what the operator saw", "leave it out")
+    metadata = reader.mapping("metadata")
+    namespace, name = metadata.text("namespace"), metadata.text("name")
+    if not (answers.name or name):
+        raise RefusedError(Note(metadata.path, "the object has no name", "say one, for example --name training"))
+    annotations = metadata.mapping("annotations")
+    annotations.at("kubectl.kubernetes.io/last-applied-configuration").note("kubectl keeps it", "leave it out")
+    settings = {
+        "labels": {key: part.use() for key, part in metadata.mapping("labels").items()},
+        "annotations": {
+            key: part.use() for key, part in annotations.items() if not str(key).startswith("kubectl.kubernetes.io/")
+        },
+    }
+    for _, part in metadata.items():
+        if part.path not in reader.log and part.path[-1] not in ("labels", "annotations"):
+            part.note(*_SERVER)
+    return namespace, {"name": answers.name or name, **{key: value for key, value in settings.items() if value}}
+
+
+def _settle(reader: Reader, kind: str) -> None:
+    """Accounts for what a kind says beside its cluster."""
+    if kind == "RayCluster":
+        return
+    spec = reader.at("spec")
+    parts = [*spec.items(), *spec.at("jobTemplate").items()] if kind == "RayCronJob" else spec.items()
+    for key, part in parts:
+        if key not in ("jobTemplate", KINDS[kind][-1]):
+            part.note(f"the stack file has no {kind}", _INSTEAD[kind])
+
+
+def _advise(spec: Mapping[str, Any], path: Path, log: Log) -> None:
+    """Recommends what the stack file gives a cluster by itself, and the manifest does without."""
+    if (spec.get("authOptions") or {}).get("mode") != "token":
+        log.advise(
+            path,
+            "whoever reaches the dashboard may run anything",
+            "remove authOptions from overrides, so that callers show a token (Ray 2.52 or later)",
+            at=("overrides", "authOptions"),
+        )
+    if spec.get("enableInTreeAutoscaling") and (spec.get("autoscalerOptions") or {}).get("version") != "v2":
+        log.advise(
+            path,
+            "the autoscaler's version is left to Ray",
+            "remove autoscalerOptions.version from overrides for version v2",
+            at=("overrides", "autoscalerOptions"),
+        )
+
+
+def _exact(entry: dict[str, Any], wanted: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The entry with what it takes to render to the wanted spec."""
+    now = _rendered(entry, path)
+    _add_template(entry.setdefault("head", {}), now["headGroupSpec"], wanted["headGroupSpec"])
+    if not entry["head"]:
+        del entry["head"]
+    rendered = now.get("workerGroupSpecs", [])
+    for group, is_now, is_wanted in zip(
+        entry.get("workerGroups", []), rendered, wanted.get("workerGroupSpecs", []), strict=True
+    ):
+        _add_template(group, is_now, is_wanted)
+    if overrides := difference(_rendered(entry, path), wanted):
+        entry["overrides"] = overrides
+    if (made := _rendered(entry, path)) != wanted:
+        left = difference(made, wanted)
+        raise RefusedError(Note(path, f"{left!r} cannot be said in a stack file", "report it, with the manifest"))
+    return entry
+
+
+def _add_template(group: dict[str, Any], now: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    if template := difference(now["template"], wanted["template"]):
+        group["podTemplate"] = template
+
+
+def _rendered(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The spec that an entry becomes, with its defaults."""
+    try:
+        settings = RayClusterSettings.model_validate(entry, by_alias=True, by_name=False)
+        return defaulted(ray_cluster(settings, (), ACCOUNT)["spec"])
+    except ValidationError as error:
+        raise RefusedError(*_faults(error, path)) from error
+    except ValueError as error:
+        raise RefusedError(Note(path, str(error), "change the manifest")) from error
+
+
+def _faults(error: ValidationError, path: Path) -> list[Note]:
+    found = []
+    for fault in error.errors(include_url=False):
+        cause = fault.get("ctx", {}).get("error")
+        problems = cause.problems if isinstance(cause, Problems) else ()
+        texts = [(each.path, each.message) for each in problems] or [((), fault["msg"])]
+        found += [
+            Note(path, f"{dotted((*fault['loc'], *inner))} {text}", "change the manifest") for inner, text in texts
+        ]
+    return found

@@ -1,0 +1,49 @@
+"""Which Ray a cluster has, and its image."""
+
+import re
+from typing import Any
+
+from components.problems import Path
+from components.types import image_tag
+
+from .answers import Answers
+from .notes import Note, RefusedError
+from .reader import Log
+
+_RELEASE = re.compile(r"\d+\.\d+\.\d+(?![0-9])")
+
+
+def versions(image: str | None, answers: Answers, log: Log, path: Path, said: Any = None) -> dict[str, Any]:
+    """`rayVersion`, `image` and `verifyImageTag`.
+
+    `said`: what the input says of the version. Raises RefusedError, with `path`, where nothing tells the version.
+    """
+    version = answers.ray_version or _release(said) or version_in(image)
+    if version is None:
+        what = f"image {image!r} does not tell" if image else "no image is named, so nothing tells"
+        raise RefusedError(Note(path, f"{what} which Ray it is", "say it, for example --ray-version 2.60.0"))
+    if image is None:
+        made = f"rayproject/ray:{version}"
+        log.advise(
+            path, "no image is named", f"it is {made} here; use one with all that your code needs", at=("image",)
+        )
+        return {"rayVersion": version, "image": made}
+    if version_in(image) == version:
+        return {"rayVersion": version, "image": image}
+    log.advise(
+        path,
+        f"the tag of image {image!r} is not {version}",
+        "name an image of that Ray by its version, and drop verifyImageTag",
+        at=("image",),
+    )
+    return {"rayVersion": version, "image": image, "verifyImageTag": False}
+
+
+def version_in(image: str | None) -> str | None:
+    """The version of Ray that an image's tag starts with, None where it cannot be told."""
+    found = _RELEASE.match(image_tag(image or "") or "")
+    return found[0] if found else None
+
+
+def _release(said: Any) -> str | None:
+    return said if isinstance(said, str) and _RELEASE.fullmatch(said) else None

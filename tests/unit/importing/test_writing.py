@@ -1,0 +1,59 @@
+"""The stack file that an import writes."""
+
+import textwrap
+from typing import Any
+
+import pytest
+import yaml
+
+from stacks.importing.notes import Imported, Note
+from stacks.importing.writing import stack_file
+
+pytestmark = pytest.mark.unit
+
+
+def imported(name: str, namespace: str | None, *notes: Note, **more: Any) -> Imported:
+    return Imported({"name": name, **more}, namespace, notes)
+
+
+def test_clusters_are_under_a_tenant_for_each_namespace() -> None:
+    text = stack_file([imported("a", "red"), imported("b", "blue"), imported("c", "red")], None)
+    assert text.startswith("# yaml-language-server: $schema=./stack-file.schema.json\n")
+    assert yaml.safe_load(text)["config"]["ray-platform:tenants"] == [
+        {"name": "red", "clusters": [{"name": "a"}, {"name": "c"}]},
+        {"name": "blue", "clusters": [{"name": "b"}]},
+    ]
+
+
+def test_a_long_namespace_keeps_its_name_under_a_shorter_tenant() -> None:
+    namespace = "a-namespace-of-more-than-forty-characters-in-all"
+    [tenant] = yaml.safe_load(stack_file([imported("a", namespace)], None))["config"]["ray-platform:tenants"]
+    assert (tenant["name"], tenant["namespace"]) == ("a-namespace-of-more-than-forty-character", namespace)
+
+
+def test_what_a_person_has_to_decide_is_a_comment_above_it() -> None:
+    note = Note((), "the file does not say", "set cpu", at=("workerGroups", "small", "cpu"))
+    image = Note((), "no image is named", "use your own", at=("image",))
+    groups = [{"groupName": "large", "cpu": "8"}, {"groupName": "small", "cpu": "1"}]
+    text = stack_file([imported("a", None, note, image, image="x", workerGroups=groups)], None)
+    assert text.partition("\n")[2] == textwrap.dedent("""\
+        config:
+          ray-platform:tenants:
+          # decide: the namespace of these clusters; what was imported names none
+          - name: imported
+            clusters:
+            - name: a
+              # decide: use your own (no image is named)
+              image: x
+              workerGroups:
+              - groupName: large
+                cpu: '8'
+              - groupName: small
+                # decide: set cpu (the file does not say)
+                cpu: '1'
+        """)
+
+
+def test_a_place_that_is_not_written_has_its_comment_at_the_nearest_that_is() -> None:
+    note = Note((), "nobody asks for a token", "remove it", at=("overrides", "authOptions"))
+    assert "    # decide: remove it" in stack_file([imported("a", "red", note, overrides={"suspend": True})], None)
