@@ -8,6 +8,7 @@ from components.ray_cluster.settings import RayClusterSettings
 from components.strategic_merge import difference
 
 from ..importing.manifests import from_manifest
+from ..importing.notes import RefusedError
 from ..settings import StackSettings, TenantSettings
 from .live import Body, CannotAdoptError
 
@@ -43,9 +44,24 @@ def entry(body: Body, stack: StackSettings) -> Entry:
     if new["name"] == namespace:
         del new["namespace"]
     account = (tenant or TenantSettings(name=str(new["name"]))).ray_deployer.service_account
-    imported = from_manifest(body)
-    cluster = _exact({**imported.cluster, "adopt": True}, body, account)
+    try:
+        imported = from_manifest(_as_applied(body))
+    except RefusedError as error:
+        raise CannotAdoptError(f"RayCluster {namespace}/{name}: {error}") from error
+    cluster = _exact({"name": name, "adopt": True, **imported.cluster}, body, account)
     return Entry(new, cluster, tuple(str(note) for note in imported.notes))
+
+
+def _as_applied(body: Body) -> Body:
+    """The object without what only the API server, the operator and kubectl write."""
+    metadata = {key: value for key, value in body["metadata"].items() if key in ("name", "namespace", "labels")}
+    if annotations := _annotations(body):
+        metadata["annotations"] = annotations
+    return {"apiVersion": body["apiVersion"], "kind": body["kind"], "metadata": metadata, "spec": body["spec"]}
+
+
+def _annotations(body: Body) -> dict[str, str]:
+    return {key: value for key, value in (body["metadata"].get("annotations") or {}).items() if key != _NOT_OURS}
 
 
 def tenant_name(namespace: str) -> str:
@@ -60,11 +76,18 @@ def _exact(cluster: dict[str, Any], body: Body, account: str) -> dict[str, Any]:
     overrides = difference(_rendered(bare, account)["spec"], body["spec"])
     exact = {**bare, **({"overrides": overrides} if overrides else {})}
     rendered = _rendered(exact, account)
-    lost = [f"spec.{key}" for key in body["spec"] if rendered["spec"].get(key) != body["spec"][key]]
-    lost += [f"metadata.{part}" for part in ("labels", "annotations") if not _says(rendered, body, part)]
-    if lost or rendered["spec"].keys() != body["spec"].keys():
+    lost = [f"spec.{key}" for key, value in body["spec"].items() if rendered["spec"].get(key) != value]
+    lost += [f"spec.{key}" for key in rendered["spec"].keys() - body["spec"].keys()]
+    lost += [
+        f"metadata.{part}[{key!r}]"
+        for part, said in (("labels", body["metadata"].get("labels") or {}), ("annotations", _annotations(body)))
+        for key, value in said.items()
+        if (rendered["metadata"].get(part) or {}).get(key) != value
+    ]
+    if lost:
         raise CannotAdoptError(
-            f"RayCluster {cluster['name']!r} cannot be said exactly by a stack file: {', '.join(lost)}"
+            f"RayCluster {cluster['name']!r} cannot be said exactly by a stack file, because of {', '.join(lost)}: "
+            "change that in the cluster first"
         )
     return exact
 
@@ -72,8 +95,3 @@ def _exact(cluster: dict[str, Any], body: Body, account: str) -> dict[str, Any]:
 def _rendered(cluster: dict[str, Any], account: str) -> Body:
     settings = RayClusterSettings.model_validate(cluster, by_alias=True, by_name=False)
     return ray_cluster(settings, (), account)
-
-
-def _says(rendered: Body, body: Body, part: str) -> bool:
-    said = rendered["metadata"].get(part) or {}
-    return all(said.get(key) == value for key, value in (body["metadata"].get(part) or {}).items() if key != _NOT_OURS)

@@ -22,7 +22,8 @@ def live_cluster(context: str | None, namespace: str, name: str) -> Body:
             there = read(api.list_namespaced_custom_object, "ray.io", "v1", namespace, "rayclusters")
             raise CannotAdoptError(_not_there(namespace, name, there))
     except ClusterUnreachableError as error:
-        raise CannotAdoptError(f"the cluster cannot be read: {error}") from error
+        by = f"context {context!r}" if context else "the current context"
+        raise CannotAdoptError(f"the cluster cannot be read with {by}: {error}") from error
     metadata = body["metadata"]
     if owners := [f"{each['kind']} {each['name']}" for each in metadata.get("ownerReferences") or []]:
         raise CannotAdoptError(

@@ -23,6 +23,8 @@ class Registered:
     provider: str
     """Name of the provider; empty for the default one."""
     protect: bool
+    import_id: str
+    """Id of an object that is there and is taken in; empty where it is made."""
 
 
 class Recorder(MockMonitor):
@@ -46,6 +48,7 @@ class Recorder(MockMonitor):
                 dependencies=frozenset(map(_name, request.dependencies)),
                 provider=_name(request.provider.rpartition("::")[0]),
                 protect=request.protect,
+                import_id=request.importId,
             )
         return response
 

@@ -1,0 +1,84 @@
+"""`python -m stacks adopt`, with a cluster that answers as a test says."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from stacks.adopt import live as live_module
+from stacks.commands.adopt import adopt
+from stacks.settings import load
+from tests.unit.adopt.live import live
+
+pytestmark = pytest.mark.unit
+
+Run = Callable[..., Result]
+
+WRITTEN = """\
+# Ours.
+config:
+  ray-platform:operator: {install: existing}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    written = tmp_path / "Pulumi.staging.yaml"
+    written.write_text(WRITTEN)
+    return written
+
+
+@pytest.fixture
+def run(file: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs the command on `research/training`, which is there."""
+
+    def answer(context: str | None, namespace: str, name: str) -> dict[str, Any]:
+        assert (context, namespace, name) == (None, "research", "training")
+        return live()
+
+    monkeypatch.setattr(live_module, "live_cluster", answer)
+    app = typer.Typer()
+    app.command()(adopt)
+    return lambda *arguments: CliRunner().invoke(app, [*(arguments or ("research/training", "--stack=staging"))])
+
+
+def test_it_shows_the_lines_to_add_and_writes_nothing(run: Run, file: Path) -> None:
+    done = run()
+    assert done.exit_code == 0
+    assert "+        - name: training" in done.stdout
+    assert "+          adopt: true" in done.stdout
+    assert file.read_text() == WRITTEN
+
+
+def test_it_adds_the_lines_to_the_stack_file(run: Run, file: Path) -> None:
+    done = run("research/training", "--stack=staging", "--write")
+    assert done.exit_code == 0, done.output
+    assert file.read_text().startswith(WRITTEN)
+    (tenant,) = load(file).tenants
+    assert not tenant.create_namespace
+    assert [cluster.name for cluster in tenant.clusters] == ["training"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "shown"),
+    [
+        (("training", "--stack=staging"), 2, "'training' is not NAMESPACE/NAME: write for example team-a/training"),
+        (("research/training", "--stack=prod"), 2, "there is no stack file Pulumi.prod.yaml"),
+    ],
+)
+def test_wrong_use_is_one_line(run: Run, arguments: tuple[str, ...], code: int, shown: str) -> None:
+    done = run(*arguments)
+    assert done.exit_code == code
+    assert done.stderr.startswith(f"error: {shown}")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_second_time_there_is_nothing_to_adopt(run: Run) -> None:
+    run("research/training", "--stack=staging", "--write")
+    done = run()
+    assert done.exit_code == 1
+    assert "already: nothing to adopt" in done.stderr

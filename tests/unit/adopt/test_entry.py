@@ -1,0 +1,74 @@
+"""What a stack file says of a RayCluster that runs already."""
+
+from typing import Any
+
+import pytest
+
+from components.ray_cluster.manifests import ray_cluster
+from components.ray_cluster.settings import RayClusterSettings
+from stacks.adopt.entry import entry, tenant_name
+from stacks.adopt.live import CannotAdoptError
+from stacks.settings import parse
+from tests.unit.adopt.live import IMAGE, live
+
+pytestmark = pytest.mark.unit
+
+NOTHING = parse({})
+
+
+def rendered(cluster: dict[str, Any], account: str = "ray-deployer") -> dict[str, Any]:
+    """What `up` sends for the entry."""
+    return ray_cluster(RayClusterSettings.model_validate(cluster), (), account)
+
+
+def test_the_stack_renders_the_very_spec_that_runs() -> None:
+    made = entry(live(), NOTHING)
+    body = rendered(made.cluster)
+    assert body["spec"] == live()["spec"]
+    assert body["metadata"]["labels"] == {"owner": "ada"}
+    assert body["metadata"]["annotations"]["cost-centre"] == "7"
+    assert "kubectl.kubernetes.io/last-applied-configuration" not in body["metadata"]["annotations"]
+
+
+def test_the_entry_says_that_the_cluster_is_there_and_so_is_its_namespace() -> None:
+    made = entry(live(), NOTHING)
+    assert made.cluster["adopt"] is True
+    assert made.cluster["image"] == IMAGE
+    assert [group["groupName"] for group in made.cluster["workerGroups"]] == ["small", "large"]
+    assert made.tenant == {"name": "research", "createNamespace": False}
+
+
+def test_the_account_of_the_tenant_is_kept_out() -> None:
+    """The pods run as the account that they have, whatever the tenant calls its own."""
+    stack = parse({"tenants": [{"name": "science", "namespace": "research", "rayDeployer": {"serviceAccount": "ada"}}]})
+    made = entry(live(), stack)
+    assert rendered(made.cluster, "ada")["spec"] == live()["spec"]
+
+
+def test_what_the_autoscaler_started_is_kept() -> None:
+    body = live()
+    body["spec"] |= {"enableInTreeAutoscaling": True, "autoscalerOptions": {"version": "v2"}}
+    body["spec"]["workerGroupSpecs"][1]["scaleStrategy"] = {"workersToDelete": []}
+    assert rendered(entry(body, NOTHING).cluster)["spec"] == body["spec"]
+
+
+def test_a_cluster_that_the_stack_has_is_refused() -> None:
+    cluster = {"name": "training", "rayVersion": "2.60.0", "image": IMAGE}
+    stack = parse({"tenants": [{"name": "research", "clusters": [cluster]}]})
+    with pytest.raises(CannotAdoptError, match="'training' of tenant 'research' already: nothing to adopt"):
+        entry(live(), stack)
+
+
+def test_a_spec_that_the_operator_refuses_is_not_taken_in() -> None:
+    body = live()
+    body["spec"]["workerGroupSpecs"][0]["minReplicas"] = 9
+    with pytest.raises(CannotAdoptError, match="minReplicas"):
+        entry(body, NOTHING)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "name"),
+    [("research", "research"), ("7-dwarfs", "team-7-dwarfs"), ("a" * 39 + "-b", "a" * 39)],
+)
+def test_a_tenants_name_comes_from_its_namespace(namespace: str, name: str) -> None:
+    assert tenant_name(namespace) == name

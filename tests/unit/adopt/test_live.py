@@ -1,0 +1,66 @@
+"""Which RayClusters can be adopted, by what the API server says of them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stacks.adopt import live as module
+from stacks.adopt.live import CannotAdoptError, live_cluster
+from tests.unit.adopt.live import live
+
+pytestmark = pytest.mark.unit
+
+Serve = Callable[..., None]
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Serve:
+    """Lets the API server answer reads, one after the other; None stands for `not found`."""
+
+    def answers(*bodies: dict[str, Any] | None) -> None:
+        waiting = list(bodies)
+        monkeypatch.setattr(module, "connect", lambda context: None)
+        monkeypatch.setattr(module, "read", lambda *call: waiting.pop(0))
+
+    return answers
+
+
+def test_the_object_is_returned_as_it_is(serve: Serve) -> None:
+    serve(live())
+    assert live_cluster(None, "research", "training") == live()
+
+
+def test_one_that_is_not_there_is_told_with_those_that_are(serve: Serve) -> None:
+    serve(None, {"items": [live(), live(name="tuning")]})
+    with pytest.raises(CannotAdoptError, match=r"no RayCluster 'serving' .* RayClusters there: training, tuning"):
+        live_cluster(None, "research", "serving")
+
+
+def test_a_cluster_without_kuberay_is_told_from_one_without_the_object(serve: Serve) -> None:
+    serve(None, None)
+    with pytest.raises(CannotAdoptError, match=r"has no RayClusters .* is this the right context"):
+        live_cluster(None, "research", "training")
+
+
+@pytest.mark.parametrize(
+    ("metadata", "shown"),
+    [
+        ({"ownerReferences": [{"kind": "RayService", "name": "chat"}]}, "belongs to RayService chat"),
+        ({"deletionTimestamp": "2026-01-01T00:00:00Z"}, "is being deleted"),
+    ],
+)
+def test_one_that_will_not_stay_is_refused(serve: Serve, metadata: dict[str, Any], shown: str) -> None:
+    serve(live(**metadata))
+    with pytest.raises(CannotAdoptError, match=shown):
+        live_cluster(None, "research", "training")
+
+
+def test_a_context_that_the_kubeconfig_does_not_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = {"apiVersion": "v1", "kind": "Config", "clusters": [], "users": [], "contexts": []}
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(str(empty).replace("'", '"'))
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+    with pytest.raises(CannotAdoptError, match=r"with context 'staging': no usable kubeconfig"):
+        live_cluster("staging", "research", "training")
