@@ -1,0 +1,67 @@
+"""Small manifests that are right, and a short way to say what another one has."""
+
+import copy
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+Body = dict[str, Any]
+
+GONE: Any = object()
+"""As an edit's value: the field is not there."""
+
+
+def pod(name: str) -> Body:
+    return {"spec": {"containers": [{"name": name, "image": "rayproject/ray:2.60.0"}]}}
+
+
+def cluster_spec() -> Body:
+    worker = {"groupName": "workers", "minReplicas": 0, "maxReplicas": 4, "template": pod("ray-worker")}
+    return {"rayVersion": "2.60.0", "headGroupSpec": {"template": pod("ray-head")}, "workerGroupSpecs": [worker]}
+
+
+def job_spec() -> Body:
+    return {"entrypoint": "python train.py", "rayClusterSpec": cluster_spec()}
+
+
+SPECS: Mapping[str, Any] = {
+    "RayCluster": cluster_spec,
+    "RayJob": job_spec,
+    "RayService": lambda: {"serveConfigV2": "applications: []", "rayClusterConfig": cluster_spec()},
+    "RayCronJob": lambda: {"schedule": "@daily", "jobTemplate": job_spec()},
+}
+
+CLUSTER_AT = {
+    "RayCluster": "spec",
+    "RayJob": "spec rayClusterSpec",
+    "RayService": "spec rayClusterConfig",
+    "RayCronJob": "spec jobTemplate rayClusterSpec",
+}
+"""Where a RayCluster's spec stands in each kind."""
+
+
+def manifest(kind: str) -> Body:
+    """A manifest of that kind with nothing that need not be said."""
+    return {"apiVersion": "ray.io/v1", "kind": kind, "metadata": {"name": "ray"}, "spec": SPECS[kind]()}
+
+
+def edited(body: Body, edits: Mapping[str, Any]) -> Body:
+    """The manifest with values in other places. A place is written as its keys and indexes, with blanks between."""
+    made: Any = copy.deepcopy(body)
+    for place, value in edits.items():
+        parts = path_of(place)
+        last, at = parts[-1], made
+        for part, following in itertools.pairwise(parts):
+            empty: Any = [] if isinstance(following, int) else {}
+            at = at.setdefault(part, empty) if isinstance(at, dict) else at[part]
+        if value is GONE:
+            at.pop(last, None)
+        elif isinstance(at, list) and last == len(at):
+            at.append(copy.deepcopy(value))
+        else:
+            at[last] = copy.deepcopy(value)
+    return dict(made)
+
+
+def path_of(place: str) -> tuple[str | int, ...]:
+    return tuple(int(part) if part.isdigit() else part for part in place.split())

@@ -1,0 +1,51 @@
+"""Each rule: a manifest that breaks it gets one message, the like of it that is right gets none."""
+
+import pytest
+
+from components.kuberay import RULES, OperatorContext, validate
+from tests.unit.kuberay.examples import EXAMPLES, Example
+from tests.unit.kuberay.manifests import SPECS, edited, manifest
+
+pytestmark = pytest.mark.unit
+
+each_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.rule)
+
+
+@each_example
+def test_what_breaks_a_rule_is_named_with_its_place(example: Example) -> None:
+    found = [(problem.rule, problem.path, problem.message) for problem in validate(example.wrong, example.operator)]
+    assert found == [(example.rule, example.at, example.message)]
+
+
+@each_example
+def test_what_keeps_the_rule_passes(example: Example) -> None:
+    assert validate(example.right, example.right_operator) == []
+
+
+@each_example
+def test_a_message_says_what_to_change_in_one_line(example: Example) -> None:
+    assert ": " in example.message or example.message.endswith("?")
+    assert "\n" not in example.message
+
+
+def test_each_rule_has_an_example() -> None:
+    assert {example.rule for example in EXAMPLES} == set(RULES)
+
+
+@pytest.mark.parametrize("kind", SPECS)
+def test_the_smallest_manifest_passes(kind: str) -> None:
+    assert validate(manifest(kind), OperatorContext(feature_gates={"RayCronJob": True})) == []
+
+
+def test_all_problems_are_reported_at_once() -> None:
+    body = edited(
+        manifest("RayCluster"),
+        {
+            "metadata name": "Ray",
+            "spec autoscalerOptions idleTimeoutSeconds": -1,
+            "spec workerGroupSpecs 0 minReplicas": 9,
+            "spec workerGroupSpecs 0 colour": "red",
+        },
+    )
+    found = {problem.rule for problem in validate(body, OperatorContext())}
+    assert found == {"ray-cluster-name", "autoscaler-idle-timeout", "replica-bounds", "unknown-field"}
