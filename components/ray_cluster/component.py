@@ -9,9 +9,10 @@ import pulumi
 from ..kubernetes import KubernetesObject, in_namespace
 from ..nodes import NodePool
 from ..types import seconds
-from .manifests import CLIENT_PORT, DASHBOARD_PORT, all_groups, ray_cluster
+from .manifests import CLIENT_PORT, DASHBOARD_PORT, ray_cluster
 from .readiness import NotReadyError, until_ready
 from .settings import RayClusterSettings
+from .worker_groups import all_groups
 
 
 @dataclass(frozen=True)
@@ -79,9 +80,9 @@ class RayCluster(pulumi.ComponentResource):
                 "memory": group.memory,
                 "maxReplicas": group.max_replicas,
             }
-            for _, _, group in groups
+            for group in groups
         ]
-        self.greatest_gpus = max(group.gpus for _, _, group in groups)
+        self.greatest_gpus = max((group.gpus for group in groups), default=0)
         self.state = pulumi.Output.all(cluster.metadata, cluster.status).apply(lambda known: self._settled(args, known))
         self.register_outputs(
             {

@@ -1,13 +1,12 @@
 """What a stack file may say about a RayCluster."""
 
-import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, Strict, model_validator
 
-from ..nodes import NodePool
+from ..problems import Problems
 from ..types import (
-    Dns1035Label,
+    MOST_SECONDS,
     DnsSubdomain,
     Duration,
     Env,
@@ -15,14 +14,15 @@ from ..types import (
     LabelKey,
     Labels,
     NotEmpty,
-    Quantity,
-    QuantityOrZero,
+    Replicas,
     Settings,
     Version,
     dns_1035_label,
-    image_tag,
     version_tuple,
 )
+from .fragments import Overrides
+from .node_settings import HeadSettings, WorkerGroupSettings, WorkersSettings
+from .rules import problems_of
 
 FIRST_RAY_WITH_TOKENS = "2.52.0"
 """Ray authenticates by token since this version; KubeRay refuses `authOptions.mode: token` for an older one
@@ -30,9 +30,6 @@ FIRST_RAY_WITH_TOKENS = "2.52.0"
 
 ClusterName = Annotated[str, dns_1035_label(53)]
 """KubeRay's limit, so that names derived from it keep within 63 characters (MaxRayClusterNameLength)."""
-
-RayStartParams = dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")], str]
-"""Flags of `ray start` without the leading hyphens. All values are text: `num-cpus: "4"`."""
 
 
 class AuthOptions(Settings):
@@ -44,76 +41,8 @@ class AuthOptions(Settings):
     secret_name: DnsSubdomain | None = None
     """Secret with the token under the key `auth_token`. Default: KubeRay makes one, named as the cluster."""
 
-
-class HeadSettings(Settings):
-    """The head: it runs Ray's own processes and the autoscaler, and no task, so it has 0 CPUs and 0 GPUs for these."""
-
-    cpu: Quantity = "2"
-    """CPUs of the head's container."""
-
-    memory: Quantity = "16Gi"
-    """Memory of the head's container. A head that runs out of it takes the cluster down."""
-
-    pool: Dns1035Label | None = None
-    """Pool whose nodes run the head; it must have labels or a gpuProduct to tell it by. Default: any node."""
-
-    env: Env = Field(default_factory=dict)
-    """Environment variables of the head alone, over those of the cluster."""
-
-    ray_start_params: RayStartParams = Field(default_factory=dict)
-    """Further flags of `ray start`, over the derived ones."""
-
-
-class Variant(Settings):
-    """One size of worker, a worker group. What is not said is derived from the pool."""
-
-    gpus: int = Field(ge=0)
-    """GPUs of a worker."""
-
-    name: Dns1035Label | None = None
-    """Name of the worker group. Default: `<pool>-<gpus>gpu`, or `<pool>-cpu`."""
-
-    cpu: Quantity | None = None
-    """CPUs of a worker. Default: its GPUs' share of the node less the reserve, rounded down."""
-
-    memory: Quantity | None = None
-    """Memory of a worker. Default: its GPUs' share of the node less the reserve, rounded down to Gi."""
-
-    min_replicas: int = Field(default=0, ge=0)
-    """Workers that are never scaled down."""
-
-    max_replicas: int | None = Field(default=None, ge=0)
-    """Most workers at a time. Default: the pool's nodes for a worker of a whole node, else 2."""
-
-
-class Reserve(Settings):
-    """What of a node is left to daemons, system pods and perhaps a head."""
-
-    cpu: QuantityOrZero | None = None
-    """Default: a sixteenth of the node's CPUs."""
-
-    memory: QuantityOrZero | None = None
-    """Default: a sixteenth of the node's memory."""
-
-
-class WorkersSettings(Settings):
-    """Workers on one pool. Their sizes double from one GPU to the whole node, so that a task finds a worker that fits
-    and leaves few GPUs idle; a pool without GPUs has one size, a whole node."""
-
-    pool: Dns1035Label
-    """Name of the pool in `nodes`."""
-
-    variants: Annotated[tuple[Variant, ...], NotEmpty] | None = None
-    """The sizes, in place of the doubling ones."""
-
-    reserve: Reserve = Reserve()
-    """What derived sizes leave free on each node."""
-
-    env: Env = Field(default_factory=dict)
-    """Environment variables of these workers, over those of the cluster."""
-
-    ray_start_params: RayStartParams = Field(default_factory=dict)
-    """Further flags of `ray start`, over the derived ones."""
+    enable_k8s_token_auth: bool | None = Field(default=None, alias="enableK8sTokenAuth")
+    """True: callers show a token of Kubernetes, whose account may `ray:write` RayClusters; from Ray 2.55 on."""
 
 
 def _one_or_more(value: Any) -> Any:
@@ -121,7 +50,10 @@ def _one_or_more(value: Any) -> Any:
 
 
 class RayClusterSettings(Settings):
-    """A RayCluster: a head, and workers that the autoscaler adds and takes away."""
+    """A RayCluster: a head, and workers that the autoscaler adds and takes away.
+
+    `workers` are cut from pools; `workerGroups` are said one by one. A cluster may have both, or none: a head alone.
+    """
 
     name: ClusterName
     """Name of the RayCluster; its head Service is `<name>-head-svc`."""
@@ -145,16 +77,43 @@ class RayClusterSettings(Settings):
     """Secrets in the tenant's namespace to pull the image with."""
 
     head: HeadSettings = HeadSettings()
+    """The head's pod."""
 
     workers: Annotated[
         tuple[WorkersSettings, ...],
         NotEmpty,
         BeforeValidator(_one_or_more, json_schema_input_type=WorkersSettings | tuple[WorkersSettings, ...]),
-    ]
+    ] = Field(default=(), validate_default=False)
     """Workers of one pool, or a list of several pools'."""
+
+    worker_groups: tuple[WorkerGroupSettings, ...] = ()
+    """Worker groups that are cut from no pool, as KubeRay has them."""
+
+    min_workers: Replicas | None = None
+    """Workers that are never scaled down: minReplicas of the only worker group."""
+
+    max_workers: Replicas | None = None
+    """Most workers at a time: maxReplicas of the only worker group."""
+
+    initial_workers: Replicas | None = None
+    """Workers at first: replicas of the only worker group. The autoscaler adds and takes away from there."""
+
+    autoscaling: bool = True
+    """False: each worker group keeps its replicas (`enableInTreeAutoscaling`)."""
+
+    auto_scaling_mode: Literal["default", "aggressive", "conservative", "disabled"] | None = None
+    """How fast workers are added (`autoscalerOptions.upscalingMode`): `conservative`, at most as many at once as there
+    are nodes of Ray; `default` and `aggressive`, all at once. `disabled`: `autoscaling: false`. Default: `default`."""
+
+    target_utilization: Annotated[int, Strict(), Field(ge=1, le=100)] | None = None
+    """Percentage of use that scaling aimed at in older versions of Ray; another way to say autoScalingMode: 50 and more
+    is `conservative`, less is `default`."""
 
     idle_timeout: Duration = "60s"
     """A worker that nothing uses for so long is taken away."""
+
+    idle_timeout_minutes: Annotated[int, Strict(), Field(ge=1, le=MOST_SECONDS // 60)] | None = None
+    """idleTimeout in whole minutes."""
 
     ready_timeout: Duration = "10m"
     """So long `up` waits for the cluster to be ready before it says why it is not."""
@@ -180,35 +139,13 @@ class RayClusterSettings(Settings):
     volume_mounts: tuple[dict[str, Any], ...] = ()
     """Mounts of them in the Ray containers."""
 
-    overrides: dict[str, Any] = Field(default_factory=dict)
+    overrides: Overrides = Field(default_factory=dict)
     """Merged last into the RayCluster's spec, in KubeRay's own words: whatever has no setting here."""
 
     @model_validator(mode="after")
-    def _image_has_the_version(self) -> Self:
-        if not self.verify_image_tag:
-            return self
-        tag = image_tag(self.image)
-        found = re.match(r"\d+\.\d+\.\d+(?![0-9])", tag or "")
-        if found is None:
-            raise ValueError(
-                f"the version of Ray in image {self.image!r} cannot be told by its tag: use a tag that starts with "
-                f"{self.ray_version}, or set verifyImageTag to false if it does have Ray {self.ray_version}"
-            )
-        if found[0] != self.ray_version:
-            raise ValueError(
-                f"rayVersion is {self.ray_version!r} but image {self.image!r} has Ray {found[0]}: "
-                f"set rayVersion to {found[0]}, or use the image of {self.ray_version}"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _ray_knows_tokens(self) -> Self:
-        wanted = self.auth_options and self.auth_options.mode == "token"
-        if wanted and not self.knows_tokens:
-            raise ValueError(
-                f"authOptions.mode 'token' needs Ray {FIRST_RAY_WITH_TOKENS} or later, and rayVersion is "
-                f"{self.ray_version!r}: raise rayVersion, or set authOptions.mode to disabled"
-            )
+    def _goes_together(self) -> Self:
+        if problems := list(problems_of(self)):
+            raise Problems(problems)
         return self
 
     @property
@@ -216,11 +153,7 @@ class RayClusterSettings(Settings):
         """Whether this version of Ray can authenticate by token."""
         return version_tuple(self.ray_version) >= version_tuple(FIRST_RAY_WITH_TOKENS)
 
-
-def pool_named(pools: tuple[NodePool, ...], name: str) -> NodePool:
-    """The pool of that name. Raises ValueError, with the names there are, where there is none."""
-    for pool in pools:
-        if pool.pool == name:
-            return pool
-    names = ", ".join(pool.pool for pool in pools) or "none"
-    raise ValueError(f"pool {name!r} is not in nodes: use one of {names}, or add it there")
+    @property
+    def scales(self) -> bool:
+        """Whether the autoscaler adds and takes away workers."""
+        return self.autoscaling and self.auto_scaling_mode != "disabled"

@@ -1,97 +1,197 @@
-"""Which sizes of worker a pool of nodes is cut into. Pure functions."""
+"""Which worker groups a cluster has: those that its pools are cut into, and those that are said. Pure functions."""
 
-from dataclasses import dataclass
-from decimal import Decimal
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
 from ..nodes import NodePool
-from ..quantities import amount
-from .settings import Reserve, Variant, WorkersSettings
+from ..problems import Path, Problem, Problems
+from .node_settings import Reserve, Variant, WorkerGroupSettings, WorkersSettings
+from .rules import replica_bounds
+from .settings import RayClusterSettings
+from .sizes import cpu_share, does_not_fit, doubling, memory_share
 
-_GI = Decimal(2**30)
-_RESERVED_SHARE = Decimal(1) / 16
 _REPLICAS_OF_A_PART = 2
 """Two workers of one size use as many GPUs as one of the next, so a third is never needed (ado, "Best Practices for
 Efficient GPU Resource Utilization")."""
 
+_NUMBERS = {
+    "minWorkers": ("min_workers", "min_replicas"),
+    "maxWorkers": ("max_workers", "max_replicas"),
+    "initialWorkers": ("initial_workers", "replicas"),
+}
+"""What a cluster of one worker group may say of it, and the fields of cluster and group."""
+
 
 @dataclass(frozen=True)
 class WorkerGroup:
-    """One size of worker. Amounts are Kubernetes quantities, of one worker."""
+    """Workers that are alike. Amounts are Kubernetes quantities, of one worker."""
 
+    path: Path
+    """What of the cluster's settings it is made from: `workers[0]`, `workers[0].variants[1]` or `workerGroups[0]`."""
+
+    said: WorkersSettings | WorkerGroupSettings
+    """The pool's workers that it is one size of, or the group as it is said."""
+
+    pool: NodePool | None
     name: str
     gpus: int
-    cpu: str
-    memory: str
+    cpu: str | None
+    memory: str | None
     min_replicas: int
-    max_replicas: int
+    max_replicas: int | None
 
-    whole_node: bool
-    """The worker has all GPUs of a node: it offers the Ray resource `full-worker`."""
+    replicas: int | None = None
+    """Workers at first. None: the API server's default, 0, which KubeRay raises to min_replicas."""
+
+    whole_node: bool = False
+    """The worker is cut from a pool and has all GPUs of a node: it offers the Ray resource `full-worker`."""
+
+    pod_templates: tuple[tuple[Path, dict[str, Any]], ...] = ()
+    """What is laid over its pod template, in this order, each with where the cluster's settings say it."""
 
 
-def doubling(gpus: int) -> tuple[int, ...]:
-    """The sizes of workers on a node: powers of two below its GPUs, and all of them. 6: 1, 2, 4, 6. 0: 0."""
-    if gpus == 0:
-        return (0,)
-    return (*(2**power for power in range((gpus - 1).bit_length())), gpus)
+def all_groups(settings: RayClusterSettings, pools: tuple[NodePool, ...]) -> tuple[WorkerGroup, ...]:
+    """Every worker group of a cluster, those cut from pools first.
+
+    Raises Problems, with paths in the cluster's settings, where a pool is not there, a worker does not fit on a node,
+    two groups have one name, or numbers of workers are said that cannot be.
+    """
+    found: list[WorkerGroup] = []
+    problems: list[Problem] = []
+    parts: list[tuple[Path, WorkersSettings | WorkerGroupSettings]] = []
+    parts += [(("workers", index), workers) for index, workers in enumerate(settings.workers)]
+    parts += [(("workerGroups", index), group) for index, group in enumerate(settings.worker_groups)]
+    for path, said in parts:
+        try:
+            found += _groups_of(said, path, pools)
+        except Problems as refused:
+            problems += refused.problems
+    problems += _names_used_twice(found)
+    if not problems:
+        problems += _numbers_of_no_group(settings, found)
+        found = [_with_numbers(settings, group) for group in found]
+        problems += [problem for group in found for problem in _bounds(group)]
+    if problems:
+        raise Problems(problems)
+    return tuple(found)
 
 
-def worker_groups(pool: NodePool, settings: WorkersSettings) -> tuple[WorkerGroup, ...]:
+def pool_named(pools: tuple[NodePool, ...], name: str, path: Path) -> NodePool:
+    """The pool of that name. Raises Problems, with the names there are, where there is none."""
+    for pool in pools:
+        if pool.pool == name:
+            return pool
+    names = ", ".join(pool.pool for pool in pools) or "none"
+    message = f"pool {name!r} is not in nodes: use one of {names}, or add it there"
+    raise Problems([Problem(path, name, message, "unknown-pool")])
+
+
+def worker_groups(pool: NodePool, workers: WorkersSettings, path: Path = ("workers", 0)) -> tuple[WorkerGroup, ...]:
     """The worker groups of a pool, smallest first as derived, or in the order of `variants`.
 
-    Raises ValueError where a variant does not fit on a node, or nothing is left for a worker.
+    Raises Problems where a variant does not fit on a node, or nothing is left for a worker.
     """
-    variants = settings.variants or tuple(Variant(gpus=gpus) for gpus in doubling(pool.gpus))
-    return tuple(_group(pool, variant, settings.reserve) for variant in variants)
+    variants = workers.variants or tuple(Variant(gpus=gpus) for gpus in doubling(pool.gpus))
+    places = [(*path, "variants", index) if workers.variants else path for index in range(len(variants))]
+    groups = [_cut(pool, workers, variant, path, place) for variant, place in zip(variants, places, strict=True)]
+    problems = [problem for group in groups for problem in _fit(group, (*path, "reserve"))]
+    if problems:
+        # Derived sizes that do not fit have one cause: the first says it.
+        raise Problems(problems if workers.variants else problems[:1])
+    return tuple(groups)
 
 
-def _group(pool: NodePool, variant: Variant, reserve: Reserve) -> WorkerGroup:
-    if variant.gpus > pool.gpus:
-        raise ValueError(
-            f"a variant has {variant.gpus} gpus, and a node of pool {pool.pool!r} has {pool.gpus}: lower it"
-        )
-    share = Decimal(variant.gpus) / pool.gpus if pool.gpus and variant.gpus else Decimal(1)
-    whole_node = variant.gpus == pool.gpus
+def _groups_of(
+    said: WorkersSettings | WorkerGroupSettings, path: Path, pools: tuple[NodePool, ...]
+) -> tuple[WorkerGroup, ...]:
+    if isinstance(said, WorkersSettings):
+        return worker_groups(pool_named(pools, said.pool, (*path, "pool")), said, path)
+    pool = pool_named(pools, said.pool, (*path, "pool")) if said.pool else None
     group = WorkerGroup(
+        path=path,
+        said=said,
+        pool=pool,
+        name=said.group_name,
+        gpus=said.gpus,
+        cpu=said.cpu or (cpu_share(pool, said.gpus, Reserve()) if pool else None),
+        memory=said.memory or (memory_share(pool, said.gpus, Reserve()) if pool else None),
+        replicas=said.replicas,
+        min_replicas=said.min_replicas,
+        max_replicas=said.max_replicas,
+        pod_templates=_said_templates((path, said.pod_template)),
+    )
+    if problems := list(_fit(group, None)):
+        raise Problems(problems)
+    return (group,)
+
+
+def _cut(pool: NodePool, workers: WorkersSettings, variant: Variant, path: Path, place: Path) -> WorkerGroup:
+    whole_node = variant.gpus == pool.gpus
+    most = pool.count if whole_node else _REPLICAS_OF_A_PART
+    return WorkerGroup(
+        path=place,
+        said=workers,
+        pool=pool,
         name=variant.name or f"{pool.pool}-{f'{variant.gpus}gpu' if variant.gpus else 'cpu'}",
         gpus=variant.gpus,
-        cpu=variant.cpu or str(_share_of(pool.cpu, reserve.cpu, share, Decimal(1))),
-        memory=variant.memory or f"{_share_of(pool.memory, reserve.memory, share, _GI)}Gi",
+        cpu=variant.cpu or cpu_share(pool, variant.gpus, workers.reserve),
+        memory=variant.memory or memory_share(pool, variant.gpus, workers.reserve),
+        replicas=0,
         min_replicas=variant.min_replicas,
-        max_replicas=_max_replicas(pool, variant),
+        max_replicas=most if variant.max_replicas is None else variant.max_replicas,
         whole_node=whole_node and pool.gpus > 0,
+        pod_templates=_said_templates((path, workers.pod_template), (place, variant.pod_template)),
     )
-    _check(pool, group)
-    return group
 
 
-def _max_replicas(pool: NodePool, variant: Variant) -> int:
-    if variant.max_replicas is not None:
-        return variant.max_replicas
-    return pool.count if variant.gpus == pool.gpus else _REPLICAS_OF_A_PART
+def _said_templates(*templates: tuple[Path, dict[str, Any]]) -> tuple[tuple[Path, dict[str, Any]], ...]:
+    return tuple(((*path, "podTemplate"), template) for path, template in templates if template)
 
 
-def _share_of(node: str, reserve: str | None, share: Decimal, unit: Decimal) -> int:
-    """Whole units of a node's amount, less what is reserved, that a worker gets."""
-    whole = amount(node)
-    reserved = whole * _RESERVED_SHARE if reserve is None else amount(reserve)
-    return int((whole - reserved) * share // unit)
+def _fit(group: WorkerGroup, reserve: Path | None) -> Iterator[Problem]:
+    if group.pool is None or group.cpu is None or group.memory is None:
+        return iter(())
+    return does_not_fit(group.name, group.gpus, group.cpu, group.memory, group.pool, group.path, reserve)
 
 
-def _check(pool: NodePool, group: WorkerGroup) -> None:
-    for field, of_worker, of_node in (("cpu", group.cpu, pool.cpu), ("memory", group.memory, pool.memory)):
-        if amount(of_worker) > amount(of_node):
-            raise ValueError(
-                f"worker group {group.name!r} has {field} {of_worker}, more than a node of pool {pool.pool!r} has "
-                f"({of_node}): lower it"
+def _names_used_twice(groups: list[WorkerGroup]) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for group in groups:
+        if group.name in seen:
+            message = f"worker group name {group.name} is used twice: give each group a name of its own"
+            yield Problem(group.path, group.name, message, "group-name-used-twice")
+        seen.add(group.name)
+
+
+def _numbers_of_no_group(settings: RayClusterSettings, groups: list[WorkerGroup]) -> Iterator[Problem]:
+    """Numbers of workers that the cluster says, where there is no one group that they could be of."""
+    names = ", ".join(group.name for group in groups) or "none"
+    for key, (of_cluster, of_group) in _NUMBERS.items():
+        if (value := getattr(settings, of_cluster)) is None:
+            continue
+        if len(groups) != 1:
+            message = (
+                f"is of the only worker group, and the cluster has {len(groups)} ({names}): set minReplicas, "
+                "maxReplicas and replicas of each group"
             )
-        if amount(of_worker) <= 0:
-            raise ValueError(
-                f"a node of pool {pool.pool!r} has {field} {of_node}, which leaves nothing for worker group "
-                f"{group.name!r}: lower reserve.{field}, or set {field} in variants"
-            )
-    if group.min_replicas > group.max_replicas:
-        raise ValueError(
-            f"worker group {group.name!r} has minReplicas {group.min_replicas} and maxReplicas {group.max_replicas}: "
-            "lower minReplicas or raise maxReplicas"
-        )
+            yield Problem((key,), value, message, "workers-of-one-group")
+        elif of_group in _said_of(groups[0]).model_fields_set:
+            message = f"worker group {names!r} says it itself: remove one of them"
+            yield Problem((key,), value, message, "said-twice")
+
+
+def _said_of(group: WorkerGroup) -> WorkersSettings | WorkerGroupSettings | Variant:
+    """What is said of this group alone."""
+    variants = group.said.variants if isinstance(group.said, WorkersSettings) else None
+    return variants[int(group.path[-1])] if variants else group.said
+
+
+def _with_numbers(settings: RayClusterSettings, group: WorkerGroup) -> WorkerGroup:
+    numbers = {of_group: getattr(settings, of_cluster) for of_cluster, of_group in _NUMBERS.values()}
+    return replace(group, **{field: value for field, value in numbers.items() if value is not None})
+
+
+def _bounds(group: WorkerGroup) -> Iterator[Problem]:
+    # The API server's 0 is raised to min_replicas, so it is within the bounds.
+    return replica_bounds(group.path, (group.min_replicas, group.replicas or None, group.max_replicas))

@@ -10,8 +10,10 @@ import yaml
 
 from components.nodes import NodePool
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.settings import RayClusterSettings, Reserve, Variant, WorkersSettings
-from components.ray_cluster.worker_groups import doubling, worker_groups
+from components.ray_cluster.node_settings import Reserve, Variant, WorkersSettings
+from components.ray_cluster.settings import RayClusterSettings
+from components.ray_cluster.sizes import doubling
+from components.ray_cluster.worker_groups import worker_groups
 from components.quantities import amount
 
 pytestmark = pytest.mark.unit
@@ -174,7 +176,10 @@ def test_workers_go_to_their_pools_labels_and_bear_its_taints() -> None:
         (WorkersSettings(pool="a100", variants=(Variant(gpus=8, cpu="128"),)), r"cpu 128, more than .*\(64\): lower"),
         (WorkersSettings(pool="a100", reserve=Reserve(cpu="64")), r"cpu 64, which leaves nothing.*lower reserve.cpu"),
         (WorkersSettings(pool="a100", reserve=Reserve(memory="2000Gi")), r"lower reserve.memory"),
-        (WorkersSettings(pool="a100", variants=(Variant(gpus=1, min_replicas=3),)), r"minReplicas 3 and maxReplicas 2"),
+        (
+            WorkersSettings(pool="a100", variants=(Variant(gpus=1, min_replicas=3),)),
+            r"minReplicas 3 is more than maxReplicas 2: lower",
+        ),
         (WorkersSettings(pool="a100", variants=(Variant(gpus=1), Variant(gpus=1))), r"a100-1gpu is used twice"),
     ],
 )

@@ -1,0 +1,161 @@
+"""What a stack file may say about the head and the workers of a RayCluster. To Ray both are nodes."""
+
+from typing import Annotated
+
+from pydantic import Field, Strict
+
+from ..nodes import PoolName
+from ..types import (
+    MOST_PODS,
+    Dns1035Label,
+    DnsLabel,
+    Duration,
+    Env,
+    Gpus,
+    Image,
+    Labels,
+    Memory,
+    NotEmpty,
+    Quantity,
+    QuantityOrZero,
+    Replicas,
+    Settings,
+)
+from .fragments import PodTemplate
+from .ray_start_params import RayStartParams
+
+
+class HeadSettings(Settings):
+    """The head: it runs Ray's own processes and the autoscaler, and no task, so it has 0 CPUs and 0 GPUs for these."""
+
+    cpu: Quantity = "2"
+    """CPUs of the head's container."""
+
+    memory: Memory = "16Gi"
+    """Memory of the head's container. A head that runs out of it takes the cluster down."""
+
+    pool: PoolName | None = None
+    """Pool whose nodes run the head; it must have labels or a gpuProduct to tell it by. Default: any node."""
+
+    image: Image | None = None
+    """Image of the head alone. Default: the cluster's."""
+
+    env: Env = Field(default_factory=dict)
+    """Environment variables of the head alone, over those of the cluster."""
+
+    ray_start_params: RayStartParams = Field(default_factory=dict)
+    """Further flags of `ray start`, over the derived ones."""
+
+    labels: Labels = Field(default_factory=dict)
+    """Labels of the head as a node of Ray (`headGroupSpec.labels`); its pod has them too."""
+
+    pod_template: PodTemplate = Field(default_factory=dict)
+    """Merged over the head's pod template, in Kubernetes' own words; Ray's container is `ray-head`."""
+
+
+class Variant(Settings):
+    """One size of worker, a worker group. What is not said is derived from the pool."""
+
+    gpus: Gpus
+    """GPUs of a worker."""
+
+    name: Dns1035Label | None = None
+    """Name of the worker group. Default: `<pool>-<gpus>gpu`, or `<pool>-cpu`."""
+
+    cpu: Quantity | None = None
+    """CPUs of a worker. Default: its GPUs' share of the node less the reserve, rounded down."""
+
+    memory: Memory | None = None
+    """Memory of a worker. Default: its GPUs' share of the node less the reserve, rounded down to Gi."""
+
+    min_replicas: Replicas = 0
+    """Workers that are never scaled down."""
+
+    max_replicas: Replicas | None = None
+    """Most workers at a time. Default: the pool's nodes for a worker of a whole node, else 2."""
+
+    pod_template: PodTemplate = Field(default_factory=dict)
+    """Merged over the pod template of this size alone, in Kubernetes' own words; Ray's container is `ray-worker`."""
+
+
+class Reserve(Settings):
+    """What of a node is left to daemons, system pods and perhaps a head."""
+
+    cpu: QuantityOrZero | None = None
+    """Default: a sixteenth of the node's CPUs."""
+
+    memory: QuantityOrZero | None = None
+    """Default: a sixteenth of the node's memory."""
+
+
+class WorkersSettings(Settings):
+    """Workers on one pool. Their sizes double from one GPU to the whole node, so that a task finds a worker that fits
+    and leaves few GPUs idle; a pool without GPUs has one size, a whole node."""
+
+    pool: PoolName
+    """Name of the pool in `nodes`."""
+
+    variants: Annotated[tuple[Variant, ...], NotEmpty] | None = None
+    """The sizes, in place of the doubling ones."""
+
+    reserve: Reserve = Reserve()
+    """What derived sizes leave free on each node."""
+
+    env: Env = Field(default_factory=dict)
+    """Environment variables of these workers, over those of the cluster."""
+
+    ray_start_params: RayStartParams = Field(default_factory=dict)
+    """Further flags of `ray start`, over the derived ones."""
+
+    pod_template: PodTemplate = Field(default_factory=dict)
+    """Merged over the pod templates of these workers, in Kubernetes' own words; Ray's container is `ray-worker`."""
+
+
+class WorkerGroupSettings(Settings):
+    """A worker group as KubeRay has it, for one that is not cut from a pool. Nothing is added to what is said but the
+    cluster's image, environment, volumes, account and labels."""
+
+    group_name: DnsLabel
+    """Name of the worker group."""
+
+    replicas: Replicas | None = None
+    """Workers at first, or always where the cluster does not scale. Default: minReplicas."""
+
+    min_replicas: Replicas = 0
+    """Workers that are never scaled down."""
+
+    max_replicas: Replicas | None = None
+    """Most workers at a time. Default: KubeRay's, any number."""
+
+    num_of_hosts: Annotated[int, Strict(), Field(ge=1, le=MOST_PODS)] | None = None
+    """Pods of one worker, for accelerators that span hosts. Default: 1."""
+
+    cpu: Quantity | None = None
+    """CPUs of a worker. Default: with a pool, its GPUs' share of the node less a sixteenth; without, no limit."""
+
+    memory: Memory | None = None
+    """Memory of a worker. Default: as of CPUs."""
+
+    gpus: Gpus = 0
+    """GPUs of a worker (`nvidia.com/gpu`)."""
+
+    pool: PoolName | None = None
+    """Pool whose nodes run the workers. Default: any node."""
+
+    image: Image | None = None
+    """Image of these workers. Default: the cluster's."""
+
+    env: Env = Field(default_factory=dict)
+    """Environment variables of these workers, over those of the cluster."""
+
+    ray_start_params: RayStartParams = Field(default_factory=dict)
+    """Flags of `ray start`."""
+
+    labels: Labels = Field(default_factory=dict)
+    """Labels of the workers as nodes of Ray (`workerGroupSpecs[].labels`); their pods have them too."""
+
+    idle_timeout: Duration | None = None
+    """A worker of the group that nothing uses for so long is taken away. Default: the cluster's idleTimeout."""
+
+    pod_template: PodTemplate = Field(default_factory=dict)
+    """Merged over the pod template of these workers, in Kubernetes' own words; Ray's container is `ray-worker`."""

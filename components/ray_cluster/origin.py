@@ -1,0 +1,189 @@
+"""Where a part of a rendered RayCluster was said: what is wrong with it is shown where its author can change it."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..nodes import NodePool
+from ..problems import Path, Problem
+from ..strategic_merge import DIRECTIVE, key_of
+from .settings import RayClusterSettings
+from .spec import cluster_spec
+from .worker_groups import WorkerGroup, all_groups
+
+_NUMBERS = {
+    "minReplicas": "minWorkers",
+    "maxReplicas": "maxWorkers",
+    "replicas": "initialWorkers",
+}
+_AMOUNTS = {"cpu": "cpu", "memory": "memory", "nvidia.com/gpu": "gpus"}
+_PLACEMENT = {"nodeSelector", "affinity", "tolerations"}
+
+
+def said_at(settings: RayClusterSettings, pools: tuple[NodePool, ...], path: Path) -> Path:
+    """The path in the cluster's settings that the part of its body at `path` came from; `()` for the cluster itself.
+
+    Where several parts were merged there it is the last that says it. The path is cut to what was said.
+    Raises Problems where the cluster cannot be rendered.
+    """
+    return _origin(settings, pools, cluster_spec(settings, pools), path)
+
+
+def in_settings(
+    settings: RayClusterSettings, pools: tuple[NodePool, ...], spec: Mapping[str, Any], problem: Problem
+) -> Problem:
+    """A problem of the body, whose spec is at hand, as one of the settings."""
+    return replace(problem, path=_origin(settings, pools, spec, problem.path))
+
+
+def _origin(settings: RayClusterSettings, pools: tuple[NodePool, ...], spec: Mapping[str, Any], path: Path) -> Path:
+    said = settings.model_dump(by_alias=True, exclude_unset=True)
+    match path:
+        case ("metadata", "name", *_):
+            return ("name",)
+        case ("metadata", "labels" | "annotations", *_):
+            return _cut(said, path[1:])
+        case ("spec", _, *_):
+            return _of_spec(settings, said, all_groups(settings, pools), spec, path[1:])
+    return ()
+
+
+def _of_spec(
+    settings: RayClusterSettings, said: Mapping[str, Any], groups: tuple[WorkerGroup, ...], spec: Any, path: Path
+) -> Path:
+    overridden = _follow(settings.overrides, spec, path)
+    if len(overridden) == len(path):
+        return ("overrides", *overridden)
+    derived = _follow(_plan(groups), spec, path[:2]) if path[0] == "workerGroupSpecs" else path
+    group = None
+    match derived:
+        case ("workerGroupSpecs", int(index)):
+            group = groups[index]
+            part, rest = spec["workerGroupSpecs"][path[1]], path[2:]
+        case ("headGroupSpec", *_):
+            part, rest = spec["headGroupSpec"], path[1:]
+        case _:
+            # A group that only overrides know, or a field of the spec itself.
+            return ("overrides", *overridden) if len(overridden) > 1 else _cut(said, _of_cluster(said, path))
+    if rest[:1] == ("template",):
+        templates = group.pod_templates if group else ((("head", "podTemplate"), settings.head.pod_template),)
+        for place, template in reversed(templates):
+            found = _follow(template, part["template"], rest[1:])
+            if len(found) == len(rest) - 1 and found:
+                return (*place, *found)
+    return _first_said(said, *(_of_group(said, group, part, rest)))
+
+
+def _plan(groups: tuple[WorkerGroup, ...]) -> dict[str, Any]:
+    return {"workerGroupSpecs": [{"groupName": group.name} for group in groups]}
+
+
+def _follow(fragment: Any, body: Any, path: Path) -> Path:
+    """As much of a path of `body` as a fragment that was merged into it says, in the fragment's own indexes."""
+    found: Path = ()
+    list_name: str | int = ""
+    for step in path:
+        if isinstance(step, int):
+            step = _index_in(fragment, list_name, body, step)
+            inside = step >= 0
+        else:
+            inside = isinstance(fragment, Mapping) and step in fragment
+        if not inside:
+            return found
+        fragment = fragment[step]
+        body = _part(body, path[len(found)])
+        found, list_name = (*found, step), step
+    return found
+
+
+def _index_in(fragment: Any, list_name: str | int, body: Any, index: int) -> int:
+    """The index in the fragment's list of what stands at `index` in the body's; -1 where it has none."""
+    if not isinstance(fragment, list):
+        return -1
+    key = key_of(list_name, _part(body, index))
+    if key is None:
+        shift = sum(isinstance(item, Mapping) and item.get(DIRECTIVE) == "replace" for item in fragment)
+        return index + shift if index + shift < len(fragment) else -1
+    return next((place for place, item in enumerate(fragment) if key_of(list_name, item) == key), -1)
+
+
+def _part(body: Any, step: str | int) -> Any:
+    try:
+        return body[step]
+    except (KeyError, IndexError, TypeError):
+        return None
+
+
+def _of_cluster(said: Mapping[str, Any], path: Path) -> Path:
+    match path:
+        case ("rayVersion", *_):
+            return ("rayVersion",)
+        case ("authOptions", *_):
+            return path
+        case ("autoscalerOptions", "idleTimeoutSeconds"):
+            return _first_said(said, ("idleTimeoutMinutes",), ("idleTimeout",))
+        case ("autoscalerOptions", "upscalingMode"):
+            return _first_said(said, ("targetUtilization",), ("autoScalingMode",))
+        case ("autoscalerOptions", "imagePullPolicy"):
+            return ("imagePullPolicy",)
+        case ("enableInTreeAutoscaling" | "autoscalerOptions", *_):
+            return _first_said(said, ("autoScalingMode",), ("autoscaling",))
+    return ()
+
+
+def _of_group(said: Mapping[str, Any], group: WorkerGroup | None, part: Any, path: Path) -> tuple[Path, ...]:
+    """Where a part of a group may have been said, the nearest first. `group`: None for the head."""
+    own: Path = group.path if group else ("head",)
+    shared = own[:2]
+    match path:
+        case ("groupName", *_):
+            return ((*own, "name"), (*own, "groupName"), own)
+        case (str(number), *_) if number in _NUMBERS:
+            return ((_NUMBERS[number],), (*own, number), own)
+        case ("idleTimeoutSeconds", *_):
+            return ((*own, "idleTimeout"), own)
+        case ("numOfHosts" | "labels" | "rayStartParams", *_):
+            return ((*shared, *path), shared)
+        case ("template", "metadata", "labels", *_):
+            return (path[2:], own)
+        case ("template", "spec", *rest):
+            return _of_pod(own, part["template"], tuple(rest))
+    return (own,)
+
+
+def _of_pod(own: Path, template: Any, path: Path) -> tuple[Path, ...]:
+    shared = own[:2]
+    match path:
+        case ("containers", 0, "image"):
+            return ((*shared, "image"), ("image",))
+        case ("containers", 0, "imagePullPolicy"):
+            return (("imagePullPolicy",), own)
+        case ("containers", 0, "env", int(index), *_):
+            name = template["spec"]["containers"][0]["env"][index].get("name")
+            return ((*shared, "env", name), ("env", name), own)
+        case ("containers", 0, "resources", _, str(resource), *_) if resource in _AMOUNTS:
+            return ((*own, _AMOUNTS[resource]), (*shared, "pool"), own)
+        case ("containers", 0, "volumeMounts", *_):
+            return (path[2:], own)
+        case ("volumes" | "imagePullSecrets", *_):
+            return (path, own)
+        case ("serviceAccountName", *_):
+            return (("serviceAccount",), own)
+        case (str(field), *_) if field in _PLACEMENT:
+            return ((*shared, "pool"), own)
+    return (own,)
+
+
+def _first_said(said: Mapping[str, Any], *paths: Path) -> Path:
+    """The first of the paths that is said in full; where none is, what is said of the last."""
+    return next((path for path in paths if _cut(said, path) == path), _cut(said, paths[-1]))
+
+
+def _cut(said: Any, path: Path) -> Path:
+    """As much of a path as is said."""
+    for length, step in enumerate(path):
+        inside = step < len(said) if isinstance(step, int) and isinstance(said, list | tuple) else False
+        if not (inside or (isinstance(said, Mapping) and step in said)):
+            return path[:length]
+        said = said[step]
+    return path

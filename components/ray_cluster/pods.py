@@ -1,0 +1,81 @@
+"""Pod templates of head and workers. Pure functions."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..nodes import GPU_PRODUCT_LABEL, NodePool
+from ..problems import Path, Problems
+from ..strategic_merge import merge
+from .settings import RayClusterSettings
+
+Body = dict[str, Any]
+
+HEAD_CONTAINER = "ray-head"
+WORKER_CONTAINER = "ray-worker"
+"""Names of Ray's containers, which are the first of their pods: KubeRay goes by that."""
+
+
+def container(
+    settings: RayClusterSettings, name: str, image: str | None, amounts: Mapping[str, str], env: Mapping[str, str]
+) -> Body:
+    """Ray's container. Requests are limits, so that no neighbour takes what it was promised."""
+    made: Body = {"name": name, "image": image or settings.image, "imagePullPolicy": settings.image_pull_policy}
+    if amounts:
+        made["resources"] = {"limits": dict(amounts), "requests": dict(amounts)}
+    if env:
+        made["env"] = [{"name": variable, "value": value} for variable, value in env.items()]
+    if settings.volume_mounts:
+        made["volumeMounts"] = list(settings.volume_mounts)
+    return made
+
+
+def template(
+    settings: RayClusterSettings,
+    ray: Body,
+    account: Any,
+    pool: NodePool | None,
+    over: Iterable[tuple[Path, Mapping[str, Any]]] = (),
+) -> Body:
+    """The pod template around Ray's container `ray`, on the nodes of `pool`.
+
+    `over`: pod templates laid over it, each with where the cluster's settings say it.
+    Raises Problems where one cannot be merged.
+    """
+    # Autoscaler v2 replaces a pod that ended; the operator refuses any other restart policy.
+    spec: Body = {"restartPolicy": "Never", "containers": [ray], **(placement(pool) if pool else {})}
+    if account is not None:
+        spec["serviceAccountName"] = account
+    if settings.image_pull_secrets:
+        spec["imagePullSecrets"] = [{"name": name} for name in settings.image_pull_secrets]
+    if settings.volumes:
+        spec["volumes"] = list(settings.volumes)
+    made: Body = {"metadata": {"labels": dict(settings.labels)}, "spec": spec} if settings.labels else {"spec": spec}
+    for path, said in over:
+        made = laid_over(made, said, path)
+    return made
+
+
+def laid_over(base: Body, said: Mapping[str, Any], path: Path) -> Body:
+    """`base` with what the settings say at `path` laid over it. Raises Problems, with paths in the settings."""
+    try:
+        merged: Body = merge(base, said)
+    except Problems as refused:
+        raise Problems(problem.below(path) for problem in refused.problems) from refused
+    return merged
+
+
+def placement(pool: NodePool) -> Body:
+    """What binds pods to the nodes of a pool, as far as these can be told from others."""
+    placed: Body = {}
+    if pool.gpu_product:
+        term = {"key": GPU_PRODUCT_LABEL, "operator": "In", "values": [pool.gpu_product]}
+        terms = {"nodeSelectorTerms": [{"matchExpressions": [term]}]}
+        placed["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    if pool.labels:
+        placed["nodeSelector"] = dict(pool.labels)
+    if pool.taints:
+        placed["tolerations"] = [
+            {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect}
+            for taint in pool.taints
+        ]
+    return placed

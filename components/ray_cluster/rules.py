@@ -1,0 +1,110 @@
+"""What a RayCluster's settings may not say together. What KubeRay refuses of the result is components/kuberay's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from ..problems import Path, Problem
+from ..types import image_tag
+
+if TYPE_CHECKING:
+    from .settings import RayClusterSettings
+
+
+def problems_of(cluster: RayClusterSettings) -> Iterator[Problem]:
+    """All that does not go together; paths in the cluster's settings."""
+    yield from _images(cluster)
+    yield from _authentication(cluster)
+    yield from _said_twice(cluster)
+    if not cluster.scales:
+        yield from _without_autoscaler(cluster)
+    bounds = (cluster.min_workers, cluster.initial_workers, cluster.max_workers)
+    yield from replica_bounds((), bounds, ("minWorkers", "initialWorkers", "maxWorkers"))
+
+
+def replica_bounds(
+    path: Path,
+    bounds: tuple[int | None, int | None, int | None],
+    names: tuple[str, str, str] = ("minReplicas", "replicas", "maxReplicas"),
+) -> Iterator[Problem]:
+    """At least, at first and at most so many: in that order they may not fall. None: not said."""
+    said = [(name, value) for name, value in zip(names, bounds, strict=True) if value is not None]
+    for (name, value), (next_name, next_value) in pairwise(said):
+        if value > next_value:
+            message = f"{name} {value} is more than {next_name} {next_value}: lower {name} or raise {next_name}"
+            yield Problem((*path, name), value, message, "replica-bounds")
+
+
+def _images(cluster: RayClusterSettings) -> Iterator[Problem]:
+    if not cluster.verify_image_tag:
+        return
+    groups = [(("workerGroups", index, "image"), group.image) for index, group in enumerate(cluster.worker_groups)]
+    images: list[tuple[Path, str | None]] = [
+        (("image",), cluster.image),
+        (("head", "image"), cluster.head.image),
+        *groups,
+    ]
+    for path, image in images:
+        if image is not None and (message := _wrong_tag(image, cluster.ray_version)):
+            yield Problem(path, image, message, "image-version")
+
+
+def _wrong_tag(image: str, version: str) -> str | None:
+    found = re.match(r"\d+\.\d+\.\d+(?![0-9])", image_tag(image) or "")
+    if found is None:
+        return (
+            f"the version of Ray in image {image!r} cannot be told by its tag: use a tag that starts with "
+            f"{version}, or set verifyImageTag to false if it does have Ray {version}"
+        )
+    if found[0] != version:
+        return (
+            f"rayVersion is {version!r} but image {image!r} has Ray {found[0]}: "
+            f"set rayVersion to {found[0]}, or use the image of {version}"
+        )
+    return None
+
+
+def _authentication(cluster: RayClusterSettings) -> Iterator[Problem]:
+    options = cluster.auth_options
+    if options and options.mode == "token" and not cluster.knows_tokens:
+        message = (
+            f"authOptions.mode 'token' needs Ray 2.52.0 or later, and rayVersion is {cluster.ray_version!r}: "
+            "raise rayVersion, or set authOptions.mode to disabled"
+        )
+        yield Problem(("authOptions", "mode"), options.mode, message, "token-needs-ray")
+
+
+def _said_twice(cluster: RayClusterSettings) -> Iterator[Problem]:
+    said = cluster.model_fields_set
+    if cluster.auto_scaling_mode == "disabled" and "autoscaling" in said and cluster.autoscaling:
+        message = "autoScalingMode is disabled and autoscaling is true: remove one of them"
+        yield Problem(("autoScalingMode",), "disabled", message, "said-twice")
+    if cluster.target_utilization is not None and cluster.auto_scaling_mode is not None:
+        message = "targetUtilization and autoScalingMode both say how fast workers are added: remove one of them"
+        yield Problem(("targetUtilization",), cluster.target_utilization, message, "said-twice")
+    if cluster.idle_timeout_minutes is not None and "idle_timeout" in said:
+        message = f"idleTimeout {cluster.idle_timeout!r} says it already: remove one of them"
+        yield Problem(("idleTimeoutMinutes",), cluster.idle_timeout_minutes, message, "said-twice")
+
+
+_AUTOSCALERS = {
+    "auto_scaling_mode": "autoScalingMode",
+    "target_utilization": "targetUtilization",
+    "idle_timeout": "idleTimeout",
+    "idle_timeout_minutes": "idleTimeoutMinutes",
+}
+"""Fields that the autoscaler alone heeds, and their keys."""
+
+
+def _without_autoscaler(cluster: RayClusterSettings) -> Iterator[Problem]:
+    message = "means nothing to a cluster that does not scale: remove it, or set autoscaling to true"
+    for field, key in _AUTOSCALERS.items():
+        value = getattr(cluster, field)
+        if field in cluster.model_fields_set and value not in (None, "disabled"):
+            yield Problem((key,), value, message, "no-autoscaler")
+    for index, group in enumerate(cluster.worker_groups):
+        if group.idle_timeout is not None:
+            yield Problem(("workerGroups", index, "idleTimeout"), group.idle_timeout, message, "no-autoscaler")

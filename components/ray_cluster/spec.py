@@ -1,0 +1,150 @@
+"""The spec of a RayCluster, made from its settings. Pure functions."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from ..nodes import GPU_RESOURCE, NodePool
+from ..problems import Problem, Problems
+from ..types import seconds
+from .autoscaler import autoscaler_options
+from .node_settings import WorkersSettings
+from .pods import HEAD_CONTAINER, WORKER_CONTAINER, Body, container, laid_over, placement, template
+from .settings import RayClusterSettings
+from .worker_groups import WorkerGroup, all_groups, pool_named
+
+DASHBOARD_PORT = 8265
+CLIENT_PORT = 10001
+
+HEAD_PORTS = {
+    "gcs-server": 6379,
+    "dashboard": DASHBOARD_PORT,
+    "client": CLIENT_PORT,
+    "metrics": 8080,
+    "serve": 8000,
+}
+"""Ports by the names that KubeRay knows (ray-operator/controllers/ray/utils/constant.go)."""
+
+FULL_WORKER = "full-worker"
+"""Ray custom resource of a worker that has all GPUs of its node; ado's SFTTrainer reserves a whole node by it."""
+
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+"""One thread in each process: Ray starts a process for each CPU, and each would start a thread for each CPU."""
+
+
+def cluster_spec(settings: RayClusterSettings, pools: tuple[NodePool, ...], service_account: Any = None) -> Body:
+    """The spec, with the overrides laid over it.
+
+    Raises Problems, with paths in the settings, as `all_groups` does, where the head's pool cannot be told from others,
+    and where a part in Kubernetes' own words cannot be merged.
+    """
+    account = settings.service_account or service_account
+    problems: list[Problem] = []
+    head = _kept(problems, lambda: _head(settings, pools, account))
+    groups = _kept(problems, lambda: [_worker_group(settings, group, account) for group in all_groups(settings, pools)])
+    spec: Body = {
+        "rayVersion": settings.ray_version,
+        "enableInTreeAutoscaling": settings.scales,
+        **({"autoscalerOptions": autoscaler_options(settings)} if settings.scales else {}),
+        "headGroupSpec": head,
+        "workerGroupSpecs": groups,
+    }
+    if auth := _auth(settings):
+        spec["authOptions"] = auth
+    overridden: Body = _kept(problems, lambda: laid_over(spec, settings.overrides, ("overrides",)))
+    if problems:
+        raise Problems(problems)
+    return overridden
+
+
+def custom_resources(group: WorkerGroup) -> dict[str, int]:
+    """Ray custom resources that a worker offers: its GPUs by their product's name, and `full-worker`."""
+    product = group.pool.gpu_product if group.pool else None
+    resources = {product: group.gpus} if product and group.gpus else {}
+    return {**resources, **({FULL_WORKER: 1} if group.whole_node else {})}
+
+
+def _kept(problems: list[Problem], part: Callable[[], Any]) -> Any:
+    """A part of the body; None where it cannot be made, with its problems added to the others."""
+    try:
+        return part()
+    except Problems as refused:
+        problems += refused.problems
+        return None
+
+
+def _auth(settings: RayClusterSettings) -> Body:
+    if settings.auth_options:
+        return settings.auth_options.model_dump(by_alias=True, exclude_none=True)
+    return {"mode": "token"} if settings.knows_tokens else {}
+
+
+def _head(settings: RayClusterSettings, pools: tuple[NodePool, ...], account: Any) -> Body:
+    head = settings.head
+    amounts = {"cpu": head.cpu, "memory": head.memory}
+    ray = container(settings, HEAD_CONTAINER, head.image, amounts, {**settings.env, **head.env})
+    ray["ports"] = [{"name": name, "containerPort": port} for name, port in HEAD_PORTS.items()]
+    over = [(("head", "podTemplate"), head.pod_template)]
+    return {
+        "rayStartParams": {
+            # No task runs on the head: one that filled its memory would take the cluster down.
+            "num-cpus": "0",
+            "num-gpus": "0",
+            "dashboard-host": "0.0.0.0",  # noqa: S104 (inside the pod; a Service and a token stand before it)
+            **head.ray_start_params,
+        },
+        **({"labels": dict(head.labels)} if head.labels else {}),
+        "template": template(settings, ray, account, _head_pool(settings, pools), over),
+    }
+
+
+def _head_pool(settings: RayClusterSettings, pools: tuple[NodePool, ...]) -> NodePool | None:
+    name = settings.head.pool
+    if name is None:
+        return None
+    pool = pool_named(pools, name, ("head", "pool"))
+    if not placement(pool).keys() & {"nodeSelector", "affinity"}:
+        message = (
+            f"head.pool {name!r} has neither labels nor a gpuProduct to tell its nodes by: set labels of that pool, or "
+            "remove head.pool"
+        )
+        raise Problems([Problem(("head", "pool"), name, message, "head-pool")])
+    return pool
+
+
+def _worker_group(settings: RayClusterSettings, group: WorkerGroup, account: Any) -> Body:
+    amounts = {"cpu": group.cpu, "memory": group.memory, GPU_RESOURCE: str(group.gpus or "")}
+    said = {resource: quantity for resource, quantity in amounts.items() if quantity}
+    numbers = {"replicas": group.replicas, "minReplicas": group.min_replicas, "maxReplicas": group.max_replicas}
+    return {
+        "groupName": group.name,
+        **{key: number for key, number in numbers.items() if number is not None},
+        **(_of_pool if isinstance(group.said, WorkersSettings) else _as_said)(settings, group, said, account),
+    }
+
+
+def _of_pool(settings: RayClusterSettings, group: WorkerGroup, amounts: dict[str, str], account: Any) -> Body:
+    env = {**ONE_THREAD, **settings.env, **group.said.env}
+    ray = container(settings, WORKER_CONTAINER, None, amounts, env)
+    ray["lifecycle"] = {"preStop": {"exec": {"command": ["/bin/sh", "-c", "ray stop"]}}}
+    params = {"block": "true", "num-gpus": str(group.gpus)}
+    if resources := custom_resources(group):
+        # Twice JSON: the value goes through a shell, which has to leave Ray the quotes.
+        params["resources"] = json.dumps(json.dumps(resources))
+    return {
+        "rayStartParams": {**params, **group.said.ray_start_params},
+        "template": template(settings, ray, account, group.pool, group.pod_templates),
+    }
+
+
+def _as_said(settings: RayClusterSettings, group: WorkerGroup, amounts: dict[str, str], account: Any) -> Body:
+    said = group.said
+    assert not isinstance(said, WorkersSettings)
+    ray = container(settings, WORKER_CONTAINER, said.image, amounts, {**settings.env, **said.env})
+    return {
+        **({"numOfHosts": said.num_of_hosts} if said.num_of_hosts is not None else {}),
+        **({"idleTimeoutSeconds": seconds(said.idle_timeout)} if said.idle_timeout is not None else {}),
+        **({"labels": dict(said.labels)} if said.labels else {}),
+        "rayStartParams": dict(said.ray_start_params),
+        "template": template(settings, ray, account, group.pool, group.pod_templates),
+    }
