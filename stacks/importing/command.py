@@ -28,17 +28,17 @@ def import_file(file: File, answers: Answers, namespace: str | None = None) -> R
     try:
         found = documents(file)
     except RefusedError as error:
-        return _refused(_line(file, None, note) for note in error.notes)
+        return _refused(_lines(file, None, error.notes))
     imported: list[Imported] = []
     said, refused = [], []
     for document in found:
         try:
             clusters, others = clusters_in(document.value, answers)
         except RefusedError as error:
-            refused += [_line(file, document, note) for note in error.notes]
+            refused += _lines(file, document, error.notes)
             continue
         imported += clusters
-        said += [_line(file, document, note) for note in (*others, *(note for each in clusters for note in each.notes))]
+        said += _lines(file, document, [*others, *(note for each in clusters for note in each.notes)])
     if refused:
         return _refused(refused)
     if not imported:
@@ -56,5 +56,8 @@ def _refused(lines: Iterable[str]) -> Result:
     return Result("", tuple(lines))
 
 
-def _line(file: File, document: Document | None, note: Note) -> str:
-    return f"{file}:{document.line(note.path)}: {note}" if document else f"{file}: {note}"
+def _lines(file: File, document: Document | None, notes: Iterable[Note]) -> list[str]:
+    """The notes as a compiler says them, in the order of their lines."""
+    placed = [(document.line(note.path) if document else note.line, note) for note in notes]
+    placed.sort(key=lambda each: each[0] or 0)
+    return [f"{file}:{line}: {note}" if line else f"{file}: {note}" for line, note in placed]

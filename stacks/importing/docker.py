@@ -3,6 +3,7 @@
 from typing import Any
 
 from .reader import Reader
+from .secrets import is_noted_secret
 
 _ENV = ("-e", "--env")
 
@@ -37,10 +38,11 @@ def run_options(docker: Reader, key: str) -> dict[str, str]:
         option, _, value = text.replace("=", " ", 1).partition(" ") if text.startswith("--") else text.partition(" ")
         name, equals, content = value.strip().partition("=")
         if option in _ENV and equals and "$" not in content:
-            env[name.strip("'\"")] = content.strip("'\"")
+            if not is_noted_secret(name.strip("'\""), content.strip("'\""), part):
+                env[name.strip("'\"")] = content.strip("'\"")
         else:
             part.note(
-                f"{text!r} is an option of docker run",
+                f"{option} is an option of docker run",
                 _OPTIONS.get(option, "say what it does in podTemplate, as a pod's spec has it"),
             )
     return env

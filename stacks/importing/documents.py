@@ -51,7 +51,7 @@ def parsed(text: str, path: Path) -> yaml_document.Document | None:
     try:
         return yaml_document.document(text)
     except yaml_document.DocumentError as error:
-        raise RefusedError(Note(path, f"it is not YAML in line {error.span.line}", str(error))) from error
+        raise RefusedError(Note(path, f"its line {error.span.line}: {error}")) from error
 
 
 def documents(file: File) -> list[Document]:
@@ -65,5 +65,5 @@ def documents(file: File) -> list[Document]:
     except UnicodeDecodeError as error:
         raise RefusedError(Note((), "it is not text in UTF-8", "give a YAML file")) from error
     except yaml_document.DocumentError as error:
-        raise RefusedError(Note((), f"it is not YAML in line {error.span.line}", str(error))) from error
+        raise RefusedError(Note((), str(error), line=error.span.line)) from error
     return [each for each in found if each.value is not None]

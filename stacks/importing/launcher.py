@@ -5,7 +5,7 @@ from typing import Any
 
 from .answers import Answers
 from .docker import image_of, pull_policy, run_options
-from .names import bytes_quantity, dns_name, duration, number
+from .names import bytes_quantity, dns_name, duration, number, whole_cpus
 from .no_counterpart import note_machine, note_provider, note_top_level
 from .node_types import NodeType, node_types
 from .notes import Imported
@@ -128,7 +128,7 @@ def _head(node_type: NodeType, start: RayStart, pods: bool) -> dict[str, Any]:
             at=("head",) if settings else (),
         )
     elif cpu := settings.get("cpu"):
-        settings.setdefault("rayStartParams", {}).setdefault("num-cpus", str(cpu) if str(cpu).isdigit() else "1")
+        settings.setdefault("rayStartParams", {}).setdefault("num-cpus", whole_cpus(cpu))
         node_type.body.log.advise(
             node_type.body.path,
             "tasks run on the head, as they did",

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from components.kuberay import OperatorContext, validate
+from components.kuberay.context import DEFAULT_FEATURE_GATES
 from components.problems import Problems
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.settings import RayClusterSettings
@@ -17,7 +18,7 @@ from components.strategic_merge import difference
 
 from .answers import Answers
 from .cluster_spec import image_of, settings_of
-from .defaulting import defaulted
+from .defaulting import defaulted, without_nulls
 from .notes import Imported, Note, Path, RefusedError, dotted
 from .reader import Log, Reader
 from .versions import versions
@@ -32,6 +33,9 @@ KINDS: dict[str, Path] = {
     "RayCronJob": ("spec", "jobTemplate", "rayClusterSpec"),
 }
 """Where a kind has its cluster."""
+
+_REQUIRED = {"name", "image", "rayVersion", "groupName", "labels", "annotations"}
+"""Settings that no override can stand in for."""
 
 _SERVER = ("the API server keeps it", "leave it out")
 
@@ -68,7 +72,7 @@ def from_manifest(body: Mapping[str, Any], answers: Answers | None = None) -> Im
     }
     _settle(reader, kind)
     _advise(wanted, path, reader.log)
-    return Imported(_exact(entry, wanted, path), namespace, reader.log.finish(body))
+    return Imported(_exact(_accepted(entry), wanted, path), namespace, reader.log.finish(body))
 
 
 def has_cluster(body: Mapping[str, Any]) -> bool:
@@ -80,7 +84,8 @@ def has_cluster(body: Mapping[str, Any]) -> bool:
 
 
 def _refused_by_kuberay(body: Mapping[str, Any]) -> None:
-    problems = validate({**body, "apiVersion": "ray.io/v1"}, OperatorContext())
+    operator = OperatorContext(feature_gates=dict.fromkeys(DEFAULT_FEATURE_GATES, True))
+    problems = validate(without_nulls({**body, "apiVersion": "ray.io/v1", "status": None}), operator)
     if problems:
         raise RefusedError(*(Note(each.path, each.message, "KubeRay would refuse it") for each in problems))
 
@@ -135,6 +140,29 @@ def _advise(spec: Mapping[str, Any], path: Path, log: Log) -> None:
             "remove autoscalerOptions.version from overrides for version v2",
             at=("overrides", "autoscalerOptions"),
         )
+
+
+def _accepted(entry: dict[str, Any]) -> dict[str, Any]:
+    """The entry without the settings that are narrower than KubeRay: what they would say is left to the difference."""
+    while True:
+        try:
+            RayClusterSettings.model_validate(entry, by_alias=True, by_name=False)
+        except ValidationError as error:
+            if not any(_without(entry, fault["loc"]) for fault in error.errors(include_url=False)):
+                return entry
+        else:
+            return entry
+
+
+def _without(entry: dict[str, Any], place: Path) -> bool:
+    """Takes the setting at a place out of the entry, or of a group in it; False where it has to be there."""
+    holder: Any = entry
+    for step in place[: 2 if place[:1] == ("workerGroups",) else 1 if place[:1] == ("head",) else 0]:
+        holder = holder[step]
+    left = [step for step in place if isinstance(holder, dict) and step in holder and step not in _REQUIRED]
+    if left:
+        del holder[left[0]]
+    return bool(left)
 
 
 def _exact(entry: dict[str, Any], wanted: Mapping[str, Any], path: Path) -> dict[str, Any]:

@@ -1,6 +1,9 @@
 """Names, amounts and times as the stack file wants them."""
 
 import re
+from math import ceil
+
+from components.quantities import NotAQuantityError, amount
 
 
 def dns_name(text: str, limit: int, fallback: str) -> str:
@@ -28,9 +31,14 @@ def duration(seconds: float) -> str:
 
 
 def bytes_quantity(count: float) -> str:
-    """Bytes as a Kubernetes quantity, in the greatest unit that is exact."""
-    whole = int(count)
-    for unit, size in (("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10)):
-        if whole and whole % size == 0:
-            return f"{whole // size}{unit}"
-    return str(whole)
+    """Bytes as a Kubernetes quantity: whole Gi, or else Mi rounded down."""
+    whole = max(int(count), 2**20)
+    return f"{whole // 2**30}Gi" if whole % 2**30 == 0 else f"{whole // 2**20}Mi"
+
+
+def whole_cpus(cpu: str) -> str:
+    """CPUs as Ray counts them from a container's: whole ones, rounded up; 1 where they cannot be told."""
+    try:
+        return str(ceil(amount(cpu)))
+    except NotAQuantityError:
+        return "1"

@@ -19,6 +19,7 @@ TOP_LEVEL = {
     "rsync_exclude": ("no files are copied to pods", "leave it out; runtime_env has excludes"),
     "rsync_filter": ("no files are copied to pods", "leave it out; runtime_env has excludes"),
     "metadata": ("Ray passes over it", "put it in labels or annotations"),
+    "worker_default_node_type": ("Ray passes over it", "leave it out"),
     "no_restart": ("Ray's launcher sets it for itself", "leave it out"),
 }
 """Keys of the file, why they have no counterpart, and what to do instead."""

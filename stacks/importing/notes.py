@@ -18,14 +18,18 @@ class Note:
     why: str
     """What has no counterpart, or what became of it."""
 
-    instead: str
-    """What to do."""
+    instead: str = ""
+    """What to do, where `why` does not say it."""
 
     at: Path | None = None
     """Place in the cluster's entry where a person has to decide; the stack file gets a comment there."""
 
+    line: int | None = None
+    """Line of the file, where the document cannot tell it by the path."""
+
     def __str__(self) -> str:
-        return f"{dotted(self.path)}: {self.why}; {self.instead}" if self.path else f"{self.why}; {self.instead}"
+        place = f"{dotted(self.path)}: " if self.path else ""
+        return f"{place}{self.why}{'; ' if self.instead else ''}{self.instead}"
 
 
 @dataclass(frozen=True)

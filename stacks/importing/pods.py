@@ -5,6 +5,7 @@ from typing import Any
 from components.ray_cluster.manifests import HEAD_PORTS
 
 from .reader import Reader, says_something
+from .secrets import is_noted_secret
 
 GPU = "nvidia.com/gpu"
 
@@ -62,10 +63,10 @@ def _container(container: Reader, name: str, settings: dict[str, Any]) -> dict[s
     env, plain = [], {}
     for _, variable in container.sequence("env").items():
         said = variable.use()
-        if isinstance(said, dict) and set(said) == {"name", "value"}:
-            plain[said["name"]] = str(said["value"])
-        else:
+        if not isinstance(said, dict) or set(said) != {"name", "value"}:
             env.append(said)
+        elif not is_noted_secret(str(said["name"]), str(said["value"]), variable):
+            plain[str(said["name"])] = str(said["value"])
     if plain:
         settings["env"] = plain
     taken = ("name", "command", "args", "image", "resources", "ports", "env")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .reader import Reader
+from .secrets import is_noted_secret
 
 _KUBERAYS_OWN = {"head", "block", "address", "redis-address", "autoscaling-config", "no-monitor"}
 """Flags that KubeRay gives itself (ray-operator/controllers/ray/common/pod.go)."""
@@ -74,7 +75,7 @@ def _simple_commands(text: str, command: Reader) -> list[list[str]]:
     try:
         words = list(lexer)
     except ValueError:
-        command.note(f"the command {_short(text)} cannot be read", "do what it does when the image is built")
+        command.note("the command cannot be read: a quote is not closed", "do what it does when the image is built")
         return []
     found: list[list[str]] = [[]]
     for word in words:
@@ -91,8 +92,8 @@ def _one(words: list[str], command: Reader, said: RayStart) -> None:
     while words and (assignment := re.fullmatch(r"([A-Za-z_]\w*)=(.*)", words[0], re.DOTALL)):
         name, value = assignment.groups()
         if "$" in value or "`" in value:
-            command.note(f"{name} is {_short(value)}, which only a shell can tell", "set it in env")
-        else:
+            command.note(f"{name} has a value that only a shell can tell", "set it in env")
+        elif not is_noted_secret(name, value, command):
             said.env[name] = value
         words = words[1:]
     match words:
@@ -107,7 +108,7 @@ def _one(words: list[str], command: Reader, said: RayStart) -> None:
             )
         case _:
             command.note(
-                f"{_short(shlex.join(words))}: KubeRay starts Ray and nothing else",
+                f"it runs {_short(words[0])}, and KubeRay starts Ray and nothing else",
                 "do it when the image is built, or in an init container in podTemplate",
             )
 
@@ -131,7 +132,7 @@ def _flag(name: str, value: str, command: Reader, said: RayStart) -> None:
         return
     if name == "redis-password":
         command.note("a password does not belong in a file", "protect the cluster with authOptions.mode token")
-    elif "$" in value or "`" in value:
+    elif set(value) & set("$`~"):
         command.note(
             f"--{name} is {_short(value)}, which only a shell can tell",
             "KubeRay derives num-cpus, num-gpus and memory from the container; set others in rayStartParams",
@@ -141,7 +142,8 @@ def _flag(name: str, value: str, command: Reader, said: RayStart) -> None:
     elif name == "resources":
         _resources(value, command, said)
     elif name in _CARRIED:
-        said.params[name] = value
+        # KubeRay's shell reads it once more.
+        said.params[name] = shlex.quote(value)
     else:
         command.note(
             f"--{name} has no meaning in a pod, or Ray no longer knows it", "leave it out, or see `ray start --help`"

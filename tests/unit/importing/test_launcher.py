@@ -75,10 +75,7 @@ def test_the_file_as_a_whole_becomes_the_cluster() -> None:
 def test_what_has_no_counterpart_is_listed_with_what_to_do_instead() -> None:
     said = notes(imported("aws_gpus"))
     assert said["setup_commands[0]"].endswith("do it when the image is built, or in runtime_env")
-    assert (
-        said["docker.run_options[2]"]
-        == "'--volume=/data:/data' is an option of docker run; use volumes and volumeMounts"
-    )
+    assert said["docker.run_options[2]"] == "--volume is an option of docker run; use volumes and volumeMounts"
     assert "describe the machines under nodes" in said["available_node_types.gpu_worker.node_config.InstanceType"]
     assert "add up to 12" in said["max_workers"]
 
@@ -215,3 +212,18 @@ def test_every_leaf_is_listed_or_changes_the_result(name: str, path: tuple[str |
         return
     result = _result(value)
     assert path in WITHOUT_EFFECT or any(_result(changed) != result for changed in _changed(value, path))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"head_start_ray_commands": ["export WANDB_API_KEY=a1b2c3; ray start --head"]},
+        {"docker": {"image": "rayproject/ray:2.60.0", "run_options": ["-e WANDB_API_KEY=a1b2c3"]}},
+        {"head_start_ray_commands": ["ray start --head --redis-password=a1b2c3"]},
+        {"head_start_ray_commands": ["aws configure set aws_secret_access_key a1b2c3"]},
+    ],
+)
+def test_a_secret_is_listed_without_its_value(change: dict[str, Any]) -> None:
+    result = from_launcher({**document("local_machines"), **change})
+    assert any(note.path[0] in change for note in result.notes)
+    assert "a1b2c3" not in str(result)

@@ -123,7 +123,7 @@ def test_pod_types_become_worker_groups() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("spec: {configuration: 'a: ['}", "spec.configuration: it is not YAML"),
+        ("spec: {configuration: 'a: ['}", "spec.configuration: its line 2: "),
         ("spec: {configuration: just text}", "spec.configuration: it is no mapping"),
         ("spec: {configuration: 'provider: {type: aws}'}", "spec.configuration.docker: no image is named"),
         ("spec: {}", "spec.head: no image is named"),

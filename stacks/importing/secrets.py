@@ -1,0 +1,13 @@
+"""Environment variables that a stack file must not have in plain text."""
+
+from components.plaintext import ADVICE, is_secret
+
+from .reader import Reader
+
+
+def is_noted_secret(name: str, value: str, part: Reader) -> bool:
+    """Whether a variable is a secret in plain text, which then is listed without its value."""
+    if not is_secret(name, value):
+        return False
+    part.note(f"{name!r} looks like a secret, and a stack file is plain text", ADVICE)
+    return True

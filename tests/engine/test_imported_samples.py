@@ -1,0 +1,54 @@
+"""Every sample of KubeRay's own, imported: it renders to the very same cluster, or is refused for a known reason."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from components.ray_cluster.manifests import ray_cluster
+from components.ray_cluster.settings import RayClusterSettings
+from local.tools import KUBERAY
+from stacks.importing.answers import Answers
+from stacks.importing.defaulting import defaulted
+from stacks.importing.manifests import ACCOUNT, KINDS, from_manifest, has_cluster
+from stacks.importing.notes import RefusedError
+
+pytestmark = pytest.mark.engine
+
+REFUSED: dict[str, str] = {}
+"""Samples that a stack file cannot say on purpose, and a part of the reason."""
+
+
+def samples() -> Iterator[tuple[str, dict[str, Any]]]:
+    for file in sorted((KUBERAY.share("config") / "samples").rglob("*.yaml")):
+        for body in yaml.load_all(file.read_text(), Loader=yaml.CSafeLoader):
+            if body and body["kind"] in KINDS and has_cluster(body):
+                yield file.name, body
+
+
+def test_there_are_samples_of_every_kind() -> None:
+    assert {body["kind"] for _, body in samples()} == set(KINDS)
+
+
+def test_every_sample_renders_to_itself_or_is_refused_for_a_known_reason() -> None:
+    wrong = {}
+    for name, body in samples():
+        try:
+            result = from_manifest(body, Answers(ray_version=None))
+        except RefusedError as refused:
+            if REFUSED.get(name, "no reason") not in str(refused):
+                wrong[name] = str(refused)
+            continue
+        spec: Any = body
+        for step in KINDS[body["kind"]]:
+            spec = spec[step]
+        made = ray_cluster(RayClusterSettings.model_validate(result.cluster), (), ACCOUNT)
+        if defaulted(made["spec"]) != defaulted(spec):
+            wrong[name] = "differs"
+    assert wrong == {}
+
+
+def test_reasons_are_of_samples_that_are_there() -> None:
+    assert set(REFUSED) <= {path.name for path in Path(KUBERAY.share("config") / "samples").rglob("*.yaml")}

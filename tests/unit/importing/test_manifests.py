@@ -1,0 +1,240 @@
+"""A manifest of KubeRay becomes a cluster that renders to the very same RayCluster."""
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+import yaml
+
+from components.ray_cluster.manifests import ray_cluster
+from components.ray_cluster.settings import RayClusterSettings
+from stacks.importing.answers import Answers
+from stacks.importing.defaulting import defaulted
+from stacks.importing.manifests import ACCOUNT, from_manifest
+from stacks.importing.notes import Imported, RefusedError
+
+pytestmark = pytest.mark.unit
+
+PLAIN = yaml.safe_load("""
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata:
+  name: raycluster-kuberay
+  namespace: research
+spec:
+  rayVersion: 2.52.0
+  headGroupSpec:
+    rayStartParams: {}
+    template:
+      spec:
+        containers:
+          - name: ray-head
+            image: rayproject/ray:2.52.0
+            resources: {limits: {cpu: 1, memory: 5Gi}, requests: {cpu: 1, memory: 5Gi}}
+            ports: [{containerPort: 6379, name: gcs-server}, {containerPort: 8000, name: serve}]
+  workerGroupSpecs:
+    - groupName: workergroup
+      replicas: 1
+      minReplicas: 1
+      maxReplicas: 5
+      rayStartParams: {}
+      template:
+        spec:
+          containers:
+            - name: ray-worker
+              image: rayproject/ray:2.52.0
+              resources: {limits: {cpu: 1, memory: 1Gi}, requests: {cpu: 1, memory: 1Gi}}
+""")
+
+FULL = yaml.safe_load("""
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata:
+  name: full
+  namespace: research
+  labels: {team: vision}
+  annotations:
+    owner: ada
+    kubectl.kubernetes.io/last-applied-configuration: "{}"
+  resourceVersion: "12"
+  managedFields: [{manager: kubectl}]
+spec:
+  rayVersion: 2.60.0
+  enableInTreeAutoscaling: true
+  autoscalerOptions: {version: v2, idleTimeoutSeconds: 120, upscalingMode: Conservative, resources: {limits: {cpu: 1}}}
+  authOptions: {mode: token}
+  headServiceAnnotations: {a: b}
+  gcsFaultToleranceOptions:
+    redisAddress: redis:6379
+    redisPassword: {valueFrom: {secretKeyRef: {name: redis, key: password}}}
+  headGroupSpec:
+    serviceType: NodePort
+    rayStartParams: {num-cpus: "0", dashboard-host: 0.0.0.0}
+    template:
+      metadata: {labels: {app: ray}, annotations: {note: head}, creationTimestamp: null}
+      spec:
+        serviceAccountName: ray
+        imagePullSecrets: [{name: pull}]
+        initContainers: [{name: wait, image: busybox, command: [sleep, "1"]}]
+        containers:
+          - name: head
+            image: rayproject/ray:2.60.0-py311
+            imagePullPolicy: Always
+            env: [{name: A, value: "1"}, {name: POD, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]
+            resources: {limits: {cpu: "2", memory: 8Gi, nvidia.com/gpu: 1}, requests: {cpu: 500m, memory: 8Gi}}
+            volumeMounts: [{mountPath: /tmp/ray, name: logs}]
+          - {name: fluentbit, image: fluent/fluent-bit, volumeMounts: [{mountPath: /tmp/ray, name: logs}]}
+        volumes: [{name: logs, emptyDir: {}}]
+        restartPolicy: Never
+  workerGroupSpecs:
+    - groupName: gpus
+      minReplicas: 0
+      maxReplicas: 4
+      numOfHosts: 2
+      idleTimeoutSeconds: 600
+      labels: {accelerator: a100}
+      rayStartParams: {num-cpus: "7"}
+      scaleStrategy: {workersToDelete: [pod-1]}
+      template:
+        spec:
+          serviceAccountName: ray
+          imagePullSecrets: [{name: pull}]
+          tolerations: [{key: nvidia.com/gpu, operator: Exists}]
+          containers:
+            - name: ray-worker
+              image: example.com/ray:2.60.0
+              imagePullPolicy: Always
+              env: [{name: Z, value: "1"}, {name: A, value: "2"}]
+              resources: {limits: {cpu: 8, memory: 64Gi, nvidia.com/gpu: 2}}
+    - groupName: none
+      template:
+        spec:
+          serviceAccountName: ray
+          imagePullSecrets: [{name: pull}]
+          containers: [{name: any, image: "rayproject/ray:2.60.0", imagePullPolicy: Always}]
+""")
+
+
+def job(kind: str, cluster: str, **spec: Any) -> dict[str, Any]:
+    metadata = {"name": "once", "namespace": "research", "labels": {"team": "vision"}}
+    return {"apiVersion": "ray.io/v1", "kind": kind, "metadata": metadata, "spec": {cluster: PLAIN["spec"], **spec}}
+
+
+def rendered(result: Imported) -> dict[str, Any]:
+    return ray_cluster(RayClusterSettings.model_validate(result.cluster), (), ACCOUNT)
+
+
+def lines(result: Imported) -> list[str]:
+    return [str(note) for note in result.notes]
+
+
+@pytest.mark.parametrize(
+    "body", [PLAIN, FULL, {**PLAIN, "apiVersion": "ray.io/v1alpha1"}], ids=["plain", "full", "old"]
+)
+def test_it_renders_to_the_same_cluster(body: dict[str, Any]) -> None:
+    assert defaulted(rendered(from_manifest(body))["spec"]) == defaulted(body["spec"])
+
+
+@pytest.mark.parametrize(
+    ("body", "cluster"),
+    [
+        (job("RayJob", "rayClusterSpec", entrypoint="python train.py"), "rayClusterSpec"),
+        (job("RayService", "rayClusterConfig", serveConfigV2="applications: []"), "rayClusterConfig"),
+    ],
+    ids=["job", "service"],
+)
+def test_the_cluster_of_a_job_or_service_stays(body: dict[str, Any], cluster: str) -> None:
+    result = from_manifest(body)
+    assert defaulted(rendered(result)["spec"]) == defaulted(PLAIN["spec"])
+    assert result.cluster["name"] == "once"
+    [other] = set(body["spec"]) - {cluster}
+    assert any(line.startswith(f"spec.{other}: the stack file has no {body['kind']}; run") for line in lines(result))
+
+
+def test_what_has_a_setting_is_said_by_it() -> None:
+    cluster = from_manifest(FULL).cluster
+    shared = ("imagePullPolicy", "imagePullSecrets", "serviceAccount")
+    assert [cluster[key] for key in shared] == ["Always", ["pull"], "ray"]
+    assert (cluster["idleTimeout"], cluster["autoScalingMode"], cluster["labels"]) == (
+        "2m",
+        "conservative",
+        {"team": "vision"},
+    )
+    gpus = cluster["workerGroups"][0]
+    assert (gpus["gpus"], gpus["cpu"], gpus["idleTimeout"], gpus["env"]) == (2, "8", "10m", {"Z": "1", "A": "2"})
+
+
+def test_metadata_stays() -> None:
+    metadata = rendered(from_manifest(FULL))["metadata"]
+    assert (metadata["labels"], metadata["annotations"]["owner"]) == ({"team": "vision"}, "ada")
+
+
+def test_what_only_the_server_keeps_is_listed() -> None:
+    said = lines(from_manifest(FULL))
+    assert "metadata.resourceVersion: the API server keeps it; leave it out" in said
+    assert (
+        "metadata.annotations.kubectl.kubernetes.io/last-applied-configuration: kubectl keeps it; leave it out" in said
+    )
+
+
+def test_a_cluster_without_a_token_stays_so_and_a_note_recommends_one() -> None:
+    result = from_manifest(PLAIN)
+    assert "authOptions" not in rendered(result)["spec"]
+    assert any("so that callers show a token" in line for line in lines(result))
+
+
+def test_the_version_is_told_by_the_image() -> None:
+    body = deepcopy(PLAIN)
+    del body["spec"]["rayVersion"]
+    result = from_manifest(body)
+    assert result.cluster["rayVersion"] == "2.52.0"
+    assert "rayVersion" not in rendered(result)["spec"]
+
+
+def test_an_image_of_another_version_is_taken_at_its_word() -> None:
+    body = deepcopy(PLAIN)
+    body["spec"]["rayVersion"] = "2.51.0"
+    assert from_manifest(body).cluster["verifyImageTag"] is False
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "expected"),
+    [
+        (("spec", "workerGroupSpecs", 0, "maxReplicas"), 0, "spec.workerGroupSpecs[0]"),
+        (("spec", "headGroupSpec", "template", "spec", "containers", 0, "image"), "ray:latest", None),
+        (("spec", "headGrupSpec"), {}, "spec.headGrupSpec"),
+        (("spec",), "all", "spec"),
+        (("metadata", "name"), "Upper_Case", "metadata.name"),
+    ],
+)
+def test_what_kuberay_refuses_is_refused_at_its_place(place: tuple[Any, ...], value: Any, expected: str | None) -> None:
+    body = deepcopy(PLAIN)
+    parent = body
+    for step in place[:-1]:
+        parent = parent[step]
+    parent[place[-1]] = value
+    if expected is None:
+        assert from_manifest(body).cluster["verifyImageTag"] is False
+        return
+    with pytest.raises(RefusedError) as refused:
+        from_manifest(body)
+    assert str(refused.value).startswith(f"{expected}")
+
+
+def test_a_version_that_nothing_tells_can_be_said() -> None:
+    body = deepcopy(PLAIN)
+    body["spec"]["rayVersion"] = "nightly"
+    body["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0]["image"] = "rayproject/ray:nightly"
+    with pytest.raises(RefusedError, match=r"spec.rayVersion: image 'rayproject/ray:nightly' does not tell"):
+        from_manifest(body)
+    result = from_manifest(body, Answers(ray_version="2.60.0"))
+    assert (result.cluster["rayVersion"], rendered(result)["spec"]["rayVersion"]) == ("2.60.0", "nightly")
+
+
+def test_a_secret_in_plain_text_is_refused_and_not_shown() -> None:
+    body = deepcopy(PLAIN)
+    container = body["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0]
+    container["env"] = [{"name": "WANDB_API_KEY", "value": "a1b2c3"}]
+    with pytest.raises(RefusedError, match="WANDB_API_KEY") as refused:
+        from_manifest(body)
+    assert "a1b2c3" not in str(refused.value)
