@@ -7,6 +7,7 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from . import kuberay_schema
 from .settings import PROJECT, StackSettings
 
 FILE = Path(__file__).parents[1] / "stack-file.schema.json"
@@ -69,9 +70,22 @@ def stack_file_schema() -> Schema:
         "properties": {"config": config, **PULUMIS_OWN},
         "required": ["config"],
         "additionalProperties": False,
-        "definitions": settings["$defs"],
+        "definitions": {
+            **{name: _with_kuberays_words(model) for name, model in settings["$defs"].items()},
+            **kuberay_schema.definitions(),
+        },
     }
     return dict(_in_lines(schema))
+
+
+def _with_kuberays_words(model: Schema) -> Schema:
+    """A model whose settings that hold KubeRay's own fields refer to them."""
+    words = kuberay_schema.settings()
+    described = {
+        key: {"description": value["description"], **words[key]} if key in words else value
+        for key, value in model.get("properties", {}).items()
+    }
+    return {**model, **({"properties": described} if described else {})}
 
 
 def _in_lines(value: Any) -> Any:
@@ -93,4 +107,4 @@ def paragraphs(docstring: str) -> str:
 
 def schema_text() -> str:
     """The schema as it is committed."""
-    return json.dumps(stack_file_schema(), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(stack_file_schema(), indent=1, ensure_ascii=False) + "\n"
