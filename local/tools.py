@@ -6,11 +6,12 @@ is another folder, and checkouts with the same pins share one.
 
 import fcntl
 import hashlib
+import os
 import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +27,8 @@ class Tool:
 
     Fields: `name` is the folder under local/tools; `module` the Go module whose version counts; `programs` maps the
     name of a binary to its package, `.` for the one in that folder; `stamps` makes linker variables from the version;
-    `files` names folders of the module that come along (under `share/`).
+    `files` names folders of the module that come along (under `share/`); `pins` is the folder under local/tools where
+    another tool has the same module pinned; `environment` is the compiler's.
     """
 
     name: str
@@ -34,10 +36,12 @@ class Tool:
     programs: dict[str, str]
     stamps: Callable[[str], dict[str, str]] = field(default=lambda _: {})
     files: tuple[str, ...] = ()
+    pins: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def source(self) -> Path:
-        return paths.ROOT / "local" / "tools" / self.name
+        return paths.ROOT / "local" / "tools" / (self.pins or self.name)
 
     @property
     def version(self) -> str:
@@ -101,8 +105,27 @@ PULUMI = Tool(
 KUBERAY_VALIDATION = Tool("kuberay-validation", KUBERAY.module, {"kuberay-validation": "."})
 """What an API server and the operator make of manifests, for tests alone: they build it."""
 
+KUBERNETES_NODE = Tool(
+    "kubernetes-node",
+    KUBERNETES.module,
+    {
+        "kubelet": "k8s.io/kubernetes/cmd/kubelet",
+        "kube-proxy": "k8s.io/kubernetes/cmd/kube-proxy",
+        "pause": ".",
+    },
+    stamps=_kubernetes_stamps,
+)
+COREDNS = Tool("coredns", "github.com/coredns/coredns", {"coredns": "."})
+KUBERAY_STATIC = Tool(
+    "kuberay-static", KUBERAY.module, KUBERAY.programs, pins=KUBERAY.name, environment={"CGO_ENABLED": "0"}
+)
+"""The operator without shared libraries, for an image that holds nothing else."""
+
 TOOLS = (ETCD, KWOK, KUBERAY, PULUMI, KUBERNETES)
 """Quick ones first, so that a missing compiler or proxy shows early."""
+
+NODE_TOOLS = (KUBERAY_STATIC, COREDNS, KUBERNETES_NODE)
+"""What the real node needs beside them."""
 
 
 def build_missing(tools: tuple[Tool, ...] = TOOLS) -> None:
@@ -177,7 +200,14 @@ def _copy_files(tool: Tool, target: Path) -> None:
 def _go(tool: Tool, *arguments: str, each: Callable[[str], None] | None = None) -> str:
     """Run go in the tool's folder and return its standard output; `each` gets every line of standard error."""
     with tempfile.TemporaryFile("w+") as output:
-        run = subprocess.Popen(["go", *arguments], cwd=tool.source, stdout=output, stderr=subprocess.PIPE, text=True)
+        run = subprocess.Popen(
+            ["go", *arguments],
+            cwd=tool.source,
+            env={**os.environ, **tool.environment},
+            stdout=output,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         said = []
         assert run.stderr is not None
         for line in run.stderr:

@@ -6,12 +6,12 @@ import pytest
 
 from local import paths
 from local.errors import RehearsalError
-from local.tools import KUBERNETES, TOOLS, Tool, build
+from local.tools import KUBERAY, KUBERAY_STATIC, KUBERNETES, KUBERNETES_NODE, NODE_TOOLS, TOOLS, Tool, build
 
 pytestmark = pytest.mark.unit
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", [*TOOLS, *NODE_TOOLS], ids=lambda tool: tool.name)
 def test_each_tool_has_a_version_and_checksums(tool: Tool) -> None:
     assert tool.version.startswith("v")
     assert f"{tool.module} {tool.version} h1:" in (tool.source / "go.sum").read_text()
@@ -21,6 +21,12 @@ def test_the_version_of_kubernetes_is_stamped_into_its_programs() -> None:
     stamps = KUBERNETES.stamps("v1.34.4")
     assert stamps["k8s.io/component-base/version.gitVersion"] == "v1.34.4"
     assert stamps["k8s.io/component-base/version.gitMinor"] == "34"
+
+
+def test_the_real_node_has_the_versions_of_the_rest() -> None:
+    assert KUBERNETES_NODE.version == KUBERNETES.version
+    assert KUBERAY_STATIC.version == KUBERAY.version
+    assert KUBERAY_STATIC.folder != KUBERAY.folder
 
 
 def test_another_pin_is_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
