@@ -45,9 +45,9 @@ def read_launcher(document: Reader, answers: Answers) -> Imported:
     head_start, worker_start = (
         ray_start(document.sequence(key)) for key in ("head_start_ray_commands", "worker_start_ray_commands")
     )
-    pods = provider.value and provider.value.get("type") in _KUBERNETES
-    head = _head(types.head, head_start, bool(pods))
-    groups = [_group(each, worker_start, bool(pods), types.head.name) for each in types.workers]
+    pods = provider.text("type") in _KUBERNETES
+    head = _head(types.head, head_start, pods)
+    groups = [_group(each, worker_start, pods, types.head.name) for each in types.workers]
     image = image_of(docker, "head") or head.get("image")
     worker_image = image_of(docker, "worker")
     cluster |= versions(image, answers, document.log, document.at("docker").path)
