@@ -119,23 +119,31 @@ def _head(node_type: NodeType, start: RayStart, pods: bool) -> dict[str, Any]:
         spec = settings.setdefault("podTemplate", {}).setdefault("spec", {})
         spec.setdefault("containers", [{"name": "ray-head"}])[0].update(container)
         settings.setdefault("rayStartParams", {}).setdefault("num-gpus", number(float(gpus)))
-    params = settings.get("rayStartParams", {})
-    if "num-cpus" not in params and "cpu" not in settings:
+    _tasks_on_the_head(node_type, settings)
+    return settings
+
+
+def _tasks_on_the_head(node_type: NodeType, settings: dict[str, Any]) -> None:
+    """To the launcher the head is a node like others; here no task runs on it unless it is said."""
+    params = settings.setdefault("rayStartParams", {})
+    if "cpu" in settings:
+        params.setdefault("num-cpus", whole_cpus(settings["cpu"]))
+    if "num-cpus" not in params:
         node_type.body.log.advise(
             node_type.body.path,
             "tasks ran on the head, and none do here",
             "give the workers its share, or set head.rayStartParams.num-cpus",
-            at=("head",) if settings else (),
+            at=("head",),
         )
-    elif cpu := settings.get("cpu"):
-        settings.setdefault("rayStartParams", {}).setdefault("num-cpus", whole_cpus(cpu))
+    elif params["num-cpus"] != "0":
         node_type.body.log.advise(
             node_type.body.path,
             "tasks run on the head, as they did",
-            "remove head.rayStartParams.num-cpus, so that no task can fill its memory and take the cluster down",
-            at=("head", "rayStartParams"),
+            "remove num-cpus, so that no task can fill its memory and take the cluster down",
+            at=("head", "rayStartParams", "num-cpus"),
         )
-    return settings
+    if not params:
+        del settings["rayStartParams"]
 
 
 def _group(node_type: NodeType, start: RayStart, pods: bool, head: str) -> dict[str, Any]:

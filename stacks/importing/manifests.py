@@ -13,9 +13,8 @@ from components.kuberay import OperatorContext, validate
 from components.kuberay.context import DEFAULT_FEATURE_GATES
 from components.problems import Problems
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.settings import FIRST_RAY_WITH_TOKENS, RayClusterSettings
+from components.ray_cluster.settings import RayClusterSettings
 from components.strategic_merge import difference
-from components.types import version_tuple
 
 from .answers import Answers
 from .cluster_spec import image_of, settings_of
@@ -132,13 +131,10 @@ def _settle(reader: Reader, kind: str) -> None:
 def _advise(entry: Mapping[str, Any], path: Path, log: Log) -> None:
     """Recommends what a stack file gives a cluster by itself, and the manifest does without."""
     overrides = entry.get("overrides", {})
-    if "authOptions" in overrides:
+    if overrides.get("authOptions", {}) is None:
         log.advise(path, _OPEN, "remove authOptions from overrides, so that callers show a token", _AUTH_OVERRIDES)
     elif entry.get("authOptions", {}).get("mode") == "disabled":
         log.advise(path, _OPEN, "remove authOptions, so that callers show a token", ("authOptions",))
-    elif version_tuple(entry["rayVersion"]) < version_tuple(FIRST_RAY_WITH_TOKENS):
-        advice = f"use Ray {FIRST_RAY_WITH_TOKENS} or later, which can ask callers for a token"
-        log.advise(path, _OPEN, advice, ("rayVersion",))
     if "version" in (overrides.get("autoscalerOptions") or {}):
         advice = "remove autoscalerOptions.version from overrides for version v2"
         log.advise(path, "the autoscaler is not version v2", advice, ("overrides", "autoscalerOptions"))

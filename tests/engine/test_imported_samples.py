@@ -14,6 +14,8 @@ from stacks.importing.answers import Answers
 from stacks.importing.defaulting import defaulted
 from stacks.importing.manifests import ACCOUNT, KINDS, from_manifest, has_cluster
 from stacks.importing.notes import RefusedError
+from stacks.importing.writing import tenants
+from stacks.settings import parse
 
 pytestmark = pytest.mark.engine
 
@@ -58,6 +60,7 @@ def test_every_sample_renders_to_itself_or_is_refused_for_a_known_reason() -> No
         made = ray_cluster(RayClusterSettings.model_validate(result.cluster), (), ACCOUNT)
         if defaulted(made["spec"]) != defaulted(spec):
             wrong[name] = "differs"
+        parse({"tenants": tenants([result], namespace="team")})
     assert wrong == {}
 
 

@@ -94,7 +94,7 @@ def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str |
             yield from places(each, (*path, key))
 
 
-ODD = st.sampled_from(
+ODD: st.SearchStrategy[Any] = st.sampled_from(
     [None, "", "x", "$X", -1, 0, 10**12, 1.5, True, [], {}, [None], [1], {"a": None}, "a: [", {"b": [{}]}]
 )
 
