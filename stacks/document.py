@@ -82,7 +82,8 @@ class Document:
             child = node.children.get(step)
             if child is None:
                 break
-            span = node.key_spans[step] if child.children and step in node.key_spans else child.span
+            of_key = step in node.key_spans and (child.children or child.value is None)
+            span = node.key_spans[step] if of_key else child.span
             node = child
         return span
 
@@ -176,7 +177,7 @@ class _Composer:
         if len(self._open) == DEEPEST:
             raise _too_deep(span)
         if not event.implicit:
-            raise DocumentError(f"tag {event.tag!r} is not allowed: remove it", span)
+            raise _tagged(event.tag, span)
         if self._open and self._awaits_key():
             raise DocumentError("a key that is a mapping or a list: write a word before the colon", span)
         if event.anchor:
@@ -246,7 +247,7 @@ def _scalar(event: yaml.ScalarEvent) -> Node:
     span = _span(event)
     plain, quoted = event.implicit
     if not plain and not quoted and event.tag != _TEXT:
-        raise DocumentError(f"tag {event.tag!r} is not allowed: remove it, and put text in quotes", span)
+        raise _tagged(event.tag, span)
     try:
         value = resolve(event.value) if plain else event.value
     except NotPlainError as error:
@@ -276,6 +277,11 @@ def _mappings(node: Node) -> list[Node]:
     if all(isinstance(each.value, dict) for each in found):
         return found
     raise DocumentError("behind << stands no mapping: write an alias of one, or a list of such aliases", node.span)
+
+
+def _tagged(tag: str, span: Span) -> DocumentError:
+    written = tag.replace("tag:yaml.org,2002:", "!!")
+    return DocumentError(f"tag {written} is not allowed: remove it, and put what is text in quotes", span)
 
 
 def _span(event: yaml.Event) -> Span:

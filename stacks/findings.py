@@ -58,8 +58,6 @@ def shown(value: Any) -> str:
         return "a mapping" if value else "an empty mapping"
     if isinstance(value, list | tuple):
         return "a list" if value else "an empty list"
-    if value is None:
-        return "nothing"
     text = str(value).lower() if isinstance(value, bool) else repr(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 

@@ -115,7 +115,8 @@ def _problems(fault: ErrorDetails, model: type[BaseModel]) -> Iterator[Problem]:
     else:
         rule, wanted = _EXPECTED.get(kind, ("wrong-value", ""))
         wanted = wanted.format(**fault.get("ctx", {})) or fault["msg"]
-        yield Problem(location, value if _is_scalar(value) else None, f"{shown(value)} is not allowed: {wanted}", rule)
+        said = "is empty" if value is None else f"{shown(value)} is not allowed"
+        yield Problem(location, value if _is_scalar(value) else None, f"{said}: {wanted}", rule)
 
 
 def _is_scalar(value: Any) -> bool:
