@@ -76,7 +76,9 @@ def read_launcher(document: Reader, answers: Answers) -> Imported:
 def _name(document: Reader, answers: Answers) -> str:
     said = document.text("cluster_name")
     name = answers.name or dns_name(said or "ray", 53, "ray")
-    if said and name != said:
+    if said and answers.name and name != said:
+        document.at("cluster_name").note("another name is given beside the file", f"it is {name!r} here")
+    elif said and name != said:
         document.at("cluster_name").note(f"{said!r} is no name of a RayCluster", f"it is {name!r} here")
     return name
 
