@@ -18,7 +18,7 @@ import (
 const longestLine = 64 << 20
 
 type question struct {
-	Body           map[string]any  `json:"body"`
+	Body           json.RawMessage `json:"body"`
 	FeatureGates   map[string]bool `json:"featureGates"`
 	BatchScheduler string          `json:"batchScheduler"`
 }
