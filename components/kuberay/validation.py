@@ -29,7 +29,7 @@ def validate(body: Mapping[str, Any], operator: OperatorContext) -> list[Problem
         return [problem("unknown-kind", ("apiVersion",), version, message)]
     stored, problems = schema.stored(body, operator.release)
     misshapen = [each for each in problems if each.rule in _SHAPE]
-    if not any(each.path[0] == "metadata" for each in misshapen):
+    if not any(each.path[:1] in ((), ("metadata",)) for each in misshapen):
         problems += names.check(stored)
     if misshapen:
         return problems
