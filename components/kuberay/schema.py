@@ -107,7 +107,7 @@ class _Walk:
         if isinstance(value, list | tuple):
             return self._list(value, node, path) if node.items is not None else []
         if isinstance(value, int) and value.bit_length() > _BITS:
-            self._report(path, value, f"{shown(value)} is too large: give at most {2**_BITS - 1}", "out-of-range")
+            self._report(path, value, f"{shown(value)} is too large: give at most {2**_BITS - 1}", "wrong-type")
             return 0
         if value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
             return value
