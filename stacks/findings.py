@@ -1,6 +1,7 @@
 """What is wrong with a stack file: each fault with its place, in the words that people read."""
 
 import re
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -48,7 +49,7 @@ class StackFileError(Exception):
 
     def __init__(self, findings: Iterable[Finding], file: str | None = None) -> None:
         """Keep the findings in the order of their lines; `file` is the name that goes before each."""
-        self.findings = tuple(sorted(findings, key=lambda finding: (finding.line or 0, finding.column or 0)))
+        self.findings = tuple(sorted(findings, key=lambda finding: (finding.line or sys.maxsize, finding.column or 0)))
         super().__init__("\n".join(each.in_file(file) if file else str(each) for each in self.findings))
 
 
@@ -60,6 +61,11 @@ def shown(value: Any) -> str:
         return "a list" if value else "an empty list"
     text = str(value).lower() if isinstance(value, bool) else repr(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def in_one_line(text: str) -> str:
+    """A text without line breaks, and with no character that a terminal would not show."""
+    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in " ".join(text.split()))
 
 
 def place(path: Path) -> str:

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from components.problems import Path, Problem, Problems
 
-from .findings import UNKNOWN_FIELD, Finding, shown
+from .findings import UNKNOWN_FIELD, Finding, in_one_line, shown
 
 _MAPPING = "a mapping (`key: value`) is wanted here"
 _LIST = "a list (`- item`) is wanted here"
@@ -59,10 +59,11 @@ LONGEST_VALUE = 200
 _LONGEST_KEY = 100
 
 
-def findings(error: ValidationError, model: type[BaseModel], values: Mapping[str, Any], prefix: str) -> list[Finding]:
-    """All faults that `model` found in the values; `prefix` stands before their keys: `ray-platform:`."""
+def findings(
+    faults: list[ErrorDetails], model: type[BaseModel], values: Mapping[str, Any], prefix: str
+) -> list[Finding]:
+    """The faults that `model` found in the values; `prefix` stands before their keys: `ray-platform:`."""
     found: dict[tuple[Path, str], Finding] = {}
-    faults = error.errors(include_url=False)
     for problem in (problem for fault in faults[:MOST] for problem in _problems(fault, model)):
         path = _as_written(problem.path, values)
         finding = _finding((f"{prefix}{path[0]}", *path[1:]) if path else (), problem)
@@ -95,7 +96,7 @@ def _finding(path: Path, problem: Problem) -> Finding:
     elif isinstance(value, str):
         message = message.replace(repr(value), shown(value))
         value = value[:LONGEST_VALUE]
-    return Finding(path, value, " ".join(message.split()), problem.rule)
+    return Finding(path, value, in_one_line(message), problem.rule)
 
 
 def _problems(fault: ErrorDetails, model: type[BaseModel]) -> Iterator[Problem]:
@@ -129,7 +130,7 @@ def _as_written(location: Path, values: Any) -> Path:
     for step in location:
         if isinstance(values, list) and isinstance(step, int):
             values = values[step] if step < len(values) else None
-        elif isinstance(values, dict) and isinstance(step, str) and step != "[key]":
+        elif isinstance(values, dict) and isinstance(step, str) and (step != "[key]" or step in values):
             values = values.get(step)
         elif values is not None:
             continue

@@ -97,9 +97,10 @@ def parse(values: Mapping[str, Any]) -> StackSettings:
     try:
         settings = _validated(values)
     except ValidationError as error:
-        found = findings(error, StackSettings, values, PREFIX)
+        faults = error.errors(include_url=False)
+        found = findings(faults, StackSettings, values, PREFIX)
         # Pydantic looks at the whole only when all parts are right.
-        if all(fault["loc"] for fault in error.errors(include_input=False, include_context=False)):
+        if all(fault["loc"] for fault in faults):
             found += _between_sound_parts(values, found)
         hidden = [each.path for each in encrypted]
         others = [each for each in found if not any(each.path[: len(path)] == path for path in hidden)]
@@ -141,7 +142,7 @@ def _between_sound_parts(values: Mapping[str, Any], found: list[Finding]) -> lis
     try:
         _validated(part.values)
     except ValidationError as error:
-        more = findings(error, StackSettings, part.values, PREFIX)
+        more = findings(error.errors(include_url=False), StackSettings, part.values, PREFIX)
         return [replace(each, path=part.original(each.path)) for each in more]
     return []
 
@@ -166,9 +167,9 @@ def _misspelt(key: str) -> Iterator[Finding]:
     """A key of `config` that no program has, or that is this program's but for a letter or two."""
     namespace, colon, name = key.partition(":")
     if not colon:
-        message = f"key {shown(key)} has no namespace: write {PREFIX}{key}"
+        message = f"key {shown(key)} has no namespace: write {shown(PREFIX + key)}"
     elif namespace != PROJECT and difflib.get_close_matches(namespace, [PROJECT], cutoff=0.8):
-        message = f"no program has keys under {shown(namespace)}: did you mean {shown(f'{PREFIX}{name}')}?"
+        message = f"no program has keys under {shown(namespace)}: did you mean {shown(PREFIX + name)}?"
     else:
         return
     yield Finding((key,), None, message, UNKNOWN_FIELD)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from .document import Document, DocumentError, Span, document
-from .findings import UNKNOWN_FIELD, Finding, StackFileError
+from .findings import UNKNOWN_FIELD, Finding, StackFileError, in_one_line
 
 PROJECT = "ray-platform"
 """Namespace of the program's keys in a stack file: `ray-platform:nodes`."""
@@ -47,8 +47,10 @@ class StackFile:
         return StackFileError([self._placed(each) for each in findings], self.name)
 
     def _placed(self, finding: Finding) -> Finding:
+        if not finding.path:
+            return finding
         path = ("config", *finding.path)
-        span = self.document.key_span(path) if finding.rule == UNKNOWN_FIELD else self.document.span(path)
+        span = self.document.span(path, of_key=finding.rule == UNKNOWN_FIELD)
         return replace(finding, line=span.line, column=span.column, end_column=span.end_column)
 
 
@@ -94,4 +96,4 @@ def stack_file(name: str | Path, text: str) -> StackFile:
 
 def _refused(name: str | Path, message: str, rule: str, span: Span | None = None) -> StackFileError:
     place = (span.line, span.column, span.end_column) if span else ()
-    return StackFileError([Finding((), None, message, rule, *place)], str(name))
+    return StackFileError([Finding((), None, in_one_line(message), rule, *place)], str(name))

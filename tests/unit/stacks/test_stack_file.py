@@ -154,7 +154,10 @@ def test_of_very_many_faults_the_first_are_said() -> None:
         ("config:\n\ta: 1", ":2:1: a tab: indent with spaces"),
         ("config: \x07", ":1:9: a control character, U+0007: remove it"),
         ("config: {}\n---\nconfig: {}", ":3:1: a second document begins here: keep one in the file"),
-        ("config:\n  ray-platform: {}", ":2:3: ray-platform: key 'ray-platform' has no namespace: write ray-platform:"),
+        (
+            "config:\n  ray-platform: {}",
+            ":2:3: ray-platform: key 'ray-platform' has no namespace: write 'ray-platform:",
+        ),
         (
             "config:\n  ray-platfrom:nodes: []",
             ":2:3: ray-platfrom:nodes: no program has keys under 'ray-platfrom': did",
