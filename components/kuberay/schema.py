@@ -29,8 +29,9 @@ KINDS = ("RayCluster", "RayJob", "RayService", "RayCronJob")
 LATER = {"tlsOptions", "priority"}
 """Fields that came with 1.7 and look like others of 1.6."""
 
-_LIKE = 0.8
-"""How like a known field an unknown one has to be to be taken for a slip of it (difflib's ratio)."""
+_LIKE, _MUCH_LIKE = 0.6, 0.8
+"""How like a known field an unknown one has to be to be taken for a slip of it (difflib's ratio); the second where the
+unknown one may be a field of a later release."""
 
 _BITS = 63
 """Bits of the largest number that an API server reads."""
@@ -141,13 +142,10 @@ class _Walk:
             seen.add(identity)
 
     def _unknown(self, key: Any, value: Any, known: Mapping[str, Node], path: Path) -> None:
-        like = difflib.get_close_matches(str(key), known, 1, _LIKE)
+        like = difflib.get_close_matches(str(key), known, 1, _LIKE if self._known else _MUCH_LIKE)
         if not self._known and (key in LATER or not like):
             return
-        # A slip of the case or of a letter is near; a guess from a known word of another place is not.
-        hint = (
-            f"did you mean {(like or difflib.get_close_matches(str(key), known, 1))[0]!r}?" if like else _allowed(known)
-        )
+        hint = f"did you mean {like[0]!r}?" if like else _allowed(known)
         self._report((*path, key), value, f"{key!r} is not a field of the CRD here: {hint}", "unknown-field")
 
     def _report(self, path: Path, value: Any, message: str, rule: str) -> None:
