@@ -73,7 +73,14 @@ PATCHES: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("patch", PATCHES, ids=json.dumps)
 def test_a_pod_is_patched_as_kubectl_patches_it(patch: dict[str, Any]) -> None:
-    kubectl = [KUBERNETES.program("kubectl"), "patch", "--local", "--type=strategic", "--filename=-", "--output=json"]
+    kubectl = [
+        str(KUBERNETES.program("kubectl")),
+        "patch",
+        "--local",
+        "--type=strategic",
+        "--filename=-",
+        "--output=json",
+    ]
     patched = subprocess.run(
         [*kubectl, "--patch", json.dumps(patch)],
         input=json.dumps(POD),
