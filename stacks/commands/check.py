@@ -46,7 +46,8 @@ def check(
     else:
         from ..check.machine import as_annotations, as_json
 
-        typer.echo(as_json(checked) if output is Format.JSON else "\n".join(as_annotations(checked)))
+        for line in [as_json(checked)] if output is Format.JSON else as_annotations(checked):
+            typer.echo(line)
     if any(each.unreadable for each in checked):
         raise typer.Exit(MISUSED)
     if any(each.findings for each in checked):
