@@ -194,7 +194,7 @@ Image = Annotated[
 
 Version = Annotated[
     str,
-    _NumberAsText,
+    BeforeValidator(_number_as_text),
     _matching(r"[0-9]+\.[0-9]+\.[0-9]+", 32, "a version of three numbers such as 2.60.0"),
 ]
 """A release: three numbers."""

@@ -30,7 +30,10 @@ KEPT = (
 """What is taken over as it stands."""
 
 RANGES = {"int32": 31, "int64": 63}
-"""Bits of the integers that Go decodes to: the API server refuses what does not fit."""
+"""Bits of the integers that Go decodes to: the API server or the operator refuses what does not fit."""
+
+FLOAT32 = 3.4028235e38
+"""The largest of the numbers that KubeRay's types hold, which are all of 32 bits."""
 
 ONE_OF = re.compile(r"self in \[(.*)\]")
 """A rule of the CRDs in CEL that says what an enum says."""
@@ -109,6 +112,8 @@ def _plain(schema: Schema) -> Schema:
         made["type"] = ["integer", "string"]
     if bits := RANGES.get(schema.get("format", "")):
         made = {"minimum": -(2**bits), "maximum": 2**bits - 1, **made}
+    if schema.get("type") == "number":
+        made = {"minimum": -FLOAT32, "maximum": FLOAT32, **made}
     for rule in (each["rule"] for each in schema.get("x-kubernetes-validations", ())):
         if one_of := ONE_OF.fullmatch(rule):
             made["enum"] = [value.strip(" '") for value in one_of[1].split(",")]

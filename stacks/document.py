@@ -7,7 +7,7 @@ reach the program as something else than what was written.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 from yaml._yaml import CParser, Mark
@@ -31,8 +31,7 @@ _CHARACTERS = 100
 """Characters of text that count as one value."""
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
     """Where something is written, from line 1 and column 1; it ends before `end_column`, None if on another line."""
 
     line: int
@@ -55,13 +54,18 @@ class Node:
     __slots__ = ("children", "depth", "key_spans", "size", "span", "value")
 
     def __init__(self, value: Any, span: Span) -> None:
-        """A value without content yet."""
+        """A value that holds nothing."""
         self.value = value
         self.span = span
         self.size = 1
         self.depth = 0
-        self.children: dict[str | int, Node] = {}
-        self.key_spans: dict[str | int, Span] = {}
+        self.children: dict[str | int, Node] = _NO_CHILDREN
+        self.key_spans: dict[str | int, Span] = _NO_KEYS
+
+
+# Shared by all scalars, which are most of a file's values.
+_NO_CHILDREN: dict[str | int, Node] = {}
+_NO_KEYS: dict[str | int, Span] = {}
 
 
 @dataclass(frozen=True)
@@ -75,23 +79,20 @@ class Document:
         """Mappings, lists, text, numbers, truth values and None."""
         return self.root.value
 
-    def span(self, path: Path) -> Span:
-        """Where the value at a path stands: a mapping's or list's key, and of what is not there what should hold it."""
+    def span(self, path: Path, of_key: bool = False) -> Span:
+        """Where the value at a path stands; of a mapping or list, or if asked for, its key.
+
+        Of what is not there: where what should hold it stands.
+        """
         node, span = self.root, self.root.span
-        for step in path:
+        for index, step in enumerate(path):
             child = node.children.get(step)
             if child is None:
                 break
-            span = node.key_spans[step] if child.children and step in node.key_spans else child.span
+            key = child.children or child.value is None or (of_key and index == len(path) - 1)
+            span = node.key_spans[step] if key and step in node.key_spans else child.span
             node = child
         return span
-
-    def key_span(self, path: Path) -> Span:
-        """Where the key at the end of a path stands."""
-        node = self.root
-        for step in path[:-1]:
-            node = node.children[step]
-        return node.key_spans[path[-1]]
 
 
 def document(text: str) -> Document | None:
@@ -176,13 +177,15 @@ class _Composer:
         if len(self._open) == DEEPEST:
             raise _too_deep(span)
         if not event.implicit:
-            raise DocumentError(f"tag {event.tag!r} is not allowed: remove it", span)
+            raise _tagged(event.tag, span)
         if self._open and self._awaits_key():
             raise DocumentError("a key that is a mapping or a list: write a word before the colon", span)
         if event.anchor:
             self._anchors.pop(event.anchor, None)
         value: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
-        self._open.append(_Open(self._counted(Node(value, span)), event.anchor))
+        node = self._counted(Node(value, span))
+        node.children, node.key_spans = {}, {}
+        self._open.append(_Open(node, event.anchor))
 
     def _awaits_key(self) -> bool:
         top = self._open[-1]
@@ -246,7 +249,7 @@ def _scalar(event: yaml.ScalarEvent) -> Node:
     span = _span(event)
     plain, quoted = event.implicit
     if not plain and not quoted and event.tag != _TEXT:
-        raise DocumentError(f"tag {event.tag!r} is not allowed: remove it, and put text in quotes", span)
+        raise _tagged(event.tag, span)
     try:
         value = resolve(event.value) if plain else event.value
     except NotPlainError as error:
@@ -276,6 +279,11 @@ def _mappings(node: Node) -> list[Node]:
     if all(isinstance(each.value, dict) for each in found):
         return found
     raise DocumentError("behind << stands no mapping: write an alias of one, or a list of such aliases", node.span)
+
+
+def _tagged(tag: str | None, span: Span) -> DocumentError:
+    written = (tag or "!").replace("tag:yaml.org,2002:", "!!")
+    return DocumentError(f"tag {written} is not allowed: remove it, and put what is text in quotes", span)
 
 
 def _span(event: yaml.Event) -> Span:

@@ -1,6 +1,7 @@
 """The reference page of the stack file: a table for each model, made from the models' own docstrings."""
 
 import ast
+import functools
 import inspect
 import itertools
 import types as python_types
@@ -24,8 +25,13 @@ FILE = Path(__file__).parents[1] / "docs" / "reference" / "stack-file.md"
 
 HEAD = f"""# The stack file: reference
 
-Made from the models by `python -m stacks schema --write`; [the guide](../stack-file.md) is the way in. Each table is one
+Made from the models by `python -m stacks schema --write`; [the guide](../stack-file.md) is the way in. Each table is a
 mapping of `Pulumi.STACK.yaml`, and says where it stands. Keys are under `config`, with the prefix `{PROJECT}:`.
+
+Editors with the YAML language server complete all of it, with KubeRay's own fields in `overrides` and `podTemplate`, in
+a file whose first line is
+
+    # yaml-language-server: $schema=./stack-file.schema.json
 """
 
 Model = type[BaseModel]
@@ -152,6 +158,7 @@ def _words(name: str) -> str:
     return "".join(f" {each.lower()}" if each.isupper() else each for each in name).strip()
 
 
+@functools.cache
 def _documented() -> dict[str, str]:
     """The formats of components/types.py, with the docstring below each."""
     body = ast.parse(inspect.getsource(types)).body

@@ -1,22 +1,34 @@
 """The configuration of the stack that Pulumi is running."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pulumi
 
-from .settings import PROJECT, StackSettings, parse
+from .findings import Finding, StackFileError
+from .settings import StackSettings, parse, settings_of
+from .stack_file import PREFIX, StackFile, read, stack_file
 
 
 def running_stack() -> StackSettings:
-    """The settings of the running stack. Raises StackFileError.
+    """The settings of the running stack. Raises StackFileError; with lines where `Pulumi.STACK.yaml` is what runs.
 
     All keys of the program's namespace are read, so that one that means nothing is refused; pulumi.Config only answers
     for keys that one knows to ask for.
     """
-    prefix = f"{PROJECT}:"
     config = pulumi.runtime.get_config_env()
-    return parse({key.removeprefix(prefix): _value(text) for key, text in config.items() if key.startswith(prefix)})
+    try:
+        values = {key.removeprefix(PREFIX): _value(text) for key, text in config.items() if key.startswith(PREFIX)}
+    except RecursionError as error:
+        message = "the configuration has too many mappings and lists within each other: is it this program's?"
+        raise StackFileError([Finding((), None, message, "yaml")]) from error
+    try:
+        return parse(values)
+    except StackFileError:
+        if file := _file_of(values):
+            settings_of(file)
+        raise
 
 
 def _value(text: str) -> Any:
@@ -25,3 +37,13 @@ def _value(text: str) -> Any:
         return json.loads(text)
     except json.JSONDecodeError:
         return text
+
+
+def _file_of(values: dict[str, Any]) -> StackFile | None:
+    """The stack file, where it says what runs; `--config-file` and `pulumi config set` may say something else."""
+    path = Path(f"Pulumi.{pulumi.get_stack()}.yaml")
+    try:
+        file = stack_file(path, read(path))
+    except StackFileError:
+        return None
+    return file if file.values(PREFIX) == values else None

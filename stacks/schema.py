@@ -56,7 +56,7 @@ def stack_file_schema() -> Schema:
         by_alias=True, ref_template="#/definitions/{model}", schema_generator=_ForEditors
     )
     config = {
-        "type": "object",
+        "type": ["object", "null"],
         "description": f"Settings by key; the program's own are under `{PROJECT}:`.",
         "properties": {f"{PROJECT}:{key}": value for key, value in settings["properties"].items()},
         "patternProperties": {f"^(?!{PROJECT}:).+:": {}},
@@ -68,7 +68,6 @@ def stack_file_schema() -> Schema:
         "title": f"Stack file of {PROJECT}",
         "type": "object",
         "properties": {"config": config, **PULUMIS_OWN},
-        "required": ["config"],
         "additionalProperties": False,
         "definitions": {
             **{name: _with_kuberays_words(model) for name, model in settings["$defs"].items()},

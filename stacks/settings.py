@@ -1,24 +1,30 @@
-"""The whole stack file. Read from the running stack's configuration or from a file; nothing here knows Pulumi."""
+"""The whole stack file: what it may say, and reading it. Nothing here knows Pulumi."""
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from components.access.settings import RayDeployerSettings
 from components.nodes import NodePool
 from components.operator.settings import OperatorSettings
-from components.ray_cluster.manifests import ray_cluster
+from components.problems import Path as Place
+from components.problems import Problems
 from components.ray_cluster.settings import RayClusterSettings
 from components.types import DnsLabel, Settings, dns_1035_label
 
-from .messages import explain
+from .findings import UNKNOWN_FIELD, Finding, StackFileError, shown
+from .messages import findings
+from .sound_part import sound_part
+from .stack_file import LARGEST_FILE, PREFIX, PROJECT, StackFile, read, stack_file
 
 __all__ = [
     "LARGEST_FILE",
     "PROJECT",
+    "Finding",
     "KubernetesSettings",
     "NodePool",
     "StackFileError",
@@ -26,17 +32,8 @@ __all__ = [
     "TenantSettings",
     "load",
     "parse",
+    "settings_of",
 ]
-
-PROJECT = "ray-platform"
-"""Namespace of the program's keys in a stack file: `ray-platform:nodes`."""
-
-LARGEST_FILE = 2**20
-"""Bytes. A stack file is read by people; one greater than this was given by mistake."""
-
-
-class StackFileError(Exception):
-    """A stack file cannot be used. The text says for each fault where it is, what is there and what may be there."""
 
 
 class KubernetesSettings(Settings):
@@ -83,39 +80,12 @@ class StackSettings(Settings):
     """The teams."""
 
     @model_validator(mode="after")
-    def _names_are_used_once(self) -> Self:
-        _used_once("nodes: pool", [pool.pool for pool in self.nodes])
-        _used_once("tenants: name", [tenant.name for tenant in self.tenants])
-        _used_once("tenants: namespace", [tenant.namespace_name for tenant in self.tenants])
-        for tenant in self.tenants:
-            _used_once(f"tenant {tenant.name!r}: cluster", [cluster.name for cluster in tenant.clusters])
+    def _goes_together(self) -> Self:
+        from .rules import problems_of
+
+        if problems := problems_of(self):
+            raise Problems(problems)
         return self
-
-    @model_validator(mode="after")
-    def _namespaces_are_the_tenants(self) -> Self:
-        for tenant in self.tenants:
-            own = f"tenant {tenant.name!r}: namespace {tenant.namespace_name!r}"
-            if tenant.namespace_name == self.operator.namespace or tenant.namespace_name.startswith("kube-"):
-                raise ValueError(f"{own} is the operator's or Kubernetes' own: set another namespace")
-            watched = self.operator.watch_namespaces
-            if watched and tenant.namespace_name not in watched:
-                raise ValueError(f"{own} is not in operator.watchNamespaces ({', '.join(watched)}): add it there")
-        return self
-
-    @model_validator(mode="after")
-    def _clusters_can_be_made(self) -> Self:
-        for tenant in self.tenants:
-            for cluster in tenant.clusters:
-                try:
-                    ray_cluster(cluster, self.nodes)
-                except ValueError as error:
-                    raise ValueError(f"tenant {tenant.name!r}, cluster {cluster.name!r}: {error}") from error
-        return self
-
-
-def _used_once(what: str, names: list[str]) -> None:
-    if repeated := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"{what} {', '.join(repeated)} is used more than once: give each a name of its own")
 
 
 def parse(values: Mapping[str, Any]) -> StackSettings:
@@ -123,27 +93,83 @@ def parse(values: Mapping[str, Any]) -> StackSettings:
 
     Raises StackFileError.
     """
+    encrypted = list(_encrypted((), values))
     try:
-        return StackSettings.model_validate(dict(values), by_alias=True, by_name=False)
+        settings = _validated(values)
     except ValidationError as error:
-        raise StackFileError(explain(error, StackSettings, PROJECT)) from error
+        faults = error.errors(include_url=False)
+        found = findings(faults, StackSettings, values, PREFIX)
+        # Pydantic looks at the whole only when all parts are right.
+        if all(fault["loc"] for fault in faults):
+            found += _between_sound_parts(values, found)
+        hidden = [each.path for each in encrypted]
+        others = [each for each in found if not any(each.path[: len(path)] == path for path in hidden)]
+        raise StackFileError([*encrypted, *others]) from error
+    if encrypted:
+        raise StackFileError(encrypted)
+    return settings
 
 
 def load(path: Path) -> StackSettings:
-    """The settings in a stack file such as Pulumi.dev.yaml; keys of other namespaces (`kubernetes:`) are passed over.
+    """The settings in a stack file such as Pulumi.dev.yaml; keys of other programs are passed over.
 
     Raises StackFileError where it cannot be read, is no stack file, or says what may not be said.
     """
+    return settings_of(stack_file(path, read(path)))
+
+
+def settings_of(file: StackFile) -> StackSettings:
+    """The settings that a stack file says. Raises StackFileError."""
+    found = [finding for key in file.config for finding in _misspelt(key)]
     try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise StackFileError(f"{path} is greater than {LARGEST_FILE} bytes: is it a stack file?")
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise StackFileError(f"{path} cannot be read: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise StackFileError(f"{path} is not YAML: {error}") from error
-    config = document.get("config") if isinstance(document, dict) else None
-    if not isinstance(config, dict):
-        raise StackFileError(f"{path} is no stack file: it has no mapping under `config:`")
-    prefix = f"{PROJECT}:"
-    return parse({key.removeprefix(prefix): value for key, value in config.items() if str(key).startswith(prefix)})
+        settings = parse(file.values(PREFIX))
+    except StackFileError as error:
+        raise file.error([*found, *error.findings]) from error
+    if found:
+        raise file.error(found)
+    return settings
+
+
+def _validated(values: Mapping[str, Any]) -> StackSettings:
+    return StackSettings.model_validate(dict(values), by_alias=True, by_name=False)
+
+
+def _between_sound_parts(values: Mapping[str, Any], found: list[Finding]) -> list[Finding]:
+    """What is wrong between the parts that have no fault of their own."""
+    part = sound_part(values, [finding.path for finding in found])
+    if part is None:
+        return []
+    try:
+        _validated(part.values)
+    except ValidationError as error:
+        more = findings(error.errors(include_url=False), StackSettings, part.values, PREFIX)
+        return [replace(each, path=part.original(each.path)) for each in more]
+    return []
+
+
+def _encrypted(path: Place, value: Any) -> Iterator[Finding]:
+    """Values that Pulumi has encrypted (`pulumi config set --secret`)."""
+    if isinstance(value, Mapping):
+        if list(value) == ["secure"] and isinstance(value["secure"], str):
+            message = (
+                "is encrypted, and plain text is wanted here: a secret belongs in a Kubernetes Secret that is named"
+            )
+            yield Finding((f"{PREFIX}{path[0]}", *path[1:]) if path else (), None, message, "encrypted-value")
+            return
+        for key, item in value.items():
+            yield from _encrypted((*path, key), item)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _encrypted((*path, index), item)
+
+
+def _misspelt(key: str) -> Iterator[Finding]:
+    """A key of `config` that no program has, or that is this program's but for a letter or two."""
+    namespace, colon, name = key.partition(":")
+    if not colon:
+        message = f"key {shown(key)} has no namespace: write {shown(PREFIX + key)}"
+    elif namespace != PROJECT and difflib.get_close_matches(namespace, [PROJECT], cutoff=0.8):
+        message = f"no program has keys under {shown(namespace)}: did you mean {shown(PREFIX + name)}?"
+    else:
+        return
+    yield Finding((key,), None, message, UNKNOWN_FIELD)

@@ -29,7 +29,7 @@ class Tenant(pulumi.ComponentResource):
     """A tenant's RayClusters, and the account that they run as.
 
     Outputs:
-        clusters: of each RayCluster, by `<namespace>/<name>`, where it is, its worker groups and its state.
+        clusters: of each RayCluster, by `<namespace>/<name>`, where it is, its worker groups, its state and status.
     """
 
     clusters: dict[str, Any]
@@ -65,10 +65,11 @@ class Tenant(pulumi.ComponentResource):
 
 
 def _summary(cluster: RayCluster) -> pulumi.Output[dict[str, Any]]:
-    return pulumi.Output.all(cluster.connection, cluster.state).apply(
+    return pulumi.Output.all(cluster.connection, cluster.status).apply(
         lambda known: {
             **known[0],
-            "state": known[1],
+            "state": known[1]["state"],
+            "status": known[1],
             "greatestGpus": cluster.greatest_gpus,
             "workerGroups": cluster.worker_groups,
         }

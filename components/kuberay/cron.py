@@ -11,11 +11,11 @@ _MONTHS = {name: n for n, name in enumerate(_MONTH_NAMES, start=1)}
 _WEEKDAYS = {name: n for n, name in enumerate(("sun", "mon", "tue", "wed", "thu", "fri", "sat"))}
 
 _FIELDS: tuple[tuple[str, int, int, dict[str, int]], ...] = (
-    ("minute", 0, 59, {}),
-    ("hour", 0, 23, {}),
-    ("day of the month", 1, 31, {}),
-    ("month", 1, 12, _MONTHS),
-    ("day of the week", 0, 6, _WEEKDAYS),
+    ("a minute", 0, 59, {}),
+    ("an hour", 0, 23, {}),
+    ("a day of the month", 1, 31, {}),
+    ("a month", 1, 12, _MONTHS),
+    ("a day of the week", 0, 6, _WEEKDAYS),
 )
 
 
@@ -34,7 +34,7 @@ def fault(schedule: str) -> str | None:
         return f"it has {len(fields)} fields, not the five of minute, hour, day of month, month and day of week"
     for text, (name, low, high, names) in zip(fields, _FIELDS, strict=True):
         if not all(_in_range(part, low, high, names) for part in text.split(",") if part):
-            return f"{text!r} is not a {name} from {low} to {high}"
+            return f"{text!r} is not {name} from {low} to {high}"
     return None
 
 

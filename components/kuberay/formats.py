@@ -1,9 +1,8 @@
 """Texts that Kubernetes and Go read: names, labels, versions, durations; each as the Go function named with it."""
 
+import json
 import re
-from typing import Any
-
-import yaml
+from typing import NoReturn
 
 _DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -25,6 +24,8 @@ _NANOSECONDS = {
 }
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _INT64 = 2**63
+_FLOAT32 = (2 - 2**-24) * 2.0**127
+"""What no longer rounds to a number of 32 bits."""
 
 
 def is_dns_1035_label(text: str) -> bool:
@@ -104,13 +105,18 @@ def integer(text: str) -> int | None:
     return number if -_INT64 <= number < _INT64 else None
 
 
-def yaml_mapping(text: str) -> dict[str, Any] | None:
-    """The mapping that a text holds as YAML, empty for an empty text; None where it holds none (sigs.k8s.io/yaml)."""
-    loader: Any = yaml.CSafeLoader(text)
+def is_json_of_numbers(text: str) -> bool:
+    """Whether a text is a JSON object of numbers, or nothing (encoding/json, into map[string]float32)."""
     try:
-        value = loader.get_data() if loader.check_data() else None
-    except (yaml.YAMLError, ValueError, RecursionError):
-        return None
-    finally:
-        loader.dispose()
-    return {} if value is None else value if isinstance(value, dict) else None
+        value = json.loads(text or "null", parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return False
+    return value is None or (isinstance(value, dict) and all(map(_is_float32, value.values())))
+
+
+def _is_float32(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _FLOAT32)
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")

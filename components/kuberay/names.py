@@ -1,7 +1,7 @@
 """Names, labels and annotations of the objects themselves: what the API server and KubeRay take."""
 
 from ..problems import Path
-from .formats import is_dns_1035_label, is_dns_1123_label, is_label_value, is_qualified_name
+from .formats import is_dns_1035_label, is_dns_1123_label, is_dns_subdomain, is_label_value, is_qualified_name
 from .rules import Body, Found, problem
 
 LONGEST = {"RayCluster": 53, "RayJob": 47, "RayService": 47, "RayCronJob": 41}
@@ -30,7 +30,7 @@ def check(body: Body) -> Found:
     namespace = metadata.get("namespace", "")
     if namespace and not is_dns_1123_label(namespace):
         message = f"{namespace!r} is no name of a namespace: use at most 63 lower-case letters, digits and hyphens"
-        yield problem("object-namespace", ("metadata", "namespace"), namespace, message)
+        yield problem("object-name", ("metadata", "namespace"), namespace, message)
     yield from labels(metadata.get("labels", {}), ("metadata", "labels"), "object-label")
     annotations = metadata.get("annotations", {})
     for key in annotations:
@@ -46,9 +46,12 @@ def check(body: Body) -> Found:
 
 
 def _name(metadata: Body, kind: str) -> Found:
-    name, longest = metadata.get("name", ""), LONGEST[kind]
-    if not name and metadata.get("generateName"):
-        name = metadata["generateName"][:_LONGEST_PREFIX] + _GENERATED
+    name, prefix, longest = metadata.get("name", ""), metadata.get("generateName") or "", LONGEST[kind]
+    if name and prefix and not is_dns_subdomain(prefix[:-1] + prefix[-1].replace("-", "a")):
+        message = f"{prefix!r} is no beginning of a name: use lower-case letters, digits and hyphens, or remove it"
+        yield problem("object-name", ("metadata", "generateName"), prefix, message)
+    if not name and prefix:
+        name = prefix[:_LONGEST_PREFIX] + _GENERATED
     if not name:
         yield problem("required-field", ("metadata", "name"), None, "'name' is missing: add it")
     elif len(name) > longest or not is_dns_1035_label(name):

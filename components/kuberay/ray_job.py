@@ -1,13 +1,13 @@
 """A RayJob's spec: its cluster, how it is submitted and when it has to be done (validation.go: ValidateRayJobSpec)."""
 
-import json
 from collections.abc import Mapping
 
 from ..problems import Path
 from . import authentication, deletion, ray_cluster
 from .context import OperatorContext
-from .formats import older, release_of, yaml_mapping
+from .formats import is_json_of_numbers, older, release_of
 from .rules import Body, Cluster, Found, problem
+from .yaml_text import is_mapping
 
 MODES = ("K8sJobMode", "HTTPMode", "InteractiveMode", "SidecarMode")
 
@@ -99,12 +99,12 @@ def _submission(spec: Body, path: Path) -> Found:
     if mode not in MODES:
         message = f"{mode!r} is no way to submit a job, so it would never start: use one of {', '.join(MODES)}"
         yield problem("job-submission-mode", (*path, "submissionMode"), mode, message)
-    if yaml_mapping(spec.get("runtimeEnvYAML", "")) is None:
+    if not is_mapping(spec.get("runtimeEnvYAML", "")):
         message = "this is not a YAML mapping: write a runtime environment such as pip: [numpy]"
         yield problem("job-runtime-env", (*path, "runtimeEnvYAML"), spec["runtimeEnvYAML"], message)
     if spec.get("metadata") and "rayClusterSpec" in spec and mode in ("K8sJobMode", "SidecarMode"):
         yield from _metadata(spec["rayClusterSpec"].get("rayVersion", ""), path)
-    if mode == "HTTPMode" and not _are_resources(spec.get("entrypointResources", "")):
+    if mode == "HTTPMode" and not is_json_of_numbers(spec.get("entrypointResources", "")):
         message = "this is not JSON of names and numbers: write for example '{\"TPU\": 1}'"
         yield problem("job-entrypoint-resources", (*path, "entrypointResources"), spec["entrypointResources"], message)
     template = spec.get("submitterPodTemplate")
@@ -119,16 +119,3 @@ def _metadata(ray_version: str, path: Path) -> Found:
     if release is None or older(release, _METADATA_SINCE):
         message = f"metadata needs Ray 2.6.0 or later and rayVersion is {ray_version!r}: set it, or remove metadata"
         yield problem("job-metadata", (*path, "rayClusterSpec", "rayVersion"), ray_version or None, message)
-
-
-def _are_resources(text: str) -> bool:
-    if not text:
-        return True
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    numbers = value.values() if isinstance(value, dict) else [None] if value is not None else []
-    return all(
-        number is None or (isinstance(number, int | float) and not isinstance(number, bool)) for number in numbers
-    ) and (value is None or isinstance(value, dict))

@@ -1,8 +1,9 @@
 """A RayService's spec: its cluster, its upgrades and its Serve config (validation.go: ValidateRayServiceSpec)."""
 
 from . import authentication, ray_cluster
-from .formats import duration, integer, yaml_mapping
+from .formats import duration, integer
 from .rules import Body, Cluster, Found, problem
+from .yaml_text import is_mapping
 
 TIMEOUT_ANNOTATION = "ray.io/initializing-timeout"
 
@@ -26,7 +27,7 @@ def check(body: Body, cluster: Cluster) -> Found:
         message = f"the head Service of a RayService has a name of KubeRay's making: remove {name!r}"
         yield problem("service-head-service", path, name, message)
     yield from _upgrade(spec, cluster)
-    if yaml_mapping(spec.get("serveConfigV2", "")) is None:
+    if not is_mapping(spec.get("serveConfigV2", "")):
         message = "this is not a YAML mapping: write a Serve config with applications"
         yield problem("service-serve-config", ("spec", "serveConfigV2"), spec["serveConfigV2"], message)
     if "serveService" not in spec:

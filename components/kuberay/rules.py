@@ -24,7 +24,7 @@ RULES: Mapping[str, str] = {
     "duplicate-item": "apiserver",
     "deletion-strategy-style": "apiserver",
     "deletion-condition": "apiserver",
-    "object-namespace": "apiserver",
+    "object-name": "apiserver",
     "object-label": "apiserver",
     "object-annotation": "apiserver",
     # The operator (controllers/ray/utils/validation.go, unless another file is named).

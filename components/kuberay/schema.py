@@ -9,7 +9,7 @@ import difflib
 import functools
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
@@ -29,8 +29,12 @@ KINDS = ("RayCluster", "RayJob", "RayService", "RayCronJob")
 LATER = {"tlsOptions", "priority"}
 """Fields that came with 1.7 and look like others of 1.6."""
 
-_LIKE = 0.8
-"""How like a known field an unknown one has to be to be taken for a slip of it (difflib's ratio)."""
+_LIKE, _MUCH_LIKE = 0.6, 0.8
+"""How like a known field an unknown one has to be to be taken for a slip of it (difflib's ratio); the second where the
+unknown one may be a field of a later release."""
+
+_BITS = 63
+"""Bits of the largest number that an API server reads."""
 
 _LISTED = 12
 """So many allowed names are listed at most."""
@@ -61,14 +65,14 @@ def stored(body: Mapping[str, Any], release: str) -> tuple[dict[str, Any], list[
     node, validator = _kind(body["kind"])
     walk = _Walk(known=release == RELEASE)
     made = walk.object(body, node, ())
-    if not validator.is_valid(made):
-        faulty = {problem.path for problem in walk.problems}
-        walk.problems += [
-            problem
-            for error in validator.iter_errors(made)
-            for problem in _of_schema(error)
-            if problem.path not in faulty
-        ]
+    try:
+        if not validator.is_valid(made):
+            faulty = {problem.path for problem in walk.problems}
+            found = map(_of_schema, validator.iter_errors(made))
+            walk.problems += [problem for problem in found if problem.path not in faulty]
+    except UnicodeEncodeError as error:
+        message = f"there is a text that is not Unicode ({error.reason}): write it in UTF-8"
+        walk.problems.append(Problem((), None, message, "wrong-type"))
     return made, walk.problems
 
 
@@ -103,6 +107,9 @@ class _Walk:
             return self.object(value, node, path) if node.properties is not None or node.values is not None else {}
         if isinstance(value, list | tuple):
             return self._list(value, node, path) if node.items is not None else []
+        if isinstance(value, int) and value.bit_length() > _BITS:
+            self._report(path, value, f"{shown(value)} is too large: give at most {2**_BITS - 1}", "wrong-type")
+            return 0
         if value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
             return value
         wanted = NOUNS.get(node.types[0], node.types[0]) if node.types else "text"
@@ -135,13 +142,10 @@ class _Walk:
             seen.add(identity)
 
     def _unknown(self, key: Any, value: Any, known: Mapping[str, Node], path: Path) -> None:
-        like = difflib.get_close_matches(str(key), known, 1, _LIKE)
+        like = difflib.get_close_matches(str(key), known, 1, _LIKE if self._known else _MUCH_LIKE)
         if not self._known and (key in LATER or not like):
             return
-        # A slip of the case or of a letter is near; a guess from a known word of another place is not.
-        hint = (
-            f"did you mean {(like or difflib.get_close_matches(str(key), known, 1))[0]!r}?" if like else _allowed(known)
-        )
+        hint = f"did you mean {like[0]!r}?" if like else _allowed(known)
         self._report((*path, key), value, f"{key!r} is not a field of the CRD here: {hint}", "unknown-field")
 
     def _report(self, path: Path, value: Any, message: str, rule: str) -> None:
@@ -153,11 +157,11 @@ def _allowed(known: Mapping[str, Node]) -> str:
     return f"use one of {', '.join(names)}" if 0 < len(names) <= _LISTED else "remove it"
 
 
-def _of_schema(error: jsonschema_rs.ValidationError) -> Iterator[Problem]:
+def _of_schema(error: jsonschema_rs.ValidationError) -> Problem:
     path = tuple(error.instance_path)
     rule, message = message_of(error)
     missing = (error.kind.as_dict()["property"],) if error.kind.name == "required" else ()
-    yield Problem((*path, *missing), None if missing else error.instance, message, rule)
+    return Problem((*path, *missing), None if missing else error.instance, message, rule)
 
 
 @functools.cache

@@ -19,11 +19,16 @@ NOUNS = {
 _LONGEST = 60
 """Characters of a value that a message shows."""
 
+_LARGEST = 128
+"""Bits of a number that a message shows: Python writes none of thousands of digits."""
+
 
 def shown(value: Any) -> str:
     """A value in a message: as YAML would have it, cut where it is long."""
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, int) and value.bit_length() > _LARGEST:
+        return f"a number of {value.bit_length()} bits"
     text = "null" if value is None else repr(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 

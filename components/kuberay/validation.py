@@ -28,7 +28,10 @@ def validate(body: Mapping[str, Any], operator: OperatorContext) -> list[Problem
         message = f"{shown(version)} is not served: set apiVersion to {API_VERSION}"
         return [problem("unknown-kind", ("apiVersion",), version, message)]
     stored, problems = schema.stored(body, operator.release)
-    if any(each.rule in _SHAPE for each in problems):
+    misshapen = [each for each in problems if each.rule in _SHAPE]
+    if not any(each.path[:1] in ((), ("metadata",)) for each in misshapen):
+        problems += names.check(stored)
+    if misshapen:
         return problems
     faulty = {each.path for each in problems}
     return problems + [each for each in _late(stored, operator) if each.path not in faulty]
@@ -38,7 +41,6 @@ def _late(body: Body, operator: OperatorContext) -> Found:
     kind, spec = body["kind"], body["spec"]
     annotations = body["metadata"].get("annotations", {})
     job: tuple[Body, Path] | None = None
-    yield from names.check(body)
     if kind == "RayCluster":
         yield from ray_cluster.standalone(body, Cluster(spec, ("spec",), annotations, operator))
     elif kind == "RayService":

@@ -12,6 +12,7 @@ from ..types import seconds
 from .manifests import CLIENT_PORT, DASHBOARD_PORT, ray_cluster
 from .readiness import NotReadyError, until_ready
 from .settings import RayClusterSettings
+from .status import status_summary
 from .worker_groups import all_groups
 
 
@@ -50,15 +51,18 @@ class RayCluster(pulumi.ComponentResource):
 
     Outputs:
         connection: where the cluster is: namespace, head service, addresses.
-        worker_groups: name, GPUs, CPUs, memory and most replicas of each worker group.
+        worker_groups: name, GPUs, CPUs, memory and most replicas of each worker group that the settings name.
         greatest_gpus: GPUs of the greatest worker.
-        state: KubeRay's `status.state`. In an update it is known once the cluster is ready; a cluster that is not
-            within `ready_timeout` fails the update with the reasons (pulumi.RunError).
+        status: KubeRay's state, the head's pod and Service, numbers of desired, available and ready workers,
+            conditions. In an update it is known once the cluster is ready; a cluster that is not within
+            `ready_timeout` fails the update with the reasons (pulumi.RunError).
+        state: that of the status.
     """
 
     connection: pulumi.Output[dict[str, str]]
     worker_groups: list[dict[str, Any]]
     greatest_gpus: int
+    status: pulumi.Output[dict[str, Any]]
     state: pulumi.Output[str | None]
 
     def __init__(self, name: str, args: RayClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
@@ -83,29 +87,35 @@ class RayCluster(pulumi.ComponentResource):
             for group in groups
         ]
         self.greatest_gpus = max((group.gpus for group in groups), default=0)
-        self.state = pulumi.Output.all(cluster.metadata, cluster.status).apply(lambda known: self._settled(args, known))
+        self.status = pulumi.Output.all(cluster.metadata, cluster.status).apply(
+            lambda known: self._settled(args, known)
+        )
+        self.state = self.status.apply(lambda status: status["state"])
         self.register_outputs(
             {
                 "connection": self.connection,
                 "worker_groups": self.worker_groups,
                 "greatest_gpus": self.greatest_gpus,
+                "status": self.status,
                 "state": self.state,
             }
         )
 
-    async def _settled(self, args: RayClusterArgs, known: Sequence[dict[str, Any] | None]) -> str | None:
-        """The cluster's state: in a preview as it was last seen, in an update once it is ready."""
+    async def _settled(self, args: RayClusterArgs, known: Sequence[dict[str, Any] | None]) -> dict[str, Any]:
+        """The cluster's status: in a preview as it was last seen, in an update once it is ready."""
         metadata, status = known
         if pulumi.runtime.is_dry_run() or metadata is None:
-            return (status or {}).get("state")
+            return status_summary(status)
         try:
-            return await until_ready(
-                args.context,
-                metadata["namespace"],
-                args.settings.name,
-                args.operator_namespace,
-                seconds(args.settings.ready_timeout),
-                lambda waiting: pulumi.log.info(waiting, resource=self, ephemeral=True),
+            return status_summary(
+                await until_ready(
+                    args.context,
+                    metadata["namespace"],
+                    args.settings.name,
+                    args.operator_namespace,
+                    seconds(args.settings.ready_timeout),
+                    lambda waiting: pulumi.log.info(waiting, resource=self, ephemeral=True),
+                )
             )
         except NotReadyError as error:
             raise pulumi.RunError(str(error)) from error

@@ -51,49 +51,48 @@ def _origin(settings: RayClusterSettings, pools: tuple[NodePool, ...], spec: Map
 def _of_spec(
     settings: RayClusterSettings, said: Mapping[str, Any], groups: tuple[WorkerGroup, ...], spec: Any, path: Path
 ) -> Path:
-    overridden = _follow(settings.overrides, spec, path)
-    if len(overridden) == len(path):
+    overridden, decides = _follow(settings.overrides, spec, path)
+    if decides:
         return ("overrides", *overridden)
-    derived = _follow(_plan(groups), spec, path[:2]) if path[0] == "workerGroupSpecs" else path
-    group = None
+    derived, _ = _follow(_plan(groups), spec, path[:2])
+    group: WorkerGroup | None = None
     match derived:
         case ("workerGroupSpecs", int(index)):
-            group = groups[index]
-            part, rest = spec["workerGroupSpecs"][path[1]], path[2:]
-        case ("headGroupSpec", *_):
-            part, rest = spec["headGroupSpec"], path[1:]
+            group, part, rest = groups[index], _part(_part(spec, "workerGroupSpecs"), path[1]), path[2:]
+        case ("headGroupSpec",):
+            part, rest = _part(spec, "headGroupSpec"), path[1:]
         case _:
             # A group that only overrides know, or a field of the spec itself.
             return ("overrides", *overridden) if len(overridden) > 1 else _cut(said, _of_cluster(said, path))
     if rest[:1] == ("template",):
         templates = group.pod_templates if group else ((("head", "podTemplate"), settings.head.pod_template),)
         for place, template in reversed(templates):
-            found = _follow(template, part["template"], rest[1:])
-            if len(found) == len(rest) - 1 and found:
+            found, decides = _follow(template, _part(part, "template"), rest[1:])
+            if decides and found:
                 return (*place, *found)
-    return _first_said(said, *(_of_group(said, group, part, rest)))
+    return _first_said(said, *_of_group(group, part, rest))
 
 
 def _plan(groups: tuple[WorkerGroup, ...]) -> dict[str, Any]:
-    return {"workerGroupSpecs": [{"groupName": group.name} for group in groups]}
+    """What of a spec is there without overrides."""
+    return {"headGroupSpec": {}, "workerGroupSpecs": [{"groupName": group.name} for group in groups]}
 
 
-def _follow(fragment: Any, body: Any, path: Path) -> Path:
-    """As much of a path of `body` as a fragment that was merged into it says, in the fragment's own indexes."""
+def _follow(fragment: Any, body: Any, path: Path) -> tuple[Path, bool]:
+    """As much of a path of `body` as a fragment that was merged into it says, in the fragment's own indexes.
+
+    With it, whether the fragment decides what is there: it says all of the path, or replaces something above it.
+    """
     found: Path = ()
     list_name: str | int = ""
     for step in path:
-        if isinstance(step, int):
-            step = _index_in(fragment, list_name, body, step)
-            inside = step >= 0
-        else:
-            inside = isinstance(fragment, Mapping) and step in fragment
-        if not inside:
-            return found
-        fragment = fragment[step]
-        body = _part(body, path[len(found)])
-        found, list_name = (*found, step), step
-    return found
+        there = _index_in(fragment, list_name, body, step) if isinstance(step, int) else step
+        if not (there in fragment if isinstance(fragment, Mapping) else isinstance(there, int) and there >= 0):
+            merges = isinstance(fragment, Mapping | list) and DIRECTIVE not in fragment
+            return found, not merges
+        fragment, body = fragment[there], _part(body, step)
+        found, list_name = (*found, there), step
+    return found, True
 
 
 def _index_in(fragment: Any, list_name: str | int, body: Any, index: int) -> int:
@@ -131,7 +130,7 @@ def _of_cluster(said: Mapping[str, Any], path: Path) -> Path:
     return ()
 
 
-def _of_group(said: Mapping[str, Any], group: WorkerGroup | None, part: Any, path: Path) -> tuple[Path, ...]:
+def _of_group(group: WorkerGroup | None, part: Any, path: Path) -> tuple[Path, ...]:
     """Where a part of a group may have been said, the nearest first. `group`: None for the head."""
     own: Path = group.path if group else ("head",)
     shared = own[:2]
@@ -147,7 +146,7 @@ def _of_group(said: Mapping[str, Any], group: WorkerGroup | None, part: Any, pat
         case ("template", "metadata", "labels", *_):
             return (path[2:], own)
         case ("template", "spec", *rest):
-            return _of_pod(own, part["template"], tuple(rest))
+            return _of_pod(own, _part(part, "template"), tuple(rest))
     return (own,)
 
 
@@ -159,14 +158,17 @@ def _of_pod(own: Path, template: Any, path: Path) -> tuple[Path, ...]:
         case ("containers", 0, "imagePullPolicy"):
             return (("imagePullPolicy",), own)
         case ("containers", 0, "env", int(index), *_):
-            name = template["spec"]["containers"][0]["env"][index].get("name")
+            container = _part(_part(_part(template, "spec"), "containers"), 0)
+            name = str(_part(_part(_part(container, "env"), index), "name"))
             return ((*shared, "env", name), ("env", name), own)
         case ("containers", 0, "resources", _, str(resource), *_) if resource in _AMOUNTS:
             return ((*own, _AMOUNTS[resource]), (*shared, "pool"), own)
         case ("containers", 0, "volumeMounts", *_):
             return (path[2:], own)
-        case ("volumes" | "imagePullSecrets", *_):
+        case ("volumes", *_):
             return (path, own)
+        case ("imagePullSecrets", index, *_):
+            return (("imagePullSecrets", index), own)
         case ("serviceAccountName", *_):
             return (("serviceAccount",), own)
         case (str(field), *_) if field in _PLACEMENT:

@@ -24,8 +24,8 @@ class NotReadyError(Exception):
 
 async def until_ready(
     context: str | None, namespace: str, name: str, operator_namespace: str, limit: int, show: Callable[[str], None]
-) -> str | None:
-    """Wait until the cluster is ready, or suspended where its spec says so. Returns its `status.state`.
+) -> dict[str, Any]:
+    """Wait until the cluster is ready, or suspended where its spec says so. Returns its `status`.
 
     `limit`: seconds. `show`: called with what is waited for, whenever that changes.
     Raises NotReadyError.
@@ -35,8 +35,8 @@ async def until_ready(
     while True:
         cluster, waiting = await asyncio.to_thread(_look, context, namespace, name)
         if cluster and is_ready(cluster):
-            state: str | None = cluster["status"].get("state")
-            return state
+            status: dict[str, Any] = cluster["status"]
+            return status
         if time.monotonic() > deadline:
             reasons = await asyncio.to_thread(why_not_ready, context, namespace, name, operator_namespace)
             said = "\n  ".join([f"RayCluster {namespace}/{name} is not ready after {limit} s:", *reasons])

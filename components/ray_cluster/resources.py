@@ -16,8 +16,7 @@ def requests_over_limits(spec: Mapping[str, Any]) -> Iterator[Problem]:
                 f"container {container.get('name')!r} requests {resource} {request}, more than its limit of {limit}: "
                 "lower the request or raise the limit"
             )
-            place = ("spec", *path, "resources", "requests", resource)
-            yield Problem(place, request, message, "request-within-limit")
+            yield Problem(("spec", *path, "resources"), request, message, "request-within-limit")
 
 
 def _over(resources: Any) -> Iterator[tuple[str, Any, Any]]:

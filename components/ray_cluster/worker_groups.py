@@ -68,10 +68,10 @@ def all_groups(settings: RayClusterSettings, pools: tuple[NodePool, ...]) -> tup
         except Problems as refused:
             problems += refused.problems
     problems += _names_used_twice(found)
+    problems = problems or list(_numbers_of_no_group(settings, found))
     if not problems:
-        problems += _numbers_of_no_group(settings, found)
         found = [_with_numbers(settings, group) for group in found]
-        problems += [problem for group in found for problem in _bounds(group)]
+        problems = [problem for group in found for problem in _bounds(group)]
     if problems:
         raise Problems(problems)
     return tuple(found)

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from ..settings import PROJECT
+from ..stack_file import PROJECT
 
 _TENANTS = f"{PROJECT}:tenants"
 
@@ -39,12 +39,6 @@ def insert_cluster(text: str, tenant: dict[str, Any], cluster: dict[str, Any]) -
     return _added(text, clusters, [cluster])
 
 
-def settings_in(text: str) -> dict[str, Any]:
-    """What the text of a stack file says under the program's own keys, by key without their prefix."""
-    config: dict[str, Any] = yaml.load(text, Loader=yaml.CSafeLoader)["config"]
-    return {key.removeprefix(f"{PROJECT}:"): value for key, value in config.items() if key.startswith(f"{PROJECT}:")}
-
-
 def _mapping(node: yaml.Node | None, what: str) -> yaml.MappingNode:
     if isinstance(node, yaml.MappingNode) and not node.flow_style:
         return node
@@ -74,11 +68,12 @@ def _namespace(tenant: yaml.Node) -> str | None:
 
 def _added(text: str, parent: yaml.Node, entry: Any) -> str:
     """The text with an entry after the last line of a block."""
-    lines = text.splitlines()
+    newline = "\r\n" if "\r\n" in text else "\n"
+    lines = text.removesuffix(newline).split(newline)
     after = _last_line(lines, parent) + 1
     indent = " " * parent.start_mark.column
     new = textwrap.indent(_dump(entry), indent).splitlines()
-    return "\n".join([*lines[:after], *new, *lines[after:]]) + "\n"
+    return newline.join([*lines[:after], *new, *lines[after:], ""])
 
 
 def _last_line(lines: Lines, node: yaml.Node) -> int:

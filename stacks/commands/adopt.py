@@ -21,9 +21,10 @@ def adopt(
     Only reads the cluster. Shows the lines to add as a diff, or adds them with --write.
     """
     from ..adopt.entry import entry
-    from ..adopt.insertion import CannotInsertError, insert_cluster, settings_in
+    from ..adopt.insertion import CannotInsertError, insert_cluster
     from ..adopt.live import CannotAdoptError, live_cluster
-    from ..settings import StackFileError, load, parse
+    from ..settings import StackFileError, settings_of
+    from ..stack_file import read, stack_file
 
     namespace, _, name = cluster.partition("/")
     if not namespace or not name or "/" in name:
@@ -32,18 +33,18 @@ def adopt(
     if not file.is_file():
         _stop(f"there is no stack file {file}: run this beside Pulumi.yaml, or give the file's path", MISUSED)
     try:
-        settings = load(file)
+        before = read(file)
+        settings = settings_of(stack_file(file, before))
         body = live_cluster(context or settings.kubernetes.context, namespace, name)
         made = entry(body, settings)
-        before = file.read_text(encoding="utf-8")
         after = insert_cluster(before, made.tenant, made.cluster)
-        parse(settings_in(after))
+        settings_of(stack_file(file, after))
     except (StackFileError, CannotAdoptError, CannotInsertError) as error:
         _stop(str(error), REFUSED)
     for note in made.notes:
         typer.echo(f"note: {note}", err=True)
     if write:
-        file.write_text(after, encoding="utf-8")
+        file.write_text(after, encoding="utf-8", newline="")
         typer.echo(
             f"{file} has RayCluster {cluster} now; see `pulumi preview --diff`, then `pulumi up` takes it in", err=True
         )

@@ -52,7 +52,7 @@ def _imported(body: Any, answers: Answers) -> Imported | None:
     if not isinstance(body, Mapping):
         return None
     group = str(body.get("apiVersion", "")).partition("/")[0]
-    kind = body.get("kind")
+    kind = str(body.get("kind"))
     if group == "ray.io" and kind in KINDS and has_cluster(body):
         return from_manifest(body, answers)
     if (group, kind) == (FIRST_OPERATOR, "RayCluster"):

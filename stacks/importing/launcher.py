@@ -45,9 +45,9 @@ def read_launcher(document: Reader, answers: Answers) -> Imported:
     head_start, worker_start = (
         ray_start(document.sequence(key)) for key in ("head_start_ray_commands", "worker_start_ray_commands")
     )
-    pods = provider.value and provider.value.get("type") in _KUBERNETES
-    head = _head(types.head, head_start, bool(pods))
-    groups = [_group(each, worker_start, bool(pods), types.head.name) for each in types.workers]
+    pods = provider.text("type") in _KUBERNETES
+    head = _head(types.head, head_start, pods)
+    groups = [_group(each, worker_start, pods, types.head.name) for each in types.workers]
     image = image_of(docker, "head") or head.get("image")
     worker_image = image_of(docker, "worker")
     cluster |= versions(image, answers, document.log, document.at("docker").path)
@@ -76,7 +76,9 @@ def read_launcher(document: Reader, answers: Answers) -> Imported:
 def _name(document: Reader, answers: Answers) -> str:
     said = document.text("cluster_name")
     name = answers.name or dns_name(said or "ray", 53, "ray")
-    if said and name != said:
+    if said and answers.name and name != said:
+        document.at("cluster_name").note("another name is given beside the file", f"it is {name!r} here")
+    elif said and name != said:
         document.at("cluster_name").note(f"{said!r} is no name of a RayCluster", f"it is {name!r} here")
     return name
 
@@ -119,23 +121,31 @@ def _head(node_type: NodeType, start: RayStart, pods: bool) -> dict[str, Any]:
         spec = settings.setdefault("podTemplate", {}).setdefault("spec", {})
         spec.setdefault("containers", [{"name": "ray-head"}])[0].update(container)
         settings.setdefault("rayStartParams", {}).setdefault("num-gpus", number(float(gpus)))
-    params = settings.get("rayStartParams", {})
-    if "num-cpus" not in params and "cpu" not in settings:
+    _tasks_on_the_head(node_type, settings)
+    return settings
+
+
+def _tasks_on_the_head(node_type: NodeType, settings: dict[str, Any]) -> None:
+    """To the launcher the head is a node like others; here no task runs on it unless it is said."""
+    params = settings.setdefault("rayStartParams", {})
+    if "cpu" in settings:
+        params.setdefault("num-cpus", whole_cpus(settings["cpu"]))
+    if "num-cpus" not in params:
         node_type.body.log.advise(
             node_type.body.path,
             "tasks ran on the head, and none do here",
             "give the workers its share, or set head.rayStartParams.num-cpus",
-            at=("head",) if settings else (),
+            at=("head",),
         )
-    elif cpu := settings.get("cpu"):
-        settings.setdefault("rayStartParams", {}).setdefault("num-cpus", whole_cpus(cpu))
+    elif params["num-cpus"] != "0":
         node_type.body.log.advise(
             node_type.body.path,
             "tasks run on the head, as they did",
-            "remove head.rayStartParams.num-cpus, so that no task can fill its memory and take the cluster down",
-            at=("head", "rayStartParams"),
+            "remove num-cpus, so that no task can fill its memory and take the cluster down",
+            at=("head", "rayStartParams", "num-cpus"),
         )
-    return settings
+    if not params:
+        del settings["rayStartParams"]
 
 
 def _group(node_type: NodeType, start: RayStart, pods: bool, head: str) -> dict[str, Any]:

@@ -37,6 +37,9 @@ KINDS: dict[str, Path] = {
 _REQUIRED = {"name", "image", "rayVersion", "groupName", "labels", "annotations"}
 """Settings that no override can stand in for."""
 
+_OPEN = "whoever reaches the dashboard may run anything"
+_AUTH_OVERRIDES: Path = ("overrides", "authOptions")
+
 _SERVER = ("the API server keeps it", "leave it out")
 
 _INSTEAD = {
@@ -71,8 +74,9 @@ def from_manifest(body: Mapping[str, Any], answers: Answers | None = None) -> Im
         **settings_of(wanted),
     }
     _settle(reader, kind)
-    _advise(wanted, path, reader.log)
-    return Imported(_exact(_accepted(entry), wanted, path), namespace, reader.log.finish(body))
+    cluster = _exact(_accepted(entry), wanted, path)
+    _advise(cluster, path, reader.log)
+    return Imported(cluster, namespace, reader.log.finish(body))
 
 
 def has_cluster(body: Mapping[str, Any]) -> bool:
@@ -124,22 +128,16 @@ def _settle(reader: Reader, kind: str) -> None:
             part.note(f"the stack file has no {kind}", _INSTEAD[kind])
 
 
-def _advise(spec: Mapping[str, Any], path: Path, log: Log) -> None:
-    """Recommends what the stack file gives a cluster by itself, and the manifest does without."""
-    if (spec.get("authOptions") or {}).get("mode") != "token":
-        log.advise(
-            path,
-            "whoever reaches the dashboard may run anything",
-            "remove authOptions from overrides, so that callers show a token (Ray 2.52 or later)",
-            at=("overrides", "authOptions"),
-        )
-    if spec.get("enableInTreeAutoscaling") and (spec.get("autoscalerOptions") or {}).get("version") != "v2":
-        log.advise(
-            path,
-            "the autoscaler's version is left to Ray",
-            "remove autoscalerOptions.version from overrides for version v2",
-            at=("overrides", "autoscalerOptions"),
-        )
+def _advise(entry: Mapping[str, Any], path: Path, log: Log) -> None:
+    """Recommends what a stack file gives a cluster by itself, and the manifest does without."""
+    overrides = entry.get("overrides", {})
+    if overrides.get("authOptions", {}) is None:
+        log.advise(path, _OPEN, "remove authOptions from overrides, so that callers show a token", _AUTH_OVERRIDES)
+    elif entry.get("authOptions", {}).get("mode") == "disabled":
+        log.advise(path, _OPEN, "remove authOptions, so that callers show a token", ("authOptions",))
+    if "version" in (overrides.get("autoscalerOptions") or {}):
+        advice = "remove autoscalerOptions.version from overrides for version v2"
+        log.advise(path, "the autoscaler is not version v2", advice, ("overrides", "autoscalerOptions"))
 
 
 def _accepted(entry: dict[str, Any]) -> dict[str, Any]:

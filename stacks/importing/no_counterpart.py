@@ -55,7 +55,7 @@ def note_provider(provider: Reader) -> None:
     provider.at("type").use()
     for key, part in provider.items():
         if key not in ("type", "namespace"):
-            part.note(*PROVIDER.get(str(key), (_MACHINES, "see what it is for; Kubernetes' own ways take its place")))
+            part.note(*PROVIDER.get(str(key), (_MACHINES, "leave it out, or do it where the nodes are made")))
 
 
 def note_machine(node_config: Reader) -> None:

@@ -80,6 +80,8 @@ def _type(types: Reader, name: str, limit: int | None, default: int | None) -> N
     greatest = RAYS_MAX_WORKERS if limit is None else limit
     if most is None:
         most = greatest if default is None else default
+    elif most > greatest:
+        body.at("max_workers").note(f"the file's own max_workers is lower: {greatest}", "it is that here")
     least = body.whole("min_workers") or 0
     return NodeType(name, body, body.mapping("node_config"), min(least, most), max(least, min(most, greatest)))
 
@@ -87,10 +89,11 @@ def _type(types: Reader, name: str, limit: int | None, default: int | None) -> N
 def _manual(document: Reader, limit: int | None, least: int | None) -> NodeTypes:
     for key in ("head_node", "worker_nodes"):
         document.at(key).note("Ray passes over it for machines of your own", "leave it out")
-    addresses = document.at("provider").sequence("worker_ips")
-    count = len(addresses.value) if addresses.value is not None else RAYS_MAX_WORKERS if limit is None else limit
+    provider = document.mapping("provider")
+    listed = "worker_ips" in provider
+    count = len(provider.sequence("worker_ips").value) if listed else RAYS_MAX_WORKERS if limit is None else limit
     most = count if limit is None else min(limit, count)
-    start = count if least is None and addresses.value is not None else least or 0
+    start = count if least is None and listed else least or 0
     nothing = document.at("available_node_types")
     return NodeTypes(
         NodeType("head", nothing, document.at("head_node"), 0, 0),

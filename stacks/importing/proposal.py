@@ -85,6 +85,11 @@ def from_proposal(document: Mapping[str, Any], answers: Answers) -> Imported:
     if worker.get("image") == cluster["image"]:
         del worker["image"]
     cluster |= {key: spec.at(key).use() for key in _SAME if key in spec}
+    if {"autoScalingMode", "targetUtilization"} <= set(cluster):
+        # The one of them that Ray looked at (ray/autoscaler/_private/autoscaler.py).
+        left = "targetUtilization" if cluster["autoScalingMode"] == "aggressive" else "autoScalingMode"
+        del cluster[left]
+        spec.at(left).note("Ray passed over it beside the other that says how fast workers are added", "leave it out")
     if "cpu" not in worker:
         worker = {"cpu": "1", "memory": "4Gi", **worker}
         reader.log.advise(

@@ -91,14 +91,18 @@ class Reader:
         return None if value is None else float(value)
 
     def mapping(self, key: str | int) -> Self:
-        """The mapping under a key, perhaps an empty one."""
-        part = self.at(key)
-        return part if isinstance(part.value or {}, Mapping) else part.refuse("a mapping")
+        """The mapping under a key, an empty one where nothing is said."""
+        return self._container(key, Mapping, {}, "a mapping")
 
     def sequence(self, key: str | int) -> Self:
-        """The list under a key, perhaps an empty one."""
+        """The list under a key, an empty one where nothing is said."""
+        return self._container(key, list, [], "a list")
+
+    def _container(self, key: str | int, kind: type, empty: Any, allowed: str) -> Self:
         part = self.at(key)
-        return part if isinstance(part.value or [], list) else part.refuse("a list")
+        if isinstance(part.value, kind):
+            return part
+        return part.refuse(allowed) if says_something(part.value) else type(self)(empty, self.log, part.path)
 
     def refuse(self, allowed: str) -> Any:
         """Raises RefusedError: the value is not what it has to be."""

@@ -4,7 +4,8 @@ import re
 from typing import Any
 
 from components.problems import Path
-from components.types import image_tag
+from components.ray_cluster.settings import FIRST_RAY_WITH_TOKENS
+from components.types import image_tag, version_tuple
 
 from .answers import Answers
 from .notes import Note, RefusedError
@@ -22,6 +23,13 @@ def versions(image: str | None, answers: Answers, log: Log, path: Path, said: An
     if version is None:
         what = f"image {image!r} does not tell" if image else "no image is named, so nothing tells"
         raise RefusedError(Note(path, f"{what} which Ray it is", "say it, for example --ray-version 2.60.0"))
+    if version_tuple(version) < version_tuple(FIRST_RAY_WITH_TOKENS):
+        log.advise(
+            path,
+            f"Ray {version} cannot ask callers for a token, so whoever reaches the dashboard may run anything",
+            f"use Ray {FIRST_RAY_WITH_TOKENS} or later",
+            at=("rayVersion",),
+        )
     if image is None:
         made = f"rayproject/ray:{version}"
         log.advise(

@@ -6,6 +6,9 @@ from typing import Any
 import yaml
 
 from components.problems import Path
+from components.ray_cluster.node_settings import HeadSettings, WorkerGroupSettings
+from components.ray_cluster.settings import RayClusterSettings
+from components.types import Settings
 
 from ..settings import PROJECT
 from .names import dns_name
@@ -32,10 +35,24 @@ def tenants(imported: Iterable[Imported], namespace: str | None) -> list[dict[st
 
 def stack_file(imported: Iterable[Imported], namespace: str | None) -> str:
     """The text of a whole stack file."""
-    imported = list(imported)
+    imported = [Imported(_in_order(each.cluster), each.namespace, each.notes) for each in imported]
     made = tenants(imported, namespace)
     text = MODELINE + _dump({"config": {f"{PROJECT}:tenants": made}})
     return _commented(text, list(_decisions(imported, made, namespace)))
+
+
+def _in_order(cluster: dict[str, Any]) -> dict[str, Any]:
+    """The cluster with its keys, and those of its head and worker groups, in the order in which they are documented."""
+    whole = _sorted(cluster, RayClusterSettings)
+    if "head" in whole:
+        whole["head"] = _sorted(whole["head"], HeadSettings)
+    if "workerGroups" in whole:
+        whole["workerGroups"] = [_sorted(each, WorkerGroupSettings) for each in whole["workerGroups"]]
+    return whole
+
+
+def _sorted(said: dict[str, Any], model: type[Settings]) -> dict[str, Any]:
+    return {str(field.alias): said[str(field.alias)] for field in model.model_fields.values() if field.alias in said}
 
 
 class _Dumper(yaml.CSafeDumper):

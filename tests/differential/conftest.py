@@ -1,10 +1,13 @@
-"""The operator that all tests here ask."""
+"""What all tests here ask: the operator, and an API server."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from tests.differential.operator import Operator, running
+from tests.engine.conftest import cluster
+
+__all__ = ["cluster"]
 
 
 @pytest.fixture(scope="session")

@@ -21,13 +21,9 @@ MAY_IMPORT = {
 """What each part of the project may import of the project."""
 
 WITHOUT_PULUMI = {
-    "settings.py",
-    "manifests.py",
-    "worker_groups.py",
-    "overrides.py",
-    "types.py",
-    "nodes.py",
-    "messages.py",
+    *("settings.py", "manifests.py", "nodes.py", "types.py", "quantities.py", "plaintext.py", "problems.py"),
+    *("strategic_merge.py", "node_settings.py", "fragments.py", "ray_start_params.py", "rules.py", "autoscaler.py"),
+    *("worker_groups.py", "sizes.py", "pods.py", "spec.py", "resources.py", "origin.py", "status.py", "messages.py"),
 }
 """Files that are plain functions and data: they are tested and reused without an engine."""
 

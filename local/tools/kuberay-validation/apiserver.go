@@ -78,14 +78,14 @@ func newKind(crd apiextensionsv1.CustomResourceDefinition) (kind, error) {
 }
 
 // create returns the object as it is stored, or what is wrong with it.
-func (server apiServer) create(body map[string]any) ([]byte, []string) {
-	kind, known := server[fmt.Sprint(body["kind"])]
-	if !known || body["apiVersion"] != "ray.io/"+version {
-		return nil, []string{fmt.Sprintf("no matches for kind %v in version %v", body["kind"], body["apiVersion"])}
-	}
-	object, err := withIntegers(body)
-	if err != nil {
+func (server apiServer) create(body []byte) ([]byte, []string) {
+	object := map[string]any{}
+	if err := decode(body, &object); err != nil {
 		return nil, []string{err.Error()}
+	}
+	kind, known := server[fmt.Sprint(object["kind"])]
+	if !known || object["apiVersion"] != "ray.io/"+version {
+		return nil, []string{fmt.Sprintf("no matches for kind %v in version %v", object["kind"], object["apiVersion"])}
 	}
 	meta, _, unknown, err := objectmeta.GetObjectMetaWithOptions(object, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
 	if err != nil {
@@ -132,14 +132,4 @@ func (kind kind) validate(object map[string]any) field.ErrorList {
 	}
 	broken, _ := kind.rules.Validate(context.Background(), nil, kind.structural, object, nil, celconfig.RuntimeCELCostBudget)
 	return broken
-}
-
-// withIntegers is the object with its whole numbers as integers, as an API server decodes them.
-func withIntegers(body map[string]any) (map[string]any, error) {
-	text, err := json.Marshal(body)
-	if err != nil {
-		return nil, err
-	}
-	object := map[string]any{}
-	return object, decode(text, &object)
 }

@@ -7,10 +7,12 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 
 	"k8s.io/apimachinery/pkg/util/runtime"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/component-base/featuregate"
 
 	"github.com/ray-project/kuberay/ray-operator/pkg/features"
 )
@@ -18,7 +20,7 @@ import (
 const longestLine = 64 << 20
 
 type question struct {
-	Body           map[string]any  `json:"body"`
+	Body           json.RawMessage `json:"body"`
 	FeatureGates   map[string]bool `json:"featureGates"`
 	BatchScheduler string          `json:"batchScheduler"`
 }
@@ -60,21 +62,21 @@ func (server apiServer) ask(line []byte) answer {
 	return answer{Operator: reconcile(stored, asked.BatchScheduler)}
 }
 
-// setFeatureGates sets every gate of the operator that can be set, so that nothing is left of the question before.
+// setFeatureGates sets every gate of the operator, to its default where nothing is said, so that nothing is left of the
+// question before.
 func setFeatureGates(said map[string]bool) error {
+	known := utilfeature.DefaultMutableFeatureGate.GetAll()
 	gates := map[string]bool{}
-	for _, gate := range []string{
-		string(features.RayClusterStatusConditions), string(features.RayJobDeletionPolicy), string(features.RayMultiHostIndexing),
+	for _, gate := range []featuregate.Feature{
+		features.RayClusterStatusConditions,
+		features.RayJobDeletionPolicy,
+		features.RayMultiHostIndexing,
+		features.RayServiceIncrementalUpgrade,
+		features.RayCronJob,
+		features.AsyncJobInfoQuery,
 	} {
-		gates[gate] = true
+		gates[string(gate)] = known[gate].Default
 	}
-	for _, gate := range []string{
-		string(features.RayServiceIncrementalUpgrade), string(features.RayCronJob), string(features.AsyncJobInfoQuery),
-	} {
-		gates[gate] = false
-	}
-	for gate, enabled := range said {
-		gates[gate] = enabled
-	}
+	maps.Copy(gates, said)
 	return utilfeature.DefaultMutableFeatureGate.SetFromMap(gates)
 }

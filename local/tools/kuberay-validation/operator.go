@@ -78,6 +78,9 @@ func (found *findings) ask(function func() error) {
 	found.check(function())
 }
 
+// none says whether nothing was found: otherwise the operator goes no further.
+func (found findings) none() bool { return len(found) == 0 }
+
 // rayCluster asks what RayClusterReconciler asks (raycluster_controller.go: rayClusterReconcile, reconcileServeService,
 // reconcilePods) and the webhook.
 func (found *findings) rayCluster(cluster *rayv1.RayCluster, scheduler string) {
@@ -85,6 +88,9 @@ func (found *findings) rayCluster(cluster *rayv1.RayCluster, scheduler string) {
 	found.ask(func() error { return utils.ValidateRayClusterSpec(&cluster.Spec, cluster.Annotations) })
 	found.ask(func() error { return utils.ValidateRayClusterUpgradeOptions(cluster) })
 	found.ask(func() error { return uniqueGroups(cluster) })
+	if !found.none() {
+		return
+	}
 	if cluster.Annotations[utils.EnableServeServiceKey] == utils.EnableServeServiceTrue {
 		found.ask(func() error {
 			_, err := common.BuildServeServiceForRayCluster(context.Background(), *cluster)
@@ -109,6 +115,9 @@ func (found *findings) rayJob(job *rayv1.RayJob, scheduler string) {
 	found.ask(func() error { return utils.ValidateRayJobSpec(job) })
 	if job.Spec.RayClusterSpec != nil {
 		found.ownedCluster(job, utils.RayJobCRD, job.Spec.RayClusterSpec)
+	}
+	if !found.none() {
+		return
 	}
 	switch job.Spec.SubmissionMode {
 	case rayv1.K8sJobMode:
@@ -142,11 +151,16 @@ func (found *findings) rayService(service *rayv1.RayService, scheduler string) {
 	found.ask(func() error { return utils.ValidateRayServiceMetadata(service.ObjectMeta) })
 	found.ask(func() error { return utils.ValidateRayServiceSpec(service) })
 	found.ownedCluster(service, utils.RayServiceCRD, &service.Spec.RayClusterSpec)
+	if !found.none() {
+		return
+	}
 	found.ask(func() error {
 		config := map[string]any{}
 		return yaml.Unmarshal([]byte(service.Spec.ServeConfigV2), &config)
 	})
-	cluster := &rayv1.RayCluster{ObjectMeta: service.ObjectMeta, Spec: service.Spec.RayClusterSpec}
+	cluster := &rayv1.RayCluster{ObjectMeta: *service.ObjectMeta.DeepCopy(), Spec: service.Spec.RayClusterSpec}
+	metav1.SetMetaDataLabel(
+		&cluster.ObjectMeta, utils.RayOriginatedFromCRDLabelKey, utils.RayOriginatedFromCRDLabelValue(utils.RayServiceCRD))
 	found.ask(func() error {
 		_, err := common.BuildServeServiceForRayService(context.Background(), *service, *cluster)
 		return err

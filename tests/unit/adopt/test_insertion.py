@@ -75,6 +75,13 @@ def test_the_first_tenant_of_a_file() -> None:
     assert tenants(text) == [{**TENANT, "clusters": [CLUSTER]}]
 
 
+def test_the_lines_of_a_file_from_windows_end_as_they_did() -> None:
+    written = WRITTEN.replace("\n", "\r\n")
+    text = insert_cluster(written, TENANT, CLUSTER)
+    assert text.count("\n") == text.count("\r\n")
+    assert only_adds(written, text)
+
+
 @pytest.mark.parametrize(
     "written",
     [

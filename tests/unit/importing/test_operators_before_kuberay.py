@@ -105,6 +105,16 @@ def test_the_fields_of_the_proposal_stay_as_they_are() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("mode", "kept"),
+    [("default", "targetUtilization"), ("aggressive", "autoScalingMode")],
+    ids=["default", "aggressive"],
+)
+def test_of_two_ways_to_say_how_fast_workers_are_added_the_one_that_counted_stays(mode: str, kept: str) -> None:
+    text = WITH_FIELDS.replace("autoScalingMode: default", f"autoScalingMode: {mode}\n  targetUtilization: 80")
+    assert set(proposal(text).cluster) & {"autoScalingMode", "targetUtilization"} == {kept}
+
+
 def test_pod_types_become_worker_groups() -> None:
     result = from_first_operator(yaml.safe_load(FIRST_OPERATOR), Answers())
     assert result.cluster["workerGroups"] == [

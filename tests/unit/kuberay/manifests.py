@@ -47,20 +47,25 @@ def manifest(kind: str) -> Body:
 
 def edited(body: Body, edits: Mapping[str, Any]) -> Body:
     """The manifest with values in other places. A place is written as its keys and indexes, with blanks between."""
-    made: Any = copy.deepcopy(body)
+    made = copy.deepcopy(body)
     for place, value in edits.items():
-        parts = path_of(place)
-        last, at = parts[-1], made
-        for part, following in itertools.pairwise(parts):
-            empty: Any = [] if isinstance(following, int) else {}
-            at = at.setdefault(part, empty) if isinstance(at, dict) else at[part]
-        if value is GONE:
-            at.pop(last, None)
-        elif isinstance(at, list) and last == len(at):
-            at.append(copy.deepcopy(value))
-        else:
-            at[last] = copy.deepcopy(value)
-    return dict(made)
+        put(made, place, value if value is GONE else copy.deepcopy(value))
+    return made
+
+
+def put(body: Body, place: str, value: Any) -> None:
+    """Put a value into a manifest, with the mappings and lists above it that are not there yet."""
+    parts = path_of(place)
+    at: Any = body
+    for part, following in itertools.pairwise(parts):
+        empty: Any = [] if isinstance(following, int) else {}
+        at = at.setdefault(part, empty) if isinstance(at, dict) else at[part]
+    if value is GONE:
+        at.pop(parts[-1], None)
+    elif isinstance(at, list) and parts[-1] == len(at):
+        at.append(value)
+    else:
+        at[parts[-1]] = value
 
 
 def path_of(place: str) -> tuple[str | int, ...]:

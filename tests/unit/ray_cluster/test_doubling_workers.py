@@ -9,12 +9,12 @@ import pytest
 import yaml
 
 from components.nodes import NodePool
+from components.quantities import amount
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.node_settings import Reserve, Variant, WorkersSettings
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_cluster.sizes import doubling
 from components.ray_cluster.worker_groups import worker_groups
-from components.quantities import amount
 
 pytestmark = pytest.mark.unit
 
@@ -100,8 +100,8 @@ def test_workers_that_fill_a_node_leave_its_reserve_free(gpus: int) -> None:
     reserve = Reserve(cpu="6", memory="20Gi")
     for group in worker_groups(pool, WorkersSettings(pool="p", reserve=reserve)):
         fit = Decimal(gpus // group.gpus)
-        assert fit * amount(group.cpu) <= 48 - 6
-        assert fit * amount(group.memory) <= amount("480Gi")
+        assert fit * amount(str(group.cpu)) <= 48 - 6
+        assert fit * amount(str(group.memory)) <= amount("480Gi")
 
 
 def test_two_of_each_part_of_a_node_and_as_many_whole_ones_as_there_are_nodes() -> None:

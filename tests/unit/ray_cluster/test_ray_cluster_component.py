@@ -9,6 +9,7 @@ import pytest
 from components.nodes import NodePool
 from components.ray_cluster.component import RayCluster, RayClusterArgs
 from components.ray_cluster.settings import RayClusterSettings
+from components.ray_cluster.status import status_summary
 from tests.unit.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit
@@ -18,6 +19,7 @@ POOLS = (NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8, gpu_p
 
 def provisioned(live: dict[str, dict[str, Any]] | None = None, preview: bool = True, **settings: Any) -> Recorder:
     said = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", "workers": {"pool": "a100"}, **settings}
+    said = {key: value for key, value in said.items() if value is not None}
 
     def program() -> None:
         account = pulumi.CustomResource("kubernetes:core/v1:ServiceAccount", "account", {"kind": "ServiceAccount"})
@@ -46,7 +48,17 @@ def test_it_is_one_ray_cluster_under_the_component_in_the_tenants_namespace() ->
 
 
 def test_outputs_say_where_it_is_what_it_has_and_how_it_was_last_seen() -> None:
-    outputs = provisioned({"team-a-training-ray-cluster": {"status": {"state": "ready"}}}).outputs["team-a-training"]
+    live = {
+        "state": "ready",
+        "head": {"podName": "training-head-x", "podIP": "10.0.0.1", "serviceName": "training-head-svc"},
+        "desiredWorkerReplicas": 2,
+        "availableWorkerReplicas": 1,
+        "maxWorkerReplicas": 10,
+        "conditions": [
+            {"type": "HeadPodReady", "status": "True", "reason": "HeadPodRunningAndReady", "message": "", "x": "y"}
+        ],
+    }
+    outputs = provisioned({"team-a-training-ray-cluster": {"status": live}}).outputs["team-a-training"]
     assert outputs["connection"] == {
         "namespace": "team-a",
         "headService": "training-head-svc",
@@ -63,6 +75,22 @@ def test_outputs_say_where_it_is_what_it_has_and_how_it_was_last_seen() -> None:
         "maxReplicas": 4,
     }
     assert outputs["state"] == "ready"
+    assert outputs["status"] == {
+        "state": "ready",
+        "head": {"pod": "training-head-x", "service": "training-head-svc"},
+        "workers": {"desired": 2, "available": 1, "ready": 0, "min": 0, "max": 10},
+        "conditions": [{"type": "HeadPodReady", "status": "True", "reason": "HeadPodRunningAndReady", "message": ""}],
+    }
+
+
+def test_the_status_of_a_cluster_that_was_never_seen_is_empty() -> None:
+    status = status_summary(None)
+    assert (status["state"], status["head"], status["conditions"]) == (None, {"pod": None, "service": None}, [])
+
+
+def test_a_head_alone_has_no_worker_groups() -> None:
+    outputs = provisioned(workers=None).outputs["team-a-training"]
+    assert (outputs["worker_groups"], outputs["greatest_gpus"]) == ([], 0)
 
 
 def test_an_update_fails_with_the_reasons_when_the_cluster_is_not_ready_in_time(

@@ -3,12 +3,14 @@
 import copy
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
 import pytest
 import yaml
 
+from stacks.document import document as yaml_document
 from stacks.schema import FILE, schema_text
 
 pytestmark = pytest.mark.unit
@@ -16,6 +18,10 @@ pytestmark = pytest.mark.unit
 ROOT = FILE.parent
 
 STACK_FILES = [ROOT / "Pulumi.dev.yaml"]
+
+EXAMPLES = ROOT / "tests" / "stack_files"
+GOOD = sorted((EXAMPLES / "good").glob("*.yaml"))
+OF_WRONG_TYPES = sorted((EXAMPLES / "bad" / "types").glob("*.yaml"))
 
 Edit = Callable[[dict[str, Any]], Any]
 
@@ -29,6 +35,12 @@ def schema() -> jsonschema_rs.Validator:
 def document() -> dict[str, Any]:
     """The dev stack's file."""
     return copy.deepcopy(yaml.safe_load((ROOT / "Pulumi.dev.yaml").read_text()))
+
+
+def read(file: Path) -> Any:
+    found = yaml_document(file.read_text())
+    assert found
+    return found.value
 
 
 def cluster(document: dict[str, Any]) -> dict[str, Any]:
@@ -48,7 +60,7 @@ def test_it_is_a_schema_of_draft_7() -> None:
 
 @pytest.mark.parametrize("file", STACK_FILES, ids=lambda file: file.name)
 def test_a_stack_file_names_the_schema_in_its_first_line_and_is_valid(
-    file: Any, schema: jsonschema_rs.Validator
+    file: Path, schema: jsonschema_rs.Validator
 ) -> None:
     assert file.read_text().splitlines()[0] == f"# yaml-language-server: $schema=./{FILE.name}"
     schema.validate(yaml.safe_load(file.read_text()))
@@ -57,6 +69,16 @@ def test_a_stack_file_names_the_schema_in_its_first_line_and_is_valid(
 def override_containers(document: dict[str, Any], *containers: dict[str, Any]) -> None:
     head = {"template": {"spec": {"containers": list(containers)}}}
     cluster(document).update(overrides={"headGroupSpec": head})
+
+
+@pytest.mark.parametrize("file", GOOD, ids=lambda file: file.stem)
+def test_it_accepts_every_stack_file_that_check_accepts(file: Path, schema: jsonschema_rs.Validator) -> None:
+    schema.validate(read(file))
+
+
+@pytest.mark.parametrize("file", OF_WRONG_TYPES, ids=lambda file: file.stem)
+def test_it_refuses_every_wrong_type(file: Path, schema: jsonschema_rs.Validator) -> None:
+    assert not schema.is_valid(read(file))
 
 
 RIGHT: dict[str, Edit] = {
@@ -84,6 +106,7 @@ WRONG: dict[str, tuple[Edit, str]] = {
     "a number of nodes below one": (lambda each: each["config"]["ray-platform:nodes"][0].update(count=0), "minimum"),
     "a quantity of another unit": (lambda each: cluster(each).update(head={"memory": "16GB"}), "16GB"),
     "a version of two numbers": (lambda each: cluster(each).update(rayVersion="2.60"), "2.60"),
+    "a version as a number": (lambda each: cluster(each).update(rayVersion=2.6), "2.6"),
     "a duration without a unit": (lambda each: cluster(each).update(idleTimeout="5"), "5"),
     "a name with capitals": (lambda each: cluster(each).update(name="Training"), "Training"),
     "a mode that KubeRay does not have": (lambda each: cluster(each).update(authOptions={"mode": "Token"}), "Token"),

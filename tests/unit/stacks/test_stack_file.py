@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
+from stacks.findings import Finding, StackFileError
+from stacks.messages import MOST
 from stacks.running import running_stack
-from stacks.settings import LARGEST_FILE, StackFileError, load, parse
+from stacks.settings import load, parse
+from stacks.stack_file import LARGEST_FILE
 
 pytestmark = pytest.mark.unit
 
@@ -19,6 +22,12 @@ NODES = [{"pool": "a100", "count": 4, "cpu": 64, "memory": "1000Gi", "gpus": 8}]
 
 def tenants(**cluster: Any) -> dict[str, Any]:
     return {"nodes": NODES, "tenants": [{"name": "team-a", "clusters": [{**CLUSTER, **cluster}]}]}
+
+
+def found(values: dict[str, Any]) -> tuple[Finding, ...]:
+    with pytest.raises(StackFileError) as refused:
+        parse(values)
+    return refused.value.findings
 
 
 def message(values: dict[str, Any]) -> str:
@@ -54,64 +63,31 @@ def test_keys_of_other_programs_are_passed_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        (
-            {"tennants": []},
-            "ray-platform: unknown key 'tennants': did you mean 'tenants'? Known keys: kubernetes, ",
-        ),
-        (
-            tenants(idleTimout="5m"),
-            "ray-platform:tenants[0].clusters[0]: unknown key 'idleTimout': did you mean 'idleTimeout'? Known keys",
-        ),
+        ({"tennants": []}, "ray-platform:tennants: unknown key 'tennants': did you mean 'tenants'? Known keys: "),
         (
             tenants(ray_version="2.60.0"),
-            "ray-platform:tenants[0].clusters[0]: unknown key 'ray_version': did you mean 'rayVersion'?",
+            "ray-platform:tenants[0].clusters[0].ray_version: unknown key 'ray_version': did you mean 'rayVersion'?",
         ),
         (
             tenants(workers={"pool": "a100", "variants": [{"gpus": 1, "maxReplica": 1}]}),
-            "ray-platform:tenants[0].clusters[0].workers[0].variants[0]: unknown key 'maxReplica': did you",
+            "ray-platform:tenants[0].clusters[0].workers.variants[0].maxReplica: unknown key 'maxReplica': did you",
         ),
         (
             {"operator": {"batchScheduler": "slurm"}},
-            "ray-platform:operator.batchScheduler: 'slurm' is not allowed: input should be 'volcano', 'yunikorn', '",
+            "ray-platform:operator.batchScheduler: 'slurm' is not allowed: use 'volcano', 'yunikorn', '",
         ),
         ({"nodes": [{"pool": "a", "count": 1, "cpu": 8}]}, "ray-platform:nodes[0].memory: is required and not there"),
-        (
-            {"nodes": [{**NODES[0], "cpu": "8GB"}]},
-            "ray-platform:nodes[0].cpu: '8GB' is not a Kubernetes quantity; write for example 8, 500m or 64Gi",
-        ),
-        (
-            {"nodes": [{**NODES[0], "count": 0}]},
-            "ray-platform:nodes[0].count: 0 is not allowed: input should be greater",
-        ),
-        (
-            {"nodes": [{**NODES[0], "cpu": True}]},
-            "ray-platform:nodes[0].cpu: True is not allowed: input should be a valid",
-        ),
-        ({"nodes": [*NODES, *NODES]}, "ray-platform: nodes: pool a100 is used more than once"),
-        (
-            {"nodes": [{**NODES[0], "gpus": 0, "gpuProduct": "X"}]},
-            "ray-platform:nodes[0]: pool 'a100' names gpuProduct 'X' but has 0 gpus: set gpus",
-        ),
-        (
-            {"tenants": [{"name": "kube-system"}]},
-            "ray-platform: tenant 'kube-system': namespace 'kube-system' is the",
-        ),
-        (
-            {"tenants": [{"name": "a", "namespace": "ray-system"}]},
-            "ray-platform: tenant 'a': namespace 'ray-system' is",
-        ),
-        (
-            {"operator": {"watchNamespaces": ["b"]}, "tenants": [{"name": "a"}]},
-            "ray-platform: tenant 'a': namespace 'a' is not in operator.watchNamespaces (b): add it there",
-        ),
-        (
-            tenants(workers={"pool": "h100"}),
-            "ray-platform: tenant 'team-a', cluster 'training': pool 'h100' is not in nodes: use one of a100",
-        ),
-        ({"operator": "1.6.2"}, "ray-platform:operator: '1.6.2' is not allowed: input should be a valid dictionary"),
-        ({"tenants": [{"name": "team-ä"}]}, "ray-platform:tenants[0].name: 'team-ä' is not a name of at most 40"),
+        ({"nodes": [{**NODES[0], "count": 0}]}, "ray-platform:nodes[0].count: 0 is not allowed: give at least 1"),
+        ({"nodes": [{**NODES[0], "cpu": True}]}, "ray-platform:nodes[0].cpu: true is not allowed: text is wanted here"),
+        ({"nodes": {"pool": "a100"}}, "ray-platform:nodes: a mapping is not allowed: a list (`- item`) is wanted here"),
+        ({"operator": "1.6.2"}, "ray-platform:operator: '1.6.2' is not allowed: a mapping (`key: value`) is wanted"),
         ({"tenants": [{"name": "a\nb"}]}, "ray-platform:tenants[0].name: 'a\\nb' is not a name of at most 40"),
-        ({"tenants": [{"name": "$(reboot)"}]}, "ray-platform:tenants[0].name: '$(reboot)' is not a name of at most 40"),
+        ({"a\nb": 1}, "['ray-platform:a\\nb']: unknown key 'a\\nb': Known keys: "),
+        (
+            tenants(env={"X": "y" * 500 + "\n"}, image=5),
+            "ray-platform:tenants[0].clusters[0].image: 5 is not allowed: ",
+        ),
+        ({"tenants": [{"name": "x" * 500}]}, f"ray-platform:tenants[0].name: '{'x' * 59}... is not a name of at most"),
     ],
 )
 def test_a_fault_is_said_in_one_line_with_place_value_and_what_is_allowed(
@@ -130,26 +106,90 @@ def test_all_faults_are_said_at_once() -> None:
     ]
 
 
+def test_what_is_wrong_between_sound_parts_is_said_beside_the_faults_of_others() -> None:
+    """One `idleTimout` must not hide that another cluster names a pool that is not there."""
+    clusters = [{**CLUSTER, "idleTimout": "5m"}, {**CLUSTER, "name": "other", "workers": {"pool": "h100"}}]
+    values = {"nodes": NODES, "tenants": [{"name": "x", "typo": 1}, {"name": "team-a", "clusters": clusters}]}
+    assert [line.partition(": ")[0] for line in message(values).splitlines()] == [
+        "ray-platform:tenants[0].typo",
+        "ray-platform:tenants[1].clusters[0].idleTimout",
+        "ray-platform:tenants[1].clusters[1].workers.pool",
+    ]
+
+
+def test_what_kuberay_would_refuse_is_said_where_it_was_written() -> None:
+    [finding] = found(tenants(overrides={"headGroupSpec": {"rayStartParams": {"num-cpus": 3}}}))
+    assert finding.path[-4:] == ("overrides", "headGroupSpec", "rayStartParams", "num-cpus")
+    assert finding.rule == "wrong-type"
+
+
+def test_no_finding_holds_what_may_be_a_secret() -> None:
+    env = {"HF_TOKEN": "hunter2", "DB_PASSWORD": ["hunter2"]}
+    findings = found(tenants(env=env, overrides={"authOptions": {"secretName": 1, "token": "hunter2"}}))
+    assert findings
+    assert "hunter2" not in repr(findings)
+
+
+def test_an_encrypted_value_is_one_finding() -> None:
+    [finding] = found({"operator": {"secure": "AAABAJ"}})
+    assert (finding.path, finding.rule, finding.value) == (("ray-platform:operator",), "encrypted-value", None)
+
+
+def test_of_very_many_faults_the_first_are_said() -> None:
+    values = {f"key{number}": 1 for number in range(MOST + 500)}
+    findings = found(values)
+    assert len(findings) == MOST + 1
+    assert findings[-1].message == "500 more faults are not listed: correct these first"
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", "is no stack file"),
-        ("config: [1]", "is no stack file"),
-        ("a: [", "is not YAML"),
-        ("\x00", "is not YAML"),
-        ("#" * (LARGEST_FILE + 1), "is greater than"),
+        ("", ":1:1: the file is empty"),
+        ("# only a comment", ":1:1: the file is empty"),
+        ("[1]", ":1:1: this is no stack file"),
+        ("a: 1", ":1:1: this is no stack file"),
+        ("config: [1]", ":1:1: this is no stack file: under `config`"),
+        ("config:\n  a: [", ":3:1: this is not YAML"),
+        ("config:\n\ta: 1", ":2:1: a tab: indent with spaces"),
+        ("config: \x07", ":1:9: a control character, U+0007: remove it"),
+        ("config: {}\n---\nconfig: {}", ":3:1: a second document begins here: keep one in the file"),
+        (
+            "config:\n  ray-platform: {}",
+            ":2:3: ray-platform: key 'ray-platform' has no namespace: write 'ray-platform:",
+        ),
+        (
+            "config:\n  ray-platfrom:nodes: []",
+            ":2:3: ray-platfrom:nodes: no program has keys under 'ray-platfrom': did",
+        ),
+        ("#" * (LARGEST_FILE + 1), f": the file is greater than {LARGEST_FILE} bytes"),
     ],
 )
 def test_what_is_no_stack_file_is_said_so(tmp_path: Path, text: str, expected: str) -> None:
     file = tmp_path / "Pulumi.bad.yaml"
     file.write_text(text)
-    with pytest.raises(StackFileError, match=expected):
+    with pytest.raises(StackFileError) as refused:
+        load(file)
+    assert str(refused.value).startswith(f"{file}{expected}")
+
+
+def test_a_file_in_another_encoding_is_said_so(tmp_path: Path) -> None:
+    file = tmp_path / "Pulumi.bad.yaml"
+    file.write_bytes(b"config: {}\n# caf\xe9")
+    with pytest.raises(StackFileError, match=r":2:6: byte 0xe9 is not UTF-8: save the file in that encoding"):
         load(file)
 
 
 def test_a_file_that_is_not_there_is_said_so(tmp_path: Path) -> None:
-    with pytest.raises(StackFileError, match=r"Pulumi.none.yaml cannot be read: No such file"):
+    with pytest.raises(StackFileError, match=r"Pulumi.none.yaml: cannot be read: No such file"):
         load(tmp_path / "Pulumi.none.yaml")
+
+
+def test_a_stack_that_pulumi_only_keeps_a_salt_for_has_no_settings(tmp_path: Path) -> None:
+    """So `pulumi stack init` leaves it."""
+    file = tmp_path / "Pulumi.new.yaml"
+    file.write_text("encryptionsalt: v1:abc\n")
+    assert load(file) == parse({})
 
 
 def test_pulumis_configuration_and_the_file_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,4 +202,23 @@ def test_pulumis_configuration_and_the_file_say_the_same(monkeypatch: pytest.Mon
 def test_an_unknown_key_of_the_running_stack_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULUMI_CONFIG", json.dumps({"ray-platform:oprator": "{}", "other:key": "x"}))
     with pytest.raises(StackFileError, match=r"unknown key 'oprator': did you mean 'operator'"):
+        running_stack()
+
+
+@pytest.mark.parametrize(("said", "place"), [("{replicas: 9}", "Pulumi.test.yaml:2:37: "), ("{replicas: 2}", "")])
+def test_a_fault_of_the_running_stack_has_its_line_where_the_file_is_what_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, place: str
+) -> None:
+    (tmp_path / "Pulumi.test.yaml").write_text(f"config:\n  ray-platform:operator: {said}\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("pulumi.get_stack", lambda: "test")
+    monkeypatch.setenv("PULUMI_CONFIG", json.dumps({"ray-platform:operator": '{"replicas": 9}'}))
+    with pytest.raises(StackFileError) as refused:
+        running_stack()
+    assert str(refused.value) == f"{place}ray-platform:operator.replicas: 9 is not allowed: give at most 5"
+
+
+def test_a_configuration_without_end_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULUMI_CONFIG", json.dumps({"ray-platform:nodes": "[" * 100_000}))
+    with pytest.raises(StackFileError, match="too many mappings and lists within each other"):
         running_stack()

@@ -1,0 +1,1 @@
+"""Checking stack files by themselves, without Pulumi and without a cluster."""

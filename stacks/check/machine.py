@@ -1,0 +1,53 @@
+"""Findings for programs: JSON, and the annotations that GitHub shows in a pull request."""
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ..findings import Finding, place
+from .checked import Checked
+
+
+def as_json(checked: Iterable[Checked]) -> str:
+    """A list with an object for each finding; keys stay the same, null where nothing is known."""
+    found = [_object(each.file, finding) for each in checked for finding in each.findings]
+    return json.dumps(found, indent=2, ensure_ascii=False)
+
+
+def _object(file: str, finding: Finding) -> dict[str, Any]:
+    return {
+        "file": file,
+        "line": finding.line,
+        "column": finding.column,
+        "endColumn": finding.end_column,
+        "path": list(finding.path),
+        "place": place(finding.path),
+        "value": finding.value,
+        "message": finding.message,
+        "rule": finding.rule,
+    }
+
+
+def as_annotations(checked: Iterable[Checked]) -> Iterator[str]:
+    """A workflow command for each finding (docs.github.com, Workflow commands: setting an error message)."""
+    for each in checked:
+        for finding in each.findings:
+            places = {
+                "file": each.file,
+                "line": finding.line,
+                "col": finding.column,
+                "endColumn": finding.end_column,
+                "title": finding.rule,
+            }
+            properties = ",".join(
+                f"{key}={_property(str(value))}" for key, value in places.items() if value is not None
+            )
+            yield f"::error {properties}::{_data(str(finding))}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

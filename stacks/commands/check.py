@@ -1,0 +1,60 @@
+"""`python -m stacks check`: says what is wrong with stack files, without Pulumi and without a cluster."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+FOUND, MISUSED = 1, 2
+"""Exit codes: there are findings; a file cannot be read or the command cannot be run as given."""
+
+
+class Format(StrEnum):
+    """How findings are written."""
+
+    TEXT = "text"
+    JSON = "json"
+    GITHUB = "github"
+
+
+def check(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[STACK or FILE]...", help="DEV for Pulumi.DEV.yaml, or a path. Default: all here."),
+    ] = None,
+    output: Annotated[
+        Format, typer.Option("--format", help="For a terminal, for programs, or for annotations of a pull request.")
+    ] = Format.TEXT,
+) -> None:
+    """Say all that is wrong with stack files: what `pulumi up` and KubeRay would refuse.
+
+    Exit code: 0 nothing is wrong, 1 something is, 2 a file cannot be read or the command is not used right.
+    """
+    paths = [_path(each) for each in files] if files else sorted(Path().glob("Pulumi.*.yaml"))
+    if not paths:
+        typer.echo("there is no Pulumi.*.yaml here: name a stack or a file", err=True)
+        raise typer.Exit(MISUSED)
+
+    from ..check.checked import check as checked_file
+
+    checked = [checked_file(path) for path in paths]
+    if output is Format.TEXT:
+        from ..check.text import show
+
+        show(checked)
+    else:
+        from ..check.machine import as_annotations, as_json
+
+        for line in [as_json(checked)] if output is Format.JSON else as_annotations(checked):
+            typer.echo(line)
+    if any(each.unreadable for each in checked):
+        raise typer.Exit(MISUSED)
+    if any(each.findings for each in checked):
+        raise typer.Exit(FOUND)
+
+
+def _path(word: str) -> Path:
+    """The file that a word means: a path where it looks like one, else a stack's name."""
+    looks_like_path = "/" in word or word.endswith((".yaml", ".yml"))
+    return Path(word) if looks_like_path or Path(word).is_file() else Path(f"Pulumi.{word}.yaml")

@@ -1,0 +1,108 @@
+"""The program's API server against a real one, which takes the same manifests in a dry run."""
+
+import time
+from collections.abc import Callable, Iterator
+from http import HTTPStatus
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from kubernetes import client
+
+from components.kuberay import OperatorContext
+from local.rehearsal import Rehearsal
+from local.tools import KUBERAY
+from tests.differential import strategies
+from tests.differential.operator import Operator
+from tests.differential.test_generated import Case, seeded
+from tests.unit.kuberay.examples import EXAMPLES
+from tests.unit.kuberay.manifests import SPECS, Body
+
+pytestmark = pytest.mark.engine
+
+NAMESPACE = "default"
+
+GENERATED = 300
+
+SECONDS = 60
+"""An API server serves a new kind within a few."""
+
+Refusal = Callable[[Body], str]
+
+
+@pytest.fixture(scope="module")
+def refusal(cluster: Rehearsal) -> Iterator[Refusal]:
+    """What a real API server with KubeRay's CRDs says to a manifest under strict field validation; empty if nothing."""
+    definitions = client.ApiextensionsV1Api(cluster.client())
+    objects = client.CustomObjectsApi(cluster.client())
+    crds = [
+        yaml.load(file.read_text(), yaml.CSafeLoader) for file in (KUBERAY.share("config") / "crd" / "bases").glob("*")
+    ]
+    plurals = {crd["spec"]["names"]["kind"]: crd["spec"]["names"]["plural"] for crd in crds}
+
+    def ask(body: Body) -> str:
+        try:
+            objects.create_namespaced_custom_object(
+                "ray.io", "v1", NAMESPACE, plurals[body["kind"]], body, dry_run="All", field_validation="Strict"
+            )
+        except client.ApiException as error:
+            if error.status not in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY):
+                raise
+            return str(error.body)
+        return ""
+
+    for crd in crds:
+        definitions.create_custom_resource_definition(crd)
+    for plural in plurals.values():
+        _wait_until_served(objects, plural)
+    yield ask
+    for crd in crds:
+        definitions.delete_custom_resource_definition(crd["metadata"]["name"])
+
+
+def _wait_until_served(objects: Any, plural: str) -> None:
+    until = time.monotonic() + SECONDS
+    while True:
+        try:
+            objects.list_namespaced_custom_object("ray.io", "v1", NAMESPACE, plural)
+        except client.ApiException:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.5)
+        else:
+            return
+
+
+def agree(operator: Operator, refusal: Refusal, body: Body) -> None:
+    """Fails where one refuses what the other takes."""
+    said, answer = refusal(body), operator.ask(body, OperatorContext())
+    assert bool(said) == bool(answer.api_server), f"{said!r} and {answer} on {body}"
+
+
+def test_examples_are_taken_and_refused_as_by_a_real_one(operator: Operator, refusal: Refusal) -> None:
+    bodies = [body for example in EXAMPLES for body in (example.wrong, example.right) if _can_be_sent(body)]
+    assert len(bodies) > 150
+    for body in bodies:
+        agree(operator, refusal, body)
+
+
+@pytest.mark.parametrize("cases", [strategies.with_fields(1, 4), strategies.wild()], ids=["with fields", "wild"])
+def test_generated_manifests_are_taken_and_refused_as_by_a_real_one(
+    operator: Operator, refusal: Refusal, cases: Any
+) -> None:
+    @settings(seeded, max_examples=GENERATED)
+    @given(cases)
+    def judge(case: Case) -> None:
+        body, _ = case
+        if _can_be_sent(body):
+            agree(operator, refusal, body)
+
+    judge()
+
+
+def _can_be_sent(body: Body) -> bool:
+    """Whether it is the manifest that is judged: of a kind that is served, in a namespace that is there."""
+    metadata = body.get("metadata")
+    namespace = metadata.get("namespace", NAMESPACE) if isinstance(metadata, dict) else NAMESPACE
+    return body["kind"] in SPECS and body["apiVersion"] == "ray.io/v1" and namespace == NAMESPACE

@@ -1,0 +1,199 @@
+"""Where an author finds what is wrong with the RayCluster that was made of a stack file's entry."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from components.nodes import NodePool
+from components.ray_cluster.manifests import ray_cluster
+from components.ray_cluster.origin import said_at
+from components.ray_cluster.settings import RayClusterSettings
+
+pytestmark = pytest.mark.unit
+
+POOLS = (
+    NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8, gpu_product="NVIDIA-A100-SXM4-80GB"),
+    NodePool(pool="heads", count=2, cpu="32", memory="128Gi", labels={"role": "heads"}),
+)
+
+ENTRY: dict[str, Any] = {
+    "name": "training",
+    "rayVersion": "2.60.0",
+    "image": "ours/ray:2.60.0",
+    "imagePullSecrets": ["mirror"],
+    "head": {
+        "cpu": "3",
+        "memory": "17Gi",
+        "pool": "heads",
+        "image": "ours/head:2.60.0",
+        "env": {"HEAD_ONLY": "head-env"},
+        "rayStartParams": {"object-store-memory": "1000000000"},
+        "labels": {"zone": "head-zone"},
+        "podTemplate": {
+            "spec": {
+                "priorityClassName": "head-priority",
+                "containers": [
+                    {"name": "sidecar", "image": "side:car"},
+                    {"name": "ray-head", "env": [{"name": "FROM_TEMPLATE", "value": "template-env"}]},
+                ],
+            }
+        },
+    },
+    "workers": [
+        {
+            "pool": "a100",
+            "env": {"WORKER_ONLY": "worker-env"},
+            "rayStartParams": {"node-name": "worker-name"},
+            "variants": [
+                {"gpus": 1},
+                {"gpus": 8, "cpu": "59", "maxReplicas": 3, "podTemplate": {"spec": {"nodeName": "node-8"}}},
+            ],
+            "podTemplate": {"spec": {"priorityClassName": "worker-priority"}},
+        }
+    ],
+    "workerGroups": [
+        {
+            "groupName": "said",
+            "maxReplicas": 7,
+            "replicas": 6,
+            "numOfHosts": 2,
+            "cpu": "5",
+            "memory": "18Gi",
+            "gpus": 4,
+            "image": "ours/group:2.60.0",
+            "env": {"GROUP_ONLY": "group-env"},
+            "rayStartParams": {"temp-dir": "/group"},
+            "labels": {"zone": "group-zone"},
+            "idleTimeout": "77s",
+            "podTemplate": {"spec": {"tolerations": [{"key": "group-key", "operator": "Exists"}]}},
+        }
+    ],
+    "autoScalingMode": "conservative",
+    "idleTimeout": "88s",
+    "serviceAccount": "account",
+    "authOptions": {"mode": "token", "secretName": "auth-secret"},
+    "env": {"ALL": "all-env"},
+    "labels": {"owner": "owner-label"},
+    "annotations": {"contact": "contact-annotation"},
+    "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "claim"}}],
+    "volumeMounts": [{"name": "data", "mountPath": "/mount"}],
+    "overrides": {
+        "headServiceAnnotations": {"a": "service-annotation"},
+        "workerGroupSpecs": [
+            {"groupName": "added", "template": {"spec": {"containers": [{"name": "w", "image": "added:image"}]}}},
+            {"groupName": "a100-8gpu", "scaleStrategy": {"workersToDelete": ["victim"]}},
+        ],
+    },
+}
+
+SETTINGS = RayClusterSettings.model_validate(ENTRY)
+BODY = ray_cluster(SETTINGS, POOLS)
+
+
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
+    if items is None:
+        yield path, value
+    else:
+        for key, item in items:
+            yield from leaves(item, (*path, key))
+
+
+def at(value: Any, path: tuple[Any, ...]) -> Any:
+    for step in path:
+        value = value[step]
+    return value
+
+
+SAID = {value: path for path, value in leaves(ENTRY)}
+"""What the entry says, by value: a value that it says once is said at one place."""
+
+ONCE = [
+    (path, value)
+    for path, value in leaves(BODY)
+    if isinstance(value, str) and value in SAID and [each for _, each in leaves(ENTRY)].count(value) == 1
+]
+
+
+@pytest.mark.parametrize(("path", "value"), ONCE, ids=[".".join(map(str, path)) for path, _ in ONCE])
+def test_what_is_said_once_is_found_where_it_is_said(path: tuple[Any, ...], value: str) -> None:
+    assert said_at(SETTINGS, POOLS, path) == SAID[value]
+
+
+def test_the_example_says_something_in_most_places() -> None:
+    assert len({value for _, value in ONCE}) > 30
+
+
+def test_every_part_of_the_body_is_found_somewhere_in_what_was_said() -> None:
+    for path, _ in leaves(BODY):
+        at(ENTRY, said_at(SETTINGS, POOLS, path))
+
+
+GROUPS = {group["groupName"]: index for index, group in enumerate(BODY["spec"]["workerGroupSpecs"])}
+
+
+@pytest.mark.parametrize(
+    ("group", "field", "said"),
+    [
+        ("a100-1gpu", "maxReplicas", ("workers", 0, "variants", 0)),
+        ("a100-1gpu", "groupName", ("workers", 0, "variants", 0)),
+        ("a100-8gpu", "maxReplicas", ("workers", 0, "variants", 1, "maxReplicas")),
+        ("said", "replicas", ("workerGroups", 0, "replicas")),
+        ("said", "minReplicas", ("workerGroups", 0)),
+        ("said", "numOfHosts", ("workerGroups", 0, "numOfHosts")),
+        ("said", "idleTimeoutSeconds", ("workerGroups", 0, "idleTimeout")),
+        ("added", "minReplicas", ("overrides", "workerGroupSpecs", 0)),
+    ],
+)
+def test_figures_of_a_group_are_found_at_what_it_was_made_from(group: str, field: str, said: Any) -> None:
+    assert said_at(SETTINGS, POOLS, ("spec", "workerGroupSpecs", GROUPS[group], field)) == said
+
+
+@pytest.mark.parametrize(
+    ("said", "path", "found"),
+    [
+        ({"idleTimeoutMinutes": 5}, ("autoscalerOptions", "idleTimeoutSeconds"), ("idleTimeoutMinutes",)),
+        ({"targetUtilization": 80}, ("autoscalerOptions", "upscalingMode"), ("targetUtilization",)),
+        ({"autoscaling": False}, ("enableInTreeAutoscaling",), ("autoscaling",)),
+        ({"minWorkers": 1}, ("workerGroupSpecs", 0, "minReplicas"), ("minWorkers",)),
+        ({}, ("autoscalerOptions", "version"), ()),
+        ({"overrides": {"headGroupSpec": None}}, ("headGroupSpec", "template"), ("overrides", "headGroupSpec")),
+        (
+            {"overrides": {"headGroupSpec": {"template": "text"}}},
+            ("headGroupSpec", "template", "spec"),
+            ("overrides", "headGroupSpec", "template"),
+        ),
+        ({"overrides": {"autoscalerOptions": None}}, ("autoscalerOptions",), ("overrides", "autoscalerOptions")),
+        (
+            {"overrides": {"workerGroupSpecs": [{"$patch": "replace"}, {"groupName": "g", "maxReplicas": -1}]}},
+            ("workerGroupSpecs", 0, "maxReplicas"),
+            ("overrides", "workerGroupSpecs", 1, "maxReplicas"),
+        ),
+        (
+            {"head": {"podTemplate": {"spec": {"hostNetwork": "yes"}}}},
+            ("headGroupSpec", "template", "spec", "hostNetwork"),
+            ("head", "podTemplate", "spec", "hostNetwork"),
+        ),
+        (
+            {"head": {"podTemplate": {"spec": {"tolerations": [{"key": "a"}, {"kay": "b"}]}}}},
+            ("headGroupSpec", "template", "spec", "tolerations", 1, "kay"),
+            ("head", "podTemplate", "spec", "tolerations", 1, "kay"),
+        ),
+    ],
+)
+def test_what_stands_for_something_else_is_found_as_it_was_said(said: Any, path: Any, found: Any) -> None:
+    entry = {"name": "a", "rayVersion": "2.60.0", "image": "ray:2.60.0", "workerGroups": [{"groupName": "w"}], **said}
+    assert said_at(RayClusterSettings.model_validate(entry), (), ("spec", *path)) == found
+
+
+def test_a_cluster_is_found_by_its_name() -> None:
+    assert said_at(SETTINGS, POOLS, ("metadata", "name")) == ("name",)
+    assert said_at(SETTINGS, POOLS, ("kind",)) == ()
+
+
+@pytest.mark.parametrize("end", ["unknown", 99, "0", -1])
+def test_a_path_that_leads_nowhere_is_followed_as_far_as_it_goes(end: Any) -> None:
+    for path, _ in leaves(BODY):
+        for length in range(1, len(path) + 1):
+            at(ENTRY, said_at(SETTINGS, POOLS, (*path[:length], end)))

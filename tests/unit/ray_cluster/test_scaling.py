@@ -1,0 +1,152 @@
+"""How a cluster scales, in KubeRay's words and in those of the proposal that came before KubeRay."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from components.kuberay import OperatorContext, validate
+from components.nodes import NodePool
+from components.problems import Problem, Problems
+from components.ray_cluster.manifests import ray_cluster
+from components.ray_cluster.settings import RayClusterSettings
+
+pytestmark = pytest.mark.unit
+
+POOLS = (NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8),)
+ONE_GROUP = {"workerGroups": [{"groupName": "only", "cpu": 2, "memory": "4Gi"}]}
+
+
+def spec(**said: Any) -> dict[str, Any]:
+    """The spec of a cluster that the operator takes."""
+    entry = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", **ONE_GROUP, **said}
+    body = ray_cluster(RayClusterSettings.model_validate(entry), POOLS)
+    assert validate(body, OperatorContext()) == []
+    return dict(body["spec"])
+
+
+def problems(**said: Any) -> list[Problem]:
+    try:
+        spec(**said)
+    except Problems as refused:
+        return list(refused.problems)
+    except ValidationError as refused:
+        [error] = refused.errors()
+        return list(error["ctx"]["error"].problems)
+    return []
+
+
+def test_the_proposals_fields_are_those_of_the_only_worker_group() -> None:
+    made = spec(minWorkers=1, maxWorkers=2, initialWorkers=1, autoScalingMode="default", idleTimeoutMinutes=60)
+    [group] = made["workerGroupSpecs"]
+    assert (group["minReplicas"], group["maxReplicas"], group["replicas"]) == (1, 2, 1)
+    assert made["autoscalerOptions"] == {
+        "version": "v2",
+        "idleTimeoutSeconds": 3600,
+        "imagePullPolicy": "IfNotPresent",
+        "upscalingMode": "Default",
+    }
+
+
+@pytest.mark.parametrize(
+    ("mode", "upscaling"), [("default", "Default"), ("aggressive", "Aggressive"), ("conservative", "Conservative")]
+)
+def test_a_scaling_mode_is_kuberays_upscaling_mode(mode: str, upscaling: str) -> None:
+    assert spec(autoScalingMode=mode)["autoscalerOptions"]["upscalingMode"] == upscaling
+
+
+@pytest.mark.parametrize(
+    ("utilization", "upscaling"),
+    [(1, "Default"), (49, "Default"), (50, "Conservative"), (80, "Conservative"), (100, "Conservative")],
+)
+def test_a_target_utilization_is_the_nearer_of_kuberays_two_speeds(utilization: int, upscaling: str) -> None:
+    """Ray made an upscaling speed of it, 1 / fraction - 1; KubeRay has the speed 1, and no limit."""
+    assert spec(targetUtilization=utilization)["autoscalerOptions"]["upscalingMode"] == upscaling
+
+
+@pytest.mark.parametrize("off", [{"autoscaling": False}, {"autoScalingMode": "disabled"}])
+def test_without_the_autoscaler_a_group_keeps_its_replicas(off: dict[str, Any]) -> None:
+    made = spec(workerGroups=[{**ONE_GROUP["workerGroups"][0], "replicas": 3, "maxReplicas": 3}], **off)
+    assert made["enableInTreeAutoscaling"] is False
+    assert "autoscalerOptions" not in made
+    assert made["workerGroupSpecs"][0]["replicas"] == 3
+
+
+def test_a_group_without_bounds_needs_none_without_the_autoscaler() -> None:
+    assert spec(autoscaling=False, initialWorkers=2)["workerGroupSpecs"][0]["replicas"] == 2
+
+
+@pytest.mark.parametrize(
+    ("said", "path", "message"),
+    [
+        ({"minWorkers": 3, "maxWorkers": 2}, ("minWorkers",), "minWorkers 3 is more than maxWorkers 2: lower"),
+        ({"initialWorkers": 3, "maxWorkers": 2}, ("initialWorkers",), "initialWorkers 3 is more than maxWorkers 2"),
+        ({"minWorkers": 3, "initialWorkers": 2}, ("minWorkers",), "minWorkers 3 is more than initialWorkers 2"),
+        (
+            {"workers": {"pool": "a100"}, "workerGroups": [], "maxWorkers": 3},
+            ("maxWorkers",),
+            "is of the only worker group, and the cluster has 4 (a100-1gpu, a100-2gpu, a100-4gpu, a100-8gpu): set min",
+        ),
+        ({"workerGroups": [], "maxWorkers": 3}, ("maxWorkers",), "is of the only worker group, and the cluster has 0"),
+        (
+            {"workerGroups": [{"groupName": "w", "minReplicas": 1}], "minWorkers": 2},
+            ("minWorkers",),
+            "worker group 'w' says it itself: remove one of them",
+        ),
+        (
+            {
+                "workers": {"pool": "a100", "variants": [{"gpus": 8, "maxReplicas": 1}]},
+                "workerGroups": [],
+                "maxWorkers": 2,
+            },
+            ("maxWorkers",),
+            "worker group 'a100-8gpu' says it itself",
+        ),
+        (
+            {"autoscaling": True, "autoScalingMode": "disabled"},
+            ("autoScalingMode",),
+            "autoScalingMode is disabled and autoscaling is true: remove one of them",
+        ),
+        (
+            {"autoScalingMode": "default", "targetUtilization": 80},
+            ("targetUtilization",),
+            "targetUtilization and autoScalingMode both say how fast workers are added: remove one of them",
+        ),
+        (
+            {"idleTimeout": "5m", "idleTimeoutMinutes": 5},
+            ("idleTimeoutMinutes",),
+            "idleTimeout '5m' says it already: remove one of them",
+        ),
+        (
+            {"autoscaling": False, "idleTimeout": "5m"},
+            ("idleTimeout",),
+            "means nothing to a cluster that does not scale: remove it, or set autoscaling to true",
+        ),
+        ({"autoscaling": False, "autoScalingMode": "default"}, ("autoScalingMode",), "means nothing to a cluster"),
+        ({"autoScalingMode": "disabled", "idleTimeoutMinutes": 5}, ("idleTimeoutMinutes",), "means nothing"),
+        (
+            {"autoscaling": False, "workerGroups": [{"groupName": "w", "idleTimeout": "5m"}]},
+            ("workerGroups", 0, "idleTimeout"),
+            "means nothing to a cluster",
+        ),
+    ],
+)
+def test_what_cannot_be_said_together_is_refused_where_it_is_said(said: Any, path: Any, message: str) -> None:
+    [problem] = problems(**said)
+    assert problem.path == path
+    assert problem.message.startswith(message)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"targetUtilization": 0},
+        {"targetUtilization": 101},
+        {"minWorkers": -1},
+        {"maxWorkers": 10**9},
+        {"minWorkers": "1"},
+    ],
+)
+def test_numbers_have_their_bounds(said: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match=r"Input should be (greater|less|a valid integer)"):
+        spec(**said)

@@ -1,0 +1,143 @@
+"""`python -m stacks check`: which files it takes, what it prints, how it ends."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from stacks.__main__ import app
+
+pytestmark = pytest.mark.unit
+
+ROOT = Path(__file__).parents[3]
+GOOD = "config:\n  ray-platform:operator: {replicas: 2}\n"
+BAD = "config:\n  ray-platform:operator:\n    replicas: 9\n    env: {A: 'b,c:d', API_TOKEN: hunter2}\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    (tmp_path / "Pulumi.yaml").write_text("name: ray-platform\nruntime: python\n")
+    (tmp_path / "Pulumi.good.yaml").write_text(GOOD)
+    (tmp_path / "Pulumi.bad.yaml").write_text(BAD)
+    return tmp_path
+
+
+def check(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["check", *arguments])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "count"),
+    [
+        (["good"], 0, "1 file: no findings"),
+        (["Pulumi.good.yaml"], 0, "1 file: no findings"),
+        (["./Pulumi.good.yaml", "good"], 0, "2 files: no findings"),
+        (["bad"], 1, "2 findings in 1 file"),
+        ([], 1, "2 findings in 2 files"),
+        (["good", "missing"], 2, "1 finding in 2 files"),
+        (["bad", "missing"], 2, "3 findings in 2 files"),
+        (["./"], 2, "1 finding in 1 file"),
+    ],
+)
+def test_stacks_and_files_are_checked_and_the_exit_code_says_how_it_went(
+    arguments: list[str], code: int, count: str
+) -> None:
+    result = check(*arguments)
+    assert result.output.splitlines()[-1] == count
+    assert result.exit_code == code
+
+
+def test_a_folder_without_stack_files_is_wrong_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    result = check()
+    assert (result.exit_code, result.output) == (2, "there is no Pulumi.*.yaml here: name a stack or a file\n")
+
+
+def test_a_finding_is_shown_with_its_line_and_a_mark_below_what_is_meant() -> None:
+    assert check("bad").output.splitlines()[:3] == [
+        "Pulumi.bad.yaml:3:15: ray-platform:operator.replicas: 9 is not allowed: give at most 5 [out-of-range]",
+        "     3 |     replicas: 9",
+        "       |               ^",
+    ]
+
+
+def test_a_long_line_is_shown_around_what_is_meant(folder: Path) -> None:
+    (folder / "Pulumi.long.yaml").write_text(f"config: {{a:b: {'x' * 300}, ray-platform:nodes: 5, c:d: {'y' * 300}}}\n")
+    _, line, mark, _ = check("long").output.splitlines()
+    assert len(line) < 130
+    assert line[mark.index("^")] == "5"
+
+
+def test_nothing_that_a_terminal_obeys_is_printed(folder: Path) -> None:
+    (folder / "Pulumi.odd.yaml").write_text("config: \x1b[31m\n# \u202e\nray-platform:\u202ex: 1\n")
+    assert check("odd").output.replace("\n", "").isprintable()
+
+
+def test_json_has_an_object_with_the_same_keys_for_each_finding() -> None:
+    result = check("--format", "json", "bad", "missing")
+    first, secret, missing = json.loads(result.output)
+    assert first == {
+        "file": "Pulumi.bad.yaml",
+        "line": 3,
+        "column": 15,
+        "endColumn": 16,
+        "path": ["ray-platform:operator", "replicas"],
+        "place": "ray-platform:operator.replicas",
+        "value": 9,
+        "message": "9 is not allowed: give at most 5",
+        "rule": "out-of-range",
+    }
+    assert secret["value"] is None
+    assert missing == {
+        **dict.fromkeys(first),
+        "file": "Pulumi.missing.yaml",
+        "path": [],
+        "place": "",
+        "message": "cannot be read: No such file or directory",
+        "rule": "unreadable",
+    }
+
+
+def test_json_of_good_files_is_an_empty_list() -> None:
+    assert check("--format", "json", "good").output == "[]\n"
+
+
+def test_github_annotates_the_line_in_a_pull_request(folder: Path) -> None:
+    (folder / "a,b%.yaml").write_text("config:\n  ray-platform:oops%: 1\n")
+    assert check("--format", "github", "a,b%.yaml").output == (
+        "::error file=a%2Cb%25.yaml,line=2,col=3,endColumn=21,title=unknown-field::ray-platform:oops%25: unknown key "
+        "'oops%25': Known keys: kubernetes, operator, nodes, tenants\n"
+    ).replace("ray-platform:oops%25:", "['ray-platform:oops%25']:")
+
+
+def test_no_annotation_is_printed_for_a_good_file() -> None:
+    assert check("--format", "github", "good").output == ""
+
+
+def test_an_unknown_format_is_wrong_use() -> None:
+    assert check("--format", "xml", "good").exit_code == 2
+
+
+def test_neither_pulumi_nor_a_kubernetes_client_is_loaded() -> None:
+    """They take longer to load than a check takes, and a check needs neither an engine nor a cluster."""
+    program = (
+        "import sys\nfrom stacks.__main__ import app\n"
+        f"sys.argv = ['stacks', 'check', {str(ROOT / 'Pulumi.dev.yaml')!r}]\n"
+        "try:\n    app()\n"
+        "finally:\n    print([each for each in ('pulumi', 'kubernetes', 'grpc') if each in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.stdout.splitlines() == ["1 file: no findings", "[]"], ran.stderr
+
+
+def test_it_runs_as_a_module() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "stacks", "check", "dev"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "1 file: no findings\n", "")

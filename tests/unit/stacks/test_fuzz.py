@@ -1,0 +1,131 @@
+"""Thousands of stack files that nobody would write: each is right or has findings, and nothing else ever happens."""
+
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from stacks.document import document
+from stacks.findings import Finding, StackFileError
+from stacks.settings import settings_of
+from stacks.stack_file import stack_file
+
+pytestmark = pytest.mark.unit
+
+GOOD = sorted((Path(__file__).parents[2] / "stack_files" / "good").glob("*.yaml"))
+TEXTS = [file.read_text() for file in GOOD]
+VALUES = [found.value for text in TEXTS if (found := document(text))]
+
+EXTREME: list[Any] = [
+    *(None, True, False, 0, 1, -1, 1.5, 10**9, 2**31, 2**63, 2**64, 10**400, 1e308, -0.0),
+    *("", " ", "\n", "a b", "a" * 300, "Ä", "🚀", "\u202e", "\x07", "$(reboot)", "`id`", "'; --", "%s", "{}", "{0}"),
+    *("0", "-1", "1e9", "4GB", "4Gi", "NaN", "null", "true", "latest", "2.60.0", "5m", "a100", "training", "[key]"),
+    *([], {}, [[]], [{}], {"": None}, {"secure": "x"}, {"$patch": "delete"}, {"name": "training"}, [None], [1, "a"]),
+    json.loads("[" * 45 + "]" * 45),
+]
+KEYS = ["", "secure", "name", "rayVersion", "idleTimout", "$patch", "groupName", "a\nb", "[key]", "Ä", "0", "overrides"]
+
+many = settings(derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def findings(text: str) -> tuple[Finding, ...]:
+    try:
+        settings_of(stack_file("Pulumi.fuzz.yaml", text))
+    except StackFileError as error:
+        return error.findings
+    return ()
+
+
+def assert_usable(text: str) -> None:
+    """Findings are lines that people can read, at places that are in the file."""
+    lines = len(text.splitlines()) + 1
+    for finding in findings(text):
+        said = finding.in_file("Pulumi.fuzz.yaml")
+        assert said.isprintable(), said
+        assert len(said) < 2_000
+        assert finding.message
+        assert finding.line is None or 1 <= finding.line <= lines
+        assert (finding.line is None) == (finding.column is None)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The paths to all that a value holds."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, item in items:
+        yield (*path, step)
+        yield from places(item, (*path, step))
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> Any:
+    """A good file with one to four of its parts dropped, doubled, renamed or replaced."""
+    value = copy.deepcopy(draw(st.sampled_from(VALUES)))
+    for _ in range(draw(st.integers(1, 4))):
+        paths = list(places(value))
+        if not paths:
+            break
+        *above, step = draw(st.sampled_from(paths))
+        holder = value
+        for each in above:
+            holder = holder[each]
+        match draw(st.sampled_from(["drop", "double", "rename", "add", "replace", "replace"])):
+            case "drop":
+                del holder[step]
+            case "double" if isinstance(holder, list):
+                holder.append(copy.deepcopy(holder[step]))
+            case "rename" if isinstance(holder, dict):
+                holder[draw(st.sampled_from(KEYS))] = holder.pop(step)
+            case "add" if isinstance(holder, dict):
+                holder[draw(st.sampled_from(KEYS))] = copy.deepcopy(draw(st.sampled_from(EXTREME)))
+            case _:
+                holder[step] = copy.deepcopy(draw(st.sampled_from(EXTREME)))
+    return value
+
+
+@settings(many, max_examples=2_000)
+@given(mutated())
+def test_good_files_with_other_values(value: Any) -> None:
+    assert_usable(json.dumps(value))
+
+
+@settings(many, max_examples=1_000)
+@given(
+    st.sampled_from(TEXTS), st.lists(st.tuples(st.floats(0, 1), st.integers(0, 30), st.text(max_size=5)), max_size=4)
+)
+def test_good_files_with_other_characters(text: str, edits: list[tuple[float, int, str]]) -> None:
+    for where, length, inserted in edits:
+        at = int(where * len(text))
+        text = text[:at] + inserted + text[at + length :]
+    assert_usable(text.encode(errors="replace").decode())
+
+
+@settings(many, max_examples=2_000)
+@given(st.text(alphabet="ab:-[]{}&*!|>'\"#%@`,?.\\~<0123e_x\n\t \ufeff\u2028", max_size=80))
+def test_text_of_yamls_own_characters(text: str) -> None:
+    assert_usable(text)
+    assert_usable(f"config:\n  ray-platform:operator:\n    env: {text}")
+
+
+VALUE = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text(alphabet="abcß ☃\n'\"#:-", max_size=12),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(alphabet="abc", min_size=1), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@settings(many, max_examples=1_000)
+@given(VALUE.filter(lambda value: value is not None), st.booleans())
+def test_what_was_written_is_what_is_read(value: Any, flow: bool) -> None:
+    text = yaml.safe_dump(value, default_flow_style=flow, allow_unicode=True)
+    found = document(text)
+    assert found is not None
+    assert found.value == value
+    lines = text.splitlines()
+    for path in places(value):
+        assert found.span(path).line <= len(lines)

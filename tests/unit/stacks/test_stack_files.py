@@ -1,0 +1,59 @@
+"""Every stack file under tests/stack_files is checked as a person would.
+
+A file in `bad` says at its beginning, in a line for each finding, where it is and how its message begins.
+"""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from stacks.__main__ import app
+from stacks.check.checked import check
+
+pytestmark = pytest.mark.unit
+
+FILES = Path(__file__).parents[2] / "stack_files"
+GOOD = sorted((FILES / "good").rglob("*.yaml"))
+BAD = sorted((FILES / "bad").rglob("*.yaml"))
+EXPECT = re.compile(r"# expect: (\d+):(\d+) (.*)")
+
+
+def name(file: Path) -> str:
+    return str(file.relative_to(FILES).with_suffix(""))
+
+
+@pytest.mark.parametrize("file", GOOD, ids=name)
+def test_nothing_is_found_in_a_good_file(file: Path) -> None:
+    assert check(file).findings == ()
+
+
+@pytest.mark.parametrize("file", BAD, ids=name)
+def test_each_fault_of_a_bad_file_is_found_at_its_place(file: Path) -> None:
+    expected = [(int(line), int(column), text) for line, column, text in EXPECT.findall(file.read_text())]
+    found = [(finding.line, finding.column, str(finding)) for finding in check(file).findings]
+    starts = [text[: len(start)] for (_, _, text), (_, _, start) in zip(found, expected, strict=False)]
+    assert [(line, column) for line, column, _ in found] == [(line, column) for line, column, _ in expected]
+    assert starts == [start for _, _, start in expected]
+
+
+def test_every_bad_file_says_what_is_expected() -> None:
+    assert [name(file) for file in BAD if not EXPECT.match(file.read_text())] == []
+
+
+def test_no_finding_shows_a_secret() -> None:
+    secrets = ["hunter2", "hf_abcdefgh", "wJalrXUtnFEMI"]
+    for output in ("text", "json", "github"):
+        said = CliRunner().invoke(app, ["check", "--format", output, *map(str, BAD)]).output
+        assert len(said) > 10_000
+        assert [secret for secret in secrets if secret in said] == []
+
+
+def test_every_rule_has_a_name_of_its_own_and_a_line_of_its_own() -> None:
+    result = CliRunner().invoke(app, ["check", "--format", "json", *map(str, BAD)])
+    for finding in json.loads(result.output):
+        assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", finding["rule"])
+        assert "\n" not in finding["message"]
+        assert finding["message"][-1] != "."
