@@ -4,8 +4,9 @@ PLUGINS ?= auto
 PYTHON ?= python3
 ARGS ?=
 CLEAN ?=
+NODES ?=
 
-export PLUGINS
+export PLUGINS NODES
 LOCAL = .venv/bin/python -m local
 
 .DEFAULT_GOAL := help
@@ -13,7 +14,7 @@ LOCAL = .venv/bin/python -m local
 
 help: ## List these commands.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "  Settings: STACK=dev  PLUGINS=auto|real|stand-in  CLEAN=1 (with down)"
+	@echo "  Settings: STACK=dev  PLUGINS=auto|real|stand-in  NODES=simulated|real (with up)  CLEAN=1 (with down)"
 
 up: .venv/installed ## Start the rehearsal cluster and run `pulumi up` of STACK.
 	@$(LOCAL) up --stack $(STACK)

@@ -29,13 +29,21 @@ Plugins = Annotated[
 ]
 
 
+Nodes = Annotated[
+    Literal["simulated", "real"] | None,
+    typer.Option(envvar="NODES", help="Simulated nodes, or one with real pods. Default: as before, else simulated."),
+]
+
+
 @app.command()
-def up(stack: Stack = "dev", plugins: Plugins = "auto") -> None:
+def up(stack: Stack = "dev", plugins: Plugins = "auto", nodes: Nodes = None) -> None:
     """Build what is missing, start the cluster, and run `pulumi up`."""
     selection = select(plugins, os.environ)
     settings = _settings(stack)
-    rehearsal = Rehearsal(paths.RUN)
+    rehearsal = Rehearsal(paths.RUN, nodes)
+    rehearsal.placement.check(settings)
     tools.build_missing()
+    rehearsal.placement.build()
     with rehearsal.exclusively():
         with step("Starting the cluster") as progress:
             rehearsal.start(settings.nodes, progress)
@@ -66,6 +74,8 @@ def status() -> None:
         rehearsal.check()
         report.nodes(rehearsal)
         report.clusters(rehearsal)
+        if rehearsal.kind == "real":
+            report.pods(rehearsal)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""Command lines of the control plane: etcd, the API server, the controllers and KWOK, on loopback with TLS.
+"""Command lines of the control plane: etcd, the API server, the controllers and the scheduler, with TLS.
 
 Flags are those of Kubernetes' and etcd's own documentation; what departs from a production set-up says why.
 """
@@ -6,25 +6,20 @@ Flags are those of Kubernetes' and etcd's own documentation; what departs from a
 import json
 import random
 import socket
-import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
 
-from local import paths, pki, tools
+from local import tools
+from local.pki import Credentials
 from local.supervision import Program
-
-FAKE_NODE = {"kwok.x-k8s.io/node": "fake"}
-"""Annotation of the nodes that KWOK plays; other nodes are left to their kubelets."""
-
-STAGES = ("node/fast", "node/heartbeat-with-lease", "pod/fast")
-"""KWOK's own stages: nodes are Ready and keep a lease, pods run and become Ready at once."""
 
 
 @dataclass(frozen=True)
 class Ports:
-    """Ports on 127.0.0.1 that one rehearsal uses."""
+    """Ports that one rehearsal uses: the API server's where it listens, the others on 127.0.0.1."""
 
     api: int
     etcd: int
@@ -59,16 +54,16 @@ def _free(port: int) -> bool:
     return True
 
 
-def write_kubeconfigs(run: Path, ports: Ports) -> None:
+def write_kubeconfigs(run: Path, ports: Ports, credentials: Credentials) -> None:
     """A kubeconfig per client of the API server, as `<run>/kubeconfigs/<client>`."""
     folder = run / "kubeconfigs"
     folder.mkdir(exist_ok=True, mode=0o700)
-    for client in pki.CLIENTS:
+    for client in credentials.all_clients:
         certificate = {
             "client-certificate": str(run / "pki" / f"{client}.crt"),
             "client-key": str(run / "pki" / f"{client}.key"),
         }
-        write_kubeconfig(folder / client, run, f"https://127.0.0.1:{ports.api}", certificate)
+        write_kubeconfig(folder / client, run, f"https://{credentials.address}:{ports.api}", certificate)
 
 
 def write_kubeconfig(file: Path, run: Path, server: str, user: dict[str, str]) -> None:
@@ -87,15 +82,13 @@ def write_kubeconfig(file: Path, run: Path, server: str, user: dict[str, str]) -
     file.write_text(yaml.safe_dump(body))
 
 
-def programs(run: Path, ports: Ports) -> list[Program]:
-    """What runs, in the order in which it starts."""
+def programs(run: Path, ports: Ports, address: str, apiserver_flags: Sequence[str]) -> list[Program]:
+    """What runs, in the order in which it starts. The API server listens on `address`, with further flags."""
     return [
         Program("etcd", _etcd(run, ports), {}),
-        Program("kube-apiserver", _apiserver(run, ports), {}),
+        Program("kube-apiserver", [*_apiserver(run, ports, address), *apiserver_flags], {}),
         Program("kube-controller-manager", _controller_manager(run, ports), {}),
         Program("kube-scheduler", _scheduler(run, ports), {}),
-        Program("kwok", _kwok(run), {}),
-        Program("host-pods", [sys.executable, "-m", "local.host_pods", str(run)], {"PYTHONPATH": str(paths.ROOT)}),
     ]
 
 
@@ -123,15 +116,12 @@ def _etcd(run: Path, ports: Ports) -> list[str | Path]:
     ]
 
 
-def _apiserver(run: Path, ports: Ports) -> list[str | Path]:
+def _apiserver(run: Path, ports: Ports, address: str) -> list[str | Path]:
     keys = run / "pki"
     return [
         tools.KUBERNETES.program("kube-apiserver"),
         f"--secure-port={ports.api}",
-        "--bind-address=127.0.0.1",
-        # It refuses to advertise a loopback address; nothing connects to this one (RFC 5737, for documentation).
-        "--advertise-address=192.0.2.1",
-        "--endpoint-reconciler-type=none",
+        f"--bind-address={address}",
         f"--etcd-servers=https://127.0.0.1:{ports.etcd}",
         f"--etcd-cafile={keys / 'ca.crt'}",
         f"--etcd-certfile={keys / 'etcd.crt'}",
@@ -172,18 +162,4 @@ def _scheduler(run: Path, ports: Ports) -> list[str | Path]:
         f"--secure-port={ports.scheduler}",
         f"--cert-dir={run / 'serving'}",
         "--leader-elect=false",
-    ]
-
-
-def _kwok(run: Path) -> list[str | Path]:
-    stages = tools.KWOK.share("kustomize/stage")
-    (annotation,) = (f"{key}={value}" for key, value in FAKE_NODE.items())
-    files = [file for stage in STAGES for file in sorted((stages / stage).glob("*.yaml"))]
-    return [
-        tools.KWOK.program("kwok"),
-        f"--kubeconfig={run / 'kubeconfigs/kwok'}",
-        "--manage-all-nodes=false",
-        f"--manage-nodes-with-annotation-selector={annotation}",
-        "--node-lease-duration-seconds=40",
-        *(f"--config={file}" for file in files if file.name != "kustomization.yaml"),
     ]

@@ -1,18 +1,78 @@
 """Simulated nodes: plain Node objects made from the stack's own `nodes`; KWOK keeps them Ready and plays their pods."""
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from kubernetes import client, utils
 
-from local.control_plane import FAKE_NODE
-from stacks.settings import NodePool
+from local import paths, supervision, tools
+from local.pki import Credentials
+from local.supervision import Program
+from stacks.settings import NodePool, StackSettings
+
+FAKE_NODE = {"kwok.x-k8s.io/node": "fake"}
+"""Annotation of the nodes that KWOK plays; other nodes are left to their kubelets."""
+
+STAGES = ("node/fast", "node/heartbeat-with-lease", "pod/fast")
+"""KWOK's own stages: nodes are Ready and keep a lease, pods run and become Ready at once."""
 
 POOL_LABEL = "ray-platform.dev/pool"
-"""Label of the nodes that the rehearsal made: the pool that they belong to."""
+"""Label of the rehearsal's nodes: the pool that they belong to."""
 
 PODS_PER_NODE = "110"
 """Kubernetes' own default for a kubelet (KubeletConfiguration maxPods)."""
+
+
+class SimulatedNodes:
+    """The placement on loopback: KWOK plays the nodes, and host-pods runs the operator."""
+
+    node_program = "kwok"
+
+    address = "127.0.0.1"
+
+    credentials = Credentials(
+        address, clients={"kwok": ("kwok", "system:masters"), "host-pods": ("host-pods", "system:masters")}
+    )
+    """Both stand in for kubelets, on machinery of the rehearsal only."""
+
+    apiserver_flags = (
+        # It refuses to advertise a loopback address; nothing connects to this one (RFC 5737, for documentation).
+        "--advertise-address=192.0.2.1",
+        "--endpoint-reconciler-type=none",
+    )
+
+    def __init__(self, run: Path) -> None:
+        self._run = run
+
+    def check(self, settings: StackSettings) -> None:
+        """It runs on every machine that the tools run on."""
+
+    def build(self) -> None:
+        """It needs no more than the tools of every rehearsal."""
+
+    def programs(self) -> list[Program]:
+        host_pods = [sys.executable, "-m", "local.host_pods", str(self._run)]
+        return [
+            Program("kwok", _kwok(self._run), {}),
+            Program("host-pods", host_pods, {"PYTHONPATH": str(paths.ROOT)}),
+        ]
+
+    def begin(self, supervisord: Sequence[str | Path], environment: Mapping[str, str]) -> None:
+        supervision.daemonize(supervisord, environment, self._run)
+
+    def started(self, program: str) -> None:
+        """Nothing is to be done between two programs."""
+
+    def join(self, api: client.ApiClient, pools: Sequence[NodePool]) -> None:
+        apply(api, pools)
+
+    def ready(self, api: client.ApiClient, pools: Sequence[NodePool]) -> bool:
+        return ready(api, sum(pool.count for pool in pools))
+
+    def clean(self) -> None:
+        """Nothing is left."""
 
 
 def manifests(pools: Iterable[NodePool]) -> dict[str, dict[str, Any]]:
@@ -45,7 +105,7 @@ def _node(pool: NodePool, name: str) -> dict[str, Any]:
 
 
 def live(api: client.ApiClient) -> list[dict[str, Any]]:
-    """The simulated nodes that the cluster has, as the API server shows them."""
+    """The nodes of the stack's pools that the cluster has, as the API server shows them."""
     nodes = api.sanitize_for_serialization(client.CoreV1Api(api).list_node(label_selector=POOL_LABEL))
     found: list[dict[str, Any]] = nodes["items"]
     return found
@@ -60,8 +120,8 @@ def ready(api: client.ApiClient, count: int) -> bool:
     return len(found) == count and all(condition.get("Ready") == "True" for condition in conditions)
 
 
-def apply(api: client.ApiClient, pools: Iterable[NodePool]) -> int:
-    """Make the cluster's simulated nodes those of the stack: add, change, remove. Returns how many there are."""
+def apply(api: client.ApiClient, pools: Iterable[NodePool]) -> None:
+    """Make the cluster's simulated nodes those of the stack: add, change, remove."""
     core = client.CoreV1Api(api)
     wanted = manifests(pools)
     there = {node["metadata"]["name"] for node in live(api)}
@@ -74,4 +134,17 @@ def apply(api: client.ApiClient, pools: Iterable[NodePool]) -> int:
             utils.create_from_dict(api, body)
         # The API server ignores the status of a created Node; kubelets write it through the subresource, and so here.
         core.patch_node_status(name, {"status": body["status"]})
-    return len(wanted)
+
+
+def _kwok(run: Path) -> list[str | Path]:
+    stages = tools.KWOK.share("kustomize/stage")
+    (annotation,) = (f"{key}={value}" for key, value in FAKE_NODE.items())
+    files = [file for stage in STAGES for file in sorted((stages / stage).glob("*.yaml"))]
+    return [
+        tools.KWOK.program("kwok"),
+        f"--kubeconfig={run / 'kubeconfigs/kwok'}",
+        "--manage-all-nodes=false",
+        f"--manage-nodes-with-annotation-selector={annotation}",
+        "--node-lease-duration-seconds=40",
+        *(f"--config={file}" for file in files if file.name != "kustomization.yaml"),
+    ]

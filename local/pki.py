@@ -1,35 +1,59 @@
 """The rehearsal's own certificate authority and the credentials that it issues. Rehearsals share none."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import trustme
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-SERVING_NAMES = (
+Client = tuple[str, str | None]
+"""A client certificate: user and group."""
+
+API_SERVER_NAMES = (
     "localhost",
-    "127.0.0.1",
     "10.96.0.1",
     "kubernetes",
     "kubernetes.default",
     "kubernetes.default.svc",
     "kubernetes.default.svc.cluster.local",
 )
-"""Names under which the API server is reached, from outside and as the Service `kubernetes`."""
+"""Names under which the API server is reached beside its address, as the Service `kubernetes` among others."""
 
-CLIENTS = {
+CONTROL_PLANE: Mapping[str, Client] = {
     "admin": ("kubernetes-admin", "system:masters"),
     "kube-controller-manager": ("system:kube-controller-manager", None),
     "kube-scheduler": ("system:kube-scheduler", None),
-    "kwok": ("kwok", "system:masters"),
-    "host-pods": ("host-pods", "system:masters"),
 }
-"""Client certificates: user and group. The two Kubernetes programs get no more than their built-in roles give;
-KWOK and host-pods stand in for kubelets, on machinery of the rehearsal only."""
+"""Clients in every rehearsal. The two programs get no more than their built-in roles give."""
 
 
-def issue(folder: Path) -> None:
-    """Write the authority, the serving certificates, the client certificates and the service account key into `folder`.
+@dataclass(frozen=True)
+class Credentials:
+    """What the authority certifies: the API server's address, further servers' names, and further clients."""
+
+    address: str
+    servers: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    clients: Mapping[str, Client] = field(default_factory=dict)
+
+    @property
+    def all_clients(self) -> dict[str, Client]:
+        """The clients by the name of their files."""
+        return {**CONTROL_PLANE, **self.clients}
+
+    @property
+    def all_servers(self) -> dict[str, Sequence[str]]:
+        """The servers' names by the name of their files."""
+        return {
+            "kube-apiserver": (self.address, *API_SERVER_NAMES),
+            "etcd": ("localhost", "127.0.0.1"),
+            **self.servers,
+        }
+
+
+def issue(folder: Path, credentials: Credentials) -> None:
+    """Write the authority, the certificates of servers and clients and the service account key into `folder`.
 
     A folder that holds them already is left as it is.
     """
@@ -38,9 +62,9 @@ def issue(folder: Path) -> None:
     folder.mkdir(parents=True, mode=0o700)
     authority = trustme.CA(organization_name="ray-platform rehearsal")
     authority.cert_pem.write_to_path(str(folder / "ca.crt"))
-    _write(folder, "kube-apiserver", authority.issue_cert(*SERVING_NAMES))
-    _write(folder, "etcd", authority.issue_cert("localhost", "127.0.0.1", common_name="etcd"))
-    for name, (user, group) in CLIENTS.items():
+    for name, names in credentials.all_servers.items():
+        _write(folder, name, authority.issue_cert(*names, common_name=name))
+    for name, (user, group) in credentials.all_clients.items():
         # A certificate without names carries an empty, critical extension for them, which Go's verifier refuses.
         _write(folder, name, authority.issue_cert(name, common_name=user, organization_name=group))
     _write_service_account_key(folder)

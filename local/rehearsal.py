@@ -7,15 +7,21 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
+from typing import cast
 
 from kubernetes import client, config
 from urllib3.exceptions import HTTPError
 
-from local import control_plane, nodes, pki
+from local import control_plane, pki
 from local.errors import RehearsalError
+from local.nodes import SimulatedNodes
+from local.placement import Kind, Placement
 from local.progress import Report
+from local.real_node import RealNode
 from local.supervision import State, Supervisor
 from stacks.settings import NodePool
+
+PLACEMENTS: dict[Kind, Callable[[Path], Placement]] = {"simulated": SimulatedNodes, "real": RealNode}
 
 READY_SECONDS = 90.0
 """How long a part may take to answer. Each takes a second or two; a machine that compiles beside it, more."""
@@ -24,12 +30,20 @@ READY_SECONDS = 90.0
 class Rehearsal:
     """The cluster whose credentials, data and logs lie in one run folder.
 
-    A folder belongs to one rehearsal; as many run side by side as there are folders.
+    A folder belongs to one rehearsal and remembers its kind of nodes; as many run side by side as there are folders.
     """
 
-    def __init__(self, run: Path) -> None:
+    def __init__(self, run: Path, kind: Kind | None = None) -> None:
         self.run = run.resolve()
         self.supervisor = Supervisor(self.run)
+        remembered = cast("Kind", self._kind.read_text()) if self._kind.is_file() else None
+        self.kind: Kind = kind or remembered or "simulated"
+        if remembered not in (None, self.kind):
+            raise RehearsalError(
+                f"the rehearsal in {self.run} has {remembered} nodes, wanted are {self.kind} ones: leave NODES out, or "
+                "remove the rehearsal before with `make down CLEAN=1`"
+            )
+        self.placement = PLACEMENTS[self.kind](self.run)
 
     @property
     def kubeconfig(self) -> Path:
@@ -59,8 +73,8 @@ class Rehearsal:
                 ) from None
             yield
 
-    def start(self, pools: Sequence[NodePool], report: Report = lambda _done, _detail: None) -> int:
-        """Bring up what does not run yet and make the nodes those of the stack. Returns the number of nodes.
+    def start(self, pools: Sequence[NodePool], report: Report = lambda _done, _detail: None) -> None:
+        """Bring up what does not run yet and make the nodes those of the stack.
 
         Raises:
             RehearsalError: a part ended or did not answer; named, with the tail of its log.
@@ -73,12 +87,12 @@ class Rehearsal:
             self.supervisor.launch(name)
             if name == "kube-apiserver":
                 self._wait(name, self._answers)
+            self.placement.started(name)
         report(len(programs) / (len(programs) + 1), "nodes")
         api = self.client()
-        count = nodes.apply(api, pools)
-        self._wait("kwok", lambda: nodes.ready(api, count))
+        self.placement.join(api, pools)
+        self._wait(self.placement.node_program, lambda: self.placement.ready(api, pools))
         self.check()
-        return count
 
     def check(self) -> None:
         """See that every part still runs.
@@ -95,6 +109,7 @@ class Rehearsal:
     def stop(self, clean: bool = False) -> None:
         """End every process of the rehearsal; with `clean`, remove its run folder as well."""
         self.supervisor.stop()
+        self.placement.clean()
         if clean:
             shutil.rmtree(self.run, ignore_errors=True)
 
@@ -104,13 +119,20 @@ class Rehearsal:
 
     def _prepare(self) -> None:
         # A supervisor that was killed leaves its programs behind; they hold ports and etcd's data.
-        self.supervisor.stop()
+        self.stop()
         self.run.mkdir(parents=True, exist_ok=True, mode=0o700)
         (self.run / ".gitignore").write_text("*\n")
-        pki.issue(self.run / "pki")
+        self._kind.write_text(self.kind)
+        place = self.placement
+        pki.issue(self.run / "pki", place.credentials)
         ports = control_plane.choose_ports(self.run / "ports.json")
-        control_plane.write_kubeconfigs(self.run, ports)
-        self.supervisor.start(control_plane.programs(self.run, ports))
+        control_plane.write_kubeconfigs(self.run, ports, place.credentials)
+        programs = control_plane.programs(self.run, ports, place.address, place.apiserver_flags)
+        self.supervisor.start([*programs, *place.programs()], place.begin)
+
+    @property
+    def _kind(self) -> Path:
+        return self.run / "nodes"
 
     def _answers(self) -> bool:
         try:

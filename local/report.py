@@ -38,7 +38,7 @@ def processes(rehearsal: Rehearsal) -> None:
 
 
 def nodes(rehearsal: Rehearsal) -> None:
-    """A table of the simulated nodes, a row per pool."""
+    """A table of the nodes, a row per pool."""
     pools: dict[str, list[Any]] = {}
     for node in live(rehearsal.client()):
         pools.setdefault(node["metadata"]["labels"][POOL_LABEL], []).append(node)
@@ -66,6 +66,23 @@ def clusters(rehearsal: Rehearsal) -> None:
         name = f"{item['metadata']['namespace']}/{item['metadata']['name']}"
         table.add_row(name, state.get("state", "pending"), workers, str(state.get("desiredGPU", 0)))
     console.print(table if table.row_count else "No RayClusters.")
+
+
+def pods(rehearsal: Rehearsal) -> None:
+    """A table of the pods on the real node."""
+    table = Table("pod", "state", "restarts", "address", box=None, pad_edge=False)
+    api = rehearsal.client()
+    found: Any = api.sanitize_for_serialization(client.CoreV1Api(api).list_pod_for_all_namespaces())
+    for pod in found["items"]:
+        containers = pod["status"].get("containerStatuses", [])
+        waiting = [each["state"]["waiting"]["reason"] for each in containers if "waiting" in each["state"]]
+        ready = f"{sum(each['ready'] for each in containers)}/{len(pod['spec']['containers'])} ready"
+        name = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+        state = f"{waiting[0] if waiting else pod['status']['phase']}, {ready}"
+        restarts = str(sum(each["restartCount"] for each in containers))
+        table.add_row(name, state, restarts, pod["status"].get("podIP", ""))
+    if table.row_count:
+        console.print(table)
 
 
 def result(rehearsal: Rehearsal, pulumi: RehearsalStack) -> None:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 import xmlrpc.client
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,29 @@ class State:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
 
+Begin = Callable[[Sequence[str | Path], Mapping[str, str]], None]
+"""Starts supervisord: its command line and its whole environment."""
+
+
+def daemonize(supervisord: Sequence[str | Path], environment: Mapping[str, str], folder: Path) -> None:
+    """Start supervisord as a daemon of this machine.
+
+    Raises:
+        RehearsalError: it did not start; with what it said.
+    """
+    done = subprocess.run(
+        [*supervisord],
+        env=dict(environment),
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise RehearsalError(f"supervisord did not start:\n{done.stdout}{done.stderr}")
+
+
 class Supervisor:
     """supervisord for one run folder."""
 
@@ -74,29 +97,21 @@ class Supervisor:
         except (OSError, xmlrpc.client.Fault):
             return False
 
-    def start(self, programs: Sequence[Program]) -> None:
-        """Start supervisord with these programs known, none of them started.
+    def start(self, programs: Sequence[Program], begin: Begin) -> None:
+        """Start supervisord with these programs known, none of them started. `begin` decides where it runs.
 
         Raises:
-            RehearsalError: supervisord did not come up; with the tail of its log.
+            RehearsalError: supervisord did not come up.
         """
         self.logs.mkdir(parents=True, exist_ok=True)
         self.socket.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.socket.unlink(missing_ok=True)
         self._write_config(programs)
-        supervisord = subprocess.run(
-            [sys.executable, "-m", "supervisor.supervisord", "-c", str(self._config)],
-            env={**os.environ, MARK: str(self.run)},
-            cwd=self.run,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        begin([sys.executable, "-m", "supervisor.supervisord", "-c", self._config], {**os.environ, MARK: str(self.run)})
         deadline = time.monotonic() + 15
         while not self.alive:
-            if supervisord.returncode != 0 or time.monotonic() > deadline:
-                raise RehearsalError(f"supervisord did not start:\n{supervisord.stdout}{supervisord.stderr}")
+            if time.monotonic() > deadline:
+                raise RehearsalError(f"supervisord did not start; its log is {self.logs / 'supervisord.log'}")
             time.sleep(0.05)
 
     def launch(self, name: str) -> None:

@@ -1,0 +1,30 @@
+"""Images that hold one program and nothing else."""
+
+import shutil
+from pathlib import Path
+
+from local.images.image import Image
+from local.progress import Report
+from local.tools import KUBERAY_STATIC, KUBERNETES_NODE, Tool
+
+
+def _image(name: str, reference: str, tool: Tool, program: str, path: str, user: str) -> Image:
+    def fill(files: Path, _report: Report) -> None:
+        target = files / path.strip("/")
+        shutil.copyfile(tool.program(program), target)
+        target.chmod(0o755)
+
+    return Image(name, reference, {"Entrypoint": [path], "User": user}, fill, lambda: tool.folder.name)
+
+
+PAUSE = _image("pause", "localhost/pause:1", KUBERNETES_NODE, "pause", "/pause", "65535:65535")
+
+OPERATOR = _image(
+    "operator",
+    f"quay.io/kuberay/operator:{KUBERAY_STATIC.version}",
+    KUBERAY_STATIC,
+    "ray-operator",
+    "/manager",
+    "65532:65532",
+)
+"""Where its program lies and as whom it runs is what KubeRay's own image does (ray-operator/Dockerfile)."""

@@ -1,0 +1,56 @@
+"""The first steps inside the box: mounts and addresses of its own, then the command that it is for."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+SECONDS = 10.0
+
+KERNEL_SETTINGS = {
+    "vm/overcommit_memory": 1,
+    "vm/panic_on_oom": 0,
+    "kernel/panic": 10,
+    "kernel/panic_on_oops": 1,
+    "kernel/keys/root_maxkeys": 1000000,
+    "kernel/keys/root_maxbytes": 25000000,
+}
+"""What a kubelet sets where it finds something else (pkg/kubelet/cm/container_manager_linux.go, setupKernelTunables).
+These settings are the whole machine's, so in the box files with the values stand before them."""
+
+
+def main() -> None:
+    """`python -m local.real_node.inside ADDRESS FOLDER COMMAND...`."""
+    address, folder, *command = sys.argv[1:]
+    # Kubelet wants its mounts seen by the containers' namespaces; nothing of it goes back to the machine (slave).
+    _run("mount", "--make-rshared", "/")
+    for private in ("/run", "/var/log"):
+        _run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", private)
+    # A Unix socket's path has to be short, and a checkout may lie deep.
+    Path("/run/node").mkdir()
+    _run("mount", "--bind", folder, "/run/node")
+    for name, value in KERNEL_SETTINGS.items():
+        stand_in = Path("/run/kernel") / name
+        stand_in.parent.mkdir(parents=True, exist_ok=True)
+        stand_in.write_text(f"{value}\n")
+        _run("mount", "--bind", str(stand_in), f"/proc/sys/{name}")
+    _run("ip", "link", "set", "lo", "up")
+    deadline = time.monotonic() + SECONDS
+    while subprocess.run(["ip", "link", "show", "node0"], capture_output=True, check=False).returncode != 0:
+        if time.monotonic() > deadline:
+            sys.exit("the virtual cable to the machine did not appear")
+        time.sleep(0.02)
+    _run("ip", "address", "add", f"{address}/30", "dev", "node0")
+    _run("ip", "link", "set", "node0", "up")
+    for setting in ("ip_forward", "conf/all/route_localnet"):
+        (Path("/proc/sys/net/ipv4") / setting).write_text("1")
+    os.execvp(command[0], command)  # noqa: S606 (no shell is wanted)
+
+
+def _run(*command: str) -> None:
+    subprocess.run(command, check=True)
+
+
+if __name__ == "__main__":
+    main()

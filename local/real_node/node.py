@@ -1,0 +1,175 @@
+"""The placement with one real node: the whole rehearsal in a box, and the stack's pods as containers in there."""
+
+import time
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from kubernetes import client, utils
+
+from local import images, tools
+from local.commands import run
+from local.errors import RehearsalError
+from local.nodes import POOL_LABEL
+from local.pki import Credentials
+from local.real_node.box import Box
+from local.real_node.programs import CONTAINERD_SOCKET, DNS, NODE, programs
+from local.real_node.requirements import unmet
+from local.supervision import Program
+from stacks.settings import NodePool, StackSettings
+
+GPU = "nvidia.com/gpu"
+
+SOCKET_SECONDS = 30.0
+"""How long containerd may take until its socket is there."""
+
+
+class RealNode:
+    """The placement in a box: one node, `real-0`, with the labels and GPUs of the stack's first pool.
+
+    The GPUs are counted and not there. CPUs and memory are this machine's. A pool's further nodes and the other pools
+    have none: pods that only they could take stay Pending.
+    """
+
+    node_program = "kubelet"
+
+    def __init__(self, run_folder: Path) -> None:
+        self._run = run_folder
+        self.box = Box(run_folder)
+
+    @property
+    def address(self) -> str:
+        return self.box.inside
+
+    @property
+    def credentials(self) -> Credentials:
+        return Credentials(
+            self.address,
+            servers={"kubelet-serving": (self.address,)},
+            clients={
+                "kubelet": (f"system:node:{NODE}", "system:nodes"),
+                "kube-proxy": ("system:kube-proxy", None),
+                # Both are machinery of the rehearsal.
+                "coredns": ("coredns", "system:masters"),
+                "kubelet-client": ("kube-apiserver-kubelet-client", "system:masters"),
+            },
+        )
+
+    @property
+    def apiserver_flags(self) -> Sequence[str]:
+        keys = self._run / "pki"
+        return (
+            f"--kubelet-client-certificate={keys / 'kubelet-client.crt'}",
+            f"--kubelet-client-key={keys / 'kubelet-client.key'}",
+            f"--kubelet-certificate-authority={keys / 'ca.crt'}",
+            # The node's name is in no DNS.
+            "--kubelet-preferred-address-types=InternalIP",
+        )
+
+    def check(self, settings: StackSettings) -> None:
+        if reasons := [*unmet(), *_unknown_images(settings)]:
+            raise RehearsalError("the real node cannot run here:\n  " + "\n  ".join(reasons))
+
+    def build(self) -> None:
+        tools.build_missing(tools.NODE_TOOLS)
+        images.build_missing()
+
+    def programs(self) -> list[Program]:
+        return programs(self._run, self.address, self.box.cgroup)
+
+    def begin(self, supervisord: Sequence[str | Path], environment: Mapping[str, str]) -> None:
+        self.box.start([*supervisord, "--nodaemon"], environment, self._run / "logs" / "box.log")
+
+    def started(self, program: str) -> None:
+        if program == "containerd":
+            self._wait_for_containerd()
+            there = self._ctr("images", "list", "-q").split()
+            for image in images.IMAGES:
+                if image.reference not in there:
+                    self._ctr("images", "import", str(image.archive))
+
+    def join(self, api: client.ApiClient, pools: Sequence[NodePool]) -> None:
+        """Say where the cluster's DNS server is; the node itself joins by its kubelet."""
+        for body in _dns(self.address):
+            try:
+                utils.create_from_dict(api, body)
+            except utils.FailToCreateError as error:
+                if any(each.status != HTTPStatus.CONFLICT for each in error.api_exceptions):
+                    raise
+
+    def ready(self, api: client.ApiClient, pools: Sequence[NodePool]) -> bool:
+        core = client.CoreV1Api(api)
+        try:
+            node: Any = api.sanitize_for_serialization(core.read_node(NODE))
+        except client.ApiException as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            return False
+        labels, gpus = _of_pool(pools)
+        if labels.items() - node["metadata"]["labels"].items():
+            core.patch_node(NODE, {"metadata": {"labels": labels}})
+        # The kubelet keeps what it does not know (extended resources), where Kubernetes is told of them in the status.
+        if node["status"]["allocatable"].get(GPU, "0") != gpus:
+            core.patch_node_status(NODE, {"status": {"capacity": {GPU: gpus}, "allocatable": {GPU: gpus}}})
+            return False
+        conditions = {condition["type"]: condition["status"] for condition in node["status"]["conditions"]}
+        return conditions.get("Ready") == "True"
+
+    def clean(self) -> None:
+        self.box.clean()
+
+    def _wait_for_containerd(self) -> None:
+        deadline = time.monotonic() + SOCKET_SECONDS
+        while True:
+            try:
+                self._ctr("version")
+            except RehearsalError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
+            else:
+                return
+
+    def _ctr(self, *arguments: str) -> str:
+        # The socket as seen from its folder, because the path of a Unix socket may have 107 characters.
+        socket = f"/proc/self/cwd/{CONTAINERD_SOCKET}"
+        return run("ctr", "--address", socket, "--namespace", "k8s.io", *arguments, cwd=self.box.folder)
+
+
+def _dns(address: str) -> list[dict[str, Any]]:
+    """The Service of the DNS server, which is no pod, with its only endpoint."""
+    ports = [{"name": f"dns-{protocol.lower()}", "port": 53, "protocol": protocol} for protocol in ("UDP", "TCP")]
+    metadata = {"name": "kube-dns", "namespace": "kube-system"}
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"clusterIP": DNS, "ports": ports}}
+    endpoints = {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {**metadata, "labels": {"kubernetes.io/service-name": "kube-dns"}},
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": [address]}],
+        "ports": ports,
+    }
+    return [service, endpoints]
+
+
+def _of_pool(pools: Sequence[NodePool]) -> tuple[dict[str, str], str]:
+    """The labels and the number of GPUs that the node has."""
+    if not pools:
+        return {}, "0"
+    pool = pools[0]
+    product = {"nvidia.com/gpu.product": pool.gpu_product} if pool.gpu_product else {}
+    return {POOL_LABEL: pool.pool, **pool.labels, **product}, str(pool.gpus)
+
+
+def _unknown_images(settings: StackSettings) -> list[str]:
+    """Images of the stack that this machine does not have; the node pulls none."""
+    wanted = {cluster.image for tenant in settings.tenants for cluster in tenant.clusters}
+    if settings.operator.install == "manifests":
+        wanted.add(settings.operator.image or f"quay.io/kuberay/operator:v{settings.operator.version}")
+    there = {image.reference for image in images.IMAGES}
+    return [
+        f"image {name} is not there, and it pulls none: use one of {', '.join(sorted(there))}"
+        for name in sorted(wanted)
+        if images.full_name(name) not in there
+    ]

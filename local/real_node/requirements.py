@@ -1,0 +1,68 @@
+"""What the real node needs of the machine."""
+
+import os
+import platform
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from local.real_node.box import CGROUPS, hierarchies
+from local.real_node.programs import CNI_PLUGINS
+
+PACKAGES = {
+    "containerd": ("containerd", "ctr"),
+    "runc": ("runc",),
+    "containernetworking-plugins": (str(CNI_PLUGINS / "ptp"), str(CNI_PLUGINS / "portmap")),
+    "nftables": ("nft",),
+    "conntrack": ("conntrack",),
+    "iproute2": ("ip",),
+    "mmdebstrap": ("mmdebstrap",),
+    "util-linux": ("unshare",),
+}
+"""Debian's packages and the programs wanted of them."""
+
+CONTROLLERS = ("cpu", "memory", "pids")
+"""Of cgroups, those without which a kubelet does not start."""
+
+
+def unmet() -> list[str]:
+    """What is missing here, each with what to do; empty where the real node can run."""
+    if platform.system() != "Linux":
+        return [f"it runs on Linux, and this is {platform.system()}"]
+    return [*_rights(), *_programs()]
+
+
+def _rights() -> Iterator[str]:
+    if os.geteuid() != 0:
+        yield "it needs root, for namespaces, mounts and cgroups: run the command as root"
+        return
+    missing = sorted(set(CONTROLLERS) - _controllers())
+    if missing:
+        yield f"the kernel has no cgroup controller {', '.join(missing)} at {CGROUPS}: mount it there"
+    elif not all(os.access(hierarchy, os.W_OK) for hierarchy in hierarchies()):
+        yield f"{CGROUPS} cannot be written to: in a container, start that one with `--privileged`"
+
+
+def _controllers() -> set[str]:
+    second = CGROUPS / "cgroup.controllers"
+    if second.is_file():
+        return set(second.read_text().split())
+    return {name for folder in CGROUPS.glob("*/") for name in folder.name.split(",")}
+
+
+def _programs() -> Iterator[str]:
+    # Some are in folders that are root's, and only on root's PATH.
+    path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
+    packages = {
+        package: [program for program in programs if not _there(program, path)]
+        for package, programs in PACKAGES.items()
+    }
+    wanted = {package: [Path(program).name for program in missing] for package, missing in packages.items() if missing}
+    if wanted:
+        programs = ", ".join(program for missing in wanted.values() for program in missing)
+        install = f"apt-get install --no-install-recommends {' '.join(wanted)}"
+        yield f"programs are missing ({programs}): on Debian and Ubuntu `{install}`"
+
+
+def _there(program: str, path: str) -> bool:
+    return shutil.which(program, path=path) is not None
