@@ -91,12 +91,13 @@ class RealNode:
 
     def join(self, api: client.ApiClient, pools: Sequence[NodePool]) -> None:
         """Say where the cluster's DNS server is; the node itself joins by its kubelet."""
-        for body in _dns(self.address):
-            try:
-                utils.create_from_dict(api, body)
-            except utils.FailToCreateError as error:
-                if any(each.status != HTTPStatus.CONFLICT for each in error.api_exceptions):
-                    raise
+        service, endpoints = _dns(self.address)
+        named = f"metadata.name={service['metadata']['name']}"
+        core, discovery = client.CoreV1Api(api), client.DiscoveryV1Api(api)
+        if not core.list_namespaced_service("kube-system", field_selector=named).items:
+            utils.create_from_dict(api, service)
+        if not discovery.list_namespaced_endpoint_slice("kube-system", field_selector=named).items:
+            utils.create_from_dict(api, endpoints)
 
     def ready(self, api: client.ApiClient, pools: Sequence[NodePool]) -> bool:
         core = client.CoreV1Api(api)
@@ -137,7 +138,7 @@ class RealNode:
         return run("ctr", "--address", socket, "--namespace", "k8s.io", *arguments, cwd=self.box.folder)
 
 
-def _dns(address: str) -> list[dict[str, Any]]:
+def _dns(address: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """The Service of the DNS server, which is no pod, with its only endpoint."""
     ports = [{"name": f"dns-{protocol.lower()}", "port": 53, "protocol": protocol} for protocol in ("UDP", "TCP")]
     metadata = {"name": "kube-dns", "namespace": "kube-system"}
@@ -150,7 +151,7 @@ def _dns(address: str) -> list[dict[str, Any]]:
         "endpoints": [{"addresses": [address]}],
         "ports": ports,
     }
-    return [service, endpoints]
+    return service, endpoints
 
 
 def _of_pool(pools: Sequence[NodePool]) -> tuple[dict[str, str], str]:
