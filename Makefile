@@ -10,7 +10,7 @@ export PLUGINS NODES
 LOCAL = .venv/bin/python -m local
 
 .DEFAULT_GOAL := help
-.PHONY: help up down status kubeconfig env preview refresh destroy pulumi test lint format requirements
+.PHONY: help up down status kubeconfig env preview refresh destroy pulumi test test-pods lint format requirements
 
 help: ## List these commands.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,9 +47,14 @@ destroy: .venv/installed ## Remove everything that the stack made from the clust
 pulumi: .venv/installed ## Any other command, for example: make pulumi ARGS="stack output --json"
 	@$(LOCAL) pulumi --stack $(STACK) -- $(ARGS)
 
-test: .venv/installed ## Unit tests and engine tests, each tier with its count, files side by side. Builds what is missing.
-	@.venv/bin/python -m local build
-	@.venv/bin/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile $(ARGS)
+test: .venv/installed ## All tests, each tier with its count; ARGS narrows unit and engine. Builds what is missing.
+	@$(LOCAL) build
+	@.venv/bin/python -m pytest -m "not pods" --numprocesses logical --maxprocesses 4 --dist loadfile $(ARGS)
+	@$(if $(ARGS),,$(MAKE) --no-print-directory test-pods)
+
+test-pods: .venv/installed ## Tests with real Ray in real pods, where they can run: Linux and root. With CI=true they have to.
+	@$(LOCAL) build
+	@.venv/bin/python -m pytest -m pods tests/pods $(ARGS)
 
 lint: .venv/installed ## ruff (format and rules) and mypy --strict.
 	@.venv/bin/ruff format --check .
@@ -65,6 +70,8 @@ requirements: .venv/installed ## Pin anew what requirements*.in ask for.
 	  --no-emit-find-links --custom-compile-command "make requirements" requirements.in -o requirements.txt
 	@.venv/bin/uv pip compile --quiet --upgrade --generate-hashes --universal --python-version 3.11 --no-emit-index-url \
 	  --no-emit-find-links --custom-compile-command "make requirements" requirements-dev.in -o requirements-dev.txt
+	@.venv/bin/uv pip compile --quiet --upgrade --generate-hashes --universal --python-version 3.11 --no-emit-index-url \
+	  --no-emit-find-links --custom-compile-command "make requirements" local/images/ray.in -o local/images/ray.txt
 
 .venv/installed: requirements-dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, $(PYTHON) is " + sys.version.split()[0] + ": set PYTHON=")'

@@ -2,7 +2,7 @@
 
 import pytest
 
-TIERS = ("unit", "engine")
+TIERS = ("unit", "engine", "pods")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

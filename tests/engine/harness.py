@@ -42,6 +42,8 @@ class Result:
 class Project:
     """A project in a folder, with one stack, run with the real engine."""
 
+    seconds = PULUMI_SECONDS
+
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self.folder = folder
         self.environment = dict(environment)
@@ -95,11 +97,11 @@ class Project:
         begin = time.monotonic()
         process = self.start(*arguments, environment=environment)
         try:
-            output, _ = process.communicate(timeout=PULUMI_SECONDS)
+            output, _ = process.communicate(timeout=self.seconds)
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGINT)
             output, _ = process.communicate()
-            raise AssertionError(f"`{shown}` took more than {PULUMI_SECONDS:.0f} s:\n{output}") from None
+            raise AssertionError(f"`{shown}` took more than {self.seconds:.0f} s:\n{output}") from None
         result = Result(shown, process.returncode, output, time.monotonic() - begin)
         print(f"\n$ {shown}   # exit code {result.code}, {result.seconds:.1f} s\n{output}")  # shown when a test fails
         assert (result.code != 0) == fails, f"`{shown}` ended with {result.code}:\n{output}"

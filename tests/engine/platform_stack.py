@@ -22,9 +22,10 @@ DEV = paths.ROOT / "Pulumi.dev.yaml"
 
 
 class Stack(Project):
-    """A stack of this checkout's program. Its file is a copy of the dev stack's, which a test may edit."""
+    """A stack of this checkout's program. Its file is a copy of `original`, which a test may edit."""
 
-    def __init__(self, name: str, folder: Path, cluster: Rehearsal, plugins: Selection) -> None:
+    def __init__(self, name: str, folder: Path, cluster: Rehearsal, plugins: Selection, original: Path = DEV) -> None:
+        self._original = original
         self.file = folder / f"Pulumi.{name}.yaml"
         self.reset_file()
         self._stack = RehearsalStack(cluster, plugins, name, self.file)
@@ -32,8 +33,8 @@ class Stack(Project):
         super().__init__(paths.ROOT, self._stack.environment)
 
     def reset_file(self) -> None:
-        """Lets the file say again what the dev stack says."""
-        shutil.copy(DEV, self.file)
+        """Lets the file say again what the original says."""
+        shutil.copy(self._original, self.file)
 
     def edit(self, change: Edit) -> None:
         """Changes the settings in the stack file."""

@@ -1,0 +1,126 @@
+"""The platform on the real node, as a user and an operator of it see it."""
+
+import json
+import re
+import subprocess
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from local import paths, tools
+from local.plugins import Selection
+from local.rehearsal import Rehearsal
+from tests.engine.platform_stack import Stack
+
+FILE = paths.ROOT / "Pulumi.pods.yaml"
+
+NAMESPACE = "team-a"
+
+CLUSTER = "training"
+
+KUBECTL_SECONDS = 120.0
+
+RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
+"""Label of a namespace in which the API server admits no pod with rights that it does not need."""
+
+
+class PodsStack(Stack):
+    """The stack file for real pods. Its RayCluster has to start within an `up`."""
+
+    seconds = 300.0
+
+
+class Platform:
+    """The stack on its node. The tenant's namespace was there before, with Pod Security `restricted`."""
+
+    def __init__(self, rehearsal: Rehearsal, folder: Path, plugins: Selection) -> None:
+        self.rehearsal = rehearsal
+        self.stack = PodsStack("pods", folder, rehearsal, plugins, FILE)
+        self.stack.edit(lambda settings: settings["tenants"][0].update(createNamespace=False))
+
+    def create_namespace(self) -> None:
+        """The tenant's."""
+        metadata = {"name": NAMESPACE, "labels": RESTRICTED}
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+        self.kubectl("create", "-f", "-", given=yaml.safe_dump(body))
+
+    def kubectl(self, *arguments: str, given: str = "") -> str:
+        """What kubectl printed. Fails the test with what it said if it failed."""
+        done = subprocess.run(
+            self._kubectl(*arguments), input=given, capture_output=True, text=True, timeout=KUBECTL_SECONDS, check=False
+        )
+        assert done.returncode == 0, f"kubectl {' '.join(arguments)} failed:\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def pods(self, label: str, namespace: str = NAMESPACE) -> dict[str, dict[str, Any]]:
+        """Pods with a label that are not being deleted, by name."""
+        found = json.loads(self.kubectl("get", "pods", "-n", namespace, "-l", label, "-o", "json"))["items"]
+        return {pod["metadata"]["name"]: pod for pod in found if "deletionTimestamp" not in pod["metadata"]}
+
+    def head(self) -> str | None:
+        """The name of the head's pod once it is Ready."""
+        heads = self.pods("ray.io/node-type=head")
+        return next((name for name, pod in heads.items() if is_ready(pod)), None)
+
+    def workers(self) -> dict[str, str]:
+        """The group of each worker's pod."""
+        found = self.pods("ray.io/node-type=worker")
+        return {name: pod["metadata"]["labels"]["ray.io/group"] for name, pod in found.items()}
+
+    def in_head(self, *command: str, given: str = "") -> str:
+        """What a command in the head's Ray container printed."""
+        head = self.head()
+        assert head is not None, "the head is not ready"
+        return self.kubectl("exec", "-i", "-n", NAMESPACE, head, "-c", "ray-head", "--", *command, given=given)
+
+    def start_in_head(self, script: str) -> "subprocess.Popen[str]":
+        """A Python script that runs in the head's Ray container while the test goes on."""
+        head = self.head()
+        assert head is not None, "the head is not ready"
+        command = ["exec", "-n", NAMESPACE, head, "-c", "ray-head", "--", "python", "-c", textwrap.dedent(script)]
+        return subprocess.Popen(self._kubectl(*command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    @contextmanager
+    def forwarded(self, service: str, port: int) -> Iterator[str]:
+        """The address of a Service's port on this machine, while it is forwarded."""
+        command = self._kubectl("port-forward", "-n", NAMESPACE, f"service/{service}", f":{port}")
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stdout is not None
+                said = process.stdout.readline()
+                address = re.search(r"127\.0\.0\.1:\d+", said)
+                assert address is not None, f"kubectl port-forward said {said!r}"
+                yield f"http://{address[0]}"
+            finally:
+                process.terminate()
+
+    def evidence(self) -> str:
+        """For a failed test: nodes and pods, events, and the ends of the logs of all containers and programs."""
+        parts = [self._try("get", "nodes,pods,rayclusters", "-A", "-o", "wide")]
+        parts.append(self._try("get", "events", "-A", "--sort-by=.lastTimestamp"))
+        logs = [
+            *(self.rehearsal.run / "node" / "pod-logs").glob("*/*/*.log"),
+            *self.rehearsal.supervisor.logs.glob("*"),
+        ]
+        for file in logs:
+            tail = "\n".join(file.read_text(errors="replace").splitlines()[-25:])
+            parts.append(f"--- {'/'.join(file.parts[-3:])}\n{tail}")
+        return "\n\n".join(parts)
+
+    def _try(self, *arguments: str) -> str:
+        done = subprocess.run(self._kubectl(*arguments), capture_output=True, text=True, timeout=30, check=False)
+        return f"{done.stdout}{done.stderr}"
+
+    def _kubectl(self, *arguments: str) -> list[str]:
+        program = tools.KUBERNETES.program("kubectl")
+        return [str(program), f"--kubeconfig={self.rehearsal.kubeconfig}", *arguments]
+
+
+def is_ready(pod: dict[str, Any]) -> bool:
+    """Whether a pod is Ready, as its Services see it."""
+    conditions = pod["status"].get("conditions", [])
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)

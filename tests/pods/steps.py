@@ -1,0 +1,36 @@
+"""How long what took, for the table at the end."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+WAIT_SECONDS = 120.0
+"""How long what is waited for may take. Most of it is there in 30 seconds on an idle machine with two cores."""
+
+TABLE = pytest.StashKey[list[tuple[str, float]]]()
+
+
+class Steps:
+    """Steps and their seconds, in the order in which they ended."""
+
+    def __init__(self, table: list[tuple[str, float]]) -> None:
+        self._table = table
+
+    @contextmanager
+    def step(self, title: str) -> Iterator[None]:
+        """Measures what is done in it; what failed is in the table, too."""
+        begin = time.monotonic()
+        try:
+            yield
+        finally:
+            self._table.append((title, time.monotonic() - begin))
+
+
+def until(true: Callable[[], object], what: str, seconds: float = WAIT_SECONDS) -> None:
+    """Waits for something; fails the test, with what was waited for, after that many seconds."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, f"after {seconds:.0f} s still not: {what}"
+        time.sleep(0.3)

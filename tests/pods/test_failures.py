@@ -1,0 +1,66 @@
+"""What is killed comes back, and what ran on it runs again."""
+
+import json
+
+import pytest
+
+from tests.pods.platform import CLUSTER, NAMESPACE, Platform, is_ready
+from tests.pods.steps import WAIT_SECONDS, Steps, until
+
+pytestmark = [pytest.mark.pods, pytest.mark.timeout(300, func_only=True)]
+
+OPERATOR = "app.kubernetes.io/component=kuberay-operator"
+
+LONG_TASK = """
+import ray, time
+ray.init(logging_level="error")
+
+@ray.remote(num_cpus=0, num_gpus=1, max_retries=3)
+def work():
+    time.sleep(15)
+    return "done"
+
+print(ray.get(work.remote()))
+"""
+
+
+def test_a_task_survives_the_worker_that_it_ran_on(platform: Platform, steps: Steps) -> None:
+    task = platform.start_in_head(LONG_TASK)
+    until(lambda: any(map(is_ready, platform.pods("ray.io/node-type=worker").values())), "a worker is ready")
+    (worker,) = platform.workers()
+    with steps.step("a killed worker: its task is done on another"):
+        _kill(platform, NAMESPACE, worker)
+        said, _ = task.communicate(timeout=WAIT_SECONDS)
+    assert task.returncode == 0, said
+    assert "done" in said
+    assert worker not in platform.workers()
+
+
+def test_the_cluster_stays_while_the_operator_is_restarted(platform: Platform, steps: Steps) -> None:
+    head = platform.head()
+    (before,) = platform.pods(OPERATOR, "ray-system")
+    with steps.step("a killed operator is back"):
+        _kill(platform, "ray-system", before)
+        until(lambda: any(map(is_ready, platform.pods(OPERATOR, "ray-system").values())), "the operator is ready")
+    assert before not in platform.pods(OPERATOR, "ray-system")
+    assert platform.head() == head
+
+
+def test_a_killed_head_is_replaced(platform: Platform, steps: Steps) -> None:
+    head = platform.head()
+    assert head is not None
+    with steps.step("a killed head is replaced and ready"):
+        _kill(platform, NAMESPACE, head)
+        until(lambda: platform.head() not in (None, head), "a new head is ready")
+        until(lambda: _state(platform) == "ready", "the RayCluster is ready")
+    assert "1 headgroup" in platform.in_head("ray", "status")
+
+
+def _kill(platform: Platform, namespace: str, pod: str) -> None:
+    platform.kubectl("delete", "pod", "-n", namespace, pod, "--grace-period=0", "--force", "--wait=false")
+
+
+def _state(platform: Platform) -> str | None:
+    body = json.loads(platform.kubectl("get", "raycluster", "-n", NAMESPACE, CLUSTER, "-o", "json"))
+    state: str | None = body.get("status", {}).get("state")
+    return state

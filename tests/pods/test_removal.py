@@ -1,0 +1,29 @@
+"""The last tests: the stack goes, then its node, and nothing of them is left."""
+
+import json
+
+import pytest
+
+from tests.engine.platform_stack import existing
+from tests.pods.machine import traces
+from tests.pods.platform import NAMESPACE, Platform
+from tests.pods.steps import Steps, until
+
+pytestmark = [pytest.mark.pods, pytest.mark.timeout(240, func_only=True)]
+
+
+def test_destroy_leaves_nothing_in_the_cluster(platform: Platform, steps: Steps) -> None:
+    with steps.step("`pulumi destroy`"):
+        platform.stack.destroy()
+    left = existing(platform.rehearsal)
+    assert f"namespace {NAMESPACE}" in left, "the namespace was there before the stack"
+    assert not [name for name in left if "ray" in name]
+    until(lambda: not json.loads(platform.kubectl("get", "pods", "-A", "-o", "json"))["items"], "no pod is left", 60)
+
+
+def test_the_node_leaves_nothing_on_the_machine(platform: Platform, before: set[str], steps: Steps) -> None:
+    with steps.step("take the node down"):
+        platform.rehearsal.stop(clean=True)
+    assert traces() - before == set()
+    assert list(platform.rehearsal.supervisor.strays()) == []
+    assert not platform.rehearsal.run.exists()
