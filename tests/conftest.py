@@ -18,7 +18,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for tier in TIERS:
         counts = {
             outcome: len([report for report in terminalreporter.stats.get(outcome, []) if _in_tier(report, tier)])
-            for outcome in ("passed", "failed", "error")
+            for outcome in ("passed", "failed", "error", "xfailed")
         }
         said = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count or outcome == "passed")
         terminalreporter.write_line(f"{tier + ' tests':<14} {said}")

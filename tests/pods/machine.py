@@ -11,7 +11,7 @@ from local.real_node.inside import KERNEL_SETTINGS
 
 
 def traces() -> set[str]:
-    """Interfaces, mounts, network namespaces, cgroups, tables of the packet filter, routes, kernel settings, as lines."""
+    """Interfaces, mounts, network namespaces, cgroups, packet filter, routes and kernel settings, a line for each."""
     return {
         *(f"interface {name}" for name in psutil.net_if_addrs()),
         *(f"mount {line}" for line in Path("/proc/self/mounts").read_text().splitlines()),
