@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from stacks.__main__ import app
 from stacks.check.checked import check
-from stacks.document import DEEPEST, GREATEST
+from stacks.composer import DEEPEST, GREATEST
 
 pytestmark = pytest.mark.unit
 
