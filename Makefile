@@ -47,7 +47,7 @@ pulumi: .venv/installed ## Any other command, for example: make pulumi ARGS="sta
 	@$(LOCAL) pulumi --stack $(STACK) -- $(ARGS)
 
 test: .venv/installed ## Unit tests and engine tests, each tier with its count, files side by side. Builds what is missing.
-	@.venv/bin/python -m local build
+	@.venv/bin/python -m local build --tests
 	@.venv/bin/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile $(ARGS)
 
 lint: .venv/installed ## ruff (format and rules) and mypy --strict.

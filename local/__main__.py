@@ -89,9 +89,9 @@ def pulumi(context: typer.Context, stack: Stack = "dev", plugins: Plugins = "aut
 
 
 @app.command()
-def build() -> None:
+def build(tests: Annotated[bool, typer.Option("--tests", help="Also what only tests need.")] = False) -> None:
     """Build the tools that the cache does not hold yet."""
-    tools.build_missing()
+    tools.build_missing((*tools.TOOLS, *(tools.TEST_TOOLS if tests else ())))
 
 
 def _running() -> Rehearsal:

@@ -99,10 +99,13 @@ PULUMI = Tool(
     stamps=lambda version: {"github.com/pulumi/pulumi/sdk/v3/go/common/version.Version": version},
 )
 KUBERAY_VALIDATION = Tool("kuberay-validation", KUBERAY.module, {"kuberay-validation": "."})
-"""What an API server and the operator make of manifests, for tests alone: they build it."""
+"""What an API server and the operator make of manifests."""
 
 TOOLS = (ETCD, KWOK, KUBERAY, PULUMI, KUBERNETES)
 """Quick ones first, so that a missing compiler or proxy shows early."""
+
+TEST_TOOLS = (KUBERAY_VALIDATION,)
+"""What only tests need."""
 
 
 def build_missing(tools: tuple[Tool, ...] = TOOLS) -> None:
