@@ -48,12 +48,12 @@ pulumi: .venv/installed ## Any other command, for example: make pulumi ARGS="sta
 	@$(LOCAL) pulumi --stack $(STACK) -- $(ARGS)
 
 test: .venv/installed ## All tests, each tier with its count; ARGS narrows unit and engine. Builds what is missing.
-	@$(LOCAL) build
+	@$(LOCAL) build --tests
 	@.venv/bin/python -m pytest -m "not pods" --numprocesses logical --maxprocesses 4 --dist loadfile $(ARGS)
 	@$(if $(ARGS),,$(MAKE) --no-print-directory test-pods)
 
 test-pods: .venv/installed ## Tests with real Ray in real pods, where they can run: Linux and root. With CI=true they have to.
-	@$(LOCAL) build
+	@$(LOCAL) build --nodes real
 	@.venv/bin/python -m pytest -m pods tests/pods $(ARGS)
 
 lint: .venv/installed ## ruff (format and rules) and mypy --strict.

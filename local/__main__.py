@@ -12,6 +12,7 @@ from local.errors import RehearsalError
 from local.plugins import select
 from local.progress import console, step
 from local.pulumi import RehearsalStack, stack_file, stacks, write_commands
+from local.real_node import RealNode, unmet
 from local.rehearsal import Rehearsal
 from stacks.settings import StackFileError, StackSettings, load
 
@@ -99,9 +100,13 @@ def pulumi(context: typer.Context, stack: Stack = "dev", plugins: Plugins = "aut
 
 
 @app.command()
-def build() -> None:
-    """Build the tools that the cache does not hold yet."""
-    tools.build_missing()
+def build(
+    tests: Annotated[bool, typer.Option("--tests", help="Also what only tests need.")] = False, nodes: Nodes = None
+) -> None:
+    """Build the tools that the cache does not hold yet; for the real node, where it can run, also its images."""
+    tools.build_missing((*tools.TOOLS, *(tools.TEST_TOOLS if tests else ())))
+    if nodes == "real" and not unmet():
+        RealNode(paths.RUN).build()
 
 
 def _running() -> Rehearsal:

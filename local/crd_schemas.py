@@ -52,6 +52,7 @@ _TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
 
 METADATA: Schema = {
     "type": "object",
+    "default": {},
     "properties": {
         "name": {"type": "string"},
         "namespace": {"type": "string"},
@@ -59,7 +60,7 @@ METADATA: Schema = {
         "annotations": _TEXTS,
         "finalizers": {"type": "array", "items": {"type": "string"}},
         **{
-            name: {"type": "string", "nullable": True}
+            name: {"type": "string"}
             for name in ("generateName", "creationTimestamp", "deletionTimestamp", "resourceVersion", "selfLink", "uid")
         },
         **{name: {"type": "integer"} for name in ("generation", "deletionGracePeriodSeconds")},
@@ -101,7 +102,7 @@ def _kind(file: Path) -> tuple[str, Schema]:
         # An API server takes no status from whoever creates an object.
         "status": {},
     }
-    made["required"] = ["apiVersion", "kind", "metadata", "spec"]
+    made["required"] = ["apiVersion", "kind", "spec"]
     return kind, made
 
 

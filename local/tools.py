@@ -103,7 +103,7 @@ PULUMI = Tool(
     stamps=lambda version: {"github.com/pulumi/pulumi/sdk/v3/go/common/version.Version": version},
 )
 KUBERAY_VALIDATION = Tool("kuberay-validation", KUBERAY.module, {"kuberay-validation": "."})
-"""What an API server and the operator make of manifests, for tests alone: they build it."""
+"""What an API server and the operator make of manifests."""
 
 KUBERNETES_NODE = Tool(
     "kubernetes-node",
@@ -126,6 +126,9 @@ TOOLS = (ETCD, KWOK, KUBERAY, PULUMI, KUBERNETES)
 
 NODE_TOOLS = (KUBERAY_STATIC, COREDNS, KUBERNETES_NODE)
 """What the real node needs beside them."""
+
+TEST_TOOLS = (KUBERAY_VALIDATION,)
+"""What only tests need."""
 
 
 def build_missing(tools: tuple[Tool, ...] = TOOLS) -> None:

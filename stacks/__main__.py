@@ -3,6 +3,9 @@
 A command's function says its arguments; what it needs is imported when it runs, so that each starts quickly.
 """
 
+import io
+import sys
+
 import typer
 
 from .commands.adopt import adopt
@@ -19,4 +22,8 @@ app.command("import")(import_)
 app.command()(adopt)
 
 if __name__ == "__main__":
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal of another encoding shows question marks for what it does not have.
+            stream.reconfigure(errors="replace")
     app(prog_name="python -m stacks")

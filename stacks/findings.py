@@ -14,6 +14,9 @@ _SHOWN = 60
 UNKNOWN_FIELD = "unknown-field"
 """Rule of a finding on a key: it is the key that is at the place, not what stands behind it."""
 
+UNSHOWN = "\N{REPLACEMENT CHARACTER}"
+"""Stands for a character that a terminal would not show, or would obey."""
+
 _PLAIN_KEY = re.compile(r"[\w./:-]{1,60}")
 
 
@@ -65,7 +68,7 @@ def shown(value: Any) -> str:
 
 def in_one_line(text: str) -> str:
     """A text without line breaks, and with no character that a terminal would not show."""
-    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in " ".join(text.split()))
+    return "".join(each if each.isprintable() else UNSHOWN for each in " ".join(text.split()))
 
 
 def place(path: Path) -> str:

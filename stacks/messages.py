@@ -46,7 +46,7 @@ _EXPECTED = {
 _SECRET_KEY = re.compile(
     r"(?!.*(names?|secrets|ref|path|file|mode|auth)$).*"
     r"(passw|passphrase|secret|token|credential|api_?key|private_?key|access_?key)",
-    re.IGNORECASE,
+    re.IGNORECASE | re.DOTALL,
 )
 """A key whose value may be secret, other than one that only says where a secret is."""
 

@@ -20,9 +20,13 @@ def running_stack() -> StackSettings:
     config = pulumi.runtime.get_config_env()
     try:
         values = {key.removeprefix(PREFIX): _value(text) for key, text in config.items() if key.startswith(PREFIX)}
+        return _parsed(values)
     except RecursionError as error:
         message = "the configuration has too many mappings and lists within each other: is it this program's?"
         raise StackFileError([Finding((), None, message, "yaml")]) from error
+
+
+def _parsed(values: dict[str, Any]) -> StackSettings:
     try:
         return parse(values)
     except StackFileError:

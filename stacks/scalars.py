@@ -3,7 +3,9 @@
 That is neither YAML 1.1 nor 1.2: `yes` is a word and `1:30` not of base sixty, as in 1.2; `0777` is octal, as in 1.1.
 """
 
+import math
 import re
+from decimal import Decimal
 from typing import Any
 
 _WORDS: dict[str, Any] = {
@@ -12,11 +14,12 @@ _WORDS: dict[str, Any] = {
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
 _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
-_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([Tt ]\d{1,2}:\d{1,2}:\d{1,2}(\.\d+)?(Z|[-+]\d\d:\d\d)?)?")
+_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([Tt ]\d{1,2}:\d{1,2}:\d{1,2}(\.\d+)?(Z|[-+]\d\d:\d\d)?)?", re.ASCII)
 _INTEGER = re.compile(r"[-+]?(?:0[xX](?P<x>[0-9a-fA-F]+)|0[bB](?P<b>[01]+)|0[oO]?(?P<o>[0-7]+)|(?P<d>0|[1-9][0-9]*))")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _BASES = {"x": 16, "b": 2, "o": 8, "d": 10}
 _MAY_BE_A_NUMBER = frozenset("+-.0123456789")
+_WITHOUT_EXPONENT = 1e21
 _LONGEST_INTEGER = 66
 """Characters of 64 bits with their prefix; what is longer is no integer to Go."""
 
@@ -45,9 +48,12 @@ def _integer(digits: str) -> int | None:
     if found is None or found.lastgroup is None:
         return None
     value = int(found[found.lastgroup], _BASES[found.lastgroup]) * (-1 if digits[0] == "-" else 1)
-    return value if -(2**63) <= value < 2**64 else None
+    return value if -(2**63) <= value < 2**63 else None
 
 
 def _float(digits: str, word: str) -> float | str:
     value = float(digits) if _FLOAT.fullmatch(digits) else None
-    return word if value is None or value in (float("inf"), float("-inf")) else value
+    if value is None or not math.isfinite(value):
+        return word
+    # Pulumi hands values over as JSON, in which Go writes whole numbers without a point.
+    return int(Decimal(repr(value))) if value.is_integer() and abs(value) < _WITHOUT_EXPONENT else value

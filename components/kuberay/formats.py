@@ -23,7 +23,7 @@ _NANOSECONDS = {
     "h": 3600 * 10**9,
 }
 _INTEGER = re.compile(r"[+-]?[0-9]+")
-_INT64 = 2**63
+_INT64, _UINT64 = 2**63, 2**64
 _FLOAT32 = (2 - 2**-24) * 2.0**127
 """What no longer rounds to a number of 32 bits."""
 
@@ -63,7 +63,7 @@ def generic_version(text: str) -> tuple[int, ...] | None:
     if len(parts) < 2 or (parts[0].startswith("0") and parts[0] != "0"):
         return None
     numbers = tuple(int(part) for part in parts)
-    return numbers if max(numbers) < 2**64 else None
+    return numbers if max(numbers) < _UINT64 else None
 
 
 def older(version: tuple[int, ...], than: tuple[int, ...]) -> bool:
@@ -77,7 +77,8 @@ def release_of(text: str) -> tuple[int, int, int] | None:
     found = _SEMVER.fullmatch(text)
     if found is None or found[4]:
         return None
-    return tuple(int((part or "0").lstrip(".")) for part in found.group(1, 2, 3))  # type: ignore[return-value]
+    major, minor, patch = (int((part or "0").lstrip(".")) for part in found.group(1, 2, 3))
+    return (major, minor, patch) if max(major, minor, patch) < _UINT64 else None
 
 
 def duration(text: str) -> int | None:

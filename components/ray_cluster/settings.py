@@ -99,7 +99,7 @@ class RayClusterSettings(Settings):
     """Workers at first: replicas of the only worker group. The autoscaler adds and takes away from there."""
 
     autoscaling: bool = True
-    """False: each worker group keeps its replicas (`enableInTreeAutoscaling`)."""
+    """False: each worker group keeps its replicas, because `enableInTreeAutoscaling` stays unset."""
 
     auto_scaling_mode: Literal["default", "aggressive", "conservative", "disabled"] | None = None
     """How fast workers are added (`autoscalerOptions.upscalingMode`): `conservative`, at most as many at once as there

@@ -44,8 +44,7 @@ def cluster_spec(settings: RayClusterSettings, pools: tuple[NodePool, ...], serv
     groups = _kept(problems, lambda: [_worker_group(settings, group, account) for group in all_groups(settings, pools)])
     spec: Body = {
         "rayVersion": settings.ray_version,
-        "enableInTreeAutoscaling": settings.scales,
-        **({"autoscalerOptions": autoscaler_options(settings)} if settings.scales else {}),
+        **(_autoscaling(settings) if settings.scales else {}),
         "headGroupSpec": head,
         "workerGroupSpecs": groups,
     }
@@ -55,6 +54,10 @@ def cluster_spec(settings: RayClusterSettings, pools: tuple[NodePool, ...], serv
     if problems:
         raise Problems(problems)
     return overridden
+
+
+def _autoscaling(settings: RayClusterSettings) -> Body:
+    return {"enableInTreeAutoscaling": True, "autoscalerOptions": autoscaler_options(settings)}
 
 
 def custom_resources(group: WorkerGroup) -> dict[str, int]:

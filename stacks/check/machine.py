@@ -11,7 +11,7 @@ from .checked import Checked
 def as_json(checked: Iterable[Checked]) -> str:
     """A list with an object for each finding; keys stay the same, null where nothing is known."""
     found = [_object(each.file, finding) for each in checked for finding in each.findings]
-    return json.dumps(found, indent=2, ensure_ascii=False)
+    return json.dumps(found, indent=2)
 
 
 def _object(file: str, finding: Finding) -> dict[str, Any]:

@@ -1,19 +1,22 @@
 """Findings for people: as a compiler shows them, with the line and what is meant in it."""
 
+import functools
 import re
 from collections.abc import Iterable, Iterator
 
 from rich.console import Console
 from rich.text import Text
 
-from ..findings import Finding, place
+from ..findings import UNSHOWN, Finding, place
 from ..messages import may_be_secret, secret_key
 from .checked import Checked
 
 _WIDEST = 110
 """Characters of a source line that are shown."""
 
-_KEY = re.compile(r"([\w.-]+)[\"']?\s*[:=]\s*(?=\S)")
+_HIDDEN = "***"
+
+_KEY = re.compile(r"(?<![\w.-])([\w.-]{1,100})[\"']?\s*[:=]\s*(?=\S)")
 
 
 def show(checked: Iterable[Checked]) -> None:
@@ -36,39 +39,30 @@ def _lines(finding: Finding, checked: Checked) -> Iterator[Text]:
         (f" [{finding.rule}]", "dim"),
     )
     if finding.line and finding.column and finding.line <= len(checked.lines):
-        yield from _source(finding, finding.line, finding.column, checked.lines[finding.line - 1])
+        line = checked.lines[finding.line - 1]
+        if may_be_secret(finding.path, finding.rule):
+            line = f"{line[: finding.column - 1]}{_HIDDEN}"
+        yield from _source(_safe(line), finding.line, finding.column, finding.end_column)
 
 
-def _source(finding: Finding, number: int, column: int, line: str) -> Iterator[Text]:
+def _source(line: str, number: int, column: int, end: int | None) -> Iterator[Text]:
     """The line, and below it a mark under what is meant."""
-    shown, column = _around(_printable(line), column)
-    if may_be_secret(finding.path, finding.rule):
-        shown, end = f"{shown[: column - 1]}***", column + 3
-    else:
-        shown = _without_secrets(shown)
-        end = column + (finding.end_column - finding.column) if finding.end_column and finding.column else column + 1
-    if not shown.strip():
-        return
-    gutter = f"{number:>6} | "
-    yield Text.assemble((gutter, "blue"), shown)
-    marks = "^" * max(1, min(end, len(shown) + 1) - column)
-    yield Text.assemble((" " * 6 + " | ", "blue"), (" " * (column - 1) + marks, "red"))
-
-
-def _without_secrets(line: str) -> str:
-    """The line as far as the first key whose value may be secret."""
-    secret = next((key for key in _KEY.finditer(line) if secret_key(key[1])), None)
-    return f"{line[: secret.end()]}***" if secret else line
-
-
-def _around(line: str, column: int) -> tuple[str, int]:
-    """What fits of a long line, with the column in it."""
     start = 0 if column <= _WIDEST - 20 else column - _WIDEST // 2
-    return line[start : start + _WIDEST], column - start
+    shown = line[start : start + _WIDEST]
+    if not shown.strip() or column > len(line) + 1:
+        return
+    marks = min(max(end or 0, column + 1), start + len(shown) + 1) - column
+    yield Text.assemble((f"{number:>6} | ", "blue"), shown)
+    yield Text.assemble((f"{'':>6} | ", "blue"), (" " * (column - 1 - start) + "^" * max(1, marks), "red"))
 
 
-def _printable(line: str) -> str:
-    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in line)
+@functools.lru_cache(maxsize=8)
+def _safe(line: str) -> str:
+    """The line as far as the first key whose value may be secret, in characters that a terminal shows."""
+    secret = next((key for key in _KEY.finditer(line) if secret_key(key[1])), None)
+    if secret:
+        line = f"{line[: secret.end()]}{_HIDDEN}"
+    return line if line.isprintable() else "".join(each if each.isprintable() else UNSHOWN for each in line)
 
 
 def _count(files: list[Checked]) -> Text:

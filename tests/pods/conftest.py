@@ -8,7 +8,7 @@ import pytest
 
 from local import tools
 from local.plugins import Mode, select
-from local.real_node.requirements import unmet
+from local.real_node import RealNode, unmet
 from local.rehearsal import Rehearsal
 from stacks.settings import load
 from tests.pods.machine import traces
@@ -55,11 +55,11 @@ def steps(pytestconfig: pytest.Config) -> Steps:
 
 
 @pytest.fixture(scope="session")
-def built(steps: Steps) -> None:
+def built(tmp_path_factory: pytest.TempPathFactory, steps: Steps) -> None:
     """The programs and images of the real node are there."""
     with steps.step("build what the cache does not hold"):
         tools.build_missing()
-        Rehearsal(FILE.parent / "none", "real").placement.build()
+        RealNode(tmp_path_factory.mktemp("none")).build()
 
 
 @pytest.fixture(scope="session")

@@ -67,8 +67,7 @@ def test_a_target_utilization_is_the_nearer_of_kuberays_two_speeds(utilization: 
 @pytest.mark.parametrize("off", [{"autoscaling": False}, {"autoScalingMode": "disabled"}])
 def test_without_the_autoscaler_a_group_keeps_its_replicas(off: dict[str, Any]) -> None:
     made = spec(workerGroups=[{**ONE_GROUP["workerGroups"][0], "replicas": 3, "maxReplicas": 3}], **off)
-    assert made["enableInTreeAutoscaling"] is False
-    assert "autoscalerOptions" not in made
+    assert not made.keys() & {"enableInTreeAutoscaling", "autoscalerOptions"}
     assert made["workerGroupSpecs"][0]["replicas"] == 3
 
 

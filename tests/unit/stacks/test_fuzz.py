@@ -113,7 +113,7 @@ def test_text_of_yamls_own_characters(text: str) -> None:
 
 
 VALUE = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.text(alphabet="abcß ☃\n'\"#:-", max_size=12),
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text(alphabet="abcß ☃\n'\"#:-", max_size=12),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(alphabet="abc", min_size=1), inner, max_size=3),
     max_leaves=12,
 )

@@ -5,13 +5,17 @@ A file in `bad` says at its beginning, in a line for each finding, where it is a
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
+from pydantic import BaseModel
 from typer.testing import CliRunner
 
 from stacks.__main__ import app
 from stacks.check.checked import check
+from stacks.settings import StackSettings, load
 
 pytestmark = pytest.mark.unit
 
@@ -57,3 +61,35 @@ def test_every_rule_has_a_name_of_its_own_and_a_line_of_its_own() -> None:
         assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", finding["rule"])
         assert "\n" not in finding["message"]
         assert finding["message"][-1] != "."
+
+
+def fields(model: type[BaseModel]) -> Iterator[tuple[type[BaseModel], str]]:
+    """All that a model and the models in it may say."""
+    for key, field in model.model_fields.items():
+        yield model, key
+        for inner in models_in(field.annotation):
+            yield from fields(inner)
+
+
+def said(settings: Any) -> Iterator[tuple[type[BaseModel], str]]:
+    """All that settings and the settings in them say."""
+    if isinstance(settings, tuple):
+        yield from (each for item in settings for each in said(item))
+    elif isinstance(settings, BaseModel):
+        for key in settings.model_fields_set:
+            yield type(settings), key
+            yield from said(getattr(settings, key))
+
+
+def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from models_in(argument)
+
+
+def test_every_key_of_the_models_is_in_a_good_file() -> None:
+    """A key that is added comes with an example that is right."""
+    shown = {each for file in GOOD for each in said(load(file))}
+    missing = {f"{model.__name__}.{key}" for model, key in set(fields(StackSettings)) - shown}
+    assert missing == set()

@@ -1,0 +1,1 @@
+"""`python -m benchmarks.check`: how long a check of a large stack file takes."""
