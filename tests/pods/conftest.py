@@ -18,6 +18,7 @@ from tests.pods.steps import TABLE, Steps
 LEFT_OUT = pytest.StashKey[str]()
 
 
+@pytest.hookimpl(trylast=True)  # after -m has chosen
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves the tier out where it cannot run, and says why. Continuous integration has to run it."""
     tier = [item for item in items if item.get_closest_marker("pods")]

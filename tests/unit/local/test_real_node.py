@@ -1,0 +1,90 @@
+"""What of the real node is decided before one is started."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from local import paths
+from local.errors import RehearsalError
+from local.images import OPERATOR, RAY, full_name
+from local.real_node import RealNode, requirements
+from local.real_node.box import Box
+from local.rehearsal import Rehearsal
+from stacks.settings import StackSettings, load, parse
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.mark.parametrize(
+    ("said", "full"),
+    [
+        ("nginx", "docker.io/library/nginx"),
+        ("rayproject/ray:2.60.0", "docker.io/rayproject/ray:2.60.0"),
+        ("quay.io/kuberay/operator:v1.6.2", "quay.io/kuberay/operator:v1.6.2"),
+        ("localhost/pause:1", "localhost/pause:1"),
+        ("registry:5000/ray", "registry:5000/ray"),
+    ],
+)
+def test_an_image_has_the_name_that_a_node_gives_it(said: str, full: str) -> None:
+    assert full_name(said) == full
+
+
+def test_the_stacks_of_the_checkout_find_their_images(tmp_path: Path, machine_is_fit: None) -> None:
+    for file in paths.ROOT.glob("Pulumi.*.yaml"):
+        RealNode(tmp_path).check(load(file))
+
+
+def test_an_image_that_the_node_does_not_have_is_refused(tmp_path: Path, machine_is_fit: None) -> None:
+    with pytest.raises(RehearsalError, match=r"image quay\.io/kuberay/operator:v1\.6\.1 is not there") as refused:
+        RealNode(tmp_path).check(_stack({"operator": {"version": "1.6.1"}}))
+    assert OPERATOR.reference in str(refused.value)
+    assert RAY.reference in str(refused.value)
+
+
+def test_all_that_the_machine_lacks_is_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    monkeypatch.setattr("shutil.which", lambda program, path: None if program in ("nft", "ctr") else "x")
+    with pytest.raises(RehearsalError) as refused:
+        RealNode(tmp_path).check(_stack({}))
+    assert str(refused.value).splitlines() == [
+        "the real node cannot run here:",
+        "  it needs root, for namespaces, mounts and cgroups: run the command as root",
+        "  programs are missing (ctr, nft): on Debian and Ubuntu "
+        "`apt-get install --no-install-recommends containerd nftables`",
+    ]
+
+
+def test_continuous_integration_installs_what_is_needed() -> None:
+    script = (paths.ROOT / ".ci" / "run").read_text()
+    installed = re.search(r"--no-install-recommends \\\n(.*)\n", script)
+    assert installed is not None
+    assert installed[1].split() == list(requirements.PACKAGES)
+
+
+def test_boxes_of_two_folders_share_neither_names_nor_addresses() -> None:
+    one, other = Box(Path("/one")), Box(Path("/other"))
+    assert not {one.cable, one.cgroup, one.inside, one.outside} & {
+        other.cable,
+        other.cgroup,
+        other.inside,
+        other.outside,
+    }
+    assert one.inside == Box(Path("/one")).inside
+
+
+def test_a_rehearsal_remembers_its_kind_of_nodes(tmp_path: Path) -> None:
+    assert Rehearsal(tmp_path).kind == "simulated"
+    (tmp_path / "nodes").write_text("real")
+    assert Rehearsal(tmp_path).kind == "real"
+    with pytest.raises(RehearsalError, match="has real nodes, wanted are simulated ones: leave NODES out"):
+        Rehearsal(tmp_path, "simulated")
+
+
+@pytest.fixture
+def machine_is_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("local.real_node.node.unmet", list)
+
+
+def _stack(said: dict[str, object]) -> StackSettings:
+    return parse(said)
