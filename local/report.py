@@ -26,7 +26,10 @@ def processes(rehearsal: Rehearsal) -> None:
     """A table of the processes, the operator among them."""
     table = Table("process", "state", "pid", "", box=None, pad_edge=False)
     for state in rehearsal.states():
-        table.add_row(state.name, state.state.lower(), str(state.pid or ""), state.description)
+        pid, description = str(state.pid or ""), state.description
+        if rehearsal.kind == "real":  # numbers inside the box mean nothing outside
+            pid, description = "", description.partition(", ")[2]
+        table.add_row(state.name, state.state.lower(), pid, description)
     for pod in read_states(rehearsal.run) if rehearsal.states() else []:
         restarts = f"restarts {pod.restarts}" if pod.restarts else ""
         detail = "  ".join(part for part in (pod.image, restarts, pod.reason) if part)
