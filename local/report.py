@@ -1,6 +1,7 @@
 """What the commands print of the cluster: parts, nodes, RayClusters, addresses."""
 
 import json
+import re
 from http import HTTPStatus
 from typing import Any
 
@@ -28,7 +29,7 @@ def processes(rehearsal: Rehearsal) -> None:
     for state in rehearsal.states():
         pid, description = str(state.pid or ""), state.description
         if rehearsal.kind == "real":  # numbers inside the box mean nothing outside
-            pid, description = "", description.partition(", ")[2]
+            pid, description = "", re.sub(r"^pid \d+, ", "", description)
         table.add_row(state.name, state.state.lower(), pid, description)
     for pod in read_states(rehearsal.run) if rehearsal.states() else []:
         restarts = f"restarts {pod.restarts}" if pod.restarts else ""

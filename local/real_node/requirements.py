@@ -51,18 +51,12 @@ def _controllers() -> set[str]:
 
 
 def _programs() -> Iterator[str]:
-    # Some are in folders that are root's, and only on root's PATH.
-    path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
-    packages = {
-        package: [program for program in programs if not _there(program, path)]
+    absent = {
+        package: [Path(program).name for program in programs if shutil.which(program) is None]
         for package, programs in PACKAGES.items()
     }
-    wanted = {package: [Path(program).name for program in missing] for package, missing in packages.items() if missing}
+    wanted = {package: missing for package, missing in absent.items() if missing}
     if wanted:
         programs = ", ".join(program for missing in wanted.values() for program in missing)
         install = f"apt-get install --no-install-recommends {' '.join(wanted)}"
         yield f"programs are missing ({programs}): on Debian and Ubuntu `{install}`"
-
-
-def _there(program: str, path: str) -> bool:
-    return shutil.which(program, path=path) is not None

@@ -44,7 +44,7 @@ def test_an_image_that_the_node_does_not_have_is_refused(tmp_path: Path, machine
 
 def test_all_that_the_machine_lacks_is_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    monkeypatch.setattr("shutil.which", lambda program, path: None if program in ("nft", "ctr") else "x")
+    monkeypatch.setattr("shutil.which", lambda program: None if program in ("nft", "ctr") else "x")
     with pytest.raises(RehearsalError) as refused:
         RealNode(tmp_path).check(_stack({}))
     assert str(refused.value).splitlines() == [
