@@ -7,7 +7,7 @@ from typing import Any
 import pulumi
 
 from .findings import Finding, StackFileError
-from .settings import StackSettings, parse, settings_of
+from .settings import StackSettings, encrypted, parse, settings_of
 from .stack_file import PREFIX, StackFile, read, stack_file
 
 
@@ -18,6 +18,8 @@ def running_stack() -> StackSettings:
     for keys that one knows to ask for.
     """
     config = pulumi.runtime.get_config_env()
+    if secrets := [key for key in pulumi.runtime.get_config_secret_keys_env() if key.startswith(PREFIX)]:
+        raise StackFileError([encrypted((key,)) for key in secrets])
     try:
         values = {key.removeprefix(PREFIX): _value(text) for key, text in config.items() if key.startswith(PREFIX)}
         return _parsed(values)

@@ -30,6 +30,7 @@ __all__ = [
     "StackFileError",
     "StackSettings",
     "TenantSettings",
+    "encrypted",
     "load",
     "parse",
     "settings_of",
@@ -93,7 +94,7 @@ def parse(values: Mapping[str, Any]) -> StackSettings:
 
     Raises StackFileError.
     """
-    encrypted = list(_encrypted((), values))
+    secrets = [encrypted((f"{PREFIX}{path[0]}", *path[1:])) for path in _encrypted((), values)]
     try:
         settings = _validated(values)
     except ValidationError as error:
@@ -102,11 +103,11 @@ def parse(values: Mapping[str, Any]) -> StackSettings:
         # Pydantic looks at the whole only when all parts are right.
         if all(fault["loc"] for fault in faults):
             found += _between_sound_parts(values, found)
-        hidden = [each.path for each in encrypted]
+        hidden = [each.path for each in secrets]
         others = [each for each in found if not any(each.path[: len(path)] == path for path in hidden)]
-        raise StackFileError([*encrypted, *others]) from error
-    if encrypted:
-        raise StackFileError(encrypted)
+        raise StackFileError([*secrets, *others]) from error
+    if secrets:
+        raise StackFileError(secrets)
     return settings
 
 
@@ -147,14 +148,17 @@ def _between_sound_parts(values: Mapping[str, Any], found: list[Finding]) -> lis
     return []
 
 
-def _encrypted(path: Place, value: Any) -> Iterator[Finding]:
-    """Values that Pulumi has encrypted (`pulumi config set --secret`)."""
+def encrypted(path: Place) -> Finding:
+    """That Pulumi has encrypted what stands at a path of the stack file."""
+    message = "is encrypted, and plain text is wanted here: a secret belongs in a Kubernetes Secret that is named"
+    return Finding(path, None, message, "encrypted-value")
+
+
+def _encrypted(path: Place, value: Any) -> Iterator[Place]:
+    """The paths of values that Pulumi has encrypted (`pulumi config set --secret`)."""
     if isinstance(value, Mapping):
-        if list(value) == ["secure"] and isinstance(value["secure"], str):
-            message = (
-                "is encrypted, and plain text is wanted here: a secret belongs in a Kubernetes Secret that is named"
-            )
-            yield Finding((f"{PREFIX}{path[0]}", *path[1:]) if path else (), None, message, "encrypted-value")
+        if path and list(value) == ["secure"] and isinstance(value["secure"], str):
+            yield path
             return
         for key, item in value.items():
             yield from _encrypted((*path, key), item)

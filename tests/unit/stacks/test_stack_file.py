@@ -218,6 +218,15 @@ def test_a_fault_of_the_running_stack_has_its_line_where_the_file_is_what_runs(
     assert str(refused.value) == f"{place}ray-platform:operator.replicas: 9 is not allowed: give at most 5"
 
 
+def test_an_encrypted_value_of_the_running_stack_is_refused_though_pulumi_hands_it_over_in_plain_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PULUMI_CONFIG", json.dumps({"ray-platform:operator": '{"version": "1.6.2"}'}))
+    monkeypatch.setenv("PULUMI_CONFIG_SECRET_KEYS", json.dumps(["ray-platform:operator"]))
+    with pytest.raises(StackFileError, match="ray-platform:operator: is encrypted, and plain text is wanted here"):
+        running_stack()
+
+
 @pytest.mark.parametrize("value", ["[" * 100_000, f"{'[' * 900}{']' * 900}"])
 def test_a_configuration_that_nests_without_end_is_said_so(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("PULUMI_CONFIG", json.dumps({"ray-platform:nodes": value}))
