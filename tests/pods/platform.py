@@ -14,7 +14,7 @@ import yaml
 from local import paths, tools
 from local.plugins import Selection
 from local.rehearsal import Rehearsal
-from tests.engine.platform_stack import Stack
+from tests.engine.platform_stack import Stack, training
 
 FILE = paths.ROOT / "Pulumi.pods.yaml"
 
@@ -40,7 +40,7 @@ class Platform:
     def __init__(self, rehearsal: Rehearsal, folder: Path, plugins: Selection) -> None:
         self.rehearsal = rehearsal
         self.stack = PodsStack("pods", folder, rehearsal, plugins, FILE)
-        self.stack.edit(lambda settings: settings["tenants"][0].update(createNamespace=False))
+        self.stack.edit(_tested)
 
     def create_namespace(self) -> None:
         """The tenant's."""
@@ -118,6 +118,12 @@ class Platform:
     def _kubectl(self, *arguments: str) -> list[str]:
         program = tools.KUBERNETES.program("kubectl")
         return [str(program), f"--kubeconfig={self.rehearsal.kubeconfig}", *arguments]
+
+
+def _tested(settings: dict[str, Any]) -> None:
+    """What the tests change of the stack file: the namespace is there already, and idle workers go soon."""
+    settings["tenants"][0]["createNamespace"] = False
+    training(settings)["idleTimeout"] = "10s"
 
 
 def is_ready(pod: dict[str, Any]) -> bool:

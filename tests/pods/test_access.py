@@ -17,7 +17,6 @@ HTTP = urllib3.PoolManager(timeout=30.0)
 
 
 def test_ray_shows_the_head_and_no_worker(platform: Platform) -> None:
-    until(lambda: not platform.workers(), "no worker is left of other tests")
     status = platform.in_head("ray", "status")
     assert "1 headgroup" in status
     assert "no pending nodes" in status
