@@ -230,6 +230,9 @@ def _countable(duration: str) -> str:
 
 
 Duration = Annotated[
-    str, _matching(r"([0-9]+[smh])+", 32, "a duration such as 90s, 5m or 1h30m"), AfterValidator(_countable)
+    str,
+    BeforeValidator(_number_as_text),
+    _matching(r"([0-9]+[smh])+", 32, "a duration such as 90s, 5m or 1h30m"),
+    AfterValidator(_countable),
 ]
 """A time as Go and Kubernetes write it, in whole seconds: `90s`, `5m`, `1h30m`."""

@@ -6,7 +6,7 @@ from ..nodes import NodePool
 from ..problems import Problems
 from .origin import in_settings
 from .pods import Body
-from .resources import requests_over_limits
+from .resources import refused_resources
 from .settings import RayClusterSettings
 from .spec import CLIENT_PORT, DASHBOARD_PORT, HEAD_PORTS, cluster_spec
 
@@ -24,7 +24,7 @@ def ray_cluster(settings: RayClusterSettings, pools: tuple[NodePool, ...], servi
     more than its limit.
     """
     spec = cluster_spec(settings, pools, service_account)
-    if problems := list(requests_over_limits(spec)):
+    if problems := list(refused_resources(spec)):
         raise Problems(in_settings(settings, pools, spec, problem) for problem in problems)
     return {
         "apiVersion": API_VERSION,

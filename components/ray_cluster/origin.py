@@ -63,7 +63,8 @@ def _of_spec(
             part, rest = _part(spec, "headGroupSpec"), path[1:]
         case _:
             # A group that only overrides know, or a field of the spec itself.
-            return ("overrides", *overridden) if len(overridden) > 1 else _cut(said, _of_cluster(said, path))
+            setting = _cut(said, _of_cluster(said, path))
+            return ("overrides", *overridden) if len(overridden) > 1 or (overridden and not setting) else setting
     if rest[:1] == ("template",):
         templates = group.pod_templates if group else ((("head", "podTemplate"), settings.head.pod_template),)
         for place, template in reversed(templates):

@@ -1,36 +1,60 @@
 """What containers of a RayCluster ask for. The CRD lets anything through; the pods would be refused later, unseen."""
 
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from typing import Any
 
 from ..problems import Path, Problem
 from ..quantities import NotAQuantityError, amount
 
+RULE = "request-within-limit"
 
-def requests_over_limits(spec: Mapping[str, Any]) -> Iterator[Problem]:
-    """Requests that are more than their limits, which Kubernetes refuses (ValidateResourceRequirements); paths in the
-    body of the RayCluster."""
+
+def refused_resources(spec: Mapping[str, Any]) -> Iterator[Problem]:
+    """What Kubernetes refuses of containers' requests and limits; paths in the body of the RayCluster.
+
+    Requests over limits; and of devices such as GPUs, which are never shared, parts of one and requests that are not
+    the limit (kubernetes, pkg/apis/core/validation: ValidateResourceRequirements, ValidateResourceQuantityValue).
+    """
     for path, container in _containers(spec):
-        for resource, request, limit in _over(container.get("resources")):
-            message = (
-                f"container {container.get('name')!r} requests {resource} {request}, more than its limit of {limit}: "
-                "lower the request or raise the limit"
-            )
-            yield Problem(("spec", *path, "resources"), request, message, "request-within-limit")
+        limits, requests = (_mapping(container.get("resources"), part) for part in ("limits", "requests"))
+        name, at = container.get("name"), ("spec", *path, "resources")
+        for part, amounts in (("limits", limits), ("requests", requests)):
+            for resource, value in amounts.items():
+                if _is_device(resource) and (number := _amount(value)) is not None and number % 1:
+                    message = f"container {name!r} has {resource} {value}, a part of one: give a whole number"
+                    yield Problem((*at, part, resource), value, message, "whole-devices")
+        for resource, request in requests.items():
+            if fault := _fault(resource, request, limits.get(resource)):
+                yield Problem(at, request, f"container {name!r} requests {resource} {request}, {fault}", RULE)
 
 
-def _over(resources: Any) -> Iterator[tuple[str, Any, Any]]:
-    requests, limits = _mapping(resources, "requests"), _mapping(resources, "limits")
-    for resource, request in requests.items():
-        limit = limits.get(resource)
-        # Ordinary containers ask for what they are limited to; the text tells without reading the amounts.
-        if limit is None or request == limit:
-            continue
-        try:
-            if amount(str(request)) > amount(str(limit)):
-                yield resource, request, limit
-        except NotAQuantityError:
-            continue  # the CRD's schema says so
+def _fault(resource: str, request: Any, limit: Any) -> str | None:
+    # Ordinary containers ask for what they are limited to; the text tells without reading the amounts.
+    if request == limit:
+        return None
+    if limit is None:
+        return "and has no limit of it: set the limit to the same" if _is_device(resource) else None
+    wanted, most = _amount(request), _amount(limit)
+    if wanted is None or most is None:
+        return None  # the CRD's schema says so
+    if wanted > most:
+        return f"more than its limit of {limit}: lower the request or raise the limit"
+    if wanted < most and _is_device(resource):
+        return f"less than its limit of {limit}, and of devices both have to be the same: remove the request"
+    return None
+
+
+def _is_device(resource: str) -> bool:
+    """Whether it is an extended resource (kubernetes, pkg/apis/core/v1/helper: IsExtendedResourceName)."""
+    return "/" in resource and "kubernetes.io/" not in resource
+
+
+def _amount(quantity: Any) -> Decimal | None:
+    try:
+        return amount(str(quantity))
+    except NotAQuantityError:
+        return None
 
 
 def _containers(spec: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[str, Any]]]:

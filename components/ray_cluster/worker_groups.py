@@ -82,8 +82,9 @@ def pool_named(pools: tuple[NodePool, ...], name: str, path: Path) -> NodePool:
     for pool in pools:
         if pool.pool == name:
             return pool
-    names = ", ".join(pool.pool for pool in pools) or "none"
-    message = f"pool {name!r} is not in nodes: use one of {names}, or add it there"
+    names = ", ".join(pool.pool for pool in pools)
+    advice = f"use one of {names}, or add it there" if names else "add it there"
+    message = f"pool {name!r} is not in nodes: {advice}"
     raise Problems([Problem(path, name, message, "unknown-pool")])
 
 
