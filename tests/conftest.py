@@ -4,6 +4,9 @@ import pytest
 
 TIERS = ("unit", "engine", "pods")
 
+SLOWEST = 40
+"""Of the engine tests, so many are shown with their times."""
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Refuses a test without a tier: it would be left out when a tier is run by its name."""
@@ -13,7 +16,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """A line for each tier with its counts."""
+    """The times of the slowest engine tests, and a line for each tier with its counts."""
+    engine = [report for report in terminalreporter.stats.get("passed", []) if _in_tier(report, "engine")]
+    if engine:
+        terminalreporter.section("engine tests, seconds")
+    for report in sorted(engine, key=lambda report: -report.duration)[:SLOWEST]:
+        terminalreporter.write_line(f"{report.duration:7.1f}  {report.nodeid}")
     terminalreporter.section("tiers")
     for tier in TIERS:
         counts = {

@@ -76,12 +76,3 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
             lines = [line[:LINE] for line in state.tail(10).splitlines()]
             report.sections.append((f"log of {state.name} ({state.description})", "\n".join(lines)))
     return report
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """The time of each engine test, slowest first."""
-    passed = [report for report in terminalreporter.stats.get("passed", []) if "engine" in report.keywords]
-    if passed:
-        terminalreporter.section("engine tests, seconds")
-        for report in sorted(passed, key=lambda report: -report.duration):
-            terminalreporter.write_line(f"{report.duration:7.1f}  {report.nodeid}")

@@ -1,7 +1,9 @@
 """Words of one's own are merged as `kubectl patch` merges them, but for the place of what is new."""
 
 import json
+import os
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -72,7 +74,7 @@ PATCHES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("patch", PATCHES, ids=json.dumps)
-def test_a_pod_is_patched_as_kubectl_patches_it(patch: dict[str, Any]) -> None:
+def test_a_pod_is_patched_as_kubectl_patches_it(patch: dict[str, Any], tmp_path: Path) -> None:
     kubectl = [
         str(KUBERNETES.program("kubectl")),
         "patch",
@@ -87,7 +89,7 @@ def test_a_pod_is_patched_as_kubectl_patches_it(patch: dict[str, Any]) -> None:
         capture_output=True,
         text=True,
         check=True,
-        env={"KUBECONFIG": "/dev/null"},
+        env={"KUBECONFIG": os.devnull, "HOME": str(tmp_path)},  # without a home it leaves a .kube in this folder
     )
     assert comparable(merge(POD, patch)) == comparable(json.loads(patched.stdout))
 
