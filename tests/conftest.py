@@ -28,8 +28,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             outcome: len([report for report in terminalreporter.stats.get(outcome, []) if _in_tier(report, tier)])
             for outcome in ("passed", "failed", "error", "xfailed")
         }
-        said = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count or outcome == "passed")
-        terminalreporter.write_line(f"{tier + ' tests':<14} {said}")
+        if said := ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count):
+            terminalreporter.write_line(f"{tier + ' tests':<14} {said}")
 
 
 def _in_tier(report: object, tier: str) -> bool:
