@@ -1,6 +1,7 @@
 """RayClusters that run already are taken into a stack, and nothing happens to them."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -75,7 +76,7 @@ class Research:
     """A namespace whose RayClusters were made with kubectl, before there was a stack."""
 
     def __init__(self, cluster: Rehearsal, rays: Rays) -> None:
-        self._environment = {"KUBECONFIG": str(cluster.kubeconfig), "PATH": "/usr/bin:/bin"}
+        self._environment = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig)}
         self._rays = rays
 
     def kubectl(self, *arguments: str, text: str | None = None) -> str:
