@@ -83,7 +83,7 @@ def _refused(
         yield from error.problems
         return
     for problem in validate(body, operator):
-        path = said_at(cluster, pools, problem.path)
+        path = said_at(cluster, pools, body["spec"], problem.path)
         # Where what was said is not what is refused, its author has to know what it became.
         derived = path[-1:] != problem.path[-1:]
         message = f"RayCluster {place(problem.path)}: {problem.message}" if derived else problem.message

@@ -1,10 +1,11 @@
 """What a RayCluster's settings become: a body as the API server takes it. Pure functions."""
 
+from dataclasses import replace
 from typing import Any
 
 from ..nodes import NodePool
 from ..problems import Problems
-from .origin import in_settings
+from .origin import said_at
 from .pods import Body
 from .resources import refused_resources
 from .settings import RayClusterSettings
@@ -20,12 +21,12 @@ def ray_cluster(settings: RayClusterSettings, pools: tuple[NodePool, ...], servi
 
     `service_account`: of head and workers where the settings name none, a name or what will become one. None: KubeRay
     makes one for the head.
-    Raises Problems, with paths in the settings, where it cannot be made as `cluster_spec` says, or a container requests
-    more than its limit.
+    Raises Problems, with paths in the settings, where it cannot be made as `cluster_spec` says, or Kubernetes would
+    refuse the resources of a container.
     """
     spec = cluster_spec(settings, pools, service_account)
     if problems := list(refused_resources(spec)):
-        raise Problems(in_settings(settings, pools, spec, problem) for problem in problems)
+        raise Problems(replace(each, path=said_at(settings, pools, spec, each.path)) for each in problems)
     return {
         "apiVersion": API_VERSION,
         "kind": "RayCluster",

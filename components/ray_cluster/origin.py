@@ -1,14 +1,12 @@
 """Where a part of a rendered RayCluster was said: what is wrong with it is shown where its author can change it."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
-from ..nodes import NodePool
-from ..problems import Path, Problem
+from ..nodes import GPU_RESOURCE, NodePool
+from ..problems import Path
 from ..strategic_merge import DIRECTIVE, key_of
 from .settings import RayClusterSettings
-from .spec import cluster_spec
 from .worker_groups import WorkerGroup, all_groups
 
 _NUMBERS = {
@@ -16,27 +14,16 @@ _NUMBERS = {
     "maxReplicas": "maxWorkers",
     "replicas": "initialWorkers",
 }
-_AMOUNTS = {"cpu": "cpu", "memory": "memory", "nvidia.com/gpu": "gpus"}
+_AMOUNTS = {"cpu": "cpu", "memory": "memory", GPU_RESOURCE: "gpus"}
 _PLACEMENT = {"nodeSelector", "affinity", "tolerations"}
 
 
-def said_at(settings: RayClusterSettings, pools: tuple[NodePool, ...], path: Path) -> Path:
+def said_at(settings: RayClusterSettings, pools: tuple[NodePool, ...], spec: Mapping[str, Any], path: Path) -> Path:
     """The path in the cluster's settings that the part of its body at `path` came from; `()` for the cluster itself.
 
-    Where several parts were merged there it is the last that says it. The path is cut to what was said.
-    Raises Problems where the cluster cannot be rendered.
+    `spec`: the body's, as `cluster_spec` made it of the settings. Where several parts were merged there it is the last
+    that says it. The path is cut to what was said.
     """
-    return _origin(settings, pools, cluster_spec(settings, pools), path)
-
-
-def in_settings(
-    settings: RayClusterSettings, pools: tuple[NodePool, ...], spec: Mapping[str, Any], problem: Problem
-) -> Problem:
-    """A problem of the body, whose spec is at hand, as one of the settings."""
-    return replace(problem, path=_origin(settings, pools, spec, problem.path))
-
-
-def _origin(settings: RayClusterSettings, pools: tuple[NodePool, ...], spec: Mapping[str, Any], path: Path) -> Path:
     said = settings.model_dump(by_alias=True, exclude_unset=True)
     match path:
         case ("metadata", "name", *_):

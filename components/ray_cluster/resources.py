@@ -7,8 +7,6 @@ from typing import Any
 from ..problems import Path, Problem
 from ..quantities import NotAQuantityError, amount
 
-RULE = "request-within-limit"
-
 
 def refused_resources(spec: Mapping[str, Any]) -> Iterator[Problem]:
     """What Kubernetes refuses of containers' requests and limits; paths in the body of the RayCluster.
@@ -26,7 +24,8 @@ def refused_resources(spec: Mapping[str, Any]) -> Iterator[Problem]:
                     yield Problem((*at, part, resource), value, message, "whole-devices")
         for resource, request in requests.items():
             if fault := _fault(resource, request, limits.get(resource)):
-                yield Problem(at, request, f"container {name!r} requests {resource} {request}, {fault}", RULE)
+                message = f"container {name!r} requests {resource} {request}, {fault}"
+                yield Problem(at, request, message, "request-within-limit")
 
 
 def _fault(resource: str, request: Any, limit: Any) -> str | None:

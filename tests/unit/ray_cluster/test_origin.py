@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from components.nodes import NodePool
+from components.ray_cluster import origin
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.origin import said_at
 from components.ray_cluster.settings import RayClusterSettings
+from components.ray_cluster.spec import cluster_spec
 
 pytestmark = pytest.mark.unit
 
@@ -98,6 +99,10 @@ def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, 
     else:
         for key, item in items:
             yield from leaves(item, (*path, key))
+
+
+def said_at(settings: RayClusterSettings, pools: tuple[NodePool, ...], path: tuple[Any, ...]) -> tuple[Any, ...]:
+    return origin.said_at(settings, pools, cluster_spec(settings, pools), path)
 
 
 def at(value: Any, path: tuple[Any, ...]) -> Any:
