@@ -212,6 +212,12 @@ def image_tag(image: str) -> str | None:
     return tag if colon else None
 
 
+def image_version(image: str) -> str | None:
+    """The version that an image's tag starts with, None where the tag does not tell it."""
+    found = re.match(r"\d+\.\d+\.\d+(?![0-9])", image_tag(image) or "")
+    return found[0] if found else None
+
+
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 MOST_SECONDS = 2**31 - 1

@@ -10,7 +10,7 @@ from kubernetes import client, utils
 from local import paths, supervision, tools
 from local.pki import Credentials
 from local.supervision import Program
-from stacks.settings import NodePool, StackSettings
+from stacks.settings import GPU_PRODUCT_LABEL, GPU_RESOURCE, NodePool, StackSettings
 
 FAKE_NODE = {"kwok.x-k8s.io/node": "fake"}
 """Annotation of the nodes that KWOK plays; other nodes are left to their kubelets."""
@@ -88,13 +88,10 @@ def _node(pool: NodePool, name: str) -> dict[str, Any]:
         "kubernetes.io/hostname": name,
         "kubernetes.io/os": "linux",
         "kubernetes.io/arch": "amd64",
-        POOL_LABEL: pool.pool,
-        **pool.labels,
+        **pool_labels(pool),
     }
     if pool.gpus:
-        capacity["nvidia.com/gpu"] = str(pool.gpus)
-    if pool.gpu_product:
-        labels["nvidia.com/gpu.product"] = pool.gpu_product
+        capacity[GPU_RESOURCE] = str(pool.gpus)
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -102,6 +99,12 @@ def _node(pool: NodePool, name: str) -> dict[str, Any]:
         "spec": {"taints": [taint.model_dump() for taint in pool.taints]},
         "status": {"capacity": capacity, "allocatable": capacity},
     }
+
+
+def pool_labels(pool: NodePool) -> dict[str, str]:
+    """The labels that tell a node of the pool from others."""
+    product = {GPU_PRODUCT_LABEL: pool.gpu_product} if pool.gpu_product else {}
+    return {POOL_LABEL: pool.pool, **pool.labels, **product}
 
 
 def live(api: client.ApiClient) -> list[dict[str, Any]]:

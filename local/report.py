@@ -14,6 +14,7 @@ from local.plugins import Selection
 from local.progress import console
 from local.pulumi import RehearsalStack
 from local.rehearsal import Rehearsal
+from stacks.settings import GPU_PRODUCT_LABEL, GPU_RESOURCE
 
 
 def parts(selection: Selection) -> None:
@@ -49,7 +50,7 @@ def nodes(rehearsal: Rehearsal) -> None:
     table = Table("pool", "nodes", "CPUs", "memory", "GPUs", "GPU product", box=None, pad_edge=False)
     for name, members in sorted(pools.items()):
         capacity, labels = members[0]["status"]["capacity"], members[0]["metadata"]["labels"]
-        gpus, product = capacity.get("nvidia.com/gpu", "0"), labels.get("nvidia.com/gpu.product", "")
+        gpus, product = capacity.get(GPU_RESOURCE, "0"), labels.get(GPU_PRODUCT_LABEL, "")
         table.add_row(name, str(len(members)), capacity["cpu"], capacity["memory"], gpus, product)
     console.print(table)
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, ValidationError, model_validator
 
 from components.access.settings import RayDeployerSettings
-from components.nodes import NodePool
+from components.nodes import GPU_PRODUCT_LABEL, GPU_RESOURCE, NodePool
 from components.operator.settings import OperatorSettings
 from components.problems import Path as Place
 from components.problems import Problems
@@ -22,6 +22,8 @@ from .sound_part import sound_part
 from .stack_file import LARGEST_FILE, PREFIX, PROJECT, StackFile, read, stack_file
 
 __all__ = [
+    "GPU_PRODUCT_LABEL",
+    "GPU_RESOURCE",
     "LARGEST_FILE",
     "PROJECT",
     "Finding",
@@ -37,6 +39,10 @@ __all__ = [
 ]
 
 
+LONGEST_TENANT_NAME = 40
+"""Characters. Leaves room for what the names of its resources add to it."""
+
+
 class KubernetesSettings(Settings):
     """Which cluster the stack is for."""
 
@@ -47,7 +53,7 @@ class KubernetesSettings(Settings):
 class TenantSettings(Settings):
     """A team: a namespace of its own, with its RayClusters in it."""
 
-    name: Annotated[str, dns_1035_label(40)]
+    name: Annotated[str, dns_1035_label(LONGEST_TENANT_NAME)]
     """Name of the tenant, and of its namespace where none is set."""
 
     namespace: DnsLabel | None = None

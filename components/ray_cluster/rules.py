@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ..problems import Path, Problem
-from ..types import image_tag
+from ..types import image_version
 
 if TYPE_CHECKING:
     from .settings import RayClusterSettings
@@ -53,16 +52,16 @@ def _images(cluster: RayClusterSettings) -> Iterator[Problem]:
 
 
 def _wrong_tag(image: str, version: str) -> str | None:
-    found = re.match(r"\d+\.\d+\.\d+(?![0-9])", image_tag(image) or "")
+    found = image_version(image)
     if found is None:
         return (
             f"the version of Ray in image {image!r} cannot be told by its tag: use a tag that starts with "
             f"{version}, or set verifyImageTag to false if it does have Ray {version}"
         )
-    if found[0] != version:
+    if found != version:
         return (
-            f"rayVersion is {version!r} but image {image!r} has Ray {found[0]}: "
-            f"set rayVersion to {found[0]}, or use the image of {version}"
+            f"rayVersion is {version!r} but image {image!r} has Ray {found}: "
+            f"set rayVersion to {found}, or use the image of {version}"
         )
     return None
 

@@ -11,15 +11,13 @@ from kubernetes import client, utils
 from local import images, tools
 from local.commands import run
 from local.errors import RehearsalError
-from local.nodes import POOL_LABEL
+from local.nodes import pool_labels
 from local.pki import Credentials
 from local.real_node.box import Box
 from local.real_node.programs import CONTAINERD_SOCKET, DNS, NODE, programs
 from local.real_node.requirements import unmet
 from local.supervision import Program
-from stacks.settings import NodePool, StackSettings
-
-GPU = "nvidia.com/gpu"
+from stacks.settings import GPU_RESOURCE, NodePool, StackSettings
 
 SOCKET_SECONDS = 30.0
 """How long containerd may take until its socket is there."""
@@ -111,8 +109,9 @@ class RealNode:
         if labels.items() - node["metadata"]["labels"].items():
             core.patch_node(NODE, {"metadata": {"labels": labels}})
         # The kubelet keeps what it does not know (extended resources), where Kubernetes is told of them in the status.
-        if node["status"]["allocatable"].get(GPU, "0") != gpus:
-            core.patch_node_status(NODE, {"status": {"capacity": {GPU: gpus}, "allocatable": {GPU: gpus}}})
+        if node["status"]["allocatable"].get(GPU_RESOURCE, "0") != gpus:
+            amounts = {GPU_RESOURCE: gpus}
+            core.patch_node_status(NODE, {"status": {"capacity": amounts, "allocatable": amounts}})
             return False
         conditions = {condition["type"]: condition["status"] for condition in node["status"]["conditions"]}
         return conditions.get("Ready") == "True"
@@ -158,9 +157,7 @@ def _of_pool(pools: Sequence[NodePool]) -> tuple[dict[str, str], str]:
     """The labels and the number of GPUs that the node has."""
     if not pools:
         return {}, "0"
-    pool = pools[0]
-    product = {"nvidia.com/gpu.product": pool.gpu_product} if pool.gpu_product else {}
-    return {POOL_LABEL: pool.pool, **pool.labels, **product}, str(pool.gpus)
+    return pool_labels(pools[0]), str(pools[0].gpus)
 
 
 def _unknown_images(settings: StackSettings) -> list[str]:

@@ -9,10 +9,8 @@ from components.strategic_merge import difference
 
 from ..importing.manifests import from_manifest
 from ..importing.notes import RefusedError
-from ..settings import StackSettings, TenantSettings
+from ..settings import LONGEST_TENANT_NAME, StackSettings, TenantSettings
 from .live import Body, CannotAdoptError
-
-_LONGEST_TENANT = 40
 
 _NOT_OURS = "kubectl.kubernetes.io/last-applied-configuration"
 """What `kubectl apply` remembers; once the stack has the object it is of no use."""
@@ -67,7 +65,7 @@ def _annotations(body: Body) -> dict[str, str]:
 def tenant_name(namespace: str) -> str:
     """A name for the tenant of a namespace; a tenant's name begins with a letter and is shorter."""
     name = namespace if namespace[0].isalpha() else f"team-{namespace}"
-    return name[:_LONGEST_TENANT].rstrip("-")
+    return name[:LONGEST_TENANT_NAME].rstrip("-")
 
 
 def _exact(cluster: dict[str, Any], body: Body, account: str) -> dict[str, Any]:

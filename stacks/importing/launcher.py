@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from components.nodes import GPU_RESOURCE
+
 from .answers import Answers
 from .docker import image_of, pull_policy, run_options
 from .names import bytes_quantity, dns_name, duration, number, whole_cpus
@@ -116,7 +118,7 @@ def _head(node_type: NodeType, start: RayStart, pods: bool) -> dict[str, Any]:
     if gpus:
         container = {
             "name": "ray-head",
-            "resources": {kind: {"nvidia.com/gpu": gpus} for kind in ("requests", "limits")},
+            "resources": {kind: {GPU_RESOURCE: gpus} for kind in ("requests", "limits")},
         }
         spec = settings.setdefault("podTemplate", {}).setdefault("spec", {})
         spec.setdefault("containers", [{"name": "ray-head"}])[0].update(container)

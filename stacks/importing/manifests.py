@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from components.access.settings import RayDeployerSettings
 from components.kuberay import OperatorContext, validate
 from components.kuberay.context import DEFAULT_FEATURE_GATES
 from components.problems import Problems
@@ -23,7 +24,7 @@ from .notes import Imported, Note, Path, RefusedError, dotted
 from .reader import Log, Reader
 from .versions import versions
 
-ACCOUNT = "ray-deployer"
+ACCOUNT = RayDeployerSettings().service_account
 """Stands for the tenant's account, which a cluster has that says none."""
 
 KINDS: dict[str, Path] = {

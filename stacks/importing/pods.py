@@ -2,12 +2,11 @@
 
 from typing import Any
 
+from components.nodes import GPU_RESOURCE
 from components.ray_cluster.manifests import HEAD_PORTS
 
 from .reader import Reader, says_something
 from .secrets import is_noted_secret
-
-GPU = "nvidia.com/gpu"
 
 
 def pod_settings(pod: Reader, container_name: str) -> dict[str, Any]:
@@ -77,7 +76,7 @@ def _container(container: Reader, name: str, settings: dict[str, Any]) -> dict[s
 def _resources(container: Reader, settings: dict[str, Any]) -> None:
     resources = container.mapping("resources")
     limits, requests = resources.mapping("limits"), resources.mapping("requests")
-    for key, setting in (("cpu", "cpu"), ("memory", "memory"), (GPU, "gpus")):
+    for key, setting in (("cpu", "cpu"), ("memory", "memory"), (GPU_RESOURCE, "gpus")):
         limit, request = limits.text(key), requests.text(key)
         amount = limit or request
         if amount is not None:

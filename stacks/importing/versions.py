@@ -5,13 +5,13 @@ from typing import Any
 
 from components.problems import Path
 from components.ray_cluster.settings import FIRST_RAY_WITH_TOKENS
-from components.types import image_tag, version_tuple
+from components.types import image_version, version_tuple
 
 from .answers import Answers
 from .notes import Note, RefusedError
 from .reader import Log
 
-_RELEASE = re.compile(r"\d+\.\d+\.\d+(?![0-9])")
+_RELEASE = re.compile(r"\d+\.\d+\.\d+")
 
 
 def versions(image: str | None, answers: Answers, log: Log, path: Path, said: Any = None) -> dict[str, Any]:
@@ -19,7 +19,8 @@ def versions(image: str | None, answers: Answers, log: Log, path: Path, said: An
 
     `said`: what the input says of the version. Raises RefusedError, with `path`, where nothing tells the version.
     """
-    version = answers.ray_version or _release(said) or version_in(image)
+    of_image = image_version(image) if image else None
+    version = answers.ray_version or _release(said) or of_image
     if version is None:
         what = f"image {image!r} does not tell" if image else "no image is named, so nothing tells"
         raise RefusedError(Note(path, f"{what} which Ray it is", "say it, for example --ray-version 2.60.0"))
@@ -36,7 +37,7 @@ def versions(image: str | None, answers: Answers, log: Log, path: Path, said: An
             path, "no image is named", f"it is {made} here; use one with all that your code needs", at=("image",)
         )
         return {"rayVersion": version, "image": made}
-    if version_in(image) == version:
+    if of_image == version:
         return {"rayVersion": version, "image": image}
     log.advise(
         path,
@@ -45,12 +46,6 @@ def versions(image: str | None, answers: Answers, log: Log, path: Path, said: An
         at=("image",),
     )
     return {"rayVersion": version, "image": image, "verifyImageTag": False}
-
-
-def version_in(image: str | None) -> str | None:
-    """The version of Ray that an image's tag starts with, None where it cannot be told."""
-    found = _RELEASE.match(image_tag(image or "") or "")
-    return found[0] if found else None
 
 
 def _release(said: Any) -> str | None:

@@ -10,7 +10,7 @@ from components.ray_cluster.node_settings import HeadSettings, WorkerGroupSettin
 from components.ray_cluster.settings import RayClusterSettings
 from components.types import Settings
 
-from ..settings import PROJECT
+from ..settings import LONGEST_TENANT_NAME, PROJECT
 from .names import dns_name
 from .notes import Imported
 
@@ -27,7 +27,7 @@ def tenants(imported: Iterable[Imported], namespace: str | None) -> list[dict[st
     found: dict[str, dict[str, Any]] = {}
     for each in imported:
         place = namespace or each.namespace or NO_NAMESPACE
-        name = dns_name(place, 40, "team")
+        name = dns_name(place, LONGEST_TENANT_NAME, "team")
         tenant = {"name": name} if name == place else {"name": name, "namespace": place}
         found.setdefault(place, {**tenant, "clusters": []})["clusters"].append(each.cluster)
     return list(found.values())
