@@ -122,10 +122,9 @@ def test_the_definitions_are_kept_while_somebody_else_has_a_ray_cluster(
     rays.delete("default", "foreign")
 
 
-def test_destroy_leaves_nothing(dev: Stack, cluster: Rehearsal) -> None:
-    dev.up()
-    dev.destroy()
-    assert dev.resources() == []
+def test_destroy_leaves_nothing(up: Stack, cluster: Rehearsal) -> None:
+    up.destroy()
+    assert up.resources() == []
     left = existing(cluster)
     assert not {name for name in left if "ray" in name}
     assert "namespace team-a" not in left
