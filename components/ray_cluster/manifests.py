@@ -6,6 +6,7 @@ from typing import Any
 from ..nodes import NodePool
 from ..problems import Problems
 from .origin import said_at
+from .pod_defaults import NO_PRIORITIES, PriorityNames
 from .pods import Body
 from .resources import refused_resources
 from .settings import RayClusterSettings
@@ -16,15 +17,21 @@ __all__ = ["API_VERSION", "CLIENT_PORT", "DASHBOARD_PORT", "HEAD_PORTS", "Body",
 API_VERSION = "ray.io/v1"
 
 
-def ray_cluster(settings: RayClusterSettings, pools: tuple[NodePool, ...], service_account: Any = None) -> Body:
+def ray_cluster(
+    settings: RayClusterSettings,
+    pools: tuple[NodePool, ...],
+    service_account: Any = None,
+    priorities: PriorityNames = NO_PRIORITIES,
+) -> Body:
     """The `ray.io/v1` RayCluster. Fields that were not set stay KubeRay's to default.
 
     `service_account`: of head and workers where the settings name none, a name or what will become one. None: KubeRay
     makes one for the head.
+    `priorities`: PriorityClasses that are there for head and workers.
     Raises Problems, with paths in the settings, where it cannot be made as `cluster_spec` says, or Kubernetes would
     refuse the resources of a container.
     """
-    spec = cluster_spec(settings, pools, service_account)
+    spec = cluster_spec(settings, pools, service_account, priorities)
     if problems := list(refused_resources(spec)):
         raise Problems(replace(each, path=said_at(settings, pools, spec, each.path)) for each in problems)
     return {
