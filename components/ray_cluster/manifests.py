@@ -4,15 +4,23 @@ from dataclasses import replace
 from typing import Any
 
 from ..nodes import NodePool
+from ..priority_classes.settings import NO_PRIORITIES, PriorityNames
 from ..problems import Problems
 from .origin import said_at
-from .pod_defaults import NO_PRIORITIES, PriorityNames
 from .pods import Body
 from .resources import refused_resources
 from .settings import RayClusterSettings
 from .spec import CLIENT_PORT, DASHBOARD_PORT, HEAD_PORTS, cluster_spec
 
-__all__ = ["API_VERSION", "CLIENT_PORT", "DASHBOARD_PORT", "HEAD_PORTS", "Body", "ray_cluster"]
+__all__ = [
+    "API_VERSION",
+    "CLIENT_PORT",
+    "DASHBOARD_PORT",
+    "HEAD_PORTS",
+    "Body",
+    "head_disruption_budget",
+    "ray_cluster",
+]
 
 API_VERSION = "ray.io/v1"
 
@@ -47,4 +55,20 @@ def ray_cluster(
             },
         },
         "spec": spec,
+    }
+
+
+def head_disruption_budget(settings: RayClusterSettings) -> Body:
+    """The PodDisruptionBudget that keeps the head where it is. One that is not healthy may go."""
+    labels = {"ray.io/cluster": settings.name, "ray.io/node-type": "head"}
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": f"{settings.name}-head"},
+        "spec": {
+            # Not maxUnavailable: Kubernetes cannot tell how many pods a RayCluster wants, which has no scale.
+            "minAvailable": 1,
+            "selector": {"matchLabels": labels},
+            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        },
     }

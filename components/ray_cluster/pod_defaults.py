@@ -6,23 +6,11 @@ have the security context of Ray's container, and the autoscaler has that of `au
 (ray-operator/controllers/ray/common/pod.go).
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 from .settings import RayClusterSettings
 
 Body = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class PriorityNames:
-    """The PriorityClasses of pods that have defaults. None: they get none."""
-
-    head: str | None = None
-    worker: str | None = None
-
-
-NO_PRIORITIES = PriorityNames()
 
 TOKEN_VOLUME = "autoscaler-token"  # noqa: S105 (a volume's name)
 

@@ -5,11 +5,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ..nodes import GPU_RESOURCE, NodePool
+from ..priority_classes.settings import NO_PRIORITIES, PriorityNames
 from ..problems import Problem, Problems
 from ..types import seconds
 from .autoscaler import autoscaler_options
 from .node_settings import WorkersSettings
-from .pod_defaults import NO_PRIORITIES, PriorityNames, ray_container, with_autoscaler_token
+from .pod_defaults import ray_container, with_autoscaler_token
 from .pods import HEAD_CONTAINER, WORKER_CONTAINER, Body, Standing, container, laid_over, placement, template
 from .settings import RayClusterSettings
 from .worker_groups import WorkerGroup, all_groups, pool_named

@@ -7,8 +7,8 @@ from pydantic import ValidationError
 
 from components.kuberay import OperatorContext, validate
 from components.nodes import NodePool
+from components.priority_classes.settings import PriorityNames
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.pod_defaults import PriorityNames
 from components.ray_cluster.settings import RayClusterSettings
 
 pytestmark = pytest.mark.unit

@@ -47,6 +47,18 @@ def test_it_is_one_ray_cluster_under_the_component_in_the_tenants_namespace() ->
     assert pod["serviceAccountName"] == "ray-deployer"
 
 
+def test_the_head_is_not_evicted_unless_it_may_be() -> None:
+    kept = provisioned().registered["team-a-training-head-disruption-budget"]
+    assert (kept.inputs["metadata"], kept.inputs["spec"]["minAvailable"]) == (
+        {**kept.inputs["metadata"], "name": "training-head", "namespace": "team-a"},
+        1,
+    )
+    assert kept.inputs["spec"]["selector"] == {
+        "matchLabels": {"ray.io/cluster": "training", "ray.io/node-type": "head"}
+    }
+    assert "team-a-training-head-disruption-budget" not in provisioned(head={"evictable": True}).registered
+
+
 def test_outputs_say_where_it_is_what_it_has_and_how_it_was_last_seen() -> None:
     live = {
         "state": "ready",
