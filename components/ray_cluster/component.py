@@ -10,11 +10,17 @@ from ..kubernetes import KubernetesObject, in_namespace
 from ..nodes import NodePool
 from ..priority_classes.settings import NO_PRIORITIES, PriorityNames
 from ..types import seconds
-from .manifests import CLIENT_PORT, DASHBOARD_PORT, head_disruption_budget, ray_cluster
+from .manifests import CLIENT_PORT, DASHBOARD_PORT, asks_for_token, head_disruption_budget, ray_cluster
 from .readiness import NotReadyError, until_ready
-from .settings import RayClusterSettings
+from .settings import FIRST_RAY_WITH_TOKENS, RayClusterSettings
 from .status import status_summary
 from .worker_groups import all_groups
+
+_OPEN = (
+    "RayCluster {!r} asks nobody for a token: whoever reaches its dashboard "
+    f"(port {DASHBOARD_PORT}) or its client port ({CLIENT_PORT}) runs what they like on it. "
+    f"Leave authOptions out, with Ray {FIRST_RAY_WITH_TOKENS} or later"
+)
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,8 @@ class RayClusterArgs:
 class RayCluster(pulumi.ComponentResource):
     """A Ray cluster that scales with what runs on it. `up` waits until it is ready, or says why it is not.
 
-    Its head is not evicted where a node is drained, unless the settings say that it may.
+    Its head is not evicted where a node is drained, unless the settings say that it may. A cluster that asks nobody for
+    a token is warned of, in previews too.
 
     What the component depends on (`depends_on`), such as the operator, the RayCluster depends on.
 
@@ -75,6 +82,8 @@ class RayCluster(pulumi.ComponentResource):
         super().__init__("ray-platform:index:RayCluster", name, None, opts)
         settings = args.settings
         body = ray_cluster(settings, args.pools, args.service_account, args.priorities)
+        if not asks_for_token(body):
+            pulumi.log.warn(_OPEN.format(settings.name), resource=self)
         cluster = KubernetesObject(
             f"{name}-ray-cluster",
             in_namespace(body, args.namespace),

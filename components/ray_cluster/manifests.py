@@ -18,6 +18,7 @@ __all__ = [
     "DASHBOARD_PORT",
     "HEAD_PORTS",
     "Body",
+    "asks_for_token",
     "head_disruption_budget",
     "ray_cluster",
 ]
@@ -56,6 +57,14 @@ def ray_cluster(
         },
         "spec": spec,
     }
+
+
+def asks_for_token(body: Body) -> bool:
+    """Whether the RayCluster lets in only who shows a token: by its own options, or by Ray's variable in the head."""
+    if (body["spec"].get("authOptions") or {}).get("mode") == "token":
+        return True
+    env = body["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0].get("env", [])
+    return {"name": "RAY_AUTH_MODE", "value": "token"} in env
 
 
 def head_disruption_budget(settings: RayClusterSettings) -> Body:
