@@ -7,9 +7,11 @@ from typing import cast
 import pytest
 
 from local import tools
+from local.images import IMAGES
 from local.plugins import Mode, select
 from local.real_node import RealNode, unmet
 from local.rehearsal import Rehearsal
+from stacks.images import images_of
 from stacks.settings import load
 from tests.pods.machine import traces
 from tests.pods.platform import FILE, Platform
@@ -60,7 +62,7 @@ def built(tmp_path_factory: pytest.TempPathFactory, steps: Steps) -> None:
     """The programs and images of the real node are there."""
     with steps.step("build what the cache does not hold"):
         tools.build_missing()
-        RealNode(tmp_path_factory.mktemp("none")).build()
+        RealNode(tmp_path_factory.mktemp("none")).build(image.reference for image in IMAGES)
 
 
 @pytest.fixture(scope="session")
@@ -78,9 +80,12 @@ def platform(
     rehearsal = Rehearsal(folder / "run", "real")
     try:
         settings = load(FILE)
-        rehearsal.placement.check(settings)
+        wanted = images_of(settings)
+        rehearsal.placement.check(wanted)
         with steps.step("node: from nothing to Ready"):
             rehearsal.start(settings.nodes)
+        with steps.step("load the stack's images"):
+            rehearsal.placement.load(wanted)
         platform = Platform(rehearsal, folder, select(cast("Mode", os.environ.get("PLUGINS", "auto"))))
         platform.create_namespace()
         try:

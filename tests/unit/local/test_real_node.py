@@ -11,7 +11,8 @@ from local.images import OPERATOR, RAY, full_name
 from local.real_node import RealNode, requirements
 from local.real_node.box import Box
 from local.rehearsal import Rehearsal
-from stacks.settings import StackSettings, load, parse
+from stacks.images import images_of
+from stacks.settings import load
 
 pytestmark = pytest.mark.unit
 
@@ -32,12 +33,12 @@ def test_an_image_has_the_name_that_a_node_gives_it(said: str, full: str) -> Non
 
 def test_the_stacks_of_the_checkout_find_their_images(tmp_path: Path, machine_is_fit: None) -> None:
     for file in paths.ROOT.glob("Pulumi.*.yaml"):
-        RealNode(tmp_path).check(load(file))
+        RealNode(tmp_path).check(images_of(load(file)))
 
 
 def test_an_image_that_the_node_does_not_have_is_refused(tmp_path: Path, machine_is_fit: None) -> None:
     with pytest.raises(RehearsalError, match=r"image quay\.io/kuberay/operator:v1\.6\.1 is not there") as refused:
-        RealNode(tmp_path).check(_stack({"operator": {"version": "1.6.1"}}))
+        RealNode(tmp_path).check(["quay.io/kuberay/operator:v1.6.1"])
     assert OPERATOR.reference in str(refused.value)
     assert RAY.reference in str(refused.value)
 
@@ -46,7 +47,7 @@ def test_all_that_the_machine_lacks_is_one_message(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     monkeypatch.setattr("shutil.which", lambda program: None if program in ("nft", "ctr") else "x")
     with pytest.raises(RehearsalError) as refused:
-        RealNode(tmp_path).check(_stack({}))
+        RealNode(tmp_path).check([])
     assert str(refused.value).splitlines() == [
         "the real node cannot run here:",
         "  it needs root, for namespaces, mounts and cgroups: run the command as root",
@@ -84,7 +85,3 @@ def test_a_rehearsal_remembers_its_kind_of_nodes(tmp_path: Path) -> None:
 @pytest.fixture
 def machine_is_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("local.real_node.node.unmet", list)
-
-
-def _stack(said: dict[str, object]) -> StackSettings:
-    return parse(said)
