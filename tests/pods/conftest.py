@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -66,17 +67,20 @@ def built(tmp_path_factory: pytest.TempPathFactory, steps: Steps) -> None:
 
 
 @pytest.fixture(scope="session")
-def before(built: None) -> set[str]:
-    """What the machine was like before there was a real node."""
-    return traces()
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the node with the stack has its things."""
+    return tmp_path_factory.mktemp("pods")
 
 
 @pytest.fixture(scope="session")
-def platform(
-    before: set[str], tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config, steps: Steps
-) -> Iterator[Platform]:
+def before(built: None, folder: Path) -> set[str]:
+    """What the machine was like before there was a real node."""
+    return traces(folder / "run")
+
+
+@pytest.fixture(scope="session")
+def platform(before: set[str], folder: Path, pytestconfig: pytest.Config, steps: Steps) -> Iterator[Platform]:
     """The stack for real pods on its node, brought up once for all tests."""
-    folder = tmp_path_factory.mktemp("pods")
     rehearsal = Rehearsal(folder / "run", "real")
     try:
         settings = load(FILE)
