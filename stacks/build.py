@@ -5,6 +5,7 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes
 
+from .network import tenant_policies
 from .platform import Platform
 from .settings import PROJECT, StackSettings
 from .tenant import Tenant, TenantArgs
@@ -33,6 +34,7 @@ def build(settings: StackSettings) -> dict[str, Any]:
                 namespace=platform.namespaces[tenant.name],
                 operator=platform.operator,
                 operator_namespace=settings.operator.namespace,
+                policies=tenant_policies(settings, tenant),
                 context=settings.kubernetes.context,
             ),
             on_cluster,

@@ -5,6 +5,7 @@ import pulumi
 from components.kubernetes import KubernetesObject
 from components.operator.component import KubeRayOperator, KubeRayOperatorArgs
 
+from .network import operator_policies
 from .settings import StackSettings, TenantSettings
 
 
@@ -31,6 +32,7 @@ class Platform(pulumi.ComponentResource):
                 settings=args.operator,
                 ray_versions=tuple(cluster.ray_version for tenant in args.tenants for cluster in tenant.clusters),
                 namespaces={tenant.namespace_name: self.namespaces[tenant.name] for tenant in args.tenants},
+                policies=operator_policies(args),
                 context=args.kubernetes.context,
             ),
             pulumi.ResourceOptions(parent=self),

@@ -1,11 +1,14 @@
-"""What a namespace owner has: an account for Ray's pods, and RayClusters."""
+"""What a namespace owner has: an account for Ray's pods, NetworkPolicies, and RayClusters."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pulumi
 
 from components.access.component import RayDeployer, RayDeployerArgs
+from components.network.component import NetworkPolicies, NetworkPoliciesArgs
+from components.network.manifests import Body
 from components.nodes import NodePool
 from components.operator.component import KubeRayOperator
 from components.ray_cluster.component import RayCluster, RayClusterArgs
@@ -22,6 +25,9 @@ class TenantArgs:
     namespace: pulumi.Input[str]
     operator: KubeRayOperator
     operator_namespace: str
+    policies: Sequence[Body] = ()
+    """NetworkPolicies of the namespace."""
+
     context: str | None = None
 
 
@@ -42,6 +48,11 @@ class Tenant(pulumi.ComponentResource):
             RayDeployerArgs(settings.ray_deployer, args.namespace),
             pulumi.ResourceOptions(parent=self),
         )
+        policies = NetworkPolicies(
+            f"{name}-network",
+            NetworkPoliciesArgs(args.policies, args.namespace),
+            pulumi.ResourceOptions(parent=self),
+        )
         made = {
             cluster.name: RayCluster(
                 f"{name}-{cluster.name}",
@@ -54,7 +65,7 @@ class Tenant(pulumi.ComponentResource):
                     context=args.context,
                     import_id=f"{settings.namespace_name}/{cluster.name}" if cluster.adopt else None,
                 ),
-                pulumi.ResourceOptions(parent=self, depends_on=[args.operator, deployer]),
+                pulumi.ResourceOptions(parent=self, depends_on=[args.operator, deployer, policies]),
             )
             for cluster in settings.clusters
         }

@@ -96,6 +96,7 @@ def _head(settings: RayClusterSettings, pools: tuple[NodePool, ...], account: An
             "dashboard-host": "0.0.0.0",  # noqa: S104 (inside the pod; a Service and a token stand before it)
             **head.ray_start_params,
         },
+        **({"serviceType": head.service_type} if head.service_type else {}),
         **({"labels": dict(head.labels)} if head.labels else {}),
         "template": template(settings, ray, account, _head_pool(settings, pools), over),
     }
