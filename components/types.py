@@ -227,7 +227,7 @@ def _network(text: str) -> str:
     if network.prefixlen == 0:
         raise ValueError(
             f"{text!r} is every address, those of other tenants and of the cloud's metadata service among them: "
-            "name the networks that are meant"
+            "name the networks that are meant (egress may say internet: true)"
         )
     if str(network) != text:
         raise ValueError(f"{text!r} is not written as a network: write {network}")

@@ -84,7 +84,7 @@ def _refused(
     except Problems as error:
         yield from error.problems
         return
-    for problem in (*validate(body, operator), *exposed(cluster, body["spec"])):
+    for problem in validate(body, operator) or exposed(cluster, body["spec"]):
         path = said_at(cluster, pools, body["spec"], problem.path)
         # Where what was said is not what is refused, its author has to know what it became.
         derived = path[-1:] != problem.path[-1:]

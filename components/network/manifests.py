@@ -168,7 +168,7 @@ def ingress(cluster: str, head_service: str, settings: IngressSettings, port: in
         },
         "spec": {
             "ingressClassName": settings.class_name,
-            "tls": [{"hosts": [settings.host], "secretName": settings.tls_secret}],
+            "tls": [{"hosts": [settings.host], "secretName": settings.tls_secret_name}],
             "rules": [
                 {
                     "host": settings.host,

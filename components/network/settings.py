@@ -75,8 +75,9 @@ class Peer(Settings):
     def _one_of_them(self) -> Self:
         said = [key for key in self._kinds() if getattr(self, key)]
         if len(said) != 1:
-            kinds = " or ".join(self._kinds())
-            raise Problems([Problem((), None, f"names {len(said)} of {kinds}: name one", "network-peer")])
+            names = f"names {' and '.join(said)}" if said else "names nobody"
+            message = f"{names}: name one of {', '.join(self._kinds())}"
+            raise Problems([Problem((), None, message, "network-peer")])
         if self.pod_labels and not self.namespace:
             message = "podLabels select pods of a namespace: name the namespace, or remove them"
             raise Problems([Problem(("podLabels",), None, message, "network-peer")])
@@ -145,7 +146,7 @@ class IngressSettings(Settings):
     class_name: DnsSubdomain
     """IngressClass."""
 
-    tls_secret: DnsSubdomain
+    tls_secret_name: DnsSubdomain
     """Secret of type `kubernetes.io/tls` in the tenant's namespace, made by cert-manager or by hand."""
 
     annotations: dict[LabelKey, str] = Field(default_factory=dict)

@@ -1,12 +1,9 @@
 """NetworkPolicies on the real node: netfilter asks a program of ours about the first packet of each connection.
 
-The rules are iptables' because the kernel may lack nftables' `queue` statement. They do not let packets pass while
-nobody answers. As Kubernetes wants it, what the node itself sends to its pods is not asked about.
+The rules are iptables' because the kernel may lack nftables' `queue` statement. They let nothing pass while nobody
+answers. As Kubernetes wants it, what the node itself sends to its pods is not asked about.
 """
 
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,15 +12,21 @@ from local.tools import NETWORK_POLICIES
 
 NAME = "network-policies"
 
+RULES = "iptables.rules"
+
 QUEUE = 0
 
-NEW = f"-m conntrack --ctstate NEW -j NFQUEUE --queue-num {QUEUE}"
+
+def rules(pod_network: str) -> str:
+    """The filter table: what pods send to the node, and what it passes on from and to them."""
+    new = f"-m conntrack --ctstate NEW -j NFQUEUE --queue-num {QUEUE}"
+    return f"*filter\n-A INPUT -s {pod_network} {new}\n-A FORWARD {new}\nCOMMIT\n"
 
 
-def program(kubeconfig: Path, node: str, pod_network: str) -> Program:
-    """The program, with the rules that lead packets of `pod_network` to it."""
+def program(folder: Path, kubeconfig: Path, node: str, pod_network: str) -> Program:
+    """The program, which begins with the rules that lead packets to it. They are in `folder` as the box sees it."""
     command: Sequence[str | Path] = [
-        *(sys.executable, "-m", __name__, pod_network),
+        *("/bin/sh", "-c", 'iptables-restore "$0" && exec "$@"', folder / RULES),
         NETWORK_POLICIES.program(NAME),
         f"--kubeconfig={kubeconfig}",
         f"--node={node}",
@@ -31,19 +34,3 @@ def program(kubeconfig: Path, node: str, pod_network: str) -> Program:
         f"--queue={QUEUE}",
     ]
     return Program(NAME, command, {})
-
-
-def rules(pod_network: str) -> str:
-    """The filter table: from pods to the node, and whatever it passes on from and to them."""
-    return f"*filter\n-A INPUT -s {pod_network} {NEW}\n-A FORWARD {NEW}\nCOMMIT\n"
-
-
-def main() -> None:
-    """`python -m local.real_node.network_policies POD_NETWORK COMMAND...`, inside the box."""
-    pod_network, *command = sys.argv[1:]
-    subprocess.run(["iptables-restore"], input=rules(pod_network), text=True, check=True)
-    os.execv(command[0], command)  # noqa: S606 (no shell is wanted)
-
-
-if __name__ == "__main__":
-    main()

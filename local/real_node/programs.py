@@ -43,6 +43,7 @@ def programs(run: Path, address: str, cgroup: str) -> list[Program]:
     (folder / "kubelet.yaml").write_text(yaml.safe_dump(_kubelet(run, address, cgroup)))
     (folder / "kube-proxy.yaml").write_text(yaml.safe_dump(_kube_proxy(run)))
     (folder / "Corefile").write_text(_corefile(run))
+    (folder / network_policies.RULES).write_text(network_policies.rules(POD_NETWORK))
     kubelet: list[str | Path] = [
         KUBERNETES_NODE.program("kubelet"),
         f"--config={INSIDE / 'kubelet.yaml'}",
@@ -54,7 +55,7 @@ def programs(run: Path, address: str, cgroup: str) -> list[Program]:
     proxy: list[str | Path] = [KUBERNETES_NODE.program("kube-proxy"), f"--config={INSIDE / 'kube-proxy.yaml'}"]
     return [
         Program("containerd", ["containerd", "--config", INSIDE / "containerd.toml"], {}),
-        network_policies.program(run / "kubeconfigs" / network_policies.NAME, NODE, POD_NETWORK),
+        network_policies.program(INSIDE, run / "kubeconfigs" / network_policies.NAME, NODE, POD_NETWORK),
         Program("kubelet", kubelet, {}),
         Program("kube-proxy", proxy, {}),
         Program("coredns", [COREDNS.program("coredns"), "-conf", INSIDE / "Corefile"], {}),
