@@ -17,9 +17,9 @@ def operator_policies(stack: StackSettings) -> list[Body]:
 
 def tenant_policies(stack: StackSettings, tenant: TenantSettings) -> list[Body]:
     """The policies of a tenant's namespace: nothing but DNS, then what its RayClusters need and what is said."""
-    if not stack.network.policies:
-        return []
     said = tenant.network
+    if not (stack.network.policies and said.policies):
+        return []
     openings = Openings(said.dashboard_from, said.client_from, said.serve_from)
     clusters = [*_said(stack, tenant), *(RayPods(name, ingress=said.ingress) for name in tenant.cluster_names)]
     if said.other_clusters:

@@ -62,7 +62,7 @@ def ingress_problems(
     if not tenant.ingress:
         message = "clusters of this tenant have no Ingress: set ingress: true in the tenant's network, or remove it"
         yield Problem(("ingress",), host, message, "ingress-not-allowed")
-    elif network.policies and network.ingress_controller is None:
+    elif network.policies and tenant.policies and network.ingress_controller is None:
         message = (
             "no NetworkPolicy lets an ingress controller in: set ingressController in ray-platform:network to its "
             "namespace"

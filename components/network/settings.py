@@ -13,8 +13,8 @@ Port = Annotated[int, Strict(), Field(ge=1, le=65535)]
 DNS_PORT = 53
 
 LINK_LOCAL = "169.254.0.0/16"
-"""Where DNS servers on the node itself listen: NodeLocal DNSCache (169.254.20.10), GKE's Cloud DNS (169.254.169.254),
-AKS' LocalDNS (169.254.10.11)."""
+"""Where DNS servers on the node itself listen: Kubernetes' NodeLocal DNSCache (169.254.20.10), GKE's Cloud DNS
+(169.254.169.254)."""
 
 
 class DnsSettings(Settings):
@@ -116,6 +116,9 @@ class Egress(Peer):
 
 class TenantNetworkSettings(Settings):
     """Who reaches a tenant's RayClusters, and what its pods reach. What is not said is closed."""
+
+    policies: bool = True
+    """False: the namespace stays as open as it is, for one where other things run whose needs are not known yet."""
 
     dashboard_from: Peers = ()
     """Who reaches dashboards and the jobs API (8265)."""

@@ -1,0 +1,98 @@
+"""NetworkPolicies and Ingresses on a real API server: taken as they are, edited in place, gone with the stack.
+
+That policies let through what they should is tried on a real node (tests/pods/test_network.py).
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from kubernetes import client
+
+from local.rehearsal import Rehearsal
+from tests.engine.conftest import MakeStack
+from tests.engine.platform_stack import Stack, training
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+
+FULL: dict[str, Any] = {
+    "dashboardFrom": ["notebooks", {"namespace": "portal", "podLabels": {"app": "portal"}}],
+    "clientFrom": [{"cidr": "2001:db8::/32"}],
+    "serveFrom": [{"cidr": "10.20.0.0/16"}],
+    "egress": [{"internet": True}, {"namespace": "minio", "ports": [9000]}],
+    "ingress": True,
+    "otherClusters": True,
+}
+
+
+def all_that_can_be_said(settings: dict[str, Any]) -> None:
+    """All settings of the network, and a cluster that a name leads to."""
+    settings["network"] = {
+        "monitoring": ["monitoring"],
+        "ingressController": "ingress-nginx",
+        "apiServer": {"cidrs": ["10.0.0.7/32"]},
+    }
+    settings["tenants"][0].update(network=FULL, clusterNames=["adhoc"])
+    training(settings)["ingress"] = {"host": "ray.example.com", "className": "nginx", "tlsSecretName": "ray-tls"}
+
+
+@pytest.fixture(scope="module")
+def up(stack: MakeStack) -> Iterator[Stack]:
+    """The dev stack with all that can be said of the network."""
+    made = stack("network")
+    made.edit(all_that_can_be_said)
+    made.up()
+    yield made
+    made.destroy()
+
+
+def policies(cluster: Rehearsal, namespace: str) -> dict[str, Any]:
+    """The specs of a namespace's policies by name."""
+    api = cluster.client()
+    found = client.NetworkingV1Api(api).list_namespaced_network_policy(namespace).items
+    return {each.metadata.name: api.sanitize_for_serialization(each.spec) for each in found}
+
+
+def test_all_policies_are_taken_and_stay_as_they_are(up: Stack, cluster: Rehearsal) -> None:
+    assert set(policies(cluster, "team-a")) == {
+        *("default-deny", "dns", "egress", "submitters"),
+        *("cluster.training", "head.training", "cluster.adhoc", "head.adhoc", "clusters-other", "heads-other"),
+    }
+    assert set(policies(cluster, "ray-system")) == {"default-deny", "kuberay-operator"}
+    up.changes_nothing()
+
+
+def test_a_dashboard_has_its_name_by_tls(up: Stack, cluster: Rehearsal) -> None:
+    found = client.NetworkingV1Api(cluster.client()).read_namespaced_ingress("training-dashboard", "team-a")
+    assert found.spec.tls[0].secret_name == "ray-tls"
+    (path,) = found.spec.rules[0].http.paths
+    service = client.CoreV1Api(cluster.client()).read_namespaced_service(path.backend.service.name, "team-a")
+    assert path.backend.service.port.number in [port.port for port in service.spec.ports]
+
+
+def test_pods_of_ray_carry_the_labels_that_policies_select_by(up: Stack, cluster: Rehearsal) -> None:
+    selected = policies(cluster, "team-a")["head.training"]["podSelector"]["matchLabels"]
+    selector = ",".join(f"{key}={value}" for key, value in selected.items())
+    heads = client.CoreV1Api(cluster.client()).list_namespaced_pod("team-a", label_selector=selector).items
+    assert [head.metadata.labels["ray.io/cluster"] for head in heads] == ["training"]
+    operator = policies(cluster, "ray-system")["kuberay-operator"]["podSelector"]["matchLabels"]
+    selector = ",".join(f"{key}={value}" for key, value in operator.items())
+    assert client.CoreV1Api(cluster.client()).list_namespaced_pod("ray-system", label_selector=selector).items
+
+
+def test_who_is_taken_out_of_the_file_is_taken_out_of_the_policy(up: Stack, cluster: Rehearsal) -> None:
+    up.edit(lambda settings: settings["tenants"][0]["network"].update(clientFrom=[], ingress=False))
+    refused = up.up(fails=True).output
+    assert "clusters of this tenant have no Ingress: set ingress: true" in refused
+    before = policies(cluster, "team-a")
+
+    up.edit(lambda settings: training(settings).pop("ingress"))
+    up.up()
+    ports = [
+        port["port"]
+        for rule in policies(cluster, "team-a")["head.training"]["ingress"]
+        for port in rule.get("ports", [])
+    ]
+    assert "10001" not in map(str, ports)
+    assert "10001" in str(before["head.training"])
+    assert client.NetworkingV1Api(cluster.client()).list_namespaced_ingress("team-a").items == []
