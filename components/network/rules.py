@@ -52,19 +52,18 @@ def _asks(ingress: IngressSettings) -> bool:
     return any(ingress.annotations.get(key, "none") != "none" for key in AUTHENTICATING)
 
 
-def ingress_problems(
-    cluster: RayClusterSettings, tenant: TenantNetworkSettings, network: NetworkSettings
-) -> Iterator[Problem]:
-    """Why a cluster may not have the Ingress that it asks for. Paths in the cluster's settings."""
-    if cluster.ingress is None:
-        return
-    host = cluster.ingress.host
-    if not tenant.ingress:
-        message = "clusters of this tenant have no Ingress: set ingress: true in the tenant's network, or remove it"
-        yield Problem(("ingress",), host, message, "ingress-not-allowed")
-    elif network.policies and tenant.policies and network.ingress_controller is None:
+def ingress_problems(tenant: TenantNetworkSettings, network: NetworkSettings) -> Iterator[Problem]:
+    """Why Ingresses that a tenant's clusters may have would reach nothing. Paths in the tenant's network."""
+    if tenant.ingress and tenant.policies and network.policies and network.ingress_controller is None:
         message = (
             "no NetworkPolicy lets an ingress controller in: set ingressController in ray-platform:network to its "
             "namespace"
         )
-        yield Problem(("ingress",), host, message, "ingress-controller-unknown")
+        yield Problem(("ingress",), True, message, "ingress-controller-unknown")
+
+
+def ingress_not_allowed(cluster: RayClusterSettings, tenant: TenantNetworkSettings) -> Iterator[Problem]:
+    """That a cluster asks for an Ingress where its tenant may have none. Paths in the cluster's settings."""
+    if cluster.ingress and not tenant.ingress:
+        message = "clusters of this tenant have no Ingress: set ingress: true in the tenant's network, or remove it"
+        yield Problem(("ingress",), cluster.ingress.host, message, "ingress-not-allowed")

@@ -46,11 +46,27 @@ def up(stack: MakeStack) -> Iterator[Stack]:
     made.destroy()
 
 
+def items(cluster: Rehearsal, listed: Any) -> list[dict[str, Any]]:
+    """The objects of a list as kubectl shows them."""
+    return list(cluster.client().sanitize_for_serialization(listed)["items"])
+
+
 def policies(cluster: Rehearsal, namespace: str) -> dict[str, Any]:
     """The specs of a namespace's policies by name."""
-    api = cluster.client()
-    found = client.NetworkingV1Api(api).list_namespaced_network_policy(namespace).items
-    return {each.metadata.name: api.sanitize_for_serialization(each.spec) for each in found}
+    listed = client.NetworkingV1Api(cluster.client()).list_namespaced_network_policy(namespace)
+    return {each["metadata"]["name"]: each["spec"] for each in items(cluster, listed)}
+
+
+def ingresses(cluster: Rehearsal) -> list[dict[str, Any]]:
+    """The tenant's Ingresses."""
+    return items(cluster, client.NetworkingV1Api(cluster.client()).list_namespaced_ingress("team-a"))
+
+
+def selected(cluster: Rehearsal, namespace: str, policy: str) -> list[dict[str, Any]]:
+    """The pods that a policy is for."""
+    labels = policies(cluster, namespace)[policy]["podSelector"]["matchLabels"]
+    selector = ",".join(f"{key}={value}" for key, value in labels.items())
+    return items(cluster, client.CoreV1Api(cluster.client()).list_namespaced_pod(namespace, label_selector=selector))
 
 
 def test_all_policies_are_taken_and_stay_as_they_are(up: Stack, cluster: Rehearsal) -> None:
@@ -63,36 +79,28 @@ def test_all_policies_are_taken_and_stay_as_they_are(up: Stack, cluster: Rehears
 
 
 def test_a_dashboard_has_its_name_by_tls(up: Stack, cluster: Rehearsal) -> None:
-    found = client.NetworkingV1Api(cluster.client()).read_namespaced_ingress("training-dashboard", "team-a")
-    assert found.spec.tls[0].secret_name == "ray-tls"
-    (path,) = found.spec.rules[0].http.paths
-    service = client.CoreV1Api(cluster.client()).read_namespaced_service(path.backend.service.name, "team-a")
-    assert path.backend.service.port.number in [port.port for port in service.spec.ports]
+    (ingress,) = ingresses(cluster)
+    assert ingress["spec"]["tls"] == [{"hosts": ["ray.example.com"], "secretName": "ray-tls"}]
+    (path,) = ingress["spec"]["rules"][0]["http"]["paths"]
+    services = items(cluster, client.CoreV1Api(cluster.client()).list_namespaced_service("team-a"))
+    ports = {each["metadata"]["name"]: [port["port"] for port in each["spec"]["ports"]] for each in services}
+    backend = path["backend"]["service"]
+    assert backend["port"]["number"] in ports[backend["name"]]
 
 
-def test_pods_of_ray_carry_the_labels_that_policies_select_by(up: Stack, cluster: Rehearsal) -> None:
-    selected = policies(cluster, "team-a")["head.training"]["podSelector"]["matchLabels"]
-    selector = ",".join(f"{key}={value}" for key, value in selected.items())
-    heads = client.CoreV1Api(cluster.client()).list_namespaced_pod("team-a", label_selector=selector).items
-    assert [head.metadata.labels["ray.io/cluster"] for head in heads] == ["training"]
-    operator = policies(cluster, "ray-system")["kuberay-operator"]["podSelector"]["matchLabels"]
-    selector = ",".join(f"{key}={value}" for key, value in operator.items())
-    assert client.CoreV1Api(cluster.client()).list_namespaced_pod("ray-system", label_selector=selector).items
+def test_pods_carry_the_labels_that_policies_select_by(up: Stack, cluster: Rehearsal) -> None:
+    (head,) = selected(cluster, "team-a", "head.training")
+    assert head["metadata"]["labels"]["ray.io/cluster"] == "training"
+    assert selected(cluster, "ray-system", "kuberay-operator")
 
 
 def test_who_is_taken_out_of_the_file_is_taken_out_of_the_policy(up: Stack, cluster: Rehearsal) -> None:
     up.edit(lambda settings: settings["tenants"][0]["network"].update(clientFrom=[], ingress=False))
     refused = up.up(fails=True).output
     assert "clusters of this tenant have no Ingress: set ingress: true" in refused
-    before = policies(cluster, "team-a")
+    assert "10001" in str(policies(cluster, "team-a")["head.training"])
 
     up.edit(lambda settings: training(settings).pop("ingress"))
     up.up()
-    ports = [
-        port["port"]
-        for rule in policies(cluster, "team-a")["head.training"]["ingress"]
-        for port in rule.get("ports", [])
-    ]
-    assert "10001" not in map(str, ports)
-    assert "10001" in str(before["head.training"])
-    assert client.NetworkingV1Api(cluster.client()).list_namespaced_ingress("team-a").items == []
+    assert "10001" not in str(policies(cluster, "team-a")["head.training"])
+    assert ingresses(cluster) == []

@@ -136,7 +136,7 @@ def test_only_clusters_with_an_ingress_let_the_ingress_controller_in() -> None:
 
 
 def test_clusters_of_a_tenants_own_stack_have_policies_by_their_names() -> None:
-    found = policies({"clusters": [], "clusterNames": ["adhoc"], "network": {"ingress": True}})
+    found = policies({"clusters": [], "clusterNames": ["adhoc"]})
     assert set(found) == {"default-deny", "dns", "submitters", "cluster.adhoc", "head.adhoc"}
 
 
