@@ -5,6 +5,7 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes
 
+from .network import tenant_policies
 from .platform import Platform
 from .settings import PROJECT, StackSettings
 from .tenant import Tenant, TenantArgs
@@ -35,6 +36,7 @@ def build(settings: StackSettings) -> dict[str, Any]:
                 priorities=settings.priority_classes.names,
                 priority_classes=platform.priority_classes,
                 operator_namespace=settings.operator.namespace,
+                policies=tenant_policies(settings, tenant),
                 context=settings.kubernetes.context,
             ),
             on_cluster,

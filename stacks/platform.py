@@ -6,6 +6,7 @@ from components.kubernetes import KubernetesObject
 from components.operator.component import KubeRayOperator, KubeRayOperatorArgs
 from components.priority_classes.component import PriorityClasses
 
+from .network import operator_policies
 from .settings import StackSettings, TenantSettings
 
 
@@ -34,6 +35,7 @@ class Platform(pulumi.ComponentResource):
                 settings=args.operator,
                 ray_versions=tuple(cluster.ray_version for tenant in args.tenants for cluster in tenant.clusters),
                 namespaces={tenant.namespace_name: self.namespaces[tenant.name] for tenant in args.tenants},
+                policies=operator_policies(args),
                 context=args.kubernetes.context,
             ),
             pulumi.ResourceOptions(parent=self),

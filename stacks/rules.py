@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from components.kuberay import OperatorContext, validate
+from components.network.rules import exposed, ingress_not_allowed, ingress_problems
 from components.problems import Path, Problem, Problems
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.origin import said_at
@@ -68,9 +69,12 @@ def _clusters(stack: StackSettings) -> Iterator[Problem]:
         stack.operator.version, stack.operator.batch_scheduler, dict(stack.operator.feature_gates)
     )
     for index, tenant in enumerate(stack.tenants):
+        unreachable = ingress_problems(tenant.network, stack.network)
+        yield from (problem.below(("tenants", index, "network")) for problem in unreachable)
         for at, cluster in enumerate(tenant.clusters):
             found = _refused(cluster, stack.nodes, tenant.ray_deployer.service_account, operator)
-            yield from (problem.below(("tenants", index, "clusters", at)) for problem in found)
+            not_allowed = ingress_not_allowed(cluster, tenant.network)
+            yield from (problem.below(("tenants", index, "clusters", at)) for problem in (*found, *not_allowed))
 
 
 def _refused(
@@ -82,7 +86,7 @@ def _refused(
     except Problems as error:
         yield from error.problems
         return
-    for problem in validate(body, operator):
+    for problem in validate(body, operator) or exposed(cluster, body["spec"]):
         path = said_at(cluster, pools, body["spec"], problem.path)
         # Where what was said is not what is refused, its author has to know what it became.
         derived = path[-1:] != problem.path[-1:]

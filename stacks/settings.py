@@ -9,12 +9,13 @@ from typing import Annotated, Any, Self
 from pydantic import Field, ValidationError, model_validator
 
 from components.access.settings import RayDeployerSettings
+from components.network.settings import NetworkSettings, TenantNetworkSettings
 from components.nodes import GPU_PRODUCT_LABEL, GPU_RESOURCE, NodePool
 from components.operator.settings import OperatorSettings
 from components.priority_classes.settings import PriorityClassesSettings
 from components.problems import Path as Place
 from components.problems import Problems
-from components.ray_cluster.settings import RayClusterSettings
+from components.ray_cluster.settings import ClusterName, RayClusterSettings
 from components.types import DnsLabel, Settings, dns_1035_label
 
 from .findings import UNKNOWN_FIELD, Finding, StackFileError, shown
@@ -66,8 +67,14 @@ class TenantSettings(Settings):
     ray_deployer: RayDeployerSettings = RayDeployerSettings()
     """The account that the tenant's clusters run as."""
 
+    network: TenantNetworkSettings = TenantNetworkSettings()
+    """Who reaches the tenant's RayClusters, and what its pods reach."""
+
     clusters: tuple[RayClusterSettings, ...] = ()
     """The tenant's RayClusters."""
+
+    cluster_names: tuple[ClusterName, ...] = ()
+    """Names of RayClusters that a stack of the tenant's own makes."""
 
     @property
     def namespace_name(self) -> str:
@@ -80,6 +87,7 @@ class StackSettings(Settings):
 
     kubernetes: KubernetesSettings = KubernetesSettings()
     operator: OperatorSettings = OperatorSettings()
+    network: NetworkSettings = NetworkSettings()
 
     priority_classes: PriorityClassesSettings = PriorityClassesSettings()
     """Which pods go first where there is no room for all."""

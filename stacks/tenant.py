@@ -1,11 +1,14 @@
-"""What a namespace owner has: an account for Ray's pods, and RayClusters."""
+"""What a namespace owner has: an account for Ray's pods, NetworkPolicies, and RayClusters."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pulumi
 
 from components.access.component import RayDeployer, RayDeployerArgs
+from components.network.component import NetworkPolicies, NetworkPoliciesArgs
+from components.network.manifests import Body
 from components.nodes import NodePool
 from components.operator.component import KubeRayOperator
 from components.priority_classes.component import PriorityClasses
@@ -26,6 +29,9 @@ class TenantArgs:
     priorities: PriorityNames
     priority_classes: PriorityClasses
     operator_namespace: str
+    policies: Sequence[Body] = ()
+    """NetworkPolicies of the namespace."""
+
     context: str | None = None
 
 
@@ -46,6 +52,11 @@ class Tenant(pulumi.ComponentResource):
             RayDeployerArgs(settings.ray_deployer, args.namespace),
             pulumi.ResourceOptions(parent=self),
         )
+        policies = NetworkPolicies(
+            f"{name}-network",
+            NetworkPoliciesArgs(args.policies, args.namespace),
+            pulumi.ResourceOptions(parent=self),
+        )
         made = {
             cluster.name: RayCluster(
                 f"{name}-{cluster.name}",
@@ -59,7 +70,9 @@ class Tenant(pulumi.ComponentResource):
                     context=args.context,
                     import_id=f"{settings.namespace_name}/{cluster.name}" if cluster.adopt else None,
                 ),
-                pulumi.ResourceOptions(parent=self, depends_on=[args.operator, args.priority_classes, deployer]),
+                pulumi.ResourceOptions(
+                    parent=self, depends_on=[args.operator, args.priority_classes, deployer, policies]
+                ),
             )
             for cluster in settings.clusters
         }

@@ -38,7 +38,8 @@ def entry(body: Body, stack: StackSettings) -> Entry:
     tenant = next((each for each in stack.tenants if each.namespace_name == namespace), None)
     if tenant and name in [cluster.name for cluster in tenant.clusters]:
         raise CannotAdoptError(f"the stack has RayCluster {name!r} of tenant {tenant.name!r} already: nothing to adopt")
-    new = {"name": tenant_name(namespace), "namespace": namespace, "createNamespace": False}
+    new: dict[str, Any] = {"name": tenant_name(namespace), "namespace": namespace, "createNamespace": False}
+    new["network"] = {"policies": False}  # nobody may be cut off by what was meant to change nothing
     if new["name"] == namespace:
         del new["namespace"]
     account = (tenant or TenantSettings(name=str(new["name"]))).ray_deployer.service_account
