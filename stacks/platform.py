@@ -1,7 +1,8 @@
-"""What the cluster admin owns: the operator, and the namespaces that tenants live in."""
+"""What the cluster admin owns: the operator, cluster-wide access, and the namespaces that tenants live in."""
 
 import pulumi
 
+from components.access.component import ClusterAccess, ClusterAccessArgs
 from components.kubernetes import KubernetesObject
 from components.operator.component import KubeRayOperator, KubeRayOperatorArgs
 
@@ -9,7 +10,7 @@ from .settings import StackSettings, TenantSettings
 
 
 class Platform(pulumi.ComponentResource):
-    """The KubeRay operator and a namespace for each tenant.
+    """The KubeRay operator, what people may do in the whole cluster, and a namespace for each tenant.
 
     Namespaces belong here because they are cluster-scoped, and because an operator that watches only some needs its
     Role in them before it starts.
@@ -34,6 +35,15 @@ class Platform(pulumi.ComponentResource):
                 context=args.kubernetes.context,
             ),
             pulumi.ResourceOptions(parent=self),
+        )
+        ClusterAccess(
+            f"{name}-access",
+            ClusterAccessArgs(
+                settings=args.access,
+                operator_namespace=args.operator.namespace,
+                owns_kinds=args.operator.install == "manifests",
+            ),
+            pulumi.ResourceOptions(parent=self, depends_on=[self.operator]),
         )
         self.register_outputs({"namespaces": self.namespaces})
 

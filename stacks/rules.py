@@ -69,12 +69,12 @@ def _clusters(stack: StackSettings) -> Iterator[Problem]:
     )
     for index, tenant in enumerate(stack.tenants):
         for at, cluster in enumerate(tenant.clusters):
-            found = _refused(cluster, stack.nodes, tenant.ray_deployer.service_account, operator)
+            found = _refused(cluster, stack.nodes, tenant.service_account(cluster), operator)
             yield from (problem.below(("tenants", index, "clusters", at)) for problem in found)
 
 
 def _refused(
-    cluster: RayClusterSettings, pools: tuple[NodePool, ...], account: str, operator: OperatorContext
+    cluster: RayClusterSettings, pools: tuple[NodePool, ...], account: str | None, operator: OperatorContext
 ) -> Iterator[Problem]:
     """What cannot be made of a cluster, or would be refused by the API server or the operator."""
     try:

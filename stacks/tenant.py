@@ -1,15 +1,16 @@
-"""What a namespace owner has: an account for Ray's pods, and RayClusters."""
+"""What a namespace owner has: access for the tenant's people, accounts for Ray's pods, and RayClusters."""
 
 from dataclasses import dataclass
 from typing import Any
 
 import pulumi
 
-from components.access.component import RayDeployer, RayDeployerArgs
+from components.access.component import RayDeployer, RayDeployerArgs, TenantAccess, TenantAccessArgs
 from components.nodes import NodePool
 from components.operator.component import KubeRayOperator
 from components.ray_cluster.component import RayCluster, RayClusterArgs
 
+from .access import named_clusters, own_accounts
 from .settings import TenantSettings
 
 
@@ -26,7 +27,7 @@ class TenantArgs:
 
 
 class Tenant(pulumi.ComponentResource):
-    """A tenant's RayClusters, and the account that they run as.
+    """A tenant's RayClusters, who may do what with them, and the accounts that they run as.
 
     Outputs:
         clusters: of each RayCluster, by `<namespace>/<name>`, where it is, its worker groups, its state and status.
@@ -37,11 +38,27 @@ class Tenant(pulumi.ComponentResource):
     def __init__(self, name: str, args: TenantArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:Tenant", name, None, opts)
         settings = args.settings
-        deployer = RayDeployer(
-            f"{name}-ray-deployer",
-            RayDeployerArgs(settings.ray_deployer, args.namespace),
+        access = TenantAccess(
+            f"{name}-access",
+            TenantAccessArgs(
+                namespace=args.namespace,
+                namespace_name=settings.namespace_name,
+                admins=settings.admins,
+                users=settings.users,
+                clusters=tuple(named_clusters(settings, args.pools)),
+                accounts=own_accounts(settings),
+            ),
             pulumi.ResourceOptions(parent=self),
         )
+        before: list[pulumi.Resource] = [args.operator, access]
+        if settings.ray_deployer:
+            before.append(
+                RayDeployer(
+                    f"{name}-ray-deployer",
+                    RayDeployerArgs(settings.ray_deployer, args.namespace),
+                    pulumi.ResourceOptions(parent=self),
+                )
+            )
         made = {
             cluster.name: RayCluster(
                 f"{name}-{cluster.name}",
@@ -49,12 +66,12 @@ class Tenant(pulumi.ComponentResource):
                     settings=cluster,
                     pools=args.pools,
                     namespace=args.namespace,
-                    service_account=deployer.service_account,
+                    service_account=settings.service_account(cluster),
                     operator_namespace=args.operator_namespace,
                     context=args.context,
                     import_id=f"{settings.namespace_name}/{cluster.name}" if cluster.adopt else None,
                 ),
-                pulumi.ResourceOptions(parent=self, depends_on=[args.operator, deployer]),
+                pulumi.ResourceOptions(parent=self, depends_on=before),
             )
             for cluster in settings.clusters
         }

@@ -119,7 +119,8 @@ class RayClusterSettings(Settings):
     """So long `up` waits for the cluster to be ready before it says why it is not."""
 
     service_account: DnsSubdomain | None = None
-    """ServiceAccount of head and workers; it must exist. Default: the tenant's RayDeployer."""
+    """ServiceAccount of head and workers; it must exist. Default: the tenant's `rayDeployer`, else KubeRay makes one
+    for a head that scales."""
 
     auth_options: AuthOptions | None = None
     """Default: mode `token` from Ray 2.52 on; older versions have none."""
