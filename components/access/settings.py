@@ -57,9 +57,9 @@ class RayUserSettings(Settings):
 
 
 def _in_short(value: Any) -> Any:
-    return (
-        [{"subject": each} if isinstance(each, str) else each for each in value] if isinstance(value, list) else value
-    )
+    if not isinstance(value, list):
+        return value
+    return [each if isinstance(each, dict | RayUserSettings) else {"subject": each} for each in value]
 
 
 RayUsers = Annotated[
