@@ -6,6 +6,7 @@ from typing import Any
 import pulumi
 
 from components.access.component import RayDeployer, RayDeployerArgs, TenantAccess, TenantAccessArgs
+from components.access.settings import Subject
 from components.nodes import NodePool
 from components.operator.component import KubeRayOperator
 from components.ray_cluster.component import RayCluster, RayClusterArgs
@@ -19,6 +20,7 @@ class TenantArgs:
     """What a Tenant is made from."""
 
     settings: TenantSettings
+    cluster_admins: tuple[Subject, ...]
     pools: tuple[NodePool, ...]
     namespace: pulumi.Input[str]
     operator: KubeRayOperator
@@ -43,7 +45,8 @@ class Tenant(pulumi.ComponentResource):
             TenantAccessArgs(
                 namespace=args.namespace,
                 namespace_name=settings.namespace_name,
-                admins=settings.admins,
+                # Cluster admins may do in each tenant's namespace what its own admins may.
+                admins=tuple(dict.fromkeys([*args.cluster_admins, *settings.admins])),
                 users=settings.users,
                 clusters=tuple(named_clusters(settings, args.pools)),
                 accounts=own_accounts(settings),

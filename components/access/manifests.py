@@ -1,5 +1,6 @@
 """What personas and accounts become in Kubernetes: Roles, bindings and ServiceAccounts. Pure functions."""
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from .personas import (
     EDIT,
     RAY_DEPLOYER,
     RAY_JOB_SUBMITTER,
+    RAY_PORT_FORWARDER,
     RAY_USER,
     VIEW,
     NamedCluster,
@@ -120,6 +122,7 @@ def tenant_grants(
     grants = [
         Grant("ray-cluster-admin", ray_cluster_admin(clusters, ingresses), admins),
         Grant("ray-user", RAY_USER, [user.subject for user in users]),
+        Grant("ray-port-forwarder", RAY_PORT_FORWARDER, list(dict.fromkeys(itertools.chain(*using.values())))),
         *(Grant(f"ray-user:{cluster.name}", use_of([cluster]), using[cluster.name]) for cluster in clusters),
         Grant("ray-job-submitter", RAY_JOB_SUBMITTER, [user.subject for user in users if user.submit_jobs]),
     ]

@@ -72,6 +72,7 @@ def ray_cluster_admin(clusters: Iterable[NamedCluster], ingresses: bool = False)
         rule("policy", ["poddisruptionbudgets"], (*READ, *WRITE)),
         *([rule("networking.k8s.io", ["ingresses"], (*READ, *WRITE))] if ingresses else []),
         *_LOOK_AROUND,
+        *RAY_PORT_FORWARDER,
         *use_of(clusters),
     )
 
@@ -83,19 +84,21 @@ RAY_JOB_SUBMITTER = (rule(RAY_GROUP, ["rayjobs"], ["create", "delete"]),)
 """In the tenant's namespace: making RayJobs, which the admission policy keeps to clusters that the user may use."""
 
 
-def use_of(clusters: Iterable[NamedCluster]) -> tuple[Rule, ...]:
-    """Using RayClusters: their tokens, and their ports by `kubectl port-forward`.
+RAY_PORT_FORWARDER = (rule("", ["pods/portforward"], ["get", "create"]),)
+"""In the tenant's namespace: `kubectl port-forward`. It asks for `create`, and since 1.31, over WebSocket, for `get`.
 
-    Heads have random names, so RBAC cannot tell whose ports are forwarded: it is any pod's of the namespace. kubectl
-    asks for `create`, and since 1.31, over WebSocket, for `get`. There is no access to Services through the API
-    server's proxy: it is not needed, and what passes there comes from the API server's address.
-    """
+Heads have random names, so RBAC cannot tell whose ports are forwarded: it is any pod's of the namespace. There is no
+access to Services through the API server's proxy: it is not needed, and what passes there comes from the API server.
+"""
+
+
+def use_of(clusters: Iterable[NamedCluster]) -> tuple[Rule, ...]:
+    """Using RayClusters, as far as they ask who it is: their tokens, or Ray's own verb."""
     clusters = list(clusters)
     if not clusters:
         return ()
     secrets = [cluster.secret for cluster in clusters if cluster.secret]
     return (
-        rule("", ["pods/portforward"], ["get", "create"]),
         *([rule("", ["secrets"], ["get"], secrets)] if secrets else []),
         rule(RAY_GROUP, ["rayclusters"], [RAY_WRITE], [cluster.name for cluster in clusters]),
     )
