@@ -26,46 +26,40 @@ _OF_THE_NAMESPACE = {
     "expression": "request.userInfo.username.startsWith('system:serviceaccount:' + request.namespace + ':')",
 }
 
-FIXED = (
-    "authOptions", "autoscalerOptions", "enableInTreeAutoscaling", "gcsFaultToleranceOptions", "headGroupSpec",
-    "headServiceAnnotations", "managedBy", "rayVersion", "suspend", "upgradeStrategy",
-)  # fmt: skip
-"""Fields of a RayCluster's spec that no autoscaler writes: all but the worker groups, and `idleSuspend` of KubeRay 1.7
+SCALED = ("workerGroupSpecs", "idleSuspend")
+SCALED_OF_GROUPS = ("replicas", "scaleStrategy")
+"""Fields of a RayCluster's spec, and of its worker groups, that an autoscaler writes; it adds a finalizer besides
 (ray/autoscaler/v2/instance_manager/cloud_providers/kuberay/cloud_provider.py)."""
 
-FIXED_OF_GROUPS = (
-    "groupName", "idleTimeoutSeconds", "labels", "maxReplicas", "minReplicas", "numOfHosts", "rayStartParams",
-    "resources", "suspend", "template",
-)  # fmt: skip
-"""Fields of a worker group that no autoscaler writes: all but `replicas` and `scaleStrategy`, by the same file."""
 
-
-def scaling_only(namespace: str) -> tuple[Body, Body]:
+def scaling_only(namespace: str) -> dict[str, Body]:
     """Accounts of the namespace that may patch RayClusters, but not make them, may only scale them.
 
     KubeRay lets the head's account patch every RayCluster of its namespace (ray-operator/controllers/ray/common/
-    rbac.go), and every Ray job has that account's token. Without this policy it could add a worker group whose pods
-    mount any Secret, or run as any account, of the namespace.
+    rbac.go). Without this policy whoever gets at its token could add a worker group whose pods mount any Secret, or run
+    as any account, of the namespace.
     """
-    spec = [_unchanged(f"spec.{field}", f"object.spec.?{field}", f"oldObject.spec.?{field}") for field in FIXED]
-    groups = [
-        _unchanged(f"spec.workerGroupSpecs[].{field}", _of_groups("object", field), _of_groups("oldObject", field))
-        for field in FIXED_OF_GROUPS
-    ]
-    metadata = [
-        _unchanged(f"metadata.{field}", f"object.metadata.?{field}", f"oldObject.metadata.?{field}")
-        for field in ("labels", "annotations")
-    ]
+    groups = ("object.spec.?workerGroupSpecs.orValue([])", "oldObject.spec.?workerGroupSpecs.orValue([])")
+    same_group = _same_but("group", "before", SCALED_OF_GROUPS)
+    unchanged = (
+        *_same_but("object.spec", "oldObject.spec", SCALED),
+        f"{groups[0]}.size() == {groups[1]}.size()",
+        f"{groups[0]}.all(group, {groups[1]}.exists(before, {' && '.join(same_group)}))",
+        *(f"object.metadata.?{field} == oldObject.metadata.?{field}" for field in ("labels", "annotations")),
+    )
+    message = (
+        f"this account may only scale RayClusters: {' and '.join(SCALED_OF_GROUPS)} of worker groups are its to change"
+    )
     return _policy(
         f"ray-platform-scaling-only-{namespace}",
         namespace,
         ("rayclusters", "UPDATE"),
         [_OF_THE_NAMESPACE, _MAY_NOT_MAKE_ANY],
-        [*spec, *groups, *metadata],
+        [{"expression": expression, "message": message} for expression in unchanged],
     )
 
 
-def jobs_on_usable_clusters(namespace: str) -> tuple[Body, Body]:
+def jobs_on_usable_clusters(namespace: str) -> dict[str, Body]:
     """Who may make RayJobs, but not RayClusters, makes them on a RayCluster that they may use, and brings no pods.
 
     A RayJob can have a RayCluster of its own, and a pod template for its submitter: both would be pods as the author
@@ -95,15 +89,13 @@ def jobs_on_usable_clusters(namespace: str) -> tuple[Body, Body]:
     )
 
 
-def _of_groups(version: str, field: str) -> str:
-    return f"{version}.spec.?workerGroupSpecs.orValue([]).map(group, group.?{field})"
-
-
-def _unchanged(field: str, now: str, before: str) -> Body:
-    return {
-        "expression": f"{now} == {before}",
-        "message": f"this account may only scale RayClusters: {field} is not its to change",
-    }
+def _same_but(now: str, before: str, but: Sequence[str]) -> tuple[str, str]:
+    """That two mappings are the same, but for some of their keys."""
+    free = "[" + ", ".join(f"'{key}'" for key in but) + "]"
+    return (
+        f"{now}.all(key, key in {free} || key in {before} && {now}[key] == {before}[key])",
+        f"{before}.all(key, key in {free} || key in {now})",
+    )
 
 
 def _absent(field: str) -> Body:
@@ -115,7 +107,7 @@ def _absent(field: str) -> Body:
 
 def _policy(
     name: str, namespace: str, on: tuple[str, str], conditions: Sequence[Body], validations: Sequence[Body]
-) -> tuple[Body, Body]:
+) -> dict[str, Body]:
     """The policy and its binding to the namespace. `on`: plural of a kind of KubeRay, and operation."""
     resource, operation = on
     rules = [{"apiGroups": [RAY_GROUP], "apiVersions": ["v1"], "operations": [operation], "resources": [resource]}]
@@ -139,4 +131,4 @@ def _policy(
             "matchResources": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}},
         },
     }
-    return policy, binding
+    return {"policy": policy, "policy-binding": binding}

@@ -9,7 +9,6 @@ from ..kubernetes import Body, KubernetesObject, in_namespace
 from .admission import jobs_on_usable_clusters, scaling_only
 from .manifests import (
     AGGREGATED,
-    Grant,
     aggregated,
     bodies,
     cluster_admin,
@@ -47,12 +46,11 @@ class ClusterAccess(pulumi.ComponentResource):
             for role in AGGREGATED:
                 KubernetesObject(f"{name}-aggregate-to-{role}", aggregated(role), own)
         if admins := args.settings.cluster_admins:
-            for body in bodies(cluster_admin(admins), "ClusterRole"):
-                KubernetesObject(f"{name}-cluster-admin", body, own)
-            for body in bodies(cluster_admin_of_the_operator(admins)):
-                KubernetesObject(
-                    f"{name}-cluster-admin-of-the-operator", in_namespace(body, args.operator_namespace), own
-                )
+            for part, body in bodies(cluster_admin(admins), "ClusterRole").items():
+                KubernetesObject(f"{name}-cluster-admin-{part}", body, own)
+            for part, body in bodies(cluster_admin_of_the_operator(admins)).items():
+                inside = in_namespace(body, args.operator_namespace)
+                KubernetesObject(f"{name}-cluster-admin-of-the-operator-{part}", inside, own)
         self.register_outputs({})
 
 
@@ -98,24 +96,20 @@ class TenantAccess(pulumi.ComponentResource):
         def outside(part: str, body: Body) -> None:
             KubernetesObject(f"{name}-{part}", body, pulumi.ResourceOptions(parent=self))
 
-        def grant(each: Grant) -> None:
-            for body in bodies(each):
-                inside(each.name, body)
-
         for account in args.accounts:
             inside(f"account:{account}", service_account(account))
-        for each in tenant_grants(args.admins, args.users, args.clusters, args.ingresses):
-            grant(each)
-        for each in pods_grants(args.clusters, namespace):
-            grant(each)
+        grants = tenant_grants(args.admins, args.users, args.clusters, args.ingresses)
+        for grant in [*grants, *pods_grants(args.clusters, namespace)]:
+            for part, body in bodies(grant).items():
+                inside(f"{grant.name}-{part}", body)
         for cluster in args.clusters:
             if cluster.accounts:
                 outside(f"token-review:{cluster.name}", token_review(cluster, namespace))
-        for body in scaling_only(namespace):
-            outside("scaling-only", body)
+        for part, body in scaling_only(namespace).items():
+            outside(f"scaling-only-{part}", body)
         if any(user.submit_jobs for user in args.users):
-            for body in jobs_on_usable_clusters(namespace):
-                outside("ray-jobs", body)
+            for part, body in jobs_on_usable_clusters(namespace).items():
+                outside(f"ray-jobs-{part}", body)
         self.register_outputs({})
 
 

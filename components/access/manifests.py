@@ -84,10 +84,13 @@ def subject(said: Subject) -> Body:
     return {"apiGroup": RBAC, "kind": kind.capitalize(), "name": name}
 
 
-def bodies(grant: Grant, kind: str = "Role") -> tuple[Body, Body]:
+def bodies(grant: Grant, kind: str = "Role") -> dict[str, Body]:
     """A grant's Role and RoleBinding; ClusterRole and ClusterRoleBinding where `kind` says so."""
     name = f"{PREFIX}{grant.name}"
-    return role(name, grant.rules, kind), role_binding(name, name, [subject(each) for each in grant.subjects], kind)
+    return {
+        "role": role(name, grant.rules, kind),
+        "role-binding": role_binding(name, name, [subject(each) for each in grant.subjects], kind),
+    }
 
 
 def aggregated(to: str) -> Body:
