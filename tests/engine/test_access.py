@@ -38,7 +38,7 @@ from tests.engine.people import (
 )
 from tests.engine.platform_stack import Rays, Stack
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
 
 TABLE = table()
 
