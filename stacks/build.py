@@ -30,6 +30,7 @@ def build(settings: StackSettings) -> dict[str, Any]:
             tenant.name,
             TenantArgs(
                 settings=tenant,
+                cluster_admins=settings.access.cluster_admins,
                 pools=settings.nodes,
                 namespace=platform.namespaces[tenant.name],
                 operator=platform.operator,

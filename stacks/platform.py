@@ -1,7 +1,8 @@
-"""What the cluster admin owns: the operator, priorities, and the namespaces that tenants live in."""
+"""What the cluster admin owns: operator, priorities, cluster-wide access, and the namespaces that tenants live in."""
 
 import pulumi
 
+from components.access.component import ClusterAccess, ClusterAccessArgs
 from components.kubernetes import KubernetesObject
 from components.operator.component import KubeRayOperator, KubeRayOperatorArgs
 from components.priority_classes.component import PriorityClasses
@@ -11,7 +12,7 @@ from .settings import StackSettings, TenantSettings
 
 
 class Platform(pulumi.ComponentResource):
-    """The KubeRay operator, the priorities of Ray's pods, and a namespace for each tenant.
+    """The KubeRay operator, priorities, what people may do in the whole cluster, and a namespace for each tenant.
 
     Namespaces belong here because they are cluster-scoped, and because an operator that watches only some needs its
     Role in them before it starts.
@@ -42,6 +43,15 @@ class Platform(pulumi.ComponentResource):
         )
         self.priority_classes = PriorityClasses(
             f"{name}-priorities", args.priority_classes, pulumi.ResourceOptions(parent=self)
+        )
+        ClusterAccess(
+            f"{name}-access",
+            ClusterAccessArgs(
+                settings=args.access,
+                operator_namespace=args.operator.namespace,
+                owns_kinds=args.operator.install == "manifests",
+            ),
+            pulumi.ResourceOptions(parent=self, depends_on=[self.operator]),
         )
         self.register_outputs({"namespaces": self.namespaces})
 

@@ -136,7 +136,8 @@ class RayClusterSettings(Settings):
     """The dashboard and jobs API under a name, through the ingress controller. Default: none."""
 
     service_account: DnsSubdomain | None = None
-    """ServiceAccount of head and workers; it must exist. Default: the tenant's RayDeployer."""
+    """ServiceAccount of head and workers; it must exist. Default: the tenant's `rayDeployer`, else KubeRay makes one
+    for a head that scales."""
 
     auth_options: AuthOptions | None = None
     """Default: mode `token` from Ray 2.52 on; older versions have none."""

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.unit
 NOTHING = parse({})
 
 
-def rendered(cluster: dict[str, Any], account: str = "ray-deployer") -> dict[str, Any]:
+def rendered(cluster: dict[str, Any], account: str | None = None) -> dict[str, Any]:
     """What `up` sends for the entry."""
     return ray_cluster(RayClusterSettings.model_validate(cluster), (), account)
 
