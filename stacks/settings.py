@@ -82,7 +82,7 @@ class TenantSettings(Settings):
     """The tenant's RayClusters."""
 
     cluster_names: tuple[ClusterName, ...] = ()
-    """Names of RayClusters that a stack of the tenant's own makes; `admins`, `users` and `network` are for them, too."""
+    """Names of RayClusters that a stack of the tenant's own makes; `admins`, `users`, `network` hold for them, too."""
 
     @property
     def namespace_name(self) -> str:
