@@ -47,12 +47,11 @@ def tenant_policies(stack: StackSettings, tenant: TenantSettings) -> list[Body]:
 def _ray_pods(cluster: RayClusterSettings, spec: Body) -> RayPods:
     # Every process of Ray asks the API server itself about tokens of Kubernetes that it is shown.
     reviews_tokens = bool((spec.get("authOptions") or {}).get("enableK8sTokenAuth"))
+    scales = bool(spec.get("enableInTreeAutoscaling"))
     return RayPods(
         cluster.name,
         ports=head_ports(spec),
-        head_asks_api_server=bool(spec.get("enableInTreeAutoscaling"))
-        or reviews_tokens
-        or _has_account(spec["headGroupSpec"]),
+        head_asks_api_server=scales or reviews_tokens or _has_account(spec["headGroupSpec"]),
         workers_ask_api_server=reviews_tokens or any(map(_has_account, spec.get("workerGroupSpecs") or ())),
         ingress=cluster.ingress is not None,
     )
