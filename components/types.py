@@ -1,5 +1,6 @@
 """Formats that settings share: names, quantities, durations, versions, images. Knows neither Pulumi nor a cluster."""
 
+import ipaddress
 import re
 from dataclasses import dataclass
 from decimal import Decimal
@@ -217,6 +218,24 @@ def image_version(image: str) -> str | None:
     found = re.match(r"\d+\.\d+\.\d+(?![0-9])", image_tag(image) or "")
     return found[0] if found else None
 
+
+def _network(text: str) -> str:
+    try:
+        network = ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a network such as 10.20.0.0/16 or 2001:db8::/32") from None
+    if network.prefixlen == 0:
+        raise ValueError(
+            f"{text!r} is every address, those of other tenants and of the cloud's metadata service among them: "
+            "name the networks that are meant (egress may say internet: true)"
+        )
+    if str(network) != text:
+        raise ValueError(f"{text!r} is not written as a network: write {network}")
+    return text
+
+
+Cidr = Annotated[str, _Checked(_network, (("pattern", "^[0-9a-f.:]+/[0-9]{1,3}$"), ("maxLength", 43)))]
+"""Network of IPv4 or IPv6 addresses: `10.20.0.0/16`, one address as `10.20.0.7/32`."""
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 

@@ -5,6 +5,7 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes
 
+from .network import tenant_policies
 from .platform import Platform
 from .settings import PROJECT, StackSettings
 from .tenant import Tenant, TenantArgs
@@ -29,12 +30,14 @@ def build(settings: StackSettings) -> dict[str, Any]:
             tenant.name,
             TenantArgs(
                 settings=tenant,
+                cluster_admins=settings.access.cluster_admins,
                 pools=settings.nodes,
                 namespace=platform.namespaces[tenant.name],
                 operator=platform.operator,
                 priorities=settings.priority_classes.names,
                 priority_classes=platform.priority_classes,
                 operator_namespace=settings.operator.namespace,
+                policies=tenant_policies(settings, tenant),
                 context=settings.kubernetes.context,
             ),
             on_cluster,

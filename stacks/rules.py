@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from components.kuberay import OperatorContext, validate
+from components.network.rules import exposed, ingress_not_allowed, ingress_problems
 from components.problems import Path, Problem, Problems
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.origin import said_at
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 def problems_of(stack: StackSettings) -> list[Problem]:
     """All that is wrong between the parts of a stack."""
-    return [*_names(stack), *_namespaces(stack), *_clusters(stack)]
+    return [*_names(stack), *_namespaces(stack), *_people(stack), *_clusters(stack)]
 
 
 def _names(stack: StackSettings) -> Iterator[Problem]:
@@ -33,8 +34,11 @@ def _names(stack: StackSettings) -> Iterator[Problem]:
         (_namespace(index, tenant), tenant.namespace_name) for index, tenant in reversed(named_once.values())
     )
     for index, tenant in tenants:
-        clusters = enumerate(tenant.clusters)
-        yield from _repeated((("tenants", index, "clusters", at, "name"), cluster.name) for at, cluster in clusters)
+        named: list[tuple[Path, str]] = [
+            *((("tenants", index, "clusters", at, "name"), cluster.name) for at, cluster in enumerate(tenant.clusters)),
+            *((("tenants", index, "clusterNames", at), name) for at, name in enumerate(tenant.cluster_names)),
+        ]
+        yield from _repeated(named)
 
 
 def _repeated(named: Iterable[tuple[Path, str]]) -> Iterator[Problem]:
@@ -44,6 +48,44 @@ def _repeated(named: Iterable[tuple[Path, str]]) -> Iterator[Problem]:
             message = f"{name!r} is used already, in {place(first[name][:-1])}: give each a name of its own"
             yield Problem(path, name, message, "repeated-name")
         first.setdefault(name, path)
+
+
+def _people(stack: StackSettings) -> Iterator[Problem]:
+    """Each is named once, so that nobody is given more, or less, in another place."""
+    admins = enumerate(stack.access.cluster_admins)
+    yield from _named_twice((("access", "clusterAdmins", at), subject) for at, subject in admins)
+    for index, tenant in enumerate(stack.tenants):
+        said: list[tuple[Path, str]] = [
+            *((("tenants", index, "admins", at), subject) for at, subject in enumerate(tenant.admins)),
+            *((("tenants", index, "users", at, "subject"), user.subject) for at, user in enumerate(tenant.users)),
+        ]
+        yield from _named_twice(said)
+        yield from (problem.below(("tenants", index)) for problem in _users(tenant))
+
+
+def _named_twice(said: Iterable[tuple[Path, str]]) -> Iterator[Problem]:
+    first: dict[str, Path] = {}
+    for path, subject in said:
+        if subject in first:
+            message = (
+                f"{subject!r} is named already, in {place(first[subject])}: say there all that they may do, and leave "
+                "it out here (admins may do all that users may)"
+            )
+            yield Problem(path, subject, message, "repeated-subject")
+        first.setdefault(subject, path)
+
+
+def _users(tenant: TenantSettings) -> Iterator[Problem]:
+    names = [*(cluster.name for cluster in tenant.clusters), *tenant.cluster_names]
+    for at, user in enumerate(tenant.users):
+        for position, name in enumerate(user.clusters or ()):
+            if name not in names:
+                known = f"use one of {', '.join(names)}, or " if names else ""
+                message = f"tenant {tenant.name!r} has no cluster {name!r}: {known}add it to clusters or clusterNames"
+                yield Problem(("users", at, "clusters", position), name, message, "unknown-cluster")
+        if user.submit_jobs and user.clusters == ():
+            message = "submitJobs without a cluster to submit to: name one in clusters, or remove submitJobs"
+            yield Problem(("users", at, "submitJobs"), True, message, "jobs-without-cluster")
 
 
 def _namespace(index: int, tenant: TenantSettings) -> Path:
@@ -68,13 +110,16 @@ def _clusters(stack: StackSettings) -> Iterator[Problem]:
         stack.operator.version, stack.operator.batch_scheduler, dict(stack.operator.feature_gates)
     )
     for index, tenant in enumerate(stack.tenants):
+        unreachable = ingress_problems(tenant.network, stack.network)
+        yield from (problem.below(("tenants", index, "network")) for problem in unreachable)
         for at, cluster in enumerate(tenant.clusters):
-            found = _refused(cluster, stack.nodes, tenant.ray_deployer.service_account, operator)
-            yield from (problem.below(("tenants", index, "clusters", at)) for problem in found)
+            found = _refused(cluster, stack.nodes, tenant.service_account(cluster), operator)
+            not_allowed = ingress_not_allowed(cluster, tenant.network)
+            yield from (problem.below(("tenants", index, "clusters", at)) for problem in (*found, *not_allowed))
 
 
 def _refused(
-    cluster: RayClusterSettings, pools: tuple[NodePool, ...], account: str, operator: OperatorContext
+    cluster: RayClusterSettings, pools: tuple[NodePool, ...], account: str | None, operator: OperatorContext
 ) -> Iterator[Problem]:
     """What cannot be made of a cluster, or would be refused by the API server or the operator."""
     try:
@@ -82,7 +127,7 @@ def _refused(
     except Problems as error:
         yield from error.problems
         return
-    for problem in validate(body, operator):
+    for problem in validate(body, operator) or exposed(cluster, body["spec"]):
         path = said_at(cluster, pools, body["spec"], problem.path)
         # Where what was said is not what is refused, its author has to know what it became.
         derived = path[-1:] != problem.path[-1:]

@@ -8,13 +8,15 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from components.access.settings import RayDeployerSettings
+from components.access.settings import AccessSettings, RayDeployerSettings, RayUsers, Subject
+from components.kuberay.names import derived
+from components.network.settings import NetworkSettings, TenantNetworkSettings
 from components.nodes import GPU_PRODUCT_LABEL, GPU_RESOURCE, NodePool
 from components.operator.settings import OperatorSettings
 from components.priority_classes.settings import PriorityClassesSettings
 from components.problems import Path as Place
 from components.problems import Problems
-from components.ray_cluster.settings import RayClusterSettings
+from components.ray_cluster.settings import ClusterName, RayClusterSettings
 from components.types import DnsLabel, Settings, dns_1035_label
 
 from .findings import UNKNOWN_FIELD, Finding, StackFileError, shown
@@ -63,16 +65,39 @@ class TenantSettings(Settings):
     create_namespace: bool = True
     """False: the namespace is there already. The stack uses it, and leaves it there when it is destroyed."""
 
-    ray_deployer: RayDeployerSettings = RayDeployerSettings()
-    """The account that the tenant's clusters run as."""
+    admins: tuple[Subject, ...] = ()
+    """Who manages the tenant's RayClusters: `group:NAME`, `user:NAME` or `serviceAccount:NAMESPACE/NAME`."""
+
+    users: RayUsers = ()
+    """Who uses them: as `admins`, or a mapping that says which clusters, and whether RayJobs may be made."""
+
+    ray_deployer: RayDeployerSettings | None = None
+    """An account that may make pods, Deployments, Services and RayClusters, which the tenant's clusters run as.
+    Default: none; KubeRay makes an account for the head of a cluster that scales, and workers need none."""
+
+    network: TenantNetworkSettings = TenantNetworkSettings()
+    """Who reaches the tenant's RayClusters, and what its pods reach."""
 
     clusters: tuple[RayClusterSettings, ...] = ()
     """The tenant's RayClusters."""
+
+    cluster_names: tuple[ClusterName, ...] = ()
+    """Names of RayClusters that a stack of the tenant's own makes. `admins`, `users` and `network` hold for them, too."""
 
     @property
     def namespace_name(self) -> str:
         """The namespace's name."""
         return self.namespace or self.name
+
+    def service_account(self, cluster: RayClusterSettings) -> str | None:
+        """The ServiceAccount that the stack makes for a cluster's pods; None where none is needed.
+
+        Pods that show each other tokens of Kubernetes need one. It is named as KubeRay would name the head's, so that
+        KubeRay binds it to the autoscaler's Role.
+        """
+        if self.ray_deployer:
+            return self.ray_deployer.service_account
+        return derived(cluster.name) if cluster.auth_options and cluster.auth_options.enable_k8s_token_auth else None
 
 
 class StackSettings(Settings):
@@ -80,6 +105,8 @@ class StackSettings(Settings):
 
     kubernetes: KubernetesSettings = KubernetesSettings()
     operator: OperatorSettings = OperatorSettings()
+    access: AccessSettings = AccessSettings()
+    network: NetworkSettings = NetworkSettings()
 
     priority_classes: PriorityClassesSettings = PriorityClassesSettings()
     """Which pods go first where there is no room for all."""

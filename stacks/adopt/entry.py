@@ -38,15 +38,17 @@ def entry(body: Body, stack: StackSettings) -> Entry:
     tenant = next((each for each in stack.tenants if each.namespace_name == namespace), None)
     if tenant and name in [cluster.name for cluster in tenant.clusters]:
         raise CannotAdoptError(f"the stack has RayCluster {name!r} of tenant {tenant.name!r} already: nothing to adopt")
-    new = {"name": tenant_name(namespace), "namespace": namespace, "createNamespace": False}
+    new: dict[str, Any] = {"name": tenant_name(namespace), "namespace": namespace, "createNamespace": False}
+    new["network"] = {"policies": False}  # nobody may be cut off by what was meant to change nothing
     if new["name"] == namespace:
         del new["namespace"]
-    account = (tenant or TenantSettings(name=str(new["name"]))).ray_deployer.service_account
     try:
         imported = from_manifest(_as_applied(body))
     except RefusedError as error:
         raise CannotAdoptError(f"RayCluster {namespace}/{name}: {error}") from error
-    cluster = _exact({"name": name, "adopt": True, **imported.cluster}, body, account)
+    cluster = _exact(
+        {"name": name, "adopt": True, **imported.cluster}, body, tenant or TenantSettings(name=str(new["name"]))
+    )
     return Entry(new, cluster, tuple(str(note) for note in imported.notes))
 
 
@@ -68,12 +70,12 @@ def tenant_name(namespace: str) -> str:
     return name[:LONGEST_TENANT_NAME].rstrip("-")
 
 
-def _exact(cluster: dict[str, Any], body: Body, account: str) -> dict[str, Any]:
+def _exact(cluster: dict[str, Any], body: Body, tenant: TenantSettings) -> dict[str, Any]:
     """The entry with the overrides that make its spec the one that runs, under the account that the tenant gives."""
     bare = {key: value for key, value in cluster.items() if key != "overrides"}
-    overrides = difference(_rendered(bare, account)["spec"], body["spec"])
+    overrides = difference(_rendered(bare, tenant)["spec"], body["spec"])
     exact = {**bare, **({"overrides": overrides} if overrides else {})}
-    rendered = _rendered(exact, account)
+    rendered = _rendered(exact, tenant)
     lost = [f"spec.{key}" for key, value in body["spec"].items() if rendered["spec"].get(key) != value]
     lost += [f"spec.{key}" for key in rendered["spec"].keys() - body["spec"].keys()]
     lost += [
@@ -90,6 +92,6 @@ def _exact(cluster: dict[str, Any], body: Body, account: str) -> dict[str, Any]:
     return exact
 
 
-def _rendered(cluster: dict[str, Any], account: str) -> Body:
+def _rendered(cluster: dict[str, Any], tenant: TenantSettings) -> Body:
     settings = RayClusterSettings.model_validate(cluster, by_alias=True, by_name=False)
-    return ray_cluster(settings, (), account)
+    return ray_cluster(settings, (), tenant.service_account(settings))
