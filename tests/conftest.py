@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from local.proxies import PROXIES, bypassing
+from local.proxies import PROXIES, corrections
 
 TIERS = ("unit", "engine", "pods")
 
@@ -22,13 +22,13 @@ def behind_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in PROXIES:
         monkeypatch.setenv(name, NOWHERE)
         monkeypatch.setenv(name.upper(), NOWHERE)
-    for name, exceptions in bypassing(os.environ).items():
+    for name, exceptions in corrections(os.environ).items():
         monkeypatch.setenv(name, exceptions)
 
 
 def pytest_configure() -> None:
     """Lets tests reach what they start where the machine is behind a proxy."""
-    os.environ.update(bypassing(os.environ))
+    os.environ.update(corrections(os.environ))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
