@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from local.proxies import bypassing
+from local.proxies import PROXIES, corrections
 
 TIERS = ("unit", "engine", "pods")
 
@@ -12,9 +12,23 @@ SLOWEST = 40
 """Of the engine tests, so many are shown with their times."""
 
 
+NOWHERE = "http://127.0.0.1:9"
+"""A proxy that does not answer."""
+
+
+@pytest.fixture
+def behind_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment names proxies, as on a company's machine, and they do not know this machine's own addresses."""
+    for name in PROXIES:
+        monkeypatch.setenv(name, NOWHERE)
+        monkeypatch.setenv(name.upper(), NOWHERE)
+    for name, exceptions in corrections(os.environ).items():
+        monkeypatch.setenv(name, exceptions)
+
+
 def pytest_configure() -> None:
     """Lets tests reach what they start where the machine is behind a proxy."""
-    os.environ.update(bypassing(os.environ))
+    os.environ.update(corrections(os.environ))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -42,9 +42,9 @@ class Platform:
         self.stack = PodsStack("pods", folder, rehearsal, plugins, FILE)
         self.stack.edit(_tested)
 
-    def create_namespace(self) -> None:
-        """The tenant's."""
-        metadata = {"name": NAMESPACE, "labels": RESTRICTED}
+    def create_namespace(self, name: str = NAMESPACE) -> None:
+        """A namespace in which Pod Security `restricted` is enforced; by default the tenant's."""
+        metadata = {"name": name, "labels": RESTRICTED}
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
         self.kubectl("create", "-f", "-", given=yaml.safe_dump(body))
 
