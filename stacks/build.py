@@ -32,6 +32,8 @@ def build(settings: StackSettings) -> dict[str, Any]:
                 pools=settings.nodes,
                 namespace=platform.namespaces[tenant.name],
                 operator=platform.operator,
+                priorities=settings.priority_classes.names,
+                priority_classes=platform.priority_classes,
                 operator_namespace=settings.operator.namespace,
                 context=settings.kubernetes.context,
             ),

@@ -8,6 +8,8 @@ import pulumi
 from components.access.component import RayDeployer, RayDeployerArgs
 from components.nodes import NodePool
 from components.operator.component import KubeRayOperator
+from components.priority_classes.component import PriorityClasses
+from components.priority_classes.settings import PriorityNames
 from components.ray_cluster.component import RayCluster, RayClusterArgs
 
 from .settings import TenantSettings
@@ -21,6 +23,8 @@ class TenantArgs:
     pools: tuple[NodePool, ...]
     namespace: pulumi.Input[str]
     operator: KubeRayOperator
+    priorities: PriorityNames
+    priority_classes: PriorityClasses
     operator_namespace: str
     context: str | None = None
 
@@ -50,11 +54,12 @@ class Tenant(pulumi.ComponentResource):
                     pools=args.pools,
                     namespace=args.namespace,
                     service_account=deployer.service_account,
+                    priorities=args.priorities,
                     operator_namespace=args.operator_namespace,
                     context=args.context,
                     import_id=f"{settings.namespace_name}/{cluster.name}" if cluster.adopt else None,
                 ),
-                pulumi.ResourceOptions(parent=self, depends_on=[args.operator, deployer]),
+                pulumi.ResourceOptions(parent=self, depends_on=[args.operator, args.priority_classes, deployer]),
             )
             for cluster in settings.clusters
         }
