@@ -19,7 +19,7 @@ def pytest_configure() -> None:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Processes of `--numprocesses logical`: half as many again as cores, because engine tests wait for a cluster, too."""
+    """Processes of `--numprocesses logical`: three for two cores, because engine tests wait for their cluster, too."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return cores + (cores + 1) // 2
 
