@@ -22,10 +22,12 @@ def tenant_policies(stack: StackSettings, tenant: TenantSettings) -> list[Body]:
     said = tenant.network
     if not (stack.network.policies and said.policies):
         return []
-    account = tenant.ray_deployer.service_account if "ray_deployer" in tenant.model_fields_set else None
-    named = RayPods(workers_ask_api_server=account is not None, ingress=said.ingress)
+    named = RayPods(workers_ask_api_server=tenant.ray_deployer is not None, ingress=said.ingress)
     clusters = [
-        *(_ray_pods(cluster, ray_cluster(cluster, stack.nodes, account)["spec"]) for cluster in tenant.clusters),
+        *(
+            _ray_pods(cluster, ray_cluster(cluster, stack.nodes, tenant.service_account(cluster))["spec"])
+            for cluster in tenant.clusters
+        ),
         *(replace(named, name=name) for name in tenant.cluster_names),
     ]
     if said.other_clusters:
