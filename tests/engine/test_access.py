@@ -137,7 +137,7 @@ def rules() -> Iterator[Any]:
             yield pytest.param(number, index, id=f"{role.body['metadata']['name']} in {place}: {what.strip()}")
 
 
-@pytest.mark.parametrize(("number", "index"), rules())
+@pytest.mark.parametrize(("number", "index"), list(rules()))
 def test_without_this_rule_somebody_is_denied_what_the_page_allows(
     number: int, index: int, judge: Judge, cluster: Rehearsal
 ) -> None:
