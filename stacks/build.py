@@ -26,16 +26,16 @@ def build(settings: StackSettings) -> dict[str, Any]:
     platform = Platform("platform", settings, on_cluster)
     tenants = [
         Tenant(
-            tenant.name,
+            # As unique as the tenant's name, and what `<namespace>/<cluster>` begins with everywhere else.
+            tenant.namespace_name,
             TenantArgs(
                 settings=tenant,
                 pools=settings.nodes,
                 namespace=platform.namespaces[tenant.name],
-                operator=platform.operator,
                 operator_namespace=settings.operator.namespace,
                 context=settings.kubernetes.context,
             ),
-            on_cluster,
+            pulumi.ResourceOptions(providers=[provider], depends_on=[platform.operator]),
         )
         for tenant in settings.tenants
     ]

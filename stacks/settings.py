@@ -14,7 +14,14 @@ from components.operator.settings import OperatorSettings
 from components.problems import Path as Place
 from components.problems import Problems
 from components.ray_cluster.settings import RayClusterSettings
-from components.types import DnsLabel, Settings, dns_1035_label
+from components.tenant.settings import (
+    DEFAULT_LIMITS,
+    LimitSettings,
+    NamespaceLabels,
+    PodSecurityLevel,
+    QuotaSettings,
+)
+from components.types import DnsLabel, LabelValue, Settings, dns_1035_label
 
 from .findings import UNKNOWN_FIELD, Finding, StackFileError, shown
 from .messages import findings
@@ -60,7 +67,29 @@ class TenantSettings(Settings):
     """Namespace that is made for the tenant. Default: its name."""
 
     create_namespace: bool = True
-    """False: the namespace is there already. The stack uses it, and leaves it there when it is destroyed."""
+    """False: the namespace is there already. The stack uses it as it is, and leaves it there when it is destroyed."""
+
+    owner: LabelValue | None = Field(default=None, min_length=1)
+    """Who answers for the tenant: label `ray-platform/owner` of the namespace."""
+
+    cost_center: LabelValue | None = Field(default=None, min_length=1)
+    """Who pays: label `ray-platform/cost-center` of the namespace."""
+
+    labels: NamespaceLabels = Field(default_factory=dict)
+    """Further labels of the namespace."""
+
+    pod_security: PodSecurityLevel = "restricted"
+    """Level of Kubernetes' Pod Security Standards that the namespace enforces, audits and warns of."""
+
+    quota: QuotaSettings | None = None
+    """The most that the tenant may have at a time. Default: no limit."""
+
+    limits: LimitSettings | None = None
+    """What containers get that do not say it, and must keep to. Default: with a quota, 100m CPU and 512Mi of memory for
+    those that say none; without, nothing. `{}`: nothing."""
+
+    allow_delete: bool = False
+    """True: the tenant may be removed while RayClusters run in its namespace, once an `up` has seen this."""
 
     ray_deployer: RayDeployerSettings = RayDeployerSettings()
     """The account that the tenant's clusters run as."""
@@ -72,6 +101,11 @@ class TenantSettings(Settings):
     def namespace_name(self) -> str:
         """The namespace's name."""
         return self.namespace or self.name
+
+    @property
+    def limits_in_force(self) -> LimitSettings | None:
+        """The limits that are said, or those that go with a quota."""
+        return DEFAULT_LIMITS if self.limits is None and self.quota else self.limits
 
 
 class StackSettings(Settings):

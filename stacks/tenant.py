@@ -1,66 +1,101 @@
-"""What a namespace owner has: an account for Ray's pods, and RayClusters."""
+"""What a tenant has: quota, account and RayClusters, and a guard that keeps them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pulumi
 
 from components.access.component import RayDeployer, RayDeployerArgs
 from components.nodes import NodePool
-from components.operator.component import KubeRayOperator
 from components.ray_cluster.component import RayCluster, RayClusterArgs
+from components.tenant.component import Quota, QuotaArgs
+from components.tenant.guard import TenantGuard, TenantGuardArgs
 
 from .settings import TenantSettings
 
 
 @dataclass(frozen=True)
 class TenantArgs:
-    """What a Tenant is made from."""
+    """What a Tenant, or TenantClusters, are made from."""
 
     settings: TenantSettings
     pools: tuple[NodePool, ...]
+
     namespace: pulumi.Input[str]
-    operator: KubeRayOperator
+    """The tenant's namespace; its output makes everything wait for it."""
+
     operator_namespace: str
+
+    service_account: pulumi.Input[str | None] = None
+    """Account of TenantClusters where their settings name none; a Tenant makes its own."""
+
     context: str | None = None
 
 
 class Tenant(pulumi.ComponentResource):
-    """A tenant's RayClusters, and the account that they run as.
+    """What the platform's stack has for a tenant.
+
+    RayClusters wait for everything else, and for what the component depends on (`depends_on`), such as the operator.
+    The guard waits for all of it: it is the first to be deleted, and where it refuses, the rest stays.
 
     Outputs:
         clusters: of each RayCluster, by `<namespace>/<name>`, where it is, its worker groups, its state and status.
+        service_account: the account that the RayClusters run as.
+    """
+
+    clusters: dict[str, Any]
+    service_account: pulumi.Output[str]
+
+    def __init__(self, name: str, args: TenantArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ray-platform:index:Tenant", name, None, opts)
+        settings, below = args.settings, pulumi.ResourceOptions(parent=self)
+        quota = Quota(f"{name}/quota", QuotaArgs(args.namespace, settings.quota, settings.limits_in_force), below)
+        deployer = RayDeployer(f"{name}/ray-deployer", RayDeployerArgs(settings.ray_deployer, args.namespace), below)
+        self.service_account = deployer.service_account
+        made = pulumi.ResourceOptions.merge(
+            pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None),
+            pulumi.ResourceOptions(parent=self, depends_on=[quota, deployer]),
+        )
+        clusters = TenantClusters(name, replace(args, service_account=deployer.service_account), made)
+        TenantGuard(
+            f"{name}/guard",
+            TenantGuardArgs(settings.name, args.namespace, settings.allow_delete, args.context),
+            pulumi.ResourceOptions.merge(made, pulumi.ResourceOptions(depends_on=[clusters])),
+        )
+        self.clusters = clusters.clusters
+        self.register_outputs({"clusters": self.clusters, "service_account": self.service_account})
+
+
+class TenantClusters(pulumi.ComponentResource):
+    """A tenant's RayClusters: all that a stack makes on a platform that belongs to another stack.
+
+    Outputs:
+        clusters: as those of Tenant.
     """
 
     clusters: dict[str, Any]
 
     def __init__(self, name: str, args: TenantArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("ray-platform:index:Tenant", name, None, opts)
-        settings = args.settings
-        deployer = RayDeployer(
-            f"{name}-ray-deployer",
-            RayDeployerArgs(settings.ray_deployer, args.namespace),
-            pulumi.ResourceOptions(parent=self),
-        )
+        super().__init__("ray-platform:index:TenantClusters", name, None, opts)
+        namespace = args.settings.namespace_name
         made = {
             cluster.name: RayCluster(
-                f"{name}-{cluster.name}",
+                # Neither part has a slash, so no other pair has this name.
+                f"{name}/{cluster.name}",
                 RayClusterArgs(
                     settings=cluster,
                     pools=args.pools,
                     namespace=args.namespace,
-                    service_account=deployer.service_account,
+                    service_account=args.service_account,
                     operator_namespace=args.operator_namespace,
                     context=args.context,
-                    import_id=f"{settings.namespace_name}/{cluster.name}" if cluster.adopt else None,
+                    import_id=f"{namespace}/{cluster.name}" if cluster.adopt else None,
                 ),
-                pulumi.ResourceOptions(parent=self, depends_on=[args.operator, deployer]),
+                pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None),
             )
-            for cluster in settings.clusters
+            for cluster in args.settings.clusters
         }
-        self.clusters = {
-            f"{settings.namespace_name}/{cluster}": _summary(resource) for cluster, resource in made.items()
-        }
+        self.clusters = {f"{namespace}/{cluster}": _summary(resource) for cluster, resource in made.items()}
         self.register_outputs({"clusters": self.clusters})
 
 
