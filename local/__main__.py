@@ -9,11 +9,14 @@ import typer
 
 from local import paths, report, tools
 from local.errors import RehearsalError
+from local.images import IMAGES
 from local.plugins import select
 from local.progress import console, step
+from local.proxies import bypassing
 from local.pulumi import RehearsalStack, stack_file, stacks, write_commands
 from local.real_node import RealNode, unmet
 from local.rehearsal import Rehearsal
+from stacks.images import images_of
 from stacks.settings import StackFileError, StackSettings, load
 
 app = typer.Typer(
@@ -42,12 +45,14 @@ def up(stack: Stack = "dev", plugins: Plugins = "auto", nodes: Nodes = None) -> 
     selection = select(plugins, os.environ)
     settings = _settings(stack)
     rehearsal = Rehearsal(paths.RUN, nodes)
-    rehearsal.placement.check(settings)
+    wanted = images_of(settings)
+    rehearsal.placement.check(wanted)
     tools.build_missing()
-    rehearsal.placement.build()
+    rehearsal.placement.build(wanted)
     with rehearsal.exclusively():
         with step("Starting the cluster") as progress:
             rehearsal.start(settings.nodes, progress)
+            rehearsal.placement.load(wanted)
         report.parts(selection)
         pulumi = RehearsalStack(rehearsal, selection, stack)
         quiet = () if console.is_terminal else ("--suppress-progress",)
@@ -91,6 +96,8 @@ def env(stack: Stack = "dev") -> None:
     rehearsal = _running()
     print(f'export PATH={shlex.quote(str(write_commands(rehearsal, stack)))}:"$PATH"')
     print(f"export KUBECONFIG={shlex.quote(str(rehearsal.kubeconfig))}")
+    for name, exceptions in bypassing(os.environ).items():
+        print(f"export {name}={shlex.quote(exceptions)}")
 
 
 @app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
@@ -103,10 +110,10 @@ def pulumi(context: typer.Context, stack: Stack = "dev", plugins: Plugins = "aut
 def build(
     tests: Annotated[bool, typer.Option("--tests", help="Also what only tests need.")] = False, nodes: Nodes = None
 ) -> None:
-    """Build the tools that the cache does not hold yet; for the real node, where it can run, also its images."""
+    """Build the tools that the cache does not hold yet; for the real node, where it can run, also all images."""
     tools.build_missing((*tools.TOOLS, *(tools.TEST_TOOLS if tests else ())))
     if nodes == "real" and not unmet():
-        RealNode(paths.RUN).build()
+        RealNode(paths.RUN).build(image.reference for image in IMAGES)
 
 
 def _running() -> Rehearsal:
@@ -127,6 +134,7 @@ def _settings(stack: str) -> StackSettings:
 
 def main() -> int:
     """Run a command; what goes wrong is one message on standard error and exit status 1."""
+    os.environ.update(bypassing(os.environ))
     try:
         return cast("int", app(standalone_mode=False) or 0)
     except (RehearsalError, StackFileError) as error:

@@ -16,6 +16,9 @@ from local import tools
 from local.pki import Credentials
 from local.supervision import Program
 
+SERVICE_NETWORK = "10.96.0.0/16"
+"""Of the addresses that Services get."""
+
 
 @dataclass(frozen=True)
 class Ports:
@@ -133,7 +136,7 @@ def _apiserver(run: Path, ports: Ports, address: str) -> list[str | Path]:
         "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
         f"--service-account-signing-key-file={keys / 'service-account.key'}",
         f"--service-account-key-file={keys / 'service-account.pub'}",
-        "--service-cluster-ip-range=10.96.0.0/16",
+        f"--service-cluster-ip-range={SERVICE_NETWORK}",
         "--allow-privileged",
         "--profiling=false",
     ]

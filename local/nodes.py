@@ -10,7 +10,7 @@ from kubernetes import client, utils
 from local import paths, supervision, tools
 from local.pki import Credentials
 from local.supervision import Program
-from stacks.settings import GPU_PRODUCT_LABEL, GPU_RESOURCE, NodePool, StackSettings
+from stacks.settings import GPU_PRODUCT_LABEL, GPU_RESOURCE, NodePool
 
 FAKE_NODE = {"kwok.x-k8s.io/node": "fake"}
 """Annotation of the nodes that KWOK plays; other nodes are left to their kubelets."""
@@ -46,10 +46,10 @@ class SimulatedNodes:
     def __init__(self, run: Path) -> None:
         self._run = run
 
-    def check(self, settings: StackSettings) -> None:
-        """It runs on every machine that the tools run on."""
+    def check(self, wanted: Iterable[str]) -> None:
+        """It runs on every machine that the tools run on, and its pods need no images."""
 
-    def build(self) -> None:
+    def build(self, wanted: Iterable[str]) -> None:
         """It needs no more than the tools of every rehearsal."""
 
     def programs(self) -> list[Program]:
@@ -64,6 +64,9 @@ class SimulatedNodes:
 
     def started(self, program: str) -> None:
         """Nothing is to be done between two programs."""
+
+    def load(self, wanted: Iterable[str]) -> None:
+        """Its pods need no images."""
 
     def join(self, api: client.ApiClient, pools: Sequence[NodePool]) -> None:
         apply(api, pools)

@@ -1,6 +1,6 @@
 """Where a rehearsal's programs run and what its nodes are: simulated ones on loopback, or a real one in a box."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -8,7 +8,7 @@ from kubernetes import client
 
 from local.pki import Credentials
 from local.supervision import Program
-from stacks.settings import NodePool, StackSettings
+from stacks.settings import NodePool
 
 Kind = Literal["simulated", "real"]
 """`simulated`: pods are Ready without a process, and no rights are needed. `real`: pods run; needs Linux and root."""
@@ -33,15 +33,19 @@ class Placement(Protocol):
     def apiserver_flags(self) -> Sequence[str]:
         """What the API server is told beside its address."""
 
-    def check(self, settings: StackSettings) -> None:
-        """See that it can run on this machine, and that stack on it.
+    def check(self, wanted: Iterable[str]) -> None:
+        """See that it can run on this machine, and pods with the wanted images on it.
 
         Raises:
             RehearsalError: it cannot; with what is missing.
         """
 
-    def build(self) -> None:
-        """Build what it needs beside the tools of every rehearsal and the cache does not hold yet."""
+    def build(self, wanted: Iterable[str]) -> None:
+        """Build what it needs beside the tools of every rehearsal, and those images, as far as the cache lacks them.
+
+        Raises:
+            RehearsalError: a step failed; with what was said.
+        """
 
     def programs(self) -> list[Program]:
         """What runs beside the control plane, in the order in which it starts."""
@@ -55,6 +59,9 @@ class Placement(Protocol):
 
     def started(self, program: str) -> None:
         """What has to be done once a program was started, before the next one is."""
+
+    def load(self, wanted: Iterable[str]) -> None:
+        """Once it runs: let the nodes have those images."""
 
     def join(self, api: client.ApiClient, pools: Sequence[NodePool]) -> None:
         """Let the cluster have the nodes of the stack."""

@@ -136,13 +136,15 @@ class Supervisor:
         if self.alive:
             self._rpc.shutdown()
             psutil.wait_procs([process for process in self.strays() if self._is_supervisord(process)], timeout=60)
-        strays = list(self.strays())
-        for process in strays:
-            _signal(process, "terminate")
-        _, stubborn = psutil.wait_procs(strays, timeout=10)
-        for process in stubborn:
+        left = list(self.strays())
+        for _second in range(10):
+            # Again and again: the first process of a box that is just starting does not get the signal (kill(2)).
+            for process in left:
+                _signal(process, "terminate")
+            _, left = psutil.wait_procs(left, timeout=1)
+        for process in left:
             _signal(process, "kill")
-        psutil.wait_procs(stubborn, timeout=5)
+        psutil.wait_procs(left, timeout=5)
         self.socket.unlink(missing_ok=True)
 
     def strays(self) -> Iterator[psutil.Process]:

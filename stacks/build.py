@@ -32,10 +32,11 @@ def build(settings: StackSettings) -> dict[str, Any]:
                 settings=tenant,
                 pools=settings.nodes,
                 namespace=platform.namespaces[tenant.name],
+                priorities=settings.priority_classes.names,
                 operator_namespace=settings.operator.namespace,
                 context=settings.kubernetes.context,
             ),
-            pulumi.ResourceOptions(providers=[provider], depends_on=[platform.operator]),
+            pulumi.ResourceOptions(providers=[provider], depends_on=[platform.operator, platform.priority_classes]),
         )
         for tenant in settings.tenants
     ]

@@ -1,26 +1,29 @@
-"""What the cluster admin owns: the operator, and the namespaces that tenants live in."""
+"""What the cluster admin owns: the operator, priorities, and the namespaces that tenants live in."""
 
 import pulumi
 
 from components.kubernetes import KubernetesObject
 from components.operator.component import KubeRayOperator, KubeRayOperatorArgs
+from components.priority_classes.component import PriorityClasses
 from components.tenant import manifests
 
 from .settings import StackSettings, TenantSettings
 
 
 class Platform(pulumi.ComponentResource):
-    """The KubeRay operator and a namespace for each tenant.
+    """The KubeRay operator, the priorities of Ray's pods, and a namespace for each tenant.
 
     Namespaces belong here because they are cluster-scoped, and because an operator that watches only some needs its
     Role in them before it starts.
 
     Outputs:
         operator: the operator; RayClusters depend on it.
+        priority_classes: the PriorityClasses of heads and workers; RayClusters depend on them.
         namespaces: the tenants' namespaces, by the tenants' names. Each that the stack makes is known once it exists.
     """
 
     operator: KubeRayOperator
+    priority_classes: PriorityClasses
     namespaces: dict[str, pulumi.Output[str]]
 
     def __init__(self, name: str, args: StackSettings, opts: pulumi.ResourceOptions | None = None) -> None:
@@ -35,6 +38,9 @@ class Platform(pulumi.ComponentResource):
                 context=args.kubernetes.context,
             ),
             pulumi.ResourceOptions(parent=self),
+        )
+        self.priority_classes = PriorityClasses(
+            f"{name}-priorities", args.priority_classes, pulumi.ResourceOptions(parent=self)
         )
         self.register_outputs({"namespaces": self.namespaces})
 

@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError, model_validator
 from components.access.settings import RayDeployerSettings
 from components.nodes import GPU_PRODUCT_LABEL, GPU_RESOURCE, NodePool
 from components.operator.settings import OperatorSettings
+from components.priority_classes.settings import PriorityClassesSettings
 from components.problems import Path as Place
 from components.problems import Problems
 from components.ray_cluster.settings import RayClusterSettings
@@ -113,6 +114,9 @@ class StackSettings(Settings):
 
     kubernetes: KubernetesSettings = KubernetesSettings()
     operator: OperatorSettings = OperatorSettings()
+
+    priority_classes: PriorityClassesSettings = PriorityClassesSettings()
+    """Which pods go first where there is no room for all."""
 
     nodes: tuple[NodePool, ...] = ()
     """Pools of nodes that the cluster has. Workers are cut to them; a rehearsal simulates them."""

@@ -7,6 +7,7 @@ import pulumi
 
 from components.access.component import RayDeployer, RayDeployerArgs
 from components.nodes import NodePool
+from components.priority_classes.settings import PriorityNames
 from components.ray_cluster.component import RayCluster, RayClusterArgs
 from components.tenant.component import Quota, QuotaArgs
 from components.tenant.guard import TenantGuard, TenantGuardArgs
@@ -24,6 +25,7 @@ class TenantArgs:
     namespace: pulumi.Input[str]
     """The tenant's namespace; its output makes everything wait for it."""
 
+    priorities: PriorityNames
     operator_namespace: str
 
     service_account: pulumi.Input[str | None] = None
@@ -87,6 +89,7 @@ class TenantClusters(pulumi.ComponentResource):
                     pools=args.pools,
                     namespace=args.namespace,
                     service_account=args.service_account,
+                    priorities=args.priorities,
                     operator_namespace=args.operator_namespace,
                     context=args.context,
                     import_id=f"{namespace}/{cluster.name}" if cluster.adopt else None,

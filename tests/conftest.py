@@ -1,11 +1,20 @@
 """The tiers of tests: each test is in one, and the summary says how many of each there were."""
 
+import os
+
 import pytest
+
+from local.proxies import bypassing
 
 TIERS = ("unit", "engine", "pods")
 
 SLOWEST = 40
 """Of the engine tests, so many are shown with their times."""
+
+
+def pytest_configure() -> None:
+    """Lets tests reach what they start where the machine is behind a proxy."""
+    os.environ.update(bypassing(os.environ))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

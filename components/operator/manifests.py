@@ -4,6 +4,7 @@ import copy
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ..pod_security import pod_security
 from .settings import NAME, OperatorSettings, Toleration
 
 Body = dict[str, Any]
@@ -73,7 +74,17 @@ def object_name(body: Body) -> str:
 
 
 def _namespace(name: str) -> Body:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": pod_security("restricted")}}
+
+
+def _disruption_budget(settings: OperatorSettings, deployment: Body) -> Body:
+    """Keeps one of several replicas while nodes are drained."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": NAME, "namespace": settings.namespace},
+        "spec": {"maxUnavailable": 1, "selector": deployment["spec"]["selector"]},
+    }
 
 
 def _adapted(body: Body, settings: OperatorSettings) -> list[Body]:
@@ -90,6 +101,8 @@ def _adapted(body: Body, settings: OperatorSettings) -> list[Body]:
             return _narrowed_role(body, settings)
         case "Deployment":
             _adapt_deployment(body, settings)
+            if settings.replicas > 1:
+                return [body, _disruption_budget(settings, body)]
     return [body]
 
 
@@ -135,6 +148,8 @@ def _adapt_deployment(deployment: Body, settings: OperatorSettings) -> None:
     pod = spec["template"]["spec"]
     container = next(container for container in pod["containers"] if container["name"] == NAME)
     spec["replicas"] = settings.replicas
+    if settings.replicas > 1:
+        pod["topologySpreadConstraints"] = [_over_nodes(spec["selector"])]
     container["args"] = _arguments(container.get("args", []), settings)
     if settings.image:
         container["image"] = settings.image
@@ -150,6 +165,16 @@ def _adapt_deployment(deployment: Body, settings: OperatorSettings) -> None:
         pod["nodeSelector"] = dict(settings.node_selector)
     if settings.tolerations:
         pod["tolerations"] = [_toleration(toleration) for toleration in settings.tolerations]
+
+
+def _over_nodes(selector: Body) -> Body:
+    return {
+        "topologyKey": "kubernetes.io/hostname",
+        "maxSkew": 1,
+        # Two on one node are better than one, where there is no other node.
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": selector,
+    }
 
 
 def _toleration(toleration: Toleration) -> Body:

@@ -8,12 +8,19 @@ import pulumi
 
 from ..kubernetes import KubernetesObject, in_namespace
 from ..nodes import NodePool
+from ..priority_classes.settings import NO_PRIORITIES, PriorityNames
 from ..types import seconds
-from .manifests import CLIENT_PORT, DASHBOARD_PORT, ray_cluster
+from .manifests import CLIENT_PORT, DASHBOARD_PORT, asks_for_token, head_disruption_budget, ray_cluster
 from .readiness import NotReadyError, until_ready
-from .settings import RayClusterSettings
+from .settings import FIRST_RAY_WITH_TOKENS, RayClusterSettings
 from .status import status_summary
 from .worker_groups import all_groups
+
+_OPEN = (
+    "RayCluster {!r} asks nobody for a token: whoever reaches its dashboard "
+    f"(port {DASHBOARD_PORT}) or its client port ({CLIENT_PORT}) runs what they like on it. "
+    f"Leave authOptions out, with Ray {FIRST_RAY_WITH_TOKENS} or later"
+)
 
 
 @dataclass(frozen=True)
@@ -30,6 +37,9 @@ class RayClusterArgs:
     service_account: pulumi.Input[str | None] = None
     """ServiceAccount of head and workers where the settings name none. Its output makes the cluster wait for it."""
 
+    priorities: PriorityNames = NO_PRIORITIES
+    """PriorityClasses of head and workers, which are there."""
+
     operator_namespace: str = "ray-system"
     """Where to look for the operator when the cluster does not come up."""
 
@@ -42,6 +52,9 @@ class RayClusterArgs:
 
 class RayCluster(pulumi.ComponentResource):
     """A Ray cluster that scales with what runs on it. `up` waits until it is ready, or says why it is not.
+
+    Its head is not evicted where a node is drained, unless the settings say that it may. A cluster that asks nobody for
+    a token is warned of, in previews too.
 
     What the component depends on (`depends_on`), such as the operator, the RayCluster depends on.
 
@@ -68,12 +81,20 @@ class RayCluster(pulumi.ComponentResource):
     def __init__(self, name: str, args: RayClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:RayCluster", name, None, opts)
         settings = args.settings
-        body = ray_cluster(settings, args.pools, args.service_account)
+        body = ray_cluster(settings, args.pools, args.service_account, args.priorities)
+        if not asks_for_token(body):
+            pulumi.log.warn(_OPEN.format(settings.name), resource=self)
         cluster = KubernetesObject(
             f"{name}-ray-cluster",
             in_namespace(body, args.namespace),
             pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None, import_=args.import_id),
         )
+        if not settings.head.evictable:
+            KubernetesObject(
+                f"{name}-head-disruption-budget",
+                in_namespace(head_disruption_budget(settings), args.namespace),
+                pulumi.ResourceOptions(parent=self),
+            )
         groups = all_groups(settings, args.pools)
         self.connection = cluster.metadata.apply(lambda metadata: connection(metadata["namespace"], settings.name))
         self.worker_groups = [

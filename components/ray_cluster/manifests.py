@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..nodes import NodePool
+from ..priority_classes.settings import NO_PRIORITIES, PriorityNames
 from ..problems import Problems
 from .origin import said_at
 from .pods import Body
@@ -11,20 +12,35 @@ from .resources import refused_resources
 from .settings import RayClusterSettings
 from .spec import CLIENT_PORT, DASHBOARD_PORT, HEAD_PORTS, cluster_spec
 
-__all__ = ["API_VERSION", "CLIENT_PORT", "DASHBOARD_PORT", "HEAD_PORTS", "Body", "ray_cluster"]
+__all__ = [
+    "API_VERSION",
+    "CLIENT_PORT",
+    "DASHBOARD_PORT",
+    "HEAD_PORTS",
+    "Body",
+    "asks_for_token",
+    "head_disruption_budget",
+    "ray_cluster",
+]
 
 API_VERSION = "ray.io/v1"
 
 
-def ray_cluster(settings: RayClusterSettings, pools: tuple[NodePool, ...], service_account: Any = None) -> Body:
+def ray_cluster(
+    settings: RayClusterSettings,
+    pools: tuple[NodePool, ...],
+    service_account: Any = None,
+    priorities: PriorityNames = NO_PRIORITIES,
+) -> Body:
     """The `ray.io/v1` RayCluster. Fields that were not set stay KubeRay's to default.
 
     `service_account`: of head and workers where the settings name none, a name or what will become one. None: KubeRay
     makes one for the head.
+    `priorities`: PriorityClasses that are there for head and workers.
     Raises Problems, with paths in the settings, where it cannot be made as `cluster_spec` says, or Kubernetes would
     refuse the resources of a container.
     """
-    spec = cluster_spec(settings, pools, service_account)
+    spec = cluster_spec(settings, pools, service_account, priorities)
     if problems := list(refused_resources(spec)):
         raise Problems(replace(each, path=said_at(settings, pools, spec, each.path)) for each in problems)
     return {
@@ -40,4 +56,28 @@ def ray_cluster(settings: RayClusterSettings, pools: tuple[NodePool, ...], servi
             },
         },
         "spec": spec,
+    }
+
+
+def asks_for_token(body: Body) -> bool:
+    """Whether the RayCluster lets in only who shows a token: by its own options, or by Ray's variable in the head."""
+    if (body["spec"].get("authOptions") or {}).get("mode") == "token":
+        return True
+    env = body["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0].get("env", [])
+    return {"name": "RAY_AUTH_MODE", "value": "token"} in env
+
+
+def head_disruption_budget(settings: RayClusterSettings) -> Body:
+    """The PodDisruptionBudget that keeps the head where it is. One that is not healthy may go."""
+    labels = {"ray.io/cluster": settings.name, "ray.io/node-type": "head"}
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": f"{settings.name}-head"},
+        "spec": {
+            # Not maxUnavailable: Kubernetes cannot tell how many pods a RayCluster wants, which has no scale.
+            "minAvailable": 1,
+            "selector": {"matchLabels": labels},
+            "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        },
     }

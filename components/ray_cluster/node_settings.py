@@ -49,6 +49,10 @@ class HeadSettings(Settings):
     labels: Labels = Field(default_factory=dict)
     """Labels of the head as a node of Ray (`headGroupSpec.labels`); its pod has them too."""
 
+    evictable: bool = False
+    """True: the head may be evicted where its node is drained, and what runs on the cluster is lost. Default: a
+    PodDisruptionBudget keeps it there."""
+
     pod_template: PodTemplate = Field(default_factory=dict)
     """Merged over the head's pod template, in Kubernetes' own words; Ray's container is `ray-head`."""
 

@@ -1,11 +1,13 @@
 """Pod templates of head and workers. Pure functions."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ..nodes import GPU_PRODUCT_LABEL, NodePool
 from ..problems import Path, Problems
 from ..strategic_merge import merge
+from . import pod_defaults
 from .settings import RayClusterSettings
 
 Body = dict[str, Any]
@@ -15,11 +17,27 @@ WORKER_CONTAINER = "ray-worker"
 """Names of Ray's containers, which are the first of their pods: KubeRay goes by that."""
 
 
+@dataclass(frozen=True)
+class Standing:
+    """What a pod is to Kubernetes, as far as the stack says it. None: not said."""
+
+    account: Any = None
+    """Name of the ServiceAccount, or what will become one."""
+
+    priority_class: str | None = None
+    """Name of the PriorityClass, where pods get defaults."""
+
+
 def container(
     settings: RayClusterSettings, name: str, image: str | None, amounts: Mapping[str, str], env: Mapping[str, str]
 ) -> Body:
     """Ray's container. Requests are limits, so that no neighbour takes what it was promised."""
-    made: Body = {"name": name, "image": image or settings.image, "imagePullPolicy": settings.image_pull_policy}
+    made: Body = {
+        "name": name,
+        "image": image or settings.image,
+        "imagePullPolicy": settings.image_pull_policy,
+        **pod_defaults.ray_container(settings),
+    }
     if amounts:
         made["resources"] = {"limits": dict(amounts), "requests": dict(amounts)}
     if env:
@@ -32,7 +50,7 @@ def container(
 def template(
     settings: RayClusterSettings,
     ray: Body,
-    account: Any,
+    standing: Standing,
     pool: NodePool | None,
     over: Iterable[tuple[Path, Mapping[str, Any]]] = (),
 ) -> Body:
@@ -42,9 +60,14 @@ def template(
     Raises Problems where one cannot be merged.
     """
     # Autoscaler v2 replaces a pod that ended; the operator refuses any other restart policy.
-    spec: Body = {"restartPolicy": "Never", "containers": [ray], **(placement(pool) if pool else {})}
-    if account is not None:
-        spec["serviceAccountName"] = account
+    spec: Body = {
+        "restartPolicy": "Never",
+        "containers": [ray],
+        **(placement(pool) if pool else {}),
+        **pod_defaults.pod(settings, standing.priority_class),
+    }
+    if standing.account is not None:
+        spec["serviceAccountName"] = standing.account
     if settings.image_pull_secrets:
         spec["imagePullSecrets"] = [{"name": name} for name in settings.image_pull_secrets]
     if settings.volumes:
@@ -52,7 +75,7 @@ def template(
     made: Body = {"metadata": {"labels": dict(settings.labels)}, "spec": spec} if settings.labels else {"spec": spec}
     for path, said in over:
         made = laid_over(made, said, path)
-    return made
+    return pod_defaults.completed(settings, made)
 
 
 def laid_over(base: Body, said: Mapping[str, Any], path: Path) -> Body:

@@ -87,6 +87,9 @@ def _said_twice(cluster: RayClusterSettings) -> Iterator[Problem]:
     if cluster.idle_timeout_minutes is not None and "idle_timeout" in said:
         message = f"idleTimeout {cluster.idle_timeout!r} says it already: remove one of them"
         yield Problem(("idleTimeoutMinutes",), cluster.idle_timeout_minutes, message, "said-twice")
+    if cluster.pod_defaults == "none" and "run_as_user" in said:
+        message = "podDefaults none adds no user to the pods: remove runAsUser, or podDefaults"
+        yield Problem(("runAsUser",), cluster.run_as_user, message, "said-twice")
 
 
 _AUTOSCALERS = {

@@ -28,6 +28,12 @@ FIRST_RAY_WITH_TOKENS = "2.52.0"
 """Ray authenticates by token since this version; KubeRay refuses `authOptions.mode: token` for an older one
 (ray-operator/controllers/ray/utils/validation.go)."""
 
+RAYS_USER = 1000
+"""Number of the user `ray` in Ray's images, whose group is 100 (ray-project/ray, docker/base-deps/Dockerfile)."""
+
+MOST_ID = 2**31 - 1
+"""Greatest number of a user that Kubernetes takes (IsValidUserID in k8s.io/apimachinery, pkg/util/validation)."""
+
 ClusterName = Annotated[str, dns_1035_label(53)]
 """KubeRay's limit, so that names derived from it keep within 63 characters (MaxRayClusterNameLength)."""
 
@@ -43,6 +49,13 @@ class AuthOptions(Settings):
 
     enable_k8s_token_auth: bool | None = Field(default=None, alias="enableK8sTokenAuth")
     """True: callers show a token of Kubernetes, whose account may `ray:write` RayClusters; from Ray 2.55 on."""
+
+
+def _not_root(value: Any) -> Any:
+    # A union would say what is wrong once for each of its parts.
+    if value == "image" or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_ID):
+        return value
+    raise ValueError(f"{value!r} is no user that Ray may run as: give a number from 1 on, which is not root, or image")
 
 
 def _one_or_more(value: Any) -> Any:
@@ -123,6 +136,16 @@ class RayClusterSettings(Settings):
 
     auth_options: AuthOptions | None = None
     """Default: mode `token` from Ray 2.52 on; older versions have none."""
+
+    pod_defaults: Literal["secure", "none"] = "secure"
+    """`secure`: pods get what Pod Security `restricted` asks for, no token of Kubernetes that they do not need, and the
+    stack's priority classes. `none`: nothing is added to what is said."""
+
+    run_as_user: Annotated[
+        Annotated[int, Strict(), Field(ge=1, le=MOST_ID)] | Literal["image"], BeforeValidator(_not_root)
+    ] = RAYS_USER
+    """User that Ray's containers run as, 1000 as in Ray's images. `image`: the image's own, or one that OpenShift
+    gives."""
 
     env: Env = Field(default_factory=dict)
     """Environment variables of head and workers."""

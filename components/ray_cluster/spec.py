@@ -5,11 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 from ..nodes import GPU_RESOURCE, NodePool
+from ..priority_classes.settings import NO_PRIORITIES, PriorityNames
 from ..problems import Problem, Problems
 from ..types import seconds
 from .autoscaler import autoscaler_options
 from .node_settings import WorkersSettings
-from .pods import HEAD_CONTAINER, WORKER_CONTAINER, Body, container, laid_over, placement, template
+from .pod_defaults import ray_container, with_autoscaler_token
+from .pods import HEAD_CONTAINER, WORKER_CONTAINER, Body, Standing, container, laid_over, placement, template
 from .settings import RayClusterSettings
 from .worker_groups import WorkerGroup, all_groups, pool_named
 
@@ -32,21 +34,26 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 """One thread in each process: Ray starts a process for each CPU, and each would start a thread for each CPU."""
 
 
-def cluster_spec(settings: RayClusterSettings, pools: tuple[NodePool, ...], service_account: Any = None) -> Body:
-    """The spec, with the overrides laid over it.
+def cluster_spec(
+    settings: RayClusterSettings,
+    pools: tuple[NodePool, ...],
+    service_account: Any = None,
+    priorities: PriorityNames = NO_PRIORITIES,
+) -> Body:
+    """The spec, with the overrides laid over it. The arguments are those of `manifests.ray_cluster`.
 
     Raises Problems, with paths in the settings, as `all_groups` does, where the head's pool cannot be told from others,
     and where a part in Kubernetes' own words cannot be merged.
     """
     account = settings.service_account or service_account
+    head, worker = Standing(account, priorities.head), Standing(account, priorities.worker)
     problems: list[Problem] = []
-    head = _kept(problems, lambda: _head(settings, pools, account))
-    groups = _kept(problems, lambda: [_worker_group(settings, group, account) for group in all_groups(settings, pools)])
     spec: Body = {
         "rayVersion": settings.ray_version,
-        **(_autoscaling(settings) if settings.scales else {}),
-        "headGroupSpec": head,
-        "workerGroupSpecs": groups,
+        **(_kept(problems, lambda: _head_that_scales(settings, pools, head)) or {}),
+        "workerGroupSpecs": _kept(
+            problems, lambda: [_worker_group(settings, group, worker) for group in all_groups(settings, pools)]
+        ),
     }
     if auth := _auth(settings):
         spec["authOptions"] = auth
@@ -56,8 +63,15 @@ def cluster_spec(settings: RayClusterSettings, pools: tuple[NodePool, ...], serv
     return overridden
 
 
-def _autoscaling(settings: RayClusterSettings) -> Body:
-    return {"enableInTreeAutoscaling": True, "autoscalerOptions": autoscaler_options(settings)}
+def _head_that_scales(settings: RayClusterSettings, pools: tuple[NodePool, ...], standing: Standing) -> Body:
+    """The head, with the autoscaler in it where the cluster scales."""
+    head = _head(settings, pools, standing)
+    if not settings.scales:
+        return {"headGroupSpec": head}
+    options = {**autoscaler_options(settings), **ray_container(settings)}
+    template, options = with_autoscaler_token(settings, head["template"], options)
+    head = {**head, "template": template}
+    return {"enableInTreeAutoscaling": True, "autoscalerOptions": options, "headGroupSpec": head}
 
 
 def custom_resources(group: WorkerGroup) -> dict[str, int]:
@@ -82,7 +96,7 @@ def _auth(settings: RayClusterSettings) -> Body:
     return {"mode": "token"} if settings.knows_tokens else {}
 
 
-def _head(settings: RayClusterSettings, pools: tuple[NodePool, ...], account: Any) -> Body:
+def _head(settings: RayClusterSettings, pools: tuple[NodePool, ...], standing: Standing) -> Body:
     head = settings.head
     amounts = {"cpu": head.cpu, "memory": head.memory}
     ray = container(settings, HEAD_CONTAINER, head.image, amounts, {**settings.env, **head.env})
@@ -97,7 +111,7 @@ def _head(settings: RayClusterSettings, pools: tuple[NodePool, ...], account: An
             **head.ray_start_params,
         },
         **({"labels": dict(head.labels)} if head.labels else {}),
-        "template": template(settings, ray, account, _head_pool(settings, pools), over),
+        "template": template(settings, ray, standing, _head_pool(settings, pools), over),
     }
 
 
@@ -115,18 +129,18 @@ def _head_pool(settings: RayClusterSettings, pools: tuple[NodePool, ...]) -> Nod
     return pool
 
 
-def _worker_group(settings: RayClusterSettings, group: WorkerGroup, account: Any) -> Body:
+def _worker_group(settings: RayClusterSettings, group: WorkerGroup, standing: Standing) -> Body:
     amounts = {"cpu": group.cpu, "memory": group.memory, GPU_RESOURCE: str(group.gpus or "")}
     said = {resource: quantity for resource, quantity in amounts.items() if quantity}
     numbers = {"replicas": group.replicas, "minReplicas": group.min_replicas, "maxReplicas": group.max_replicas}
     return {
         "groupName": group.name,
         **{key: number for key, number in numbers.items() if number is not None},
-        **(_of_pool if isinstance(group.said, WorkersSettings) else _as_said)(settings, group, said, account),
+        **(_of_pool if isinstance(group.said, WorkersSettings) else _as_said)(settings, group, said, standing),
     }
 
 
-def _of_pool(settings: RayClusterSettings, group: WorkerGroup, amounts: dict[str, str], account: Any) -> Body:
+def _of_pool(settings: RayClusterSettings, group: WorkerGroup, amounts: dict[str, str], standing: Standing) -> Body:
     env = {**ONE_THREAD, **settings.env, **group.said.env}
     ray = container(settings, WORKER_CONTAINER, None, amounts, env)
     ray["lifecycle"] = {"preStop": {"exec": {"command": ["/bin/sh", "-c", "ray stop"]}}}
@@ -136,11 +150,11 @@ def _of_pool(settings: RayClusterSettings, group: WorkerGroup, amounts: dict[str
         params["resources"] = json.dumps(json.dumps(resources))
     return {
         "rayStartParams": {**params, **group.said.ray_start_params},
-        "template": template(settings, ray, account, group.pool, group.pod_templates),
+        "template": template(settings, ray, standing, group.pool, group.pod_templates),
     }
 
 
-def _as_said(settings: RayClusterSettings, group: WorkerGroup, amounts: dict[str, str], account: Any) -> Body:
+def _as_said(settings: RayClusterSettings, group: WorkerGroup, amounts: dict[str, str], standing: Standing) -> Body:
     said = group.said
     assert not isinstance(said, WorkersSettings)
     ray = container(settings, WORKER_CONTAINER, said.image, amounts, {**settings.env, **said.env})
@@ -149,5 +163,5 @@ def _as_said(settings: RayClusterSettings, group: WorkerGroup, amounts: dict[str
         **({"idleTimeoutSeconds": seconds(said.idle_timeout)} if said.idle_timeout is not None else {}),
         **({"labels": dict(said.labels)} if said.labels else {}),
         "rayStartParams": dict(said.ray_start_params),
-        "template": template(settings, ray, account, group.pool, group.pod_templates),
+        "template": template(settings, ray, standing, group.pool, group.pod_templates),
     }

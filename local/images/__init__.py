@@ -1,23 +1,22 @@
 """Container images built without a container engine, for a node that has no registry to pull from."""
 
+from collections.abc import Iterable
+
 from local.images.image import Image
 from local.images.programs import OPERATOR, PAUSE
 from local.images.ray import RAY
+from local.images.redis import REDIS
 
-__all__ = ["IMAGES", "OPERATOR", "PAUSE", "RAY", "Image", "build_missing", "full_name"]
+__all__ = ["IMAGES", "OPERATOR", "PAUSE", "RAY", "REDIS", "Image", "full_name", "named"]
 
-IMAGES = (PAUSE, OPERATOR, RAY)
+IMAGES = (PAUSE, OPERATOR, RAY, REDIS)
 """All there are, under the names that stacks use."""
 
 
-def build_missing() -> None:
-    """Build what the cache does not hold yet. The operator's program has to be built before.
-
-    Raises:
-        RehearsalError: a step failed; with what was said.
-    """
-    for image in IMAGES:
-        image.build()
+def named(references: Iterable[str]) -> list[Image]:
+    """Those of the images that are named, as pods name them; a name that none has is passed over."""
+    wanted = {full_name(reference) for reference in references}
+    return [image for image in IMAGES if image.reference in wanted]
 
 
 def full_name(reference: str) -> str:

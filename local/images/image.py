@@ -3,10 +3,12 @@
 import fcntl
 import hashlib
 import json
+import os
 import platform
 import shutil
-import tempfile
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,9 @@ from local.progress import Report, step
 
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 """What images call the machines that the kernel names."""
+
+UNUSED_SECONDS = 7 * 24 * 3600.0
+"""After that an archive that has not been used is removed when another of its image is wanted. Ray's has 550 MB."""
 
 
 @dataclass(frozen=True)
@@ -41,30 +46,60 @@ class Image:
         return paths.cache() / "images" / f"{self.name}-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}.tar"
 
     def build(self) -> None:
-        """Make the archive if it is not there; a second process that wants it waits and finds it there.
+        """Make the archive if it is not there, and remove those of other recipes that nobody wants any more.
 
         Raises:
             RehearsalError: a step failed; with what was said.
         """
-        if self.archive.is_file():
-            return
-        self.archive.parent.mkdir(parents=True, exist_ok=True)
-        with self.archive.with_suffix(".lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not self.archive.is_file():
-                with step(f"Building image {self.reference}") as report:
-                    self._build(report)
+        with self.held():
+            self._remove_unused()
 
-    def _build(self, report: Report) -> None:
-        scratch = Path(tempfile.mkdtemp(prefix=f".{self.name}-", dir=self.archive.parent))
-        scratch.chmod(0o755)
+    @contextmanager
+    def held(self) -> Iterator[Path]:
+        """The archive, made if it is not there. Nobody removes it meanwhile.
+
+        A second process that wants the same waits until the first has made it.
+
+        Raises:
+            RehearsalError: a step failed; with what was said.
+        """
+        archive = self.archive
+        archive.parent.mkdir(parents=True, exist_ok=True)
+        with _lock(archive).open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            while not archive.is_file():
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                if not archive.is_file():
+                    with step(f"Building image {self.reference}") as report:
+                        self._build(archive, report)
+                fcntl.flock(lock, fcntl.LOCK_SH)
+            os.utime(_lock(archive))
+            yield archive
+
+    def _remove_unused(self) -> None:
+        # Not at once: another checkout, with another recipe, may use the same cache.
+        others = self.archive.parent.glob(f"{self.name}-{'[0-9a-f]' * 12}.lock")
+        for file in others:
+            if time.time() - file.stat().st_mtime < UNUSED_SECONDS:
+                continue
+            with file.open("a") as lock:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    continue
+                file.with_suffix(".tar").unlink(missing_ok=True)
+                shutil.rmtree(_scratch(file), ignore_errors=True)
+
+    def _build(self, archive: Path, report: Report) -> None:
+        scratch = _scratch(archive)
+        shutil.rmtree(scratch, ignore_errors=True)  # of a build that was killed
         try:
             files = scratch / "files"
-            files.mkdir()
+            files.mkdir(parents=True)
             self.fill(files, report)
             report(0.9, "packing")
             self._pack(files, scratch)
-            (scratch / "image.tar").rename(self.archive)
+            (scratch / "image.tar").rename(archive)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
@@ -86,3 +121,13 @@ class Image:
         manifest = [{"Config": name, "RepoTags": [self.reference], "Layers": ["layer.tar"]}]
         (scratch / "manifest.json").write_text(json.dumps(manifest))
         run("tar", "-C", scratch, "-cf", scratch / "image.tar", "manifest.json", name, "layer.tar")
+
+
+def _lock(archive: Path) -> Path:
+    """The file whose lock whoever uses an archive shares. It was last changed when that was last done."""
+    return archive.with_suffix(".lock")
+
+
+def _scratch(archive: Path) -> Path:
+    """The folder in which an archive is made."""
+    return archive.with_suffix(".building")

@@ -12,7 +12,8 @@ from pathlib import Path
 from uv import find_uv_bin
 
 from local.commands import run
-from local.errors import RehearsalError
+from local.images import distribution
+from local.images.distribution import install, run_in
 from local.images.image import Image
 from local.progress import Report
 
@@ -20,25 +21,15 @@ PINS = Path(__file__).with_name("ray.txt")
 
 PACKAGES = ("python3", "python3-venv", "wget", "procps")
 
-WITHOUT = ("doc", "man", "locale")
-"""Folders of /usr/share that nobody reads in a container."""
-
 HOME = "/opt/ray"
 """The Python environment in the image."""
-
-SOURCES = tuple(
-    Path("/etc/apt") / name
-    for name in ("sources.list.d/debian.sources", "sources.list.d/ubuntu.sources", "sources.list")
-)
-"""Where apt of this machine is told of its distribution's mirrors."""
 
 
 def _fill(files: Path, report: Report) -> None:
     report(0.0, "packages of the distribution")
-    excluded = [f"--dpkgopt=path-exclude=/usr/share/{folder}/*" for folder in WITHOUT]
-    run("mmdebstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}", *excluded, _codename(), files, _sources())
+    install(files, PACKAGES)
     report(0.4, "packages of Python")
-    _in(files, "python3", "-m", "venv", "--without-pip", HOME)
+    run_in(files, "python3", "-m", "venv", "--without-pip", HOME)
     (library,) = (files / HOME.strip("/") / "lib").glob("python3.*")
     run(
         find_uv_bin(),
@@ -54,13 +45,13 @@ def _fill(files: Path, report: Report) -> None:
     )
     for script in (files / HOME.strip("/") / "bin").iterdir():
         _set_interpreter(script)
-    _in(files, "useradd", "--create-home", "--uid=1000", "--gid=100", "--shell=/bin/bash", "ray")
+    run_in(files, "useradd", "--create-home", "--uid=1000", "--gid=100", "--shell=/bin/bash", "ray")
     report(0.7, "byte-code")
     # Without it every process of Ray compiles what it imports, which costs half of a cluster's start. Times are not
     # compared, as the layer has none; a file that is no Python, of which some packages have examples, is passed over.
     compiled = (f"/usr/lib/{library.name}", f"{HOME}/lib/{library.name}/site-packages")
     jobs = f"-j{os.cpu_count() or 1}"
-    _in(
+    run_in(
         files,
         f"{HOME}/bin/python",
         "-m",
@@ -73,11 +64,6 @@ def _fill(files: Path, report: Report) -> None:
     )
 
 
-def _in(files: Path, *command: str, fails: bool = False) -> None:
-    path = "/usr/sbin:/usr/bin:/sbin:/bin"
-    run("chroot", files, "/usr/bin/env", "-i", f"PATH={path}", "LANG=C.UTF-8", *command, fails=fails)
-
-
 def _set_interpreter(script: Path) -> None:
     """Let a script run in the image: installed from outside, it names the Python that installed it."""
     if script.is_symlink() or not script.read_bytes().startswith(b"#!"):
@@ -87,22 +73,6 @@ def _set_interpreter(script: Path) -> None:
         script.write_text(f"#!{HOME}/bin/python\n{rest}")
 
 
-def _codename() -> str:
-    try:
-        return platform.freedesktop_os_release()["VERSION_CODENAME"]
-    except (OSError, KeyError):
-        raise RehearsalError(
-            "the image of Ray is made from a Debian or an Ubuntu, and this machine has neither"
-        ) from None
-
-
-def _sources() -> Path:
-    for file in SOURCES:
-        if file.is_file() and re.search(r"(?m)^\s*(deb|URIs)\b", file.read_text()):
-            return file
-    raise RehearsalError(f"apt has no sources: none of {', '.join(map(str, SOURCES))} names any")
-
-
 def _version() -> str:
     pinned = re.search(r"(?m)^ray==(\S+)", PINS.read_text())
     assert pinned is not None
@@ -110,7 +80,7 @@ def _version() -> str:
 
 
 def _pins() -> str:
-    return "".join([PINS.read_text(), Path(__file__).read_text(), _codename()])
+    return "".join([PINS.read_text(), Path(__file__).read_text(), distribution.pins()])
 
 
 VERSION = _version()

@@ -1,6 +1,7 @@
 """The first steps inside the box: mounts and addresses of its own, then the command that it is for."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -23,6 +24,8 @@ These settings are the whole machine's, so in the box files with the values stan
 def main() -> None:
     """`python -m local.real_node.inside ADDRESS FOLDER COMMAND...`."""
     address, folder, *command = sys.argv[1:]
+    # The first process of a namespace gets only the signals that it has asked for.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
     # Kubelet wants its mounts seen by the containers' namespaces; nothing of it goes back to the machine (slave).
     _run("mount", "--make-rshared", "/")
     for private in ("/run", "/var/log"):

@@ -1,7 +1,7 @@
 """The placement with one real node: the whole rehearsal in a box, and the stack's pods as containers in there."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -11,16 +11,20 @@ from kubernetes import client, utils
 from local import images, tools
 from local.commands import run
 from local.errors import RehearsalError
+from local.images import Image
 from local.nodes import pool_labels
 from local.pki import Credentials
 from local.real_node.box import Box
 from local.real_node.programs import CONTAINERD_SOCKET, DNS, NODE, programs
 from local.real_node.requirements import unmet
 from local.supervision import Program
-from stacks.settings import GPU_RESOURCE, NodePool, StackSettings
+from stacks.settings import GPU_RESOURCE, NodePool
 
 SOCKET_SECONDS = 30.0
 """How long containerd may take until its socket is there."""
+
+ARCHIVE_LABEL = "ray-platform.dev/archive"
+"""Label of containerd's images: the archive that one is from."""
 
 
 class RealNode:
@@ -65,13 +69,14 @@ class RealNode:
             "--kubelet-preferred-address-types=InternalIP",
         )
 
-    def check(self, settings: StackSettings) -> None:
-        if reasons := [*unmet(), *_unknown_images(settings)]:
+    def check(self, wanted: Iterable[str]) -> None:
+        if reasons := [*unmet(), *_unknown(wanted)]:
             raise RehearsalError("the real node cannot run here:\n  " + "\n  ".join(reasons))
 
-    def build(self) -> None:
+    def build(self, wanted: Iterable[str]) -> None:
         tools.build_missing(tools.NODE_TOOLS)
-        images.build_missing()
+        for image in (images.PAUSE, *images.named(wanted)):
+            image.build()
 
     def programs(self) -> list[Program]:
         return programs(self._run, self.address, self.box.cgroup)
@@ -82,10 +87,11 @@ class RealNode:
     def started(self, program: str) -> None:
         if program == "containerd":
             self._wait_for_containerd()
-            there = self._ctr("images", "list", "-q").split()
-            for image in images.IMAGES:
-                if image.reference not in there:
-                    self._ctr("images", "import", str(image.archive))
+            self._load(images.PAUSE)
+
+    def load(self, wanted: Iterable[str]) -> None:
+        for image in images.named(wanted):
+            self._load(image)
 
     def join(self, api: client.ApiClient, pools: Sequence[NodePool]) -> None:
         """Say where the cluster's DNS server is; the node itself joins by its kubelet."""
@@ -131,6 +137,13 @@ class RealNode:
             else:
                 return
 
+    def _load(self, image: Image) -> None:
+        """Have containerd know an image, unless it has it from this very archive."""
+        with image.held() as archive:
+            if not self._ctr("images", "list", "-q", f'labels."{ARCHIVE_LABEL}"=={archive.name}'):
+                self._ctr("images", "import", str(archive))
+                self._ctr("images", "label", image.reference, f"{ARCHIVE_LABEL}={archive.name}")
+
     def _ctr(self, *arguments: str) -> str:
         # The socket as seen from its folder, because the path of a Unix socket may have 107 characters.
         socket = f"/proc/self/cwd/{CONTAINERD_SOCKET}"
@@ -160,11 +173,8 @@ def _of_pool(pools: Sequence[NodePool]) -> tuple[dict[str, str], str]:
     return pool_labels(pools[0]), str(pools[0].gpus)
 
 
-def _unknown_images(settings: StackSettings) -> list[str]:
-    """Images of the stack that this machine does not have; the node pulls none."""
-    wanted = {cluster.image for tenant in settings.tenants for cluster in tenant.clusters}
-    if settings.operator.install == "manifests":
-        wanted.add(settings.operator.image or f"quay.io/kuberay/operator:v{settings.operator.version}")
+def _unknown(wanted: Iterable[str]) -> list[str]:
+    """Images that this machine does not have; the node pulls none."""
     there = {image.reference for image in images.IMAGES}
     return [
         f"image {name} is not there, and it pulls none: use one of {', '.join(sorted(there))}"

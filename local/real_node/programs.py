@@ -20,7 +20,7 @@ POD_NETWORK = "10.244.0.0/24"
 """Of the box alone, as all of its networks but the cable: every box has the same."""
 
 DNS = "10.96.0.10"
-"""Address of the Service `kube-dns`, within the API server's --service-cluster-ip-range."""
+"""Address of the Service `kube-dns`, within the control plane's SERVICE_NETWORK."""
 
 CNI_PLUGINS = Path("/usr/lib/cni")
 """Where the package containernetworking-plugins has them."""

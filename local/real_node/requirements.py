@@ -1,4 +1,4 @@
-"""What the real node needs of the machine."""
+"""What the real node needs of the machine. `python -m local.real_node.requirements` prints the packages to install."""
 
 import os
 import platform
@@ -50,13 +50,24 @@ def _controllers() -> set[str]:
     return {name for folder in CGROUPS.glob("*/") for name in folder.name.split(",")}
 
 
-def _programs() -> Iterator[str]:
-    absent = {
+def absent() -> dict[str, list[str]]:
+    """The packages that are wanted, each with its programs that are not here.
+
+    It goes by programs, not by packages, because other distributors have them, too, in packages that exclude Debian's.
+    """
+    found = {
         package: [Path(program).name for program in programs if shutil.which(program) is None]
         for package, programs in PACKAGES.items()
     }
-    wanted = {package: missing for package, missing in absent.items() if missing}
-    if wanted:
+    return {package: missing for package, missing in found.items() if missing}
+
+
+def _programs() -> Iterator[str]:
+    if wanted := absent():
         programs = ", ".join(program for missing in wanted.values() for program in missing)
         install = f"apt-get install --no-install-recommends {' '.join(wanted)}"
         yield f"programs are missing ({programs}): on Debian and Ubuntu `{install}`"
+
+
+if __name__ == "__main__":
+    print(*absent())

@@ -73,6 +73,7 @@ def from_manifest(body: Mapping[str, Any], answers: Answers | None = None) -> Im
         **metadata,
         **versions(image, answers, reader.log, (*path, "rayVersion"), wanted.get("rayVersion")),
         **settings_of(wanted),
+        "podDefaults": "none",
     }
     _settle(reader, kind)
     cluster = _exact(_accepted(entry), wanted, path)
@@ -139,6 +140,8 @@ def _advise(entry: Mapping[str, Any], path: Path, log: Log) -> None:
     if "version" in (overrides.get("autoscalerOptions") or {}):
         advice = "remove autoscalerOptions.version from overrides for version v2"
         log.advise(path, "the autoscaler is not version v2", advice, ("overrides", "autoscalerOptions"))
+    advice = "remove podDefaults for pods that Pod Security restricted admits, with the stack's priority classes"
+    log.advise(path, "the pods have what the manifest says and nothing more", advice, ("podDefaults",))
 
 
 def _accepted(entry: dict[str, Any]) -> dict[str, Any]:

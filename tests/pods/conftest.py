@@ -2,14 +2,17 @@
 
 import os
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import cast
 
 import pytest
 
 from local import tools
+from local.images import IMAGES
 from local.plugins import Mode, select
 from local.real_node import RealNode, unmet
 from local.rehearsal import Rehearsal
+from stacks.images import images_of
 from stacks.settings import load
 from tests.pods.machine import traces
 from tests.pods.platform import FILE, Platform
@@ -60,27 +63,33 @@ def built(tmp_path_factory: pytest.TempPathFactory, steps: Steps) -> None:
     """The programs and images of the real node are there."""
     with steps.step("build what the cache does not hold"):
         tools.build_missing()
-        RealNode(tmp_path_factory.mktemp("none")).build()
+        RealNode(tmp_path_factory.mktemp("none")).build(image.reference for image in IMAGES)
 
 
 @pytest.fixture(scope="session")
-def before(built: None) -> set[str]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the node with the stack has its things."""
+    return tmp_path_factory.mktemp("pods")
+
+
+@pytest.fixture(scope="session")
+def before(built: None, folder: Path) -> set[str]:
     """What the machine was like before there was a real node."""
-    return traces()
+    return traces(folder / "run")
 
 
 @pytest.fixture(scope="session")
-def platform(
-    before: set[str], tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config, steps: Steps
-) -> Iterator[Platform]:
+def platform(before: set[str], folder: Path, pytestconfig: pytest.Config, steps: Steps) -> Iterator[Platform]:
     """The stack for real pods on its node, brought up once for all tests."""
-    folder = tmp_path_factory.mktemp("pods")
     rehearsal = Rehearsal(folder / "run", "real")
     try:
         settings = load(FILE)
-        rehearsal.placement.check(settings)
+        wanted = images_of(settings)
+        rehearsal.placement.check(wanted)
         with steps.step("node: from nothing to Ready"):
             rehearsal.start(settings.nodes)
+        with steps.step("load the stack's images"):
+            rehearsal.placement.load(wanted)
         platform = Platform(rehearsal, folder, select(cast("Mode", os.environ.get("PLUGINS", "auto"))))
         platform.create_namespace()
         try:

@@ -2,14 +2,19 @@
 
 import os
 import signal
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 from kubernetes import client
 
+from local import paths
+from local.errors import RehearsalError
 from local.nodes import live
+from local.real_node.box import Box, hierarchies
 from local.rehearsal import Rehearsal
 from stacks.settings import NodePool
 from tests.pods.machine import traces
@@ -19,6 +24,30 @@ from tests.pods.steps import Steps, until
 pytestmark = [pytest.mark.pods, pytest.mark.timeout(180, func_only=True)]
 
 POOL = NodePool(pool="a100", count=1, cpu="8", memory="16Gi", gpus=4, gpu_product="NVIDIA-A100", labels={"tier": "x"})
+
+
+START = """
+import sys
+from pathlib import Path
+from local.rehearsal import Rehearsal
+Rehearsal(Path(sys.argv[1]), "real").start([])
+"""
+"""What `make up` does before it runs Pulumi."""
+
+
+def _runs(name: str) -> Callable[[Rehearsal], bool]:
+    return lambda rehearsal: any(process.name() == name for process in rehearsal.supervisor.strays())
+
+
+MOMENTS: dict[str, Callable[[Rehearsal], bool]] = {
+    "cgroups": lambda rehearsal: all(
+        (hierarchy / Box(rehearsal.run).cgroup.strip("/")).is_dir() for hierarchy in hierarchies()
+    ),
+    "the cable": lambda rehearsal: Box(rehearsal.run).cable in psutil.net_if_addrs(),
+    "containerd": _runs("containerd"),
+    "the kubelet": _runs("kubelet"),
+}
+"""What is there by and by, and how it is seen."""
 
 
 @pytest.fixture
@@ -42,17 +71,43 @@ def test_a_second_node_is_one_of_its_own(platform: Platform, second: Rehearsal, 
 
 @pytest.mark.parametrize("victim", ["unshare", "supervisord"])
 def test_after_a_kill_stop_leaves_nothing(platform: Platform, second: Rehearsal, steps: Steps, victim: str) -> None:
-    before = traces()
+    before = traces(second.run)
     second.start([POOL])
-    assert traces() - before, "the node cannot be seen"
+    assert traces(second.run) - before, "the node cannot be seen"
     os.kill(_process(second, victim).pid, signal.SIGKILL)
     until(lambda: not list(second.supervisor.strays()), "the node's processes are gone", 15)
     with steps.step(f"clean up after {victim} was killed"):
         second.stop()
-    assert traces() - before == set()
+    assert traces(second.run) - before == set()
     assert Rehearsal(second.run).kind == "real", "the folder does not remember that its node is a real one"
     second.start([POOL])
     assert len(live(second.client())) == 1
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_start_that_is_killed_half_way_is_cleaned_up(
+    platform: Platform, second: Rehearsal, steps: Steps, moment: str
+) -> None:
+    before = traces(second.run)
+    with subprocess.Popen([sys.executable, "-c", START, second.run], cwd=paths.ROOT) as start:
+        until(lambda: MOMENTS[moment](second), f"{moment} can be seen", 60)
+        start.kill()
+    with steps.step(f"clean up after a start that was killed at {moment}"):
+        second.stop(clean=True)
+    assert traces(second.run) - before == set()
+    assert list(second.supervisor.strays()) == []
+
+
+def test_an_address_that_is_taken_is_said(second: Rehearsal) -> None:
+    before = traces(second.run)
+    address = f"{Box(second.run).outside}/32"
+    subprocess.run(["ip", "address", "add", address, "dev", "lo"], check=True)
+    try:
+        with pytest.raises(RehearsalError, match=r"the real node's address 198\.\S+ is in use by lo"):
+            second.start([POOL])
+    finally:
+        subprocess.run(["ip", "address", "delete", address, "dev", "lo"], check=True)
+    assert traces(second.run) - before == set()
 
 
 def _process(rehearsal: Rehearsal, name: str) -> psutil.Process:

@@ -24,6 +24,6 @@ def test_destroy_leaves_nothing_in_the_cluster(platform: Platform, steps: Steps)
 def test_the_node_leaves_nothing_on_the_machine(platform: Platform, before: set[str], steps: Steps) -> None:
     with steps.step("take the node down"):
         platform.rehearsal.stop(clean=True)
-    assert traces() - before == set()
+    assert traces(platform.rehearsal.run) - before == set()
     assert list(platform.rehearsal.supervisor.strays()) == []
     assert not platform.rehearsal.run.exists()

@@ -2,12 +2,14 @@
 
 import hashlib
 import json
+import os
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from local.images import IMAGES, RAY, Image
+from local.images import IMAGES, RAY, Image, named
 from local.progress import Report
 from local.tools import KUBERAY_STATIC
 
@@ -50,6 +52,40 @@ def test_an_image_is_built_once_and_another_recipe_is_another_file() -> None:
     assert len({image.archive, _image({"User": "1"}).archive, _image({}, content="bye").archive}) == 3
 
 
+def test_another_recipes_archive_goes_when_nobody_has_used_it_for_a_week() -> None:
+    old = _image({}, content="old")
+    old.build()
+    _image({}, content="new").build()
+    assert old.archive.is_file(), "another checkout may still want it"
+    _long_ago(old)
+    _image({}, content="new").build()
+    assert not old.archive.exists()
+
+
+def test_an_archive_in_use_and_another_images_stay_however_old_they_are() -> None:
+    old, another = _image({}, content="old"), replace(_image({}), name="example-other")
+    another.build()
+    with old.held() as archive:
+        _long_ago(old)
+        _long_ago(another)
+        _image({}, content="new").build()
+        assert archive.is_file()
+    assert another.archive.is_file()
+
+
+def test_what_a_killed_build_left_is_no_hindrance_and_goes(cache: Path) -> None:
+    image = _image({})
+    left = image.archive.with_suffix(".building") / "files"
+    left.mkdir(parents=True)
+    (left / "half").write_text("x")
+    image.build()
+    with tarfile.open(image.archive) as archive:
+        (manifest,) = json.loads(_read(archive, "manifest.json"))
+        with tarfile.open(fileobj=archive.extractfile(*manifest["Layers"])) as layer:
+            assert layer.getnames() == [".", "./program"]
+    assert [file.suffix for file in sorted((cache / "images").iterdir())] == [".lock", ".tar"]
+
+
 def test_a_build_that_fails_leaves_nothing(cache: Path) -> None:
     def fail(_files: Path, _report: Report) -> None:
         raise RuntimeError("no network")
@@ -59,10 +95,18 @@ def test_a_build_that_fails_leaves_nothing(cache: Path) -> None:
     assert [file for file in (cache / "images").iterdir() if file.suffix != ".lock"] == []
 
 
+def test_a_reference_finds_its_image_and_what_is_not_there_none() -> None:
+    assert named(["rayproject/ray:2.60.0", "docker.io/rayproject/ray:2.60.0", "busybox"]) == [RAY]
+
+
 def test_images_have_the_names_that_stacks_use() -> None:
     names = [image.reference for image in IMAGES]
     assert f"quay.io/kuberay/operator:{KUBERAY_STATIC.version}" in names
     assert RAY.reference == "docker.io/rayproject/ray:2.60.0"
+
+
+def _long_ago(image: Image) -> None:
+    os.utime(image.archive.with_suffix(".lock"), (0, 0))
 
 
 def _read(archive: tarfile.TarFile, name: str) -> bytes:

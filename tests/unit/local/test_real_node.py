@@ -1,6 +1,7 @@
 """What of the real node is decided before one is started."""
 
-import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from local.images import OPERATOR, RAY, full_name
 from local.real_node import RealNode, requirements
 from local.real_node.box import Box
 from local.rehearsal import Rehearsal
-from stacks.settings import StackSettings, load, parse
+from stacks.images import images_of
+from stacks.settings import load
 
 pytestmark = pytest.mark.unit
 
@@ -32,12 +34,12 @@ def test_an_image_has_the_name_that_a_node_gives_it(said: str, full: str) -> Non
 
 def test_the_stacks_of_the_checkout_find_their_images(tmp_path: Path, machine_is_fit: None) -> None:
     for file in paths.ROOT.glob("Pulumi.*.yaml"):
-        RealNode(tmp_path).check(load(file))
+        RealNode(tmp_path).check(images_of(load(file)))
 
 
 def test_an_image_that_the_node_does_not_have_is_refused(tmp_path: Path, machine_is_fit: None) -> None:
     with pytest.raises(RehearsalError, match=r"image quay\.io/kuberay/operator:v1\.6\.1 is not there") as refused:
-        RealNode(tmp_path).check(_stack({"operator": {"version": "1.6.1"}}))
+        RealNode(tmp_path).check(["quay.io/kuberay/operator:v1.6.1"])
     assert OPERATOR.reference in str(refused.value)
     assert RAY.reference in str(refused.value)
 
@@ -46,7 +48,7 @@ def test_all_that_the_machine_lacks_is_one_message(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     monkeypatch.setattr("shutil.which", lambda program: None if program in ("nft", "ctr") else "x")
     with pytest.raises(RehearsalError) as refused:
-        RealNode(tmp_path).check(_stack({}))
+        RealNode(tmp_path).check([])
     assert str(refused.value).splitlines() == [
         "the real node cannot run here:",
         "  it needs root, for namespaces, mounts and cgroups: run the command as root",
@@ -55,11 +57,16 @@ def test_all_that_the_machine_lacks_is_one_message(tmp_path: Path, monkeypatch: 
     ]
 
 
-def test_continuous_integration_installs_what_is_needed() -> None:
-    script = (paths.ROOT / ".ci" / "run").read_text()
-    installed = re.search(r'packages="(.*)"', script)
-    assert installed is not None
-    assert installed[1].split() == list(requirements.PACKAGES)
+def test_continuous_integration_installs_what_is_not_there(tmp_path: Path) -> None:
+    """The packages of programs that are missing, and no others: Docker's containerd excludes Debian's."""
+    (tmp_path / "containerd").touch(mode=0o755)
+    (tmp_path / "ctr").touch(mode=0o755)
+    command = [sys.executable, "-m", "local.real_node.requirements"]
+    done = subprocess.run(
+        command, cwd=paths.ROOT, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=True
+    )
+    assert set(requirements.PACKAGES) - {"containerd"} >= set(done.stdout.split()) >= {"runc", "nftables", "util-linux"}
+    assert " ".join(command[1:]) in (paths.ROOT / ".ci" / "run").read_text()
 
 
 def test_boxes_of_two_folders_share_neither_names_nor_addresses() -> None:
@@ -84,7 +91,3 @@ def test_a_rehearsal_remembers_its_kind_of_nodes(tmp_path: Path) -> None:
 @pytest.fixture
 def machine_is_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("local.real_node.node.unmet", list)
-
-
-def _stack(said: dict[str, object]) -> StackSettings:
-    return parse(said)

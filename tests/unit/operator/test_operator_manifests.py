@@ -97,6 +97,25 @@ def test_more_than_one_replica_elects_a_leader(tree: Tree) -> None:
     assert deployment(tree, replicas=2)["spec"]["replicas"] == 2
 
 
+def test_replicas_are_on_several_nodes_and_one_stays_while_nodes_are_drained(tree: Tree) -> None:
+    made = objects(tree, replicas=2)
+    selector = made["Deployment", "ray-system", "kuberay-operator"]["spec"]["selector"]
+    [spread] = deployment(tree, replicas=2)["spec"]["template"]["spec"]["topologySpreadConstraints"]
+    assert (spread["topologyKey"], spread["labelSelector"]) == ("kubernetes.io/hostname", selector)
+    budget = made["PodDisruptionBudget", "ray-system", "kuberay-operator"]["spec"]
+    assert budget == {"maxUnavailable": 1, "selector": selector}
+
+
+def test_a_single_operator_is_in_nobodys_way_when_its_node_is_drained(tree: Tree) -> None:
+    assert not any(kind == "PodDisruptionBudget" for kind, _, _ in objects(tree))
+    assert "topologySpreadConstraints" not in deployment(tree)["spec"]["template"]["spec"]
+
+
+def test_the_operators_namespace_admits_no_pod_with_more_rights_than_it_has(tree: Tree) -> None:
+    labels = objects(tree)["Namespace", None, "ray-system"]["metadata"]["labels"]
+    assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
+
+
 def test_feature_gates_are_added_to_those_of_the_tree(tree: Tree) -> None:
     arguments = container(tree, feature_gates={"RayCronJob": True, "RayMultiHostIndexing": False})["args"]
     assert arguments == ["--feature-gates=RayClusterStatusConditions=true,RayCronJob=true,RayMultiHostIndexing=false"]

@@ -47,6 +47,38 @@ def test_it_is_one_ray_cluster_under_the_component_in_the_tenants_namespace() ->
     assert pod["serviceAccountName"] == "ray-deployer"
 
 
+def test_the_head_is_not_evicted_unless_it_may_be() -> None:
+    kept = provisioned().registered["team-a-training-head-disruption-budget"]
+    assert (kept.inputs["metadata"], kept.inputs["spec"]["minAvailable"]) == (
+        {**kept.inputs["metadata"], "name": "training-head", "namespace": "team-a"},
+        1,
+    )
+    assert kept.inputs["spec"]["selector"] == {
+        "matchLabels": {"ray.io/cluster": "training", "ray.io/node-type": "head"}
+    }
+    assert "team-a-training-head-disruption-budget" not in provisioned(head={"evictable": True}).registered
+
+
+@pytest.mark.parametrize(
+    ("said", "warnings"),
+    [
+        ({}, 0),
+        ({"authOptions": {"mode": "disabled"}}, 1),
+        ({"overrides": {"authOptions": None}}, 1),
+        ({"rayVersion": "2.40.0", "image": "ray:2.40.0"}, 1),
+        ({"authOptions": {"mode": "disabled"}, "head": {"env": {"RAY_AUTH_MODE": "token"}}}, 0),
+    ],
+    ids=["by default", "disabled", "overridden", "an older Ray", "by Ray's own variable"],
+)
+def test_a_cluster_that_asks_nobody_for_a_token_is_warned_of(
+    monkeypatch: pytest.MonkeyPatch, said: dict[str, Any], warnings: int
+) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", lambda message, **_: shown.append(message))
+    provisioned(**said)
+    assert [text.partition(":")[0] for text in shown] == ["RayCluster 'training' asks nobody for a token"] * warnings
+
+
 def test_outputs_say_where_it_is_what_it_has_and_how_it_was_last_seen() -> None:
     live = {
         "state": "ready",

@@ -139,7 +139,7 @@ def test_deletion_is_left_to_the_operator() -> None:
 
 
 def test_overrides_are_laid_over_everything_else_by_the_names_in_lists() -> None:
-    container = {"name": "ray-worker", "securityContext": {"runAsNonRoot": True}}
+    container = {"name": "ray-worker", "securityContext": {"$patch": "replace", "runAsNonRoot": True}}
     rendered = spec(
         overrides={
             "workerGroupSpecs": [

@@ -46,12 +46,14 @@ def test_a_group_is_what_is_said_of_it_and_nothing_more() -> None:
         "imagePullPolicy": "IfNotPresent",
         "resources": {"limits": amounts, "requests": amounts},
     }
-    assert group() == {
-        "groupName": "small",
-        "minReplicas": 0,
-        "rayStartParams": {},
-        "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
-    }
+    assert spec(workerGroups=[SMALL], podDefaults="none")["workerGroupSpecs"] == [
+        {
+            "groupName": "small",
+            "minReplicas": 0,
+            "rayStartParams": {},
+            "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
+        }
+    ]
 
 
 def test_all_that_a_group_may_say_reaches_it() -> None:
@@ -109,7 +111,7 @@ def test_a_pod_template_is_merged_over_the_derived_one() -> None:
     ray, sidecar = made["spec"]["containers"]
     assert (made["metadata"]["annotations"], made["spec"]["priorityClassName"]) == ({"a": "b"}, "high")
     assert ray["resources"]["limits"] == {"cpu": "2", "memory": "4Gi", "ephemeral-storage": "1Gi"}
-    assert sidecar == {"name": "sidecar", "image": "side:1"}
+    assert (sidecar["name"], sidecar["image"]) == ("sidecar", "side:1")
 
 
 def test_pod_templates_of_a_pool_are_for_all_sizes_and_those_of_a_size_for_it_alone() -> None:

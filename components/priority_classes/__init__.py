@@ -1,0 +1,1 @@
+"""PriorityClasses of Ray's pods: a head goes before all workers."""

@@ -1,0 +1,66 @@
+"""What a stack file may say about the priorities of Ray's pods."""
+
+from dataclasses import dataclass
+from typing import Literal, Self
+
+from pydantic import model_validator
+
+from ..problems import Problem, Problems
+from ..types import DnsSubdomain, Settings
+
+
+@dataclass(frozen=True)
+class PriorityNames:
+    """The PriorityClasses of pods that have defaults. None: they get none."""
+
+    head: str | None = None
+    worker: str | None = None
+
+
+NO_PRIORITIES = PriorityNames()
+
+
+class PriorityClassesSettings(Settings):
+    """The PriorityClasses that heads and workers get, unless podDefaults is none or a pod template names another."""
+
+    install: Literal["manifests", "existing", "none"] = "manifests"
+    """`manifests`: the stack makes them. `existing`: they are there already. `none`: pods get none."""
+
+    head: DnsSubdomain = "ray-head"
+    """Name of the heads' PriorityClass."""
+
+    worker: DnsSubdomain = "ray-worker"
+    """Name of the workers' PriorityClass."""
+
+    @property
+    def names(self) -> PriorityNames:
+        """What pods are given."""
+        return NO_PRIORITIES if self.install == "none" else PriorityNames(self.head, self.worker)
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> Self:
+        if problems := [*self._said_of_none(), *self._cannot_be_made()]:
+            raise Problems(problems)
+        return self
+
+    def _said_of_none(self) -> list[Problem]:
+        if self.install != "none":
+            return []
+        keys = sorted(self.model_fields_set - {"install"})
+        message = "install none gives pods no PriorityClass: remove this key, or set install to manifests or existing"
+        return [Problem((key,), getattr(self, key), message, "no-priorities") for key in keys]
+
+    def _cannot_be_made(self) -> list[Problem]:
+        if self.install != "manifests":
+            return []
+        problems = [
+            Problem((key,), name, "names that begin with system- are Kubernetes' own: choose another", "priority-name")
+            for key, name in (("head", self.head), ("worker", self.worker))
+            if name.startswith("system-")
+        ]
+        if self.head == self.worker:
+            message = (
+                f"{self.head!r} is the heads' PriorityClass, which goes before the workers': give each its own name"
+            )
+            problems.append(Problem(("worker",), self.worker, message, "priority-name"))
+        return problems

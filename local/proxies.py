@@ -1,0 +1,30 @@
+"""HTTP proxies that the environment names: for downloads they stay, for the rehearsal itself they do not count.
+
+A proxy cannot reach an API server on loopback or in a box. kubectl and Kubernetes' programs, Python's clients and gRPC
+all go by the same variables and would ask it.
+"""
+
+from collections.abc import Mapping
+
+from local.control_plane import SERVICE_NETWORK
+from local.real_node.box import NETWORK
+from local.real_node.programs import POD_NETWORK
+
+OURS = ("localhost", "127.0.0.1", "::1", str(NETWORK), SERVICE_NETWORK, POD_NETWORK, ".svc", ".cluster.local")
+"""Where everything of a rehearsal is."""
+
+PROXIES = ("http_proxy", "https_proxy", "all_proxy", "grpc_proxy")
+"""Each is also known in capitals (golang.org/x/net/http/httpproxy, Python's urllib.request, gRPC's
+http_proxy_mapper)."""
+
+EXCEPTIONS = ("no_proxy", "NO_PROXY")
+"""gRPC knows the first alone; Go prefers the second, Python the first."""
+
+
+def bypassing(environment: Mapping[str, str]) -> dict[str, str]:
+    """What to change in an environment so that its proxies are not asked for the rehearsal; empty if it names none."""
+    if not any(environment.get(name) or environment.get(name.upper()) for name in PROXIES):
+        return {}
+    said = [entry.strip() for name in EXCEPTIONS for entry in environment.get(name, "").split(",")]
+    exceptions = ",".join(dict.fromkeys(entry for entry in [*said, *OURS] if entry))
+    return dict.fromkeys(EXCEPTIONS, exceptions)

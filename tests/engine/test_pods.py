@@ -1,0 +1,94 @@
+"""Pods that the operator makes of a stack's RayCluster, where the API server enforces Pod Security `restricted`."""
+
+from http import HTTPStatus
+from typing import Any
+
+import pytest
+from kubernetes import client
+
+from local.rehearsal import Rehearsal
+from tests.engine.conftest import MakeStack
+from tests.engine.platform_stack import Stack, training
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
+
+NAMESPACE = "guarded"
+
+
+@pytest.fixture(scope="module")
+def core(cluster: Rehearsal) -> client.CoreV1Api:
+    """The API server, as a cluster admin asks it."""
+    return client.CoreV1Api(cluster.client())
+
+
+@pytest.fixture(scope="module")
+def up(stack: MakeStack, core: client.CoreV1Api) -> Stack:
+    """A cluster with a worker, and a container beside the head that says nothing of its rights."""
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    core.create_namespace(client.V1Namespace(metadata=client.V1ObjectMeta(name=NAMESPACE, labels=labels)))
+
+    def guarded(settings: dict[str, Any]) -> None:
+        settings["tenants"][0] |= {"namespace": NAMESPACE, "createNamespace": False}
+        logs = {"name": "logs", "image": "fluent/fluent-bit:3.2"}
+        training(settings)["head"] = {"podTemplate": {"spec": {"containers": [logs]}}}
+        training(settings)["workers"] = {"pool": "a100", "variants": [{"gpus": 1, "minReplicas": 1}]}
+
+    made = stack("guarded")
+    made.edit(guarded)
+    made.up()
+    return made
+
+
+def pod(core: client.CoreV1Api, node_type: str) -> Any:
+    """The only pod of its kind that is not being deleted."""
+    found: list[Any] = core.list_namespaced_pod(NAMESPACE, label_selector=f"ray.io/node-type={node_type}").items
+    [there] = [each for each in found if each.metadata.deletion_timestamp is None]
+    return there
+
+
+def evict(core: client.CoreV1Api, name: str) -> None:
+    """As `kubectl drain` asks for it."""
+    core.create_namespaced_pod_eviction(
+        name, NAMESPACE, client.V1Eviction(metadata=client.V1ObjectMeta(name=name, namespace=NAMESPACE))
+    )
+
+
+def test_no_container_has_more_rights_than_restricted_admits(up: Stack, core: client.CoreV1Api) -> None:
+    names = set()
+    for each in (pod(core, "head"), pod(core, "worker")):
+        assert each.spec.security_context.run_as_non_root
+        for container in [*each.spec.containers, *(each.spec.init_containers or [])]:
+            names.add(container.name)
+            assert container.security_context.allow_privilege_escalation is False
+            assert container.security_context.capabilities.drop == ["ALL"]
+    assert names == {"ray-head", "autoscaler", "logs", "ray-worker", "wait-gcs-ready"}
+
+
+def test_heads_go_before_workers(up: Stack, core: client.CoreV1Api) -> None:
+    assert pod(core, "head").spec.priority > pod(core, "worker").spec.priority
+
+
+def test_a_cluster_without_authentication_is_warned_of_in_the_preview(up: Stack) -> None:
+    quiet = up.pulumi("preview").output
+    up.edit(lambda settings: training(settings).update(authOptions={"mode": "disabled"}))
+    warned = up.pulumi("preview").output
+    up.edit(lambda settings: training(settings).pop("authOptions"))
+    assert "asks nobody for a token" not in quiet
+    assert "warning: RayCluster 'training' asks nobody for a token" in warned
+
+
+def test_a_head_is_not_evicted_unless_the_stack_file_says_that_it_may(up: Stack, core: client.CoreV1Api) -> None:
+    head = pod(core, "head").metadata.name
+    with pytest.raises(client.ApiException) as refused:
+        evict(core, head)
+    assert refused.value.status == HTTPStatus.TOO_MANY_REQUESTS
+    up.edit(lambda settings: training(settings)["head"].update(evictable=True))
+    up.up()
+    evict(core, head)
+
+
+def test_a_second_up_changes_nothing_and_destroy_leaves_nothing(up: Stack, cluster: Rehearsal) -> None:
+    up.changes_nothing()
+    up.destroy()
+    classes: list[Any] = client.SchedulingV1Api(cluster.client()).list_priority_class().items
+    assert {each.metadata.name for each in classes} == {"system-cluster-critical", "system-node-critical"}

@@ -1,0 +1,121 @@
+"""The image of Redis runs as Redis' own does: what a stack says of that one holds on the real node."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from local.images import REDIS
+from tests.pods.platform import NAMESPACE, Platform, is_ready
+from tests.pods.steps import Steps, until
+
+pytestmark = [pytest.mark.pods, pytest.mark.timeout(180, func_only=True)]
+
+IMAGE = REDIS.reference.removeprefix("docker.io/library/")
+
+RESTRICTED = {
+    "pod": {"runAsNonRoot": True, "runAsUser": 999, "fsGroup": 999, "seccompProfile": {"type": "RuntimeDefault"}},
+    "container": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+}
+"""What Pod Security `restricted` wants."""
+
+
+class Redis:
+    """A pod of Redis."""
+
+    def __init__(self, platform: Platform, namespace: str, args: list[str], contexts: dict[str, Any]) -> None:
+        self._platform = platform
+        self._namespace = namespace
+        self._body = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "redis", "namespace": namespace, "labels": {"app": "redis"}},
+            "spec": {
+                "securityContext": contexts.get("pod", {}),
+                "terminationGracePeriodSeconds": 1,
+                "volumes": [{"name": "data", "emptyDir": {}}],
+                "containers": [
+                    {
+                        "name": "redis",
+                        "image": IMAGE,
+                        "args": args,
+                        "securityContext": contexts.get("container", {}),
+                        "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+                        "readinessProbe": {"exec": {"command": ["redis-cli", "ping"]}, "periodSeconds": 1},
+                    }
+                ],
+            },
+        }
+
+    def create(self) -> None:
+        self._platform.kubectl("create", "-f", "-", given=yaml.safe_dump(self._body))
+        until(lambda: is_ready(self.pod()), "Redis is ready", 60)
+
+    def delete(self) -> None:
+        self._platform.kubectl("delete", "pod", "-n", self._namespace, "redis", "--ignore-not-found")
+
+    def pod(self) -> dict[str, Any]:
+        """As the API server shows it."""
+        found: dict[str, Any] = json.loads(
+            self._platform.kubectl("get", "pod", "-n", self._namespace, "redis", "-o", "json")
+        )
+        return found
+
+    def restarts(self) -> int:
+        (status,) = self.pod()["status"]["containerStatuses"]
+        return int(status["restartCount"])
+
+    def run(self, *command: str) -> str:
+        """What a command in the container printed."""
+        return self._platform.kubectl("exec", "-n", self._namespace, "redis", "--", *command).strip()
+
+
+@pytest.fixture(scope="module")
+def image(platform: Platform) -> None:
+    """The node has it, although no stack here names it."""
+    platform.rehearsal.placement.load([IMAGE])
+
+
+@pytest.fixture
+def restricted(platform: Platform, image: None) -> Iterator[Redis]:
+    """In the tenant's namespace, where Pod Security is enforced."""
+    yield from _made(Redis(platform, NAMESPACE, ["--appendonly", "yes", "--appendfsync", "always"], RESTRICTED))
+
+
+@pytest.fixture
+def plain(platform: Platform, image: None) -> Iterator[Redis]:
+    """With nothing said of how it runs."""
+    yield from _made(Redis(platform, "default", [], {}))
+
+
+def _made(redis: Redis) -> Iterator[Redis]:
+    try:
+        redis.create()
+        yield redis
+    finally:
+        redis.delete()
+
+
+def test_under_pod_security_restricted_it_keeps_its_keys_over_a_restart(restricted: Redis, steps: Steps) -> None:
+    assert restricted.run("redis-cli", "ping") == "PONG"
+    restricted.run("redis-cli", "set", "colour", "green")
+    with steps.step("Redis restarted, with its keys"):
+        # A moment later, because a command ends with the container that it runs in.
+        restricted.run("sh", "-c", "(sleep 0.5; kill 1) > /dev/null 2>&1 &")
+        until(lambda: restricted.restarts() == 1 and is_ready(restricted.pod()), "Redis is back", 60)
+    assert restricted.run("redis-cli", "get", "colour") == "green"
+
+
+def test_it_gives_up_root_and_answers_other_pods(plain: Redis, restricted: Redis) -> None:
+    assert plain.run("sh", "-c", "stat -c %U:%G /proc/1 /data").split() == ["redis:redis", "redis:root"]
+    assert restricted.run("redis-cli", "-h", plain.pod()["status"]["podIP"], "ping") == "PONG"
+
+
+def test_sentinel_watches_a_master(restricted: Redis) -> None:
+    restricted.run("sh", "-c", "echo sentinel monitor main 127.0.0.1 6379 1 > sentinel.conf")
+    restricted.run("redis-sentinel", "sentinel.conf", "--daemonize", "yes")
+    until(lambda: restricted.run("redis-cli", "-p", "26379", "ping") == "PONG", "Sentinel answers", 10)
+    known = restricted.run("redis-cli", "-p", "26379", "sentinel", "get-master-addr-by-name", "main").split()
+    assert known == ["127.0.0.1", "6379"]

@@ -1,0 +1,55 @@
+"""Which of Ray's pods go first, and who decides it."""
+
+import pytest
+from pydantic import ValidationError
+
+from components.priority_classes.component import PriorityClasses
+from components.priority_classes.manifests import priority_classes
+from components.priority_classes.settings import NO_PRIORITIES, PriorityClassesSettings, PriorityNames
+from tests.unit.recorder import record
+
+pytestmark = pytest.mark.unit
+
+KIND = "kubernetes:scheduling.k8s.io/v1:PriorityClass"
+
+
+def test_heads_go_before_pods_of_no_class_and_workers_are_like_these() -> None:
+    head, worker = priority_classes(PriorityClassesSettings())
+    assert (head["metadata"]["name"], worker["metadata"]["name"]) == ("ray-head", "ray-worker")
+    assert head["value"] > worker["value"] == 0
+    assert not any("globalDefault" in body for body in (head, worker))
+
+
+def test_the_stack_makes_them_under_the_names_that_it_says() -> None:
+    settings = PriorityClassesSettings(head="lab-head", worker="lab-worker")
+    recorder = record(lambda: PriorityClasses("priorities", settings))
+    assert recorder.kinds()[KIND] == ["priorities-lab-head", "priorities-lab-worker"]
+    assert settings.names == PriorityNames("lab-head", "lab-worker")
+
+
+@pytest.mark.parametrize(
+    ("settings", "names"),
+    [
+        (PriorityClassesSettings(install="existing", head="system-first"), PriorityNames("system-first", "ray-worker")),
+        (PriorityClassesSettings(install="none"), NO_PRIORITIES),
+    ],
+    ids=["existing", "none"],
+)
+def test_nothing_is_made_where_they_are_there_or_are_not_wanted(
+    settings: PriorityClassesSettings, names: PriorityNames
+) -> None:
+    assert KIND not in record(lambda: PriorityClasses("priorities", settings)).kinds()
+    assert settings.names == names
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"head": "system-head"}, "names that begin with system- are Kubernetes' own"),
+        ({"head": "ray", "worker": "ray"}, "'ray' is the heads' PriorityClass"),
+        ({"install": "none", "worker": "mine"}, "install none gives pods no PriorityClass"),
+    ],
+)
+def test_what_cannot_be_is_refused(said: dict[str, str], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        PriorityClassesSettings.model_validate(said)

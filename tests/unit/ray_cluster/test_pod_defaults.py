@@ -1,0 +1,139 @@
+"""What a RayCluster's pods get beyond what is said, and who may say otherwise."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from components.kuberay import OperatorContext, validate
+from components.nodes import NodePool
+from components.priority_classes.settings import PriorityNames
+from components.ray_cluster.manifests import ray_cluster
+from components.ray_cluster.settings import RayClusterSettings
+
+pytestmark = pytest.mark.unit
+
+POOLS = (NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8),)
+SAID = {
+    "name": "training",
+    "rayVersion": "2.60.0",
+    "image": "rayproject/ray:2.60.0",
+    "workers": {"pool": "a100"},
+    "workerGroups": [{"groupName": "small", "cpu": 2, "memory": "4Gi"}],
+}
+RESTRICTED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+
+
+def spec(account: str | None = None, priorities: PriorityNames | None = None, **said: Any) -> dict[str, Any]:
+    """The spec of a cluster that the operator takes."""
+    settings = RayClusterSettings.model_validate({**SAID, **said})
+    body = ray_cluster(settings, POOLS, account, priorities or PriorityNames())
+    assert validate(body, OperatorContext()) == []
+    return dict(body["spec"])
+
+
+def pods(made: dict[str, Any]) -> list[dict[str, Any]]:
+    """The head's, and one of each worker group."""
+    return [group["template"]["spec"] for group in (made["headGroupSpec"], *made["workerGroupSpecs"])]
+
+
+def test_pods_have_no_more_rights_than_pod_security_restricted_admits() -> None:
+    made = spec()
+    for pod in pods(made):
+        assert pod["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    for container in (*(pod["containers"][0] for pod in pods(made)), made["autoscalerOptions"]):
+        assert container["securityContext"] == {**RESTRICTED, "runAsUser": 1000}
+
+
+def test_none_adds_nothing() -> None:
+    made = spec(podDefaults="none", priorities=PriorityNames("ray-head", "ray-worker"))
+    for pod in pods(made):
+        assert pod.keys() <= {"restartPolicy", "containers"}
+        assert "securityContext" not in pod["containers"][0]
+    assert made["autoscalerOptions"].keys() == {"version", "idleTimeoutSeconds", "imagePullPolicy"}
+
+
+def test_the_user_may_be_another_or_that_of_the_image() -> None:
+    assert pods(spec(runAsUser=2000))[0]["containers"][0]["securityContext"]["runAsUser"] == 2000
+    made = spec(runAsUser="image")
+    assert [pod["containers"][0]["securityContext"] for pod in pods(made)] == [RESTRICTED] * 6
+    assert made["autoscalerOptions"]["securityContext"] == RESTRICTED
+
+
+def test_a_user_beside_no_defaults_is_refused() -> None:
+    with pytest.raises(ValidationError, match="podDefaults none adds no user to the pods"):
+        spec(podDefaults="none", runAsUser=1000)
+
+
+def test_containers_that_a_pod_template_adds_are_restricted_too_unless_they_say_what_they_need() -> None:
+    proxy = {"name": "proxy", "image": "proxy:1", "securityContext": {"capabilities": {"add": ["NET_ADMIN"]}}}
+    template = {
+        "spec": {
+            "containers": [{"name": "logs", "image": "logs:1"}, proxy],
+            "initContainers": [{"name": "fetch", "image": "fetch:1"}],
+        }
+    }
+    head = pods(spec(head={"podTemplate": template}))[0]
+    assert [each["securityContext"] for each in head["containers"][1:]] == [RESTRICTED, proxy["securityContext"]]
+    assert [each["securityContext"] for each in head["initContainers"]] == [RESTRICTED]
+
+
+def test_what_a_pod_template_says_goes_before_the_defaults() -> None:
+    template = {
+        "spec": {
+            "priorityClassName": "mine",
+            "automountServiceAccountToken": True,
+            "securityContext": {"fsGroup": 100},
+            "containers": [{"name": "ray-head", "securityContext": {"runAsUser": 7, "readOnlyRootFilesystem": True}}],
+        }
+    }
+    head = pods(spec(head={"podTemplate": template}, priorities=PriorityNames("ray-head")))[0]
+    assert (head["priorityClassName"], head["automountServiceAccountToken"]) == ("mine", True)
+    assert head["securityContext"] == {
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+        "fsGroup": 100,
+    }
+    assert head["containers"][0]["securityContext"] == {**RESTRICTED, "runAsUser": 7, "readOnlyRootFilesystem": True}
+
+
+def test_heads_and_workers_have_the_stacks_priority_classes() -> None:
+    head, *workers = pods(spec(priorities=PriorityNames("ray-head", "ray-worker")))
+    assert head["priorityClassName"] == "ray-head"
+    assert {pod["priorityClassName"] for pod in workers} == {"ray-worker"}
+    assert not any("priorityClassName" in pod for pod in pods(spec()))
+
+
+def test_pods_have_no_token_and_the_autoscaler_has_one_of_its_own() -> None:
+    """What people run in the head could otherwise use the rights that the autoscaler needs."""
+    made = spec()
+    assert {pod["automountServiceAccountToken"] for pod in pods(made)} == {False}
+    assert "volumeMounts" not in pods(made)[0]["containers"][0]
+    [volume] = pods(made)[0]["volumes"]
+    [mount] = made["autoscalerOptions"]["volumeMounts"]
+    assert (mount["name"], mount["mountPath"]) == (volume["name"], "/var/run/secrets/kubernetes.io/serviceaccount")
+    assert [next(iter(source)) for source in volume["projected"]["sources"]] == ["serviceAccountToken", "configMap"]
+
+
+def test_volumes_of_the_cluster_stay_beside_the_autoscalers_token() -> None:
+    data = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    head, *workers = pods(spec(volumes=[data]))
+    assert [volume["name"] for volume in head["volumes"]] == ["data", "autoscaler-token"]
+    assert {volume["name"] for pod in workers for volume in pod["volumes"]} == {"data"}
+
+
+def test_a_head_without_an_autoscaler_has_no_token_at_all() -> None:
+    head = pods(spec(autoscaling=False))[0]
+    assert (head["automountServiceAccountToken"], "volumes" in head) == (False, False)
+
+
+def test_pods_of_a_named_account_have_its_token() -> None:
+    for made in (spec("the-tenants"), spec(serviceAccount="its-own")):
+        assert not any("automountServiceAccountToken" in pod or "volumes" in pod for pod in pods(made))
+        assert "volumeMounts" not in made["autoscalerOptions"]
+
+
+def test_an_account_that_a_pod_template_names_is_as_good() -> None:
+    head, *workers = pods(spec(head={"podTemplate": {"spec": {"serviceAccountName": "runner"}}}))
+    assert "automountServiceAccountToken" not in head
+    assert {pod["automountServiceAccountToken"] for pod in workers} == {False}

@@ -1,0 +1,53 @@
+"""Which images a stack's pods want, wherever a stack file may name one."""
+
+from typing import Any
+
+import pytest
+
+from stacks.images import images_of
+from stacks.settings import parse
+
+pytestmark = pytest.mark.unit
+
+RAY = "rayproject/ray:2.60.0"
+
+OPERATOR = "quay.io/kuberay/operator:v1.6.2"
+
+
+def _images(cluster: dict[str, Any], **settings: Any) -> set[str]:
+    clusters = [{"name": "training", "rayVersion": "2.60.0", "image": RAY, "workers": {"pool": "a100"}, **cluster}]
+    nodes = [{"pool": "a100", "count": 1, "cpu": 8, "memory": "16Gi", "gpus": 1}]
+    return images_of(parse({"nodes": nodes, "tenants": [{"name": "team-a", "clusters": clusters}], **settings}))
+
+
+def test_rays_and_the_operators() -> None:
+    assert _images({}) == {RAY, OPERATOR}
+
+
+def test_an_operator_that_is_there_already_wants_none() -> None:
+    assert _images({}, operator={"install": "existing"}) == {RAY}
+
+
+def test_the_operators_own_mirror() -> None:
+    assert _images({}, operator={"image": "mirror.example/operator:v1.6.2"}) == {RAY, "mirror.example/operator:v1.6.2"}
+
+
+SIDECAR = {"containers": [{"name": "logs", "image": "other:2.60.0"}]}
+
+INIT = {"initContainers": [{"name": "fetch", "image": "other:2.60.0"}]}
+
+
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        pytest.param({"head": {"image": "other:2.60.0"}}, id="the head's"),
+        pytest.param({"workerGroups": [{"groupName": "cpus", "image": "other:2.60.0"}]}, id="a worker group's"),
+        pytest.param({"head": {"podTemplate": {"spec": INIT}}}, id="an init container's"),
+        pytest.param({"head": {"podTemplate": {"spec": SIDECAR}}}, id="a sidecar's"),
+        pytest.param({"workers": {"pool": "a100", "podTemplate": {"spec": SIDECAR}}}, id="a worker's sidecar's"),
+        pytest.param({"overrides": {"autoscalerOptions": {"image": "other:2.60.0"}}}, id="the autoscaler's"),
+        pytest.param({"overrides": {"headGroupSpec": {"template": {"spec": INIT}}}}, id="an override's"),
+    ],
+)
+def test_what_a_cluster_names_beside_its_own(cluster: dict[str, Any]) -> None:
+    assert _images(cluster) == {RAY, OPERATOR, "other:2.60.0"}
