@@ -1,5 +1,6 @@
 """Formats that settings share: names, quantities, durations, versions, images. Knows neither Pulumi nor a cluster."""
 
+import ipaddress
 import re
 from dataclasses import dataclass
 from decimal import Decimal
@@ -192,12 +193,35 @@ Image = Annotated[
 ]
 """Image reference: name with an optional registry, tag and sha256 digest."""
 
+ImagePrefix = Annotated[
+    str,
+    _matching(
+        r"([a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)+(:[0-9]+)?|[a-zA-Z0-9-]+:[0-9]+|localhost)"
+        r"(/[a-z0-9]+([._-]+[a-z0-9]+)*)*",
+        255,
+        "the beginning of images' names, a registry and perhaps a path, such as docker.io/rayproject",
+    ),
+]
+"""Registry, with or without a path, that names of images begin with."""
+
 Version = Annotated[
     str,
     BeforeValidator(_number_as_text),
     _matching(r"[0-9]+\.[0-9]+\.[0-9]+", 32, "a version of three numbers such as 2.60.0"),
 ]
 """A release: three numbers."""
+
+
+StackName = Annotated[
+    str,
+    _matching(
+        r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+",
+        300,
+        "the full name of a Pulumi stack, such as acme/ray-platform/prod; in a backend of one's own the first part is "
+        "`organization`",
+    ),
+]
+"""Full name of a Pulumi stack, as a StackReference takes it."""
 
 
 def version_tuple(version: str) -> tuple[int, ...]:
@@ -217,6 +241,24 @@ def image_version(image: str) -> str | None:
     found = re.match(r"\d+\.\d+\.\d+(?![0-9])", image_tag(image) or "")
     return found[0] if found else None
 
+
+def _network(text: str) -> str:
+    try:
+        network = ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a network such as 10.20.0.0/16 or 2001:db8::/32") from None
+    if network.prefixlen == 0:
+        raise ValueError(
+            f"{text!r} is every address, those of other tenants and of the cloud's metadata service among them: "
+            "name the networks that are meant (egress may say internet: true)"
+        )
+    if str(network) != text:
+        raise ValueError(f"{text!r} is not written as a network: write {network}")
+    return text
+
+
+Cidr = Annotated[str, _Checked(_network, (("pattern", "^[0-9a-f.:]+/[0-9]{1,3}$"), ("maxLength", 43)))]
+"""Network of IPv4 or IPv6 addresses: `10.20.0.0/16`, one address as `10.20.0.7/32`."""
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 

@@ -7,7 +7,7 @@ import json
 import random
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import yaml
@@ -31,8 +31,8 @@ class Ports:
     scheduler: int
 
 
-def choose_ports(remembered: Path) -> Ports:
-    """The ports of the last start if they are free, else others, remembered in the file.
+def choose_ports(remembered: Path, api: int | None = None) -> Ports:
+    """The ports of the last start if they are free, else others, remembered in the file. `api`: the API server's.
 
     They are taken from below the kernel's ephemeral range (32768 up, ip_local_port_range), so that no outgoing
     connection of the machine takes one between the choice and the start.
@@ -43,6 +43,7 @@ def choose_ports(remembered: Path) -> Ports:
             return ports
     candidates = (port for port in random.sample(range(20000, 32000), 12000) if _free(port))
     ports = Ports(*(next(candidates) for _ in Ports.__dataclass_fields__))
+    ports = replace(ports, api=api or ports.api)
     remembered.write_text(json.dumps(vars(ports)))
     return ports
 

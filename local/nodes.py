@@ -32,6 +32,8 @@ class SimulatedNodes:
 
     address = "127.0.0.1"
 
+    api_port = None
+
     credentials = Credentials(
         address, clients={"kwok": ("kwok", "system:masters"), "host-pods": ("host-pods", "system:masters")}
     )

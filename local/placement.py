@@ -26,6 +26,10 @@ class Placement(Protocol):
         """Where the API server listens, and where it is reached from this machine."""
 
     @property
+    def api_port(self) -> int | None:
+        """The API server's port; None for any that is free."""
+
+    @property
     def credentials(self) -> Credentials:
         """The certificates that are needed."""
 

@@ -125,7 +125,7 @@ class Rehearsal:
         self._kind.write_text(self.kind)
         place = self.placement
         pki.issue(self.run / "pki", place.credentials)
-        ports = control_plane.choose_ports(self.run / "ports.json")
+        ports = control_plane.choose_ports(self.run / "ports.json", place.api_port)
         control_plane.write_kubeconfigs(self.run, ports, place.credentials)
         programs = control_plane.programs(self.run, ports, place.address, place.apiserver_flags)
         self.supervisor.start([*programs, *place.programs()], place.begin)

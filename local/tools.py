@@ -116,6 +116,9 @@ KUBERNETES_NODE = Tool(
     stamps=_kubernetes_stamps,
 )
 COREDNS = Tool("coredns", "github.com/coredns/coredns", {"coredns": "."})
+NETWORK_POLICIES = Tool("network-policies", "sigs.k8s.io/kube-network-policies", {"network-policies": "."})
+"""What lets the packets of pods through, or not."""
+
 KUBERAY_STATIC = Tool(
     "kuberay-static", KUBERAY.module, KUBERAY.programs, pins=KUBERAY.name, environment={"CGO_ENABLED": "0"}
 )
@@ -124,7 +127,7 @@ KUBERAY_STATIC = Tool(
 TOOLS = (ETCD, KWOK, KUBERAY, PULUMI, KUBERNETES)
 """Quick ones first, so that a missing compiler or proxy shows early."""
 
-NODE_TOOLS = (KUBERAY_STATIC, COREDNS, KUBERNETES_NODE)
+NODE_TOOLS = (KUBERAY_STATIC, COREDNS, NETWORK_POLICIES, KUBERNETES_NODE)
 """What the real node needs beside them."""
 
 TEST_TOOLS = (KUBERAY_VALIDATION,)

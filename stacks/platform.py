@@ -1,17 +1,19 @@
-"""What the cluster admin owns: the operator, priorities, and the namespaces that tenants live in."""
+"""What the cluster admin owns: operator, priorities, cluster-wide access, and the namespaces that tenants live in."""
 
 import pulumi
 
+from components.access.component import ClusterAccess, ClusterAccessArgs
 from components.kubernetes import KubernetesObject
 from components.operator.component import KubeRayOperator, KubeRayOperatorArgs
 from components.priority_classes.component import PriorityClasses
 from components.tenant import manifests
 
+from .network import operator_policies
 from .settings import StackSettings, TenantSettings
 
 
 class Platform(pulumi.ComponentResource):
-    """The KubeRay operator, the priorities of Ray's pods, and a namespace for each tenant.
+    """The KubeRay operator, priorities, what people may do in the whole cluster, and a namespace for each tenant.
 
     Namespaces belong here because they are cluster-scoped, and because an operator that watches only some needs its
     Role in them before it starts.
@@ -35,12 +37,22 @@ class Platform(pulumi.ComponentResource):
                 settings=args.operator,
                 ray_versions=tuple(cluster.ray_version for tenant in args.tenants for cluster in tenant.clusters),
                 namespaces={tenant.namespace_name: self.namespaces[tenant.name] for tenant in args.tenants},
+                policies=operator_policies(args),
                 context=args.kubernetes.context,
             ),
             pulumi.ResourceOptions(parent=self),
         )
         self.priority_classes = PriorityClasses(
             f"{name}-priorities", args.priority_classes, pulumi.ResourceOptions(parent=self)
+        )
+        ClusterAccess(
+            f"{name}-access",
+            ClusterAccessArgs(
+                settings=args.access,
+                operator_namespace=args.operator.namespace,
+                owns_kinds=args.operator.install == "manifests",
+            ),
+            pulumi.ResourceOptions(parent=self, depends_on=[self.operator]),
         )
         self.register_outputs({"namespaces": self.namespaces})
 

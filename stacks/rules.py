@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic.alias_generators import to_camel
 
-from components.kuberay import OperatorContext, validate
-from components.problems import Path, Problem, Problems
-from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.origin import said_at
-from components.tenant.rules import beyond_limits, beyond_quota
+from components.network.rules import ingress_problems
+from components.problems import Path, Problem
 
+from .cluster_rules import problems_of_clusters
 from .findings import place
+from .tenant_only import problems_of_platform
 
 if TYPE_CHECKING:
-    from components.nodes import NodePool
-    from components.ray_cluster.settings import RayClusterSettings
-
     from .settings import StackSettings, TenantSettings
 
 
@@ -28,7 +24,15 @@ _OF_A_NEW_NAMESPACE = {"owner", "cost_center", "labels", "pod_security"}
 
 def problems_of(stack: StackSettings) -> list[Problem]:
     """All that is wrong between the parts of a stack."""
-    return [*_names(stack), *_namespaces(stack), *_not_ours(stack), *_clusters(stack)]
+    return [
+        *problems_of_platform(stack),
+        *_names(stack),
+        *_namespaces(stack),
+        *_not_made(stack),
+        *_people(stack),
+        *_ingresses(stack),
+        *problems_of_clusters(stack),
+    ]
 
 
 def _names(stack: StackSettings) -> Iterator[Problem]:
@@ -40,8 +44,11 @@ def _names(stack: StackSettings) -> Iterator[Problem]:
         (_namespace(index, tenant), tenant.namespace_name) for index, tenant in reversed(named_once.values())
     )
     for index, tenant in tenants:
-        clusters = enumerate(tenant.clusters)
-        yield from _repeated((("tenants", index, "clusters", at, "name"), cluster.name) for at, cluster in clusters)
+        named: list[tuple[Path, str]] = [
+            *((("tenants", index, "clusters", at, "name"), cluster.name) for at, cluster in enumerate(tenant.clusters)),
+            *((("tenants", index, "clusterNames", at), name) for at, name in enumerate(tenant.cluster_names)),
+        ]
+        yield from _repeated(named)
 
 
 def _repeated(named: Iterable[tuple[Path, str]]) -> Iterator[Problem]:
@@ -51,6 +58,44 @@ def _repeated(named: Iterable[tuple[Path, str]]) -> Iterator[Problem]:
             message = f"{name!r} is used already, in {place(first[name][:-1])}: give each a name of its own"
             yield Problem(path, name, message, "repeated-name")
         first.setdefault(name, path)
+
+
+def _people(stack: StackSettings) -> Iterator[Problem]:
+    """Each is named once, so that nobody is given more, or less, in another place."""
+    admins = enumerate(stack.access.cluster_admins)
+    yield from _named_twice((("access", "clusterAdmins", at), subject) for at, subject in admins)
+    for index, tenant in enumerate(stack.tenants):
+        said: list[tuple[Path, str]] = [
+            *((("tenants", index, "admins", at), subject) for at, subject in enumerate(tenant.admins)),
+            *((("tenants", index, "users", at, "subject"), user.subject) for at, user in enumerate(tenant.users)),
+        ]
+        yield from _named_twice(said)
+        yield from (problem.below(("tenants", index)) for problem in _users(tenant))
+
+
+def _named_twice(said: Iterable[tuple[Path, str]]) -> Iterator[Problem]:
+    first: dict[str, Path] = {}
+    for path, subject in said:
+        if subject in first:
+            message = (
+                f"{subject!r} is named already, in {place(first[subject])}: say there all that they may do, and leave "
+                "it out here (admins may do all that users may)"
+            )
+            yield Problem(path, subject, message, "repeated-subject")
+        first.setdefault(subject, path)
+
+
+def _users(tenant: TenantSettings) -> Iterator[Problem]:
+    names = [*(cluster.name for cluster in tenant.clusters), *tenant.cluster_names]
+    for at, user in enumerate(tenant.users):
+        for position, name in enumerate(user.clusters or ()):
+            if name not in names:
+                known = f"use one of {', '.join(names)}, or " if names else ""
+                message = f"tenant {tenant.name!r} has no cluster {name!r}: {known}add it to clusters or clusterNames"
+                yield Problem(("users", at, "clusters", position), name, message, "unknown-cluster")
+        if user.submit_jobs and user.clusters == ():
+            message = "submitJobs without a cluster to submit to: name one in clusters, or remove submitJobs"
+            yield Problem(("users", at, "submitJobs"), True, message, "jobs-without-cluster")
 
 
 def _namespace(index: int, tenant: TenantSettings) -> Path:
@@ -70,67 +115,18 @@ def _namespaces(stack: StackSettings) -> Iterator[Problem]:
             yield Problem(path, name, message, "unwatched-namespace")
 
 
-def _not_ours(stack: StackSettings) -> Iterator[Problem]:
+def _ingresses(stack: StackSettings) -> Iterator[Problem]:
+    for index, tenant in enumerate(stack.tenants):
+        found = ingress_problems(tenant.network, stack.network)
+        yield from (problem.below(("tenants", index, "network")) for problem in found)
+
+
+def _not_made(stack: StackSettings) -> Iterator[Problem]:
     """What is said of a namespace that is not made."""
     for index, tenant in enumerate(stack.tenants):
-        if tenant.create_namespace:
-            continue
-        for field in sorted(_OF_A_NEW_NAMESPACE & tenant.model_fields_set):
+        for field in sorted(_OF_A_NEW_NAMESPACE & tenant.model_fields_set) if not tenant.create_namespace else ():
             message = (
                 "createNamespace is false, so the namespace stays as it is: remove this key, and label the namespace "
                 "where it is made"
             )
             yield Problem(("tenants", index, to_camel(field)), getattr(tenant, field), message, "namespace-not-made")
-
-
-def _clusters(stack: StackSettings) -> Iterator[Problem]:
-    operator = OperatorContext(
-        stack.operator.version, stack.operator.batch_scheduler, dict(stack.operator.feature_gates)
-    )
-    for index, tenant in enumerate(stack.tenants):
-        bodies: list[dict[str, Any]] = []
-        found: list[Problem] = []
-        for at, cluster in enumerate(tenant.clusters):
-            body, refused = _refused(cluster, stack.nodes, tenant.ray_deployer.service_account, operator)
-            bodies.append(body)
-            found += [problem.below(("clusters", at)) for problem in refused]
-        if not found:
-            found = list(_beyond(tenant, stack.nodes, bodies))
-        yield from (problem.below(("tenants", index)) for problem in found)
-
-
-def _refused(
-    cluster: RayClusterSettings, pools: tuple[NodePool, ...], account: str, operator: OperatorContext
-) -> tuple[dict[str, Any], list[Problem]]:
-    """The cluster's body, and what cannot be made of it or would be refused by the API server or the operator."""
-    try:
-        body = ray_cluster(cluster, pools, account)
-    except Problems as error:
-        return {}, list(error.problems)
-    return body, [_where_said(cluster, pools, body, problem) for problem in validate(body, operator)]
-
-
-def _where_said(
-    cluster: RayClusterSettings, pools: tuple[NodePool, ...], body: dict[str, Any], problem: Problem
-) -> Problem:
-    """A problem of a body as one of the cluster's settings."""
-    path = said_at(cluster, pools, body["spec"], problem.path)
-    # Where what was said is not what is refused, its author has to know what it became.
-    derived = path[-1:] != problem.path[-1:]
-    message = f"RayCluster {place(problem.path)}: {problem.message}" if derived else problem.message
-    return Problem(path, problem.value, message, problem.rule)
-
-
-def _beyond(tenant: TenantSettings, pools: tuple[NodePool, ...], bodies: list[dict[str, Any]]) -> Iterator[Problem]:
-    """What of the tenant's clusters its quota and limits would refuse."""
-    limits = tenant.limits_in_force
-    found = list(beyond_limits(bodies, limits))
-    if not found and tenant.quota:
-        found = list(beyond_quota(bodies, tenant.quota, limits))
-    for each in found:
-        if each.cluster is None:
-            yield each.problem.below(("quota",))
-        else:
-            at = each.cluster
-            problem = _where_said(tenant.clusters[at], pools, bodies[at], each.problem)
-            yield problem.below(("clusters", at))

@@ -8,13 +8,16 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from components.access.settings import RayDeployerSettings
+from components.access.settings import AccessSettings, RayDeployerSettings, RayUsers, Subject
+from components.images import ImagesSettings, TenantImagesSettings
+from components.kuberay.names import derived
+from components.network.settings import NetworkSettings, TenantNetworkSettings
 from components.nodes import GPU_PRODUCT_LABEL, GPU_RESOURCE, NodePool
 from components.operator.settings import OperatorSettings
 from components.priority_classes.settings import PriorityClassesSettings
 from components.problems import Path as Place
 from components.problems import Problems
-from components.ray_cluster.settings import RayClusterSettings
+from components.ray_cluster.settings import ClusterName, RayClusterSettings
 from components.tenant.settings import (
     DEFAULT_LIMITS,
     LimitSettings,
@@ -22,7 +25,7 @@ from components.tenant.settings import (
     PodSecurityLevel,
     QuotaSettings,
 )
-from components.types import DnsLabel, LabelValue, Settings, dns_1035_label
+from components.types import DnsLabel, LabelValue, Settings, StackName, dns_1035_label
 
 from .findings import UNKNOWN_FIELD, Finding, StackFileError, shown
 from .messages import findings
@@ -56,6 +59,17 @@ class KubernetesSettings(Settings):
 
     context: str | None = Field(default=None, min_length=1)
     """Context of the kubeconfig. Default: its current one."""
+
+
+class PlatformReference(Settings):
+    """The stack that the platform belongs to: operator, namespaces, quotas, access and policies of tenants.
+
+    With it this stack makes RayClusters and what belongs to them, and reads nothing outside its tenants' namespaces.
+    """
+
+    stack: StackName | None = None
+    """Name of that stack, `organization/ray-platform/prod`, whose outputs this one is held against in previews and
+    updates. Default: none; what is there is taken from this file."""
 
 
 class TenantSettings(Settings):
@@ -92,11 +106,27 @@ class TenantSettings(Settings):
     allow_delete: bool = False
     """True: the tenant may be removed while RayClusters run in its namespace, once an `up` has seen this."""
 
-    ray_deployer: RayDeployerSettings = RayDeployerSettings()
-    """The account that the tenant's clusters run as."""
+    admins: tuple[Subject, ...] = ()
+    """Who manages the tenant's RayClusters: `group:NAME`, `user:NAME` or `serviceAccount:NAMESPACE/NAME`."""
+
+    users: RayUsers = ()
+    """Who uses them: as `admins`, or a mapping that says which clusters, and whether RayJobs may be made."""
+
+    ray_deployer: RayDeployerSettings | None = None
+    """An account that may make pods, Deployments, Services and RayClusters, which the tenant's clusters run as.
+    Default: none; KubeRay makes an account for the head of a cluster that scales, and workers need none."""
+
+    network: TenantNetworkSettings = TenantNetworkSettings()
+    """Who reaches the tenant's RayClusters, and what its pods reach."""
 
     clusters: tuple[RayClusterSettings, ...] = ()
     """The tenant's RayClusters."""
+
+    images: TenantImagesSettings = TenantImagesSettings()
+    """Which images the tenant's RayClusters may have, and how they are pulled."""
+
+    cluster_names: tuple[ClusterName, ...] = ()
+    """Names of RayClusters that a stack of the tenant's own makes. `admins`, `users` and `network` hold for them."""
 
     @property
     def namespace_name(self) -> str:
@@ -108,15 +138,37 @@ class TenantSettings(Settings):
         """The limits that are said, or those that go with a quota."""
         return DEFAULT_LIMITS if self.limits is None and self.quota else self.limits
 
+    def given(self, cluster: RayClusterSettings) -> RayClusterSettings:
+        """A RayCluster with what all of the tenant's have."""
+        secrets = tuple(dict.fromkeys([*self.images.pull_secrets, *cluster.image_pull_secrets]))
+        return cluster.model_copy(update={"image_pull_secrets": secrets})
+
+    def service_account(self, cluster: RayClusterSettings) -> str | None:
+        """The ServiceAccount that the stack makes for a cluster's pods; None where none is needed.
+
+        Pods that show each other tokens of Kubernetes need one. It is named as KubeRay would name the head's, so that
+        KubeRay binds it to the autoscaler's Role.
+        """
+        if self.ray_deployer:
+            return self.ray_deployer.service_account
+        return derived(cluster.name) if cluster.auth_options and cluster.auth_options.enable_k8s_token_auth else None
+
 
 class StackSettings(Settings):
     """All that a stack file may say under `ray-platform:`."""
 
     kubernetes: KubernetesSettings = KubernetesSettings()
     operator: OperatorSettings = OperatorSettings()
+    access: AccessSettings = AccessSettings()
+    network: NetworkSettings = NetworkSettings()
 
     priority_classes: PriorityClassesSettings = PriorityClassesSettings()
     """Which pods go first where there is no room for all."""
+
+    images: ImagesSettings = ImagesSettings()
+
+    platform: PlatformReference | None = None
+    """That the platform belongs to another stack, and this one has RayClusters alone. Default: it is this stack's."""
 
     nodes: tuple[NodePool, ...] = ()
     """Pools of nodes that the cluster has. Workers are cut to them; a rehearsal simulates them."""

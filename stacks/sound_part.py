@@ -46,7 +46,10 @@ def sound_part(values: Mapping[str, Any], faults: Iterable[Path]) -> SoundPart |
     for index, tenant in enumerate(values["tenants"]):
         if (index,) not in faulty:
             sound = [at for at in range(len(tenant.get("clusters", ()))) if (index, at) not in faulty]
-            kept.append({**tenant, "clusters": [tenant["clusters"][at] for at in sound]})
+            whole = len(sound) == len(tenant.get("clusters", ()))
+            # Users name clusters: one that is left out here is there all the same.
+            rest = tenant if whole else {key: value for key, value in tenant.items() if key != "users"}
+            kept.append({**rest, "clusters": [tenant["clusters"][at] for at in sound]})
             tenants.append(index)
             clusters.append(sound)
     return SoundPart({**values, "tenants": kept}, tenants, clusters)

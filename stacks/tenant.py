@@ -1,23 +1,28 @@
-"""What a tenant has: quota, account and RayClusters, and a guard that keeps them."""
+"""What a tenant has: access for people, accounts for pods, policies, a quota, RayClusters, and a guard of it all."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pulumi
 
-from components.access.component import RayDeployer, RayDeployerArgs
+from components.access.component import RayDeployer, RayDeployerArgs, TenantAccess, TenantAccessArgs
+from components.access.settings import Subject
+from components.network.component import NetworkPolicies, NetworkPoliciesArgs
+from components.network.manifests import Body
 from components.nodes import NodePool
 from components.priority_classes.settings import PriorityNames
 from components.ray_cluster.component import RayCluster, RayClusterArgs
 from components.tenant.component import Quota, QuotaArgs
 from components.tenant.guard import TenantGuard, TenantGuardArgs
 
+from .access import named_clusters, own_accounts
 from .settings import TenantSettings
 
 
 @dataclass(frozen=True)
-class TenantArgs:
-    """What a Tenant, or TenantClusters, are made from."""
+class TenantClustersArgs:
+    """What TenantClusters are made from."""
 
     settings: TenantSettings
     pools: tuple[NodePool, ...]
@@ -29,43 +34,75 @@ class TenantArgs:
     operator_namespace: str
 
     service_account: pulumi.Input[str | None] = None
-    """Account of TenantClusters where their settings name none; a Tenant makes its own."""
+    """Account of the RayClusters whose settings name none. Default: the one that the tenant's settings say."""
 
     context: str | None = None
 
 
+@dataclass(frozen=True)
+class TenantArgs:
+    """What a Tenant is made from."""
+
+    clusters: TenantClustersArgs
+    """The tenant and its RayClusters."""
+
+    cluster_admins: tuple[Subject, ...] = ()
+
+    policies: Sequence[Body] = ()
+    """NetworkPolicies of the namespace."""
+
+
 class Tenant(pulumi.ComponentResource):
-    """What the platform's stack has for a tenant.
+    """A tenant's RayClusters, who may do what with them, the accounts that they run as, and how much there may be.
 
     RayClusters wait for everything else, and for what the component depends on (`depends_on`), such as the operator.
     The guard waits for all of it: it is the first to be deleted, and where it refuses, the rest stays.
 
     Outputs:
         clusters: of each RayCluster, by `<namespace>/<name>`, where it is, its worker groups, its state and status.
-        service_account: the account that the RayClusters run as.
     """
 
     clusters: dict[str, Any]
-    service_account: pulumi.Output[str]
 
     def __init__(self, name: str, args: TenantArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:Tenant", name, None, opts)
-        settings, below = args.settings, pulumi.ResourceOptions(parent=self)
-        quota = Quota(f"{name}/quota", QuotaArgs(args.namespace, settings.quota, settings.limits_in_force), below)
-        deployer = RayDeployer(f"{name}/ray-deployer", RayDeployerArgs(settings.ray_deployer, args.namespace), below)
-        self.service_account = deployer.service_account
-        made = pulumi.ResourceOptions.merge(
+        settings, namespace = args.clusters.settings, args.clusters.namespace
+        waits = pulumi.ResourceOptions.merge(
             pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None),
-            pulumi.ResourceOptions(parent=self, depends_on=[quota, deployer]),
+            pulumi.ResourceOptions(parent=self, depends_on=self._around(name, args)),
         )
-        clusters = TenantClusters(name, replace(args, service_account=deployer.service_account), made)
+        clusters = TenantClusters(name, args.clusters, waits)
         TenantGuard(
             f"{name}/guard",
-            TenantGuardArgs(settings.name, args.namespace, settings.allow_delete, args.context),
-            pulumi.ResourceOptions.merge(made, pulumi.ResourceOptions(depends_on=[clusters])),
+            TenantGuardArgs(settings.name, namespace, settings.allow_delete, args.clusters.context),
+            pulumi.ResourceOptions.merge(waits, pulumi.ResourceOptions(depends_on=[clusters])),
         )
         self.clusters = clusters.clusters
-        self.register_outputs({"clusters": self.clusters, "service_account": self.service_account})
+        self.register_outputs({"clusters": self.clusters})
+
+    def _around(self, name: str, args: TenantArgs) -> list[pulumi.Resource]:
+        """What RayClusters need in the namespace, or what bounds them."""
+        settings, namespace = args.clusters.settings, args.clusters.namespace
+        below = pulumi.ResourceOptions(parent=self)
+        access = TenantAccess(
+            f"{name}/access",
+            TenantAccessArgs(
+                namespace=namespace,
+                namespace_name=settings.namespace_name,
+                # Cluster admins may do in each tenant's namespace what its own admins may.
+                admins=tuple(dict.fromkeys([*args.cluster_admins, *settings.admins])),
+                users=settings.users,
+                clusters=tuple(named_clusters(settings, args.clusters.pools)),
+                accounts=own_accounts(settings),
+            ),
+            below,
+        )
+        policies = NetworkPolicies(f"{name}/network", NetworkPoliciesArgs(args.policies, namespace), below)
+        quota = Quota(f"{name}/quota", QuotaArgs(namespace, settings.quota, settings.limits_in_force), below)
+        if settings.ray_deployer is None:
+            return [access, policies, quota]
+        deployer = RayDeployer(f"{name}/ray-deployer", RayDeployerArgs(settings.ray_deployer, namespace), below)
+        return [access, policies, quota, deployer]
 
 
 class TenantClusters(pulumi.ComponentResource):
@@ -77,28 +114,30 @@ class TenantClusters(pulumi.ComponentResource):
 
     clusters: dict[str, Any]
 
-    def __init__(self, name: str, args: TenantArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(self, name: str, args: TenantClustersArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:TenantClusters", name, None, opts)
-        namespace = args.settings.namespace_name
+        settings = args.settings
         made = {
             cluster.name: RayCluster(
                 # Neither part has a slash, so no other pair has this name.
                 f"{name}/{cluster.name}",
                 RayClusterArgs(
-                    settings=cluster,
+                    settings=settings.given(cluster),
                     pools=args.pools,
                     namespace=args.namespace,
-                    service_account=args.service_account,
+                    service_account=settings.service_account(cluster) or args.service_account,
                     priorities=args.priorities,
                     operator_namespace=args.operator_namespace,
                     context=args.context,
-                    import_id=f"{namespace}/{cluster.name}" if cluster.adopt else None,
+                    import_id=f"{settings.namespace_name}/{cluster.name}" if cluster.adopt else None,
                 ),
                 pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None),
             )
-            for cluster in args.settings.clusters
+            for cluster in settings.clusters
         }
-        self.clusters = {f"{namespace}/{cluster}": _summary(resource) for cluster, resource in made.items()}
+        self.clusters = {
+            f"{settings.namespace_name}/{cluster}": _summary(resource) for cluster, resource in made.items()
+        }
         self.register_outputs({"clusters": self.clusters})
 
 

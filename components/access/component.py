@@ -1,12 +1,116 @@
-"""How the account that Ray's pods run as is provisioned."""
+"""How personas' rights, and the accounts of Ray's pods, are provisioned."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pulumi
 
-from ..kubernetes import KubernetesObject, in_namespace
-from .manifests import role, role_binding, service_account
-from .settings import RayDeployerSettings
+from ..kubernetes import Body, KubernetesObject, in_namespace
+from .admission import jobs_on_usable_clusters, scaling_only
+from .manifests import (
+    AGGREGATED,
+    aggregated,
+    bodies,
+    cluster_admin,
+    cluster_admin_of_the_operator,
+    pods_grants,
+    ray_deployer,
+    service_account,
+    tenant_grants,
+    token_review,
+)
+from .personas import NamedCluster
+from .settings import AccessSettings, RayDeployerSettings, RayUserSettings, Subject
+
+
+@dataclass(frozen=True)
+class ClusterAccessArgs:
+    """What a ClusterAccess is made from."""
+
+    settings: AccessSettings
+
+    operator_namespace: str
+    """Namespace of the operator; it exists."""
+
+    owns_kinds: bool
+    """Whether KubeRay's kinds are this stack's: then Kubernetes' own roles get rules for them."""
+
+
+class ClusterAccess(pulumi.ComponentResource):
+    """What cluster admins may do, and KubeRay's kinds in Kubernetes' own roles `view`, `edit` and `admin`."""
+
+    def __init__(self, name: str, args: ClusterAccessArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ray-platform:index:ClusterAccess", name, None, opts)
+        own = pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None)
+        if args.owns_kinds:
+            for role in AGGREGATED:
+                KubernetesObject(f"{name}-aggregate-to-{role}", aggregated(role), own)
+        if admins := args.settings.cluster_admins:
+            for part, body in bodies(cluster_admin(admins), "ClusterRole").items():
+                KubernetesObject(f"{name}-cluster-admin-{part}", body, own)
+            for part, body in bodies(cluster_admin_of_the_operator(admins)).items():
+                inside = in_namespace(body, args.operator_namespace)
+                KubernetesObject(f"{name}-cluster-admin-of-the-operator-{part}", inside, own)
+        self.register_outputs({})
+
+
+@dataclass(frozen=True)
+class TenantAccessArgs:
+    """What a TenantAccess is made from."""
+
+    namespace: pulumi.Input[str]
+    """The tenant's namespace; what is made in it waits for it."""
+
+    namespace_name: str
+    """The same as a plain value, which names of cluster-scoped objects have in them."""
+
+    admins: Sequence[Subject] = ()
+    """Ray cluster admins."""
+
+    users: Sequence[RayUserSettings] = ()
+    """Ray users."""
+
+    clusters: Sequence[NamedCluster] = ()
+    """RayClusters whose use the users are given."""
+
+    accounts: Sequence[str] = ()
+    """ServiceAccounts to make for RayClusters."""
+
+    ingresses: bool = False
+    """Whether Ray cluster admins may make Ingresses."""
+
+
+class TenantAccess(pulumi.ComponentResource):
+    """Who may do what in a tenant's namespace, and what the accounts of its RayClusters' pods may not.
+
+    RayClusters depend on this component: their pods' accounts are there, with their rights, before them.
+    """
+
+    def __init__(self, name: str, args: TenantAccessArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ray-platform:index:TenantAccess", name, None, opts)
+        namespace = args.namespace_name
+
+        def inside(part: str, body: Body) -> None:
+            KubernetesObject(f"{name}-{part}", in_namespace(body, args.namespace), pulumi.ResourceOptions(parent=self))
+
+        def outside(part: str, body: Body) -> None:
+            KubernetesObject(f"{name}-{part}", body, pulumi.ResourceOptions(parent=self))
+
+        for account in args.accounts:
+            inside(f"account:{account}", service_account(account))
+        grants = tenant_grants(args.admins, args.users, args.clusters, args.ingresses)
+        for grant in [*grants, *pods_grants(args.clusters, namespace)]:
+            for part, body in bodies(grant).items():
+                inside(f"{grant.name}-{part}", body)
+        for cluster in args.clusters:
+            if cluster.accounts:
+                outside(f"token-review:{cluster.name}", token_review(cluster, namespace))
+        for part, body in scaling_only(namespace).items():
+            outside(f"scaling-only-{part}", body)
+        if any(user.submit_jobs for user in args.users):
+            for part, body in jobs_on_usable_clusters(namespace).items():
+                outside(f"ray-jobs-{part}", body)
+        self.register_outputs({})
 
 
 @dataclass(frozen=True)
@@ -30,14 +134,9 @@ class RayDeployer(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: RayDeployerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:RayDeployer", name, None, opts)
-        bodies = {
-            "service-account": service_account(args.settings),
-            "role": role(args.settings),
-            "role-binding": role_binding(args.settings, args.namespace),
-        }
         made = [
             KubernetesObject(f"{name}-{part}", in_namespace(body, args.namespace), pulumi.ResourceOptions(parent=self))
-            for part, body in bodies.items()
+            for part, body in ray_deployer(args.settings, args.namespace).items()
         ]
         self.service_account = pulumi.Output.all(*(each.id for each in made)).apply(
             lambda _: args.settings.service_account

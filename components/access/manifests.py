@@ -1,43 +1,161 @@
-"""What an account for Ray's pods becomes in Kubernetes. Pure functions."""
+"""What personas and accounts become in Kubernetes: Roles, bindings and ServiceAccounts. Pure functions."""
 
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from .settings import RayDeployerSettings
+from .personas import (
+    CLUSTER_ADMIN,
+    CLUSTER_ADMIN_OF_THE_OPERATOR,
+    EDIT,
+    RAY_DEPLOYER,
+    RAY_JOB_SUBMITTER,
+    RAY_PORT_FORWARDER,
+    RAY_USER,
+    VIEW,
+    NamedCluster,
+    Rule,
+    itself,
+    ray_cluster_admin,
+    use_of,
+)
+from .settings import RayDeployerSettings, RayUserSettings, Subject
 
 Body = dict[str, Any]
 
-VERBS = ["get", "list", "watch", "create", "delete", "update", "patch"]
+RBAC = "rbac.authorization.k8s.io"
+API_VERSION = f"{RBAC}/v1"
 
-RULES: list[Body] = [
-    {"apiGroups": [""], "resources": ["pods", "services"], "verbs": VERBS},
-    {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": VERBS},
-    {"apiGroups": ["ray.io"], "resources": ["rayclusters"], "verbs": VERBS},
-]
-"""Monitoring, creating, deleting and updating of pods, Deployments, Services and RayClusters: what ado's guide for
-actuators that deploy to Kubernetes asks for. No Secrets, no pods/exec, nothing outside the namespace."""
+PREFIX = "ray-platform:"
+"""Before the names of roles. KubeRay names a Role after each RayCluster, and no RayCluster's name has a colon."""
 
+AUTH_DELEGATOR = "system:auth-delegator"
+"""Kubernetes' own ClusterRole: may ask whose a token is, and what somebody may do. Nothing else."""
 
-def service_account(settings: RayDeployerSettings) -> Body:
-    """The ServiceAccount."""
-    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": settings.service_account}}
+AGGREGATED = {"view": VIEW, "edit": EDIT}
+"""Rules that are added to Kubernetes' own roles, by the role's name."""
 
 
-def role(settings: RayDeployerSettings) -> Body:
-    """The Role."""
+@dataclass(frozen=True)
+class Grant:
+    """A Role and who has it."""
+
+    name: str
+    """Without the prefix; unique in its namespace."""
+
+    rules: Sequence[Rule]
+
+    subjects: Sequence[Subject]
+
+
+def service_account(name: str) -> Body:
+    """A ServiceAccount."""
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}
+
+
+def role(name: str, rules: Sequence[Rule], kind: str = "Role") -> Body:
+    """A Role, or a ClusterRole where `kind` says so."""
+    return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "rules": list(rules)}
+
+
+def role_binding(name: str, role_name: str, subjects: Sequence[Body], kind: str = "Role") -> Body:
+    """The RoleBinding of a Role, or the ClusterRoleBinding of a ClusterRole where `kind` says so."""
     return {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "Role",
-        "metadata": {"name": settings.role},
-        "rules": RULES,
+        "apiVersion": API_VERSION,
+        "kind": f"{kind}Binding",
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": RBAC, "kind": kind, "name": role_name},
+        "subjects": list(subjects),
     }
 
 
-def role_binding(settings: RayDeployerSettings, namespace: Any) -> Body:
-    """The RoleBinding. `namespace`: that of the account, a name or what will become one."""
+def account(name: str, namespace: Any) -> Body:
+    """A ServiceAccount as the subject of a binding. `namespace`: a name or what will become one."""
+    return {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+
+
+def subject(said: Subject) -> Body:
+    """A `Subject` as the subject of a binding."""
+    kind, _, name = said.partition(":")
+    if kind == "serviceAccount":
+        namespace, _, name = name.partition("/")
+        return account(name, namespace)
+    return {"apiGroup": RBAC, "kind": kind.capitalize(), "name": name}
+
+
+def bodies(grant: Grant, kind: str = "Role") -> dict[str, Body]:
+    """A grant's Role and RoleBinding; ClusterRole and ClusterRoleBinding where `kind` says so."""
+    name = f"{PREFIX}{grant.name}"
     return {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "RoleBinding",
-        "metadata": {"name": settings.role_binding},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": settings.role},
-        "subjects": [{"kind": "ServiceAccount", "name": settings.service_account, "namespace": namespace}],
+        "role": role(name, grant.rules, kind),
+        "role-binding": role_binding(name, name, [subject(each) for each in grant.subjects], kind),
+    }
+
+
+def aggregated(to: str) -> Body:
+    """A ClusterRole whose rules Kubernetes adds to its own role `to`, and to those that contain that one."""
+    body = role(f"{PREFIX}aggregate-to-{to}", AGGREGATED[to], "ClusterRole")
+    body["metadata"]["labels"] = {f"rbac.authorization.k8s.io/aggregate-to-{to}": "true"}
+    return body
+
+
+def cluster_admin(subjects: Sequence[Subject]) -> Grant:
+    """What the cluster admins may do everywhere."""
+    return Grant("cluster-admin", CLUSTER_ADMIN, subjects)
+
+
+def cluster_admin_of_the_operator(subjects: Sequence[Subject]) -> Grant:
+    """What they may do besides in the operator's namespace."""
+    return Grant("cluster-admin", CLUSTER_ADMIN_OF_THE_OPERATOR, subjects)
+
+
+def tenant_grants(
+    admins: Sequence[Subject],
+    users: Iterable[RayUserSettings],
+    clusters: Sequence[NamedCluster],
+    ingresses: bool = False,
+) -> list[Grant]:
+    """The Roles in a tenant's namespace. A role that nobody has is left out."""
+    users = list(users)
+    using = {
+        cluster.name: [user.subject for user in users if user.clusters is None or cluster.name in user.clusters]
+        for cluster in clusters
+    }
+    grants = [
+        Grant("ray-cluster-admin", ray_cluster_admin(clusters, ingresses), admins),
+        Grant("ray-user", RAY_USER, [user.subject for user in users]),
+        Grant("ray-port-forwarder", RAY_PORT_FORWARDER, list(dict.fromkeys(itertools.chain(*using.values())))),
+        *(Grant(f"ray-user:{cluster.name}", use_of([cluster]), using[cluster.name]) for cluster in clusters),
+        Grant("ray-job-submitter", RAY_JOB_SUBMITTER, [user.subject for user in users if user.submit_jobs]),
+    ]
+    return [grant for grant in grants if grant.subjects]
+
+
+def pods_grants(clusters: Iterable[NamedCluster], namespace: str) -> list[Grant]:
+    """The Roles of RayClusters whose processes show each other tokens of Kubernetes."""
+    return [
+        Grant(
+            f"pods:{cluster.name}", itself(cluster), [f"serviceAccount:{namespace}/{name}" for name in cluster.accounts]
+        )
+        for cluster in clusters
+        if cluster.accounts
+    ]
+
+
+def token_review(cluster: NamedCluster, namespace: str) -> Body:
+    """The ClusterRoleBinding that lets the processes of a RayCluster ask Kubernetes whose a token is."""
+    name = f"{PREFIX}token-review:{namespace}:{cluster.name}"
+    subjects = [account(each, namespace) for each in cluster.accounts]
+    return role_binding(name, AUTH_DELEGATOR, subjects, "ClusterRole")
+
+
+def ray_deployer(settings: RayDeployerSettings, namespace: Any) -> dict[str, Body]:
+    """The account that a tenant's RayClusters run as, its Role and its RoleBinding. `namespace`: as for `account`."""
+    return {
+        "service-account": service_account(settings.service_account),
+        "role": role(settings.role, RAY_DEPLOYER),
+        "role-binding": role_binding(
+            settings.role_binding, settings.role, [account(settings.service_account, namespace)]
+        ),
     }

@@ -1,6 +1,72 @@
-"""What a stack file may say about the account that Ray's pods run as."""
+"""What a stack file may say about who may do what, and about the account that Ray's pods run as."""
+
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 
 from ..types import DnsSubdomain, Settings
+
+_ACCOUNT = re.compile(r"serviceAccount:[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?", re.ASCII)
+_NAMED = re.compile(r"(user|group):[^\s\x00-\x1f\x7f]([^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?")
+_KUBERNETES_OWN = "system:"
+_ACCOUNTS_OF_A_NAMESPACE = re.compile(r"group:system:serviceaccounts:[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
+
+
+def _subject(text: str) -> str:
+    if not _ACCOUNT.fullmatch(text) and not _NAMED.fullmatch(text):
+        raise ValueError(
+            f"{text!r} names nobody: write group:NAME, user:NAME, or serviceAccount:NAMESPACE/NAME in lower case"
+        )
+    if text.partition(":")[2].startswith(_KUBERNETES_OWN) and not _ACCOUNTS_OF_A_NAMESPACE.fullmatch(text):
+        raise ValueError(
+            f"{text!r} is Kubernetes' own, everybody or what may do everything already: name a group, a user or a "
+            "serviceAccount of yours (all accounts of a namespace: group:system:serviceaccounts:NAMESPACE)"
+        )
+    return text
+
+
+Subject = Annotated[
+    str,
+    AfterValidator(_subject),
+    WithJsonSchema({"type": "string", "pattern": f"^({_NAMED.pattern}|{_ACCOUNT.pattern})$"}),
+]
+"""Who: `group:NAME`, `user:NAME` as the cluster's authentication calls them, or `serviceAccount:NAMESPACE/NAME`."""
+
+
+class AccessSettings(Settings):
+    """Who may do what in the whole cluster."""
+
+    cluster_admins: tuple[Subject, ...] = ()
+    """Who manages all of KubeRay's objects and Volcano's queues: `group:NAME`, `user:NAME` or
+    `serviceAccount:NAMESPACE/NAME`."""
+
+
+class RayUserSettings(Settings):
+    """Somebody who uses RayClusters of a tenant and changes none. In short: only the subject."""
+
+    subject: Subject
+    """`group:NAME`, `user:NAME` or `serviceAccount:NAMESPACE/NAME`."""
+
+    clusters: tuple[str, ...] | None = None
+    """RayClusters, by name, whose token may be read and whose ports may be forwarded. Default: all of the tenant's;
+    none in an empty list, for those who only look."""
+
+    submit_jobs: bool = False
+    """True: may make RayJobs, on these clusters."""
+
+
+def _in_short(value: Any) -> Any:
+    if not isinstance(value, list):
+        return value
+    return [each if isinstance(each, dict | RayUserSettings) else {"subject": each} for each in value]
+
+
+RayUsers = Annotated[
+    tuple[RayUserSettings, ...],
+    BeforeValidator(_in_short, json_schema_input_type=tuple[Subject | RayUserSettings, ...]),
+]
+"""Users of a tenant's RayClusters, each in full or by its subject."""
 
 
 class RayDeployerSettings(Settings):

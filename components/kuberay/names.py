@@ -23,6 +23,18 @@ _ALL_ANNOTATIONS = 256 * 1024
 """Bytes of all annotations together (apimachinery: TotalAnnotationSizeLimitB)."""
 
 
+_LONGEST_DERIVED = 50
+
+
+def derived(name: str) -> str:
+    """What KubeRay calls a RayCluster's ServiceAccount, its Role and its token's Secret (util.go: CheckName).
+
+    The cluster's name; of a long one the last 50 characters, the first of which becomes `r` unless it is a letter.
+    """
+    last = name[-_LONGEST_DERIVED:]
+    return last if last[0].isalpha() else f"r{last[1:]}"
+
+
 def check(body: Body) -> Found:
     """apimachinery: ValidateObjectMeta; KubeRay: ValidateRayClusterMetadata and its likes."""
     metadata, kind = body["metadata"], body["kind"]

@@ -31,6 +31,9 @@ class KubeRayOperatorArgs:
     context: str | None = None
     """Context of the kubeconfig, the provider's; None for the current one."""
 
+    policies: Sequence[Body] = ()
+    """NetworkPolicies of the operator's namespace, where the stack makes that."""
+
 
 class KubeRayOperator(pulumi.ComponentResource):
     """KubeRay's CRDs, then the operator's access, then the operator, each object a resource of its own.
@@ -61,7 +64,8 @@ class KubeRayOperator(pulumi.ComponentResource):
             else:
                 check_ray(settings.version, args.ray_versions)
                 tree = render(settings.tree, pinned=settings.location is None)
-                self._provision(name, args, operator_objects(tree, settings))
+                first, access, last = operator_objects(tree, settings)
+                self._provision(name, args, (first, [*access, *args.policies], last))
                 version = settings.version
         except (KustomizeError, UnexpectedTreeError, UnsupportedVersionError, ClusterUnreachableError) as error:
             raise pulumi.RunError(str(error)) from error

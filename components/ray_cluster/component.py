@@ -7,10 +7,19 @@ from typing import Any
 import pulumi
 
 from ..kubernetes import KubernetesObject, in_namespace
+from ..network.component import DashboardIngress, DashboardIngressArgs
 from ..nodes import NodePool
 from ..priority_classes.settings import NO_PRIORITIES, PriorityNames
 from ..types import seconds
-from .manifests import CLIENT_PORT, DASHBOARD_PORT, asks_for_token, head_disruption_budget, ray_cluster
+from .manifests import (
+    CLIENT_PORT,
+    DASHBOARD_PORT,
+    asks_for_token,
+    head_disruption_budget,
+    head_ports,
+    head_service,
+    ray_cluster,
+)
 from .readiness import NotReadyError, until_ready
 from .settings import FIRST_RAY_WITH_TOKENS, RayClusterSettings
 from .status import status_summary
@@ -95,8 +104,21 @@ class RayCluster(pulumi.ComponentResource):
                 in_namespace(head_disruption_budget(settings), args.namespace),
                 pulumi.ResourceOptions(parent=self),
             )
+        service = head_service(settings.name, body["spec"])
+        if settings.ingress:
+            DashboardIngress(
+                f"{name}-dashboard",
+                DashboardIngressArgs(
+                    settings=settings.ingress,
+                    cluster=settings.name,
+                    namespace=args.namespace,
+                    head_service=service,
+                    port=head_ports(body["spec"])["dashboard"],
+                ),
+                pulumi.ResourceOptions(parent=self, depends_on=[cluster]),
+            )
         groups = all_groups(settings, args.pools)
-        self.connection = cluster.metadata.apply(lambda metadata: connection(metadata["namespace"], settings.name))
+        self.connection = cluster.metadata.apply(lambda metadata: connection(metadata["namespace"], service))
         self.worker_groups = [
             {
                 "name": group.name,
@@ -142,9 +164,8 @@ class RayCluster(pulumi.ComponentResource):
             raise pulumi.RunError(str(error)) from error
 
 
-def connection(namespace: str, cluster: str) -> dict[str, str]:
-    """Where a cluster is, for clients inside Kubernetes. The name of the head Service is KubeRay's."""
-    service = f"{cluster}-head-svc"
+def connection(namespace: str, service: str) -> dict[str, str]:
+    """Where a cluster with that head Service is, for clients inside Kubernetes."""
     host = f"{service}.{namespace}.svc"
     return {
         "namespace": namespace,

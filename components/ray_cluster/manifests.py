@@ -1,5 +1,6 @@
 """What a RayCluster's settings become: a body as the API server takes it. Pure functions."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,10 +21,25 @@ __all__ = [
     "Body",
     "asks_for_token",
     "head_disruption_budget",
+    "head_ports",
+    "head_service",
     "ray_cluster",
 ]
 
 API_VERSION = "ray.io/v1"
+
+
+def head_service(name: str, spec: Mapping[str, Any]) -> str:
+    """Name of the head's Service of a cluster (ray-operator/controllers/ray/utils/util.go, GenerateHeadServiceName)."""
+    said = spec["headGroupSpec"].get("headService") or {}
+    return (said.get("metadata") or {}).get("name") or f"{name}-head-svc"
+
+
+def head_ports(spec: Mapping[str, Any]) -> dict[str, int]:
+    """Ports of the head by KubeRay's names of them, which are those of Ray's container or the default ones."""
+    container = spec["headGroupSpec"]["template"]["spec"]["containers"][0]
+    said = {port.get("name"): port["containerPort"] for port in container.get("ports") or ()}
+    return {name: said.get(name, port) for name, port in HEAD_PORTS.items()}
 
 
 def ray_cluster(

@@ -1,6 +1,6 @@
 """What a stack file may say about the head and the workers of a RayCluster. To Ray both are nodes."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, Strict
 
@@ -45,6 +45,10 @@ class HeadSettings(Settings):
 
     ray_start_params: RayStartParams = Field(default_factory=dict)
     """Further flags of `ray start`, over the derived ones."""
+
+    service_type: Literal["ClusterIP", "NodePort", "LoadBalancer"] | None = None
+    """Type of the head's Service. `NodePort` and `LoadBalancer` show its ports outside the cluster. Default: KubeRay's,
+    `ClusterIP`."""
 
     labels: Labels = Field(default_factory=dict)
     """Labels of the head as a node of Ray (`headGroupSpec.labels`); its pod has them too."""

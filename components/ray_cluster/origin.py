@@ -129,6 +129,8 @@ def _of_group(group: WorkerGroup | None, part: Any, path: Path) -> tuple[Path, .
             return ((_NUMBERS[number],), (*own, number), own)
         case ("idleTimeoutSeconds", *_):
             return ((*own, "idleTimeout"), own)
+        case ("serviceType", *_):
+            return ((*own, "serviceType"), own)
         case ("numOfHosts" | "labels" | "rayStartParams", *_):
             return ((*shared, *path), shared)
         case ("template", "metadata", "labels", *_):

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, Strict, model_validator
 
+from ..network.settings import IngressSettings
 from ..problems import Problems
 from ..types import (
     MOST_SECONDS,
@@ -131,8 +132,12 @@ class RayClusterSettings(Settings):
     ready_timeout: Duration = "10m"
     """So long `up` waits for the cluster to be ready before it says why it is not."""
 
+    ingress: IngressSettings | None = None
+    """The dashboard and jobs API under a name, through the ingress controller. Default: none."""
+
     service_account: DnsSubdomain | None = None
-    """ServiceAccount of head and workers; it must exist. Default: the tenant's RayDeployer."""
+    """ServiceAccount of head and workers; it must exist. Default: the tenant's `rayDeployer`, else KubeRay makes one
+    for a head that scales."""
 
     auth_options: AuthOptions | None = None
     """Default: mode `token` from Ray 2.52 on; older versions have none."""

@@ -110,6 +110,7 @@ def _head(settings: RayClusterSettings, pools: tuple[NodePool, ...], standing: S
             "dashboard-host": "0.0.0.0",  # noqa: S104 (inside the pod; a Service and a token stand before it)
             **head.ray_start_params,
         },
+        **({"serviceType": head.service_type} if head.service_type else {}),
         **({"labels": dict(head.labels)} if head.labels else {}),
         "template": template(settings, ray, standing, _head_pool(settings, pools), over),
     }

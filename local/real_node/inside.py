@@ -7,6 +7,8 @@ import sys
 import time
 from pathlib import Path
 
+from local.real_node.programs import DNS
+
 SECONDS = 10.0
 
 KERNEL_SETTINGS = {
@@ -39,6 +41,7 @@ def main() -> None:
         stand_in.write_text(f"{value}\n")
         _run("mount", "--bind", str(stand_in), f"/proc/sys/{name}")
     _run("ip", "link", "set", "lo", "up")
+    _run("ip", "address", "add", f"{DNS}/32", "dev", "lo")
     deadline = time.monotonic() + SECONDS
     while subprocess.run(["ip", "link", "show", "node0"], capture_output=True, check=False).returncode != 0:
         if time.monotonic() > deadline:

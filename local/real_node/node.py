@@ -6,7 +6,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from kubernetes import client, utils
+from kubernetes import client
 
 from local import images, tools
 from local.commands import run
@@ -14,8 +14,9 @@ from local.errors import RehearsalError
 from local.images import Image
 from local.nodes import pool_labels
 from local.pki import Credentials
+from local.real_node import network_policies
 from local.real_node.box import Box
-from local.real_node.programs import CONTAINERD_SOCKET, DNS, NODE, programs
+from local.real_node.programs import CONTAINERD_SOCKET, NODE, programs
 from local.real_node.requirements import unmet
 from local.supervision import Program
 from stacks.settings import GPU_RESOURCE, NodePool
@@ -45,6 +46,10 @@ class RealNode:
         return self.box.inside
 
     @property
+    def api_port(self) -> int:
+        return 6443  # as kubeadm has it; the box's network is its own
+
+    @property
     def credentials(self) -> Credentials:
         return Credentials(
             self.address,
@@ -52,8 +57,9 @@ class RealNode:
             clients={
                 "kubelet": (f"system:node:{NODE}", "system:nodes"),
                 "kube-proxy": ("system:kube-proxy", None),
-                # Both are machinery of the rehearsal.
+                # These are machinery of the rehearsal.
                 "coredns": ("coredns", "system:masters"),
+                network_policies.NAME: (network_policies.NAME, "system:masters"),
                 "kubelet-client": ("kube-apiserver-kubelet-client", "system:masters"),
             },
         )
@@ -94,14 +100,7 @@ class RealNode:
             self._load(image)
 
     def join(self, api: client.ApiClient, pools: Sequence[NodePool]) -> None:
-        """Say where the cluster's DNS server is; the node itself joins by its kubelet."""
-        service, endpoints = _dns(self.address)
-        named = f"metadata.name={service['metadata']['name']}"
-        core, discovery = client.CoreV1Api(api), client.DiscoveryV1Api(api)
-        if not core.list_namespaced_service("kube-system", field_selector=named).items:
-            utils.create_from_dict(api, service)
-        if not discovery.list_namespaced_endpoint_slice("kube-system", field_selector=named).items:
-            utils.create_from_dict(api, endpoints)
+        """The node joins by its kubelet."""
 
     def ready(self, api: client.ApiClient, pools: Sequence[NodePool]) -> bool:
         core = client.CoreV1Api(api)
@@ -148,22 +147,6 @@ class RealNode:
         # The socket as seen from its folder, because the path of a Unix socket may have 107 characters.
         socket = f"/proc/self/cwd/{CONTAINERD_SOCKET}"
         return run("ctr", "--address", socket, "--namespace", "k8s.io", *arguments, cwd=self.box.folder)
-
-
-def _dns(address: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The Service of the DNS server, which is no pod, with its only endpoint."""
-    ports = [{"name": f"dns-{protocol.lower()}", "port": 53, "protocol": protocol} for protocol in ("UDP", "TCP")]
-    metadata = {"name": "kube-dns", "namespace": "kube-system"}
-    service = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"clusterIP": DNS, "ports": ports}}
-    endpoints = {
-        "apiVersion": "discovery.k8s.io/v1",
-        "kind": "EndpointSlice",
-        "metadata": {**metadata, "labels": {"kubernetes.io/service-name": "kube-dns"}},
-        "addressType": "IPv4",
-        "endpoints": [{"addresses": [address]}],
-        "ports": ports,
-    }
-    return service, endpoints
 
 
 def _of_pool(pools: Sequence[NodePool]) -> tuple[dict[str, str], str]:

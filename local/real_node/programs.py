@@ -1,4 +1,4 @@
-"""Command lines and settings of the node's programs: containerd, kubelet, kube-proxy and CoreDNS.
+"""Command lines and settings of the node's programs: containerd, kubelet, kube-proxy, CoreDNS, network policies.
 
 The settings are those of their own documentation; what departs from it says why. All run inside the box.
 """
@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from local.images import PAUSE
+from local.real_node import network_policies
 from local.supervision import Program
 from local.tools import COREDNS, KUBERNETES_NODE
 
@@ -19,8 +20,8 @@ NODE = "real-0"
 POD_NETWORK = "10.244.0.0/24"
 """Of the box alone, as all of its networks but the cable: every box has the same."""
 
-DNS = "10.96.0.10"
-"""Address of the Service `kube-dns`, within the control plane's SERVICE_NETWORK."""
+DNS = "169.254.20.10"
+"""Where pods find the DNS server: on their node, as with Kubernetes' NodeLocal DNSCache, which has this address."""
 
 CNI_PLUGINS = Path("/usr/lib/cni")
 """Where the package containernetworking-plugins has them."""
@@ -42,6 +43,7 @@ def programs(run: Path, address: str, cgroup: str) -> list[Program]:
     (folder / "kubelet.yaml").write_text(yaml.safe_dump(_kubelet(run, address, cgroup)))
     (folder / "kube-proxy.yaml").write_text(yaml.safe_dump(_kube_proxy(run)))
     (folder / "Corefile").write_text(_corefile(run))
+    (folder / network_policies.RULES).write_text(network_policies.rules(POD_NETWORK))
     kubelet: list[str | Path] = [
         KUBERNETES_NODE.program("kubelet"),
         f"--config={INSIDE / 'kubelet.yaml'}",
@@ -53,6 +55,7 @@ def programs(run: Path, address: str, cgroup: str) -> list[Program]:
     proxy: list[str | Path] = [KUBERNETES_NODE.program("kube-proxy"), f"--config={INSIDE / 'kube-proxy.yaml'}"]
     return [
         Program("containerd", ["containerd", "--config", INSIDE / "containerd.toml"], {}),
+        network_policies.program(INSIDE, run / "kubeconfigs" / network_policies.NAME, NODE, POD_NETWORK),
         Program("kubelet", kubelet, {}),
         Program("kube-proxy", proxy, {}),
         Program("coredns", [COREDNS.program("coredns"), "-conf", INSIDE / "Corefile"], {}),

@@ -14,6 +14,7 @@ PACKAGES = {
     "runc": ("runc",),
     "containernetworking-plugins": (str(CNI_PLUGINS / "ptp"), str(CNI_PLUGINS / "portmap")),
     "nftables": ("nft",),
+    "iptables": ("iptables-restore",),
     "conntrack": ("conntrack",),
     "iproute2": ("ip",),
     "mmdebstrap": ("mmdebstrap",),

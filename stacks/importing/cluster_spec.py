@@ -24,7 +24,12 @@ def settings_of(spec: Mapping[str, Any]) -> dict[str, Any]:
         **_autoscaling(spec),
         "volumes": _common(pods, "volumes"),
         "volumeMounts": _common(containers, "volumeMounts"),
-        "head": _said({key: value for key, value in _group(head).items() if key != "gpus"}),
+        "head": _said(
+            {
+                "serviceType": head.get("serviceType"),
+                **{key: value for key, value in _group(head).items() if key != "gpus"},
+            }
+        ),
         "workerGroups": [_said({**_bounds(group), **_image(group, image), **_group(group)}) for group in groups],
     }
     return _said(settings)

@@ -9,7 +9,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from components.access.settings import RayDeployerSettings
 from components.kuberay import OperatorContext, validate
 from components.kuberay.context import DEFAULT_FEATURE_GATES
 from components.problems import Problems
@@ -17,6 +16,7 @@ from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.settings import RayClusterSettings
 from components.strategic_merge import difference
 
+from ..settings import TenantSettings
 from .answers import Answers
 from .cluster_spec import image_of, settings_of
 from .defaulting import defaulted, without_nulls
@@ -24,8 +24,8 @@ from .notes import Imported, Note, Path, RefusedError, dotted
 from .reader import Log, Reader
 from .versions import versions
 
-ACCOUNT = RayDeployerSettings().service_account
-"""Stands for the tenant's account, which a cluster has that says none."""
+_TENANT = TenantSettings(name="any")
+"""Stands for the tenant that gets the cluster, with nothing said of its accounts."""
 
 KINDS: dict[str, Path] = {
     "RayCluster": ("spec",),
@@ -195,7 +195,7 @@ def _rendered(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """The spec that an entry becomes, with its defaults."""
     try:
         settings = RayClusterSettings.model_validate(entry, by_alias=True, by_name=False)
-        return defaulted(ray_cluster(settings, (), ACCOUNT)["spec"])
+        return defaulted(ray_cluster(settings, (), _TENANT.service_account(settings))["spec"])
     except ValidationError as error:
         raise RefusedError(*_faults(error, path)) from error
     except ValueError as error:

@@ -91,5 +91,6 @@ def existing(cluster: Rehearsal) -> set[str]:
         "definition": client.ApiextensionsV1Api(api).list_custom_resource_definition,
         "role": client.RbacAuthorizationV1Api(api).list_cluster_role,
         "binding": client.RbacAuthorizationV1Api(api).list_cluster_role_binding,
+        "policy": client.AdmissionregistrationV1Api(api).list_validating_admission_policy,
     }
     return {f"{kind} {item.metadata.name}" for kind, list_all in lists.items() for item in list_all().items}

@@ -45,7 +45,8 @@ def remove(name: str) -> Callable[[dict[str, Any]], None]:
 
 
 @pytest.fixture(scope="module")
-def core(cluster: Rehearsal) -> client.CoreV1Api:
+def core(cluster: Rehearsal) -> Any:
+    """What an administrator sees with kubectl."""
     return client.CoreV1Api(cluster.client())
 
 
@@ -83,7 +84,7 @@ def refused(call: Callable[..., Any], namespace: str, body: dict[str, Any]) -> s
 def identities(cluster: Rehearsal, namespace: str) -> dict[str, str]:
     """The unique ids of what a tenant has; an object that was deleted and made again would have another."""
     api = cluster.client()
-    core = client.CoreV1Api(api)
+    core: Any = client.CoreV1Api(api)
     listed = {
         "namespace": [core.read_namespace(namespace)],
         "quota": core.list_namespaced_resource_quota(namespace).items,
@@ -95,15 +96,13 @@ def identities(cluster: Rehearsal, namespace: str) -> dict[str, str]:
     return {f"{kind} {item.metadata.name}": item.metadata.uid for kind, items in listed.items() for item in items}
 
 
-def test_names_that_look_alike_together_belong_to_different_clusters(
-    shared: Stack, rays: Rays, core: client.CoreV1Api
-) -> None:
+def test_names_that_look_alike_together_belong_to_different_clusters(shared: Stack, rays: Rays, core: Any) -> None:
     states = {at: rays.read(*at)["status"]["state"] for at in CLUSTERS}
     assert states == dict.fromkeys(CLUSTERS, "ready")
     assert set(shared.outputs()["clusters"]) == {f"{namespace}/{name}" for namespace, name in CLUSTERS}
 
 
-def test_clusters_of_one_name_have_each_their_own_token_and_head(shared: Stack, core: client.CoreV1Api) -> None:
+def test_clusters_of_one_name_have_each_their_own_token_and_head(shared: Stack, core: Any) -> None:
     tokens = {core.read_namespaced_secret("same", namespace).data["auth_token"] for namespace in ("a", "a-b")}
     assert len(tokens) == 2
     assert all(len(base64.b64decode(token)) >= 32 for token in tokens)
@@ -112,7 +111,7 @@ def test_clusters_of_one_name_have_each_their_own_token_and_head(shared: Stack, 
     assert heads == {"ray://same-head-svc.a.svc:10001", "ray://same-head-svc.a-b.svc:10001"}
 
 
-def test_a_namespace_says_whose_it_is_and_keeps_its_pods_to_restricted(shared: Stack, core: client.CoreV1Api) -> None:
+def test_a_namespace_says_whose_it_is_and_keeps_its_pods_to_restricted(shared: Stack, core: Any) -> None:
     labels = core.read_namespace("a").metadata.labels
     assert labels["ray-platform/owner"] == "ml-research"
     assert labels["ray-platform/cost-center"] == "4711"
@@ -121,7 +120,7 @@ def test_a_namespace_says_whose_it_is_and_keeps_its_pods_to_restricted(shared: S
     assert "restricted:latest" in said
 
 
-def test_a_quota_counts_what_runs_and_refuses_what_is_beyond_it(shared: Stack, core: client.CoreV1Api) -> None:
+def test_a_quota_counts_what_runs_and_refuses_what_is_beyond_it(shared: Stack, core: Any) -> None:
     used = core.read_namespaced_resource_quota("ray-platform", "a").status.used
     assert (used["requests.cpu"], used["pods"], used["count/rayclusters.ray.io"]) == ("5", "2", "2")
     large = {"requests": {"cpu": "60", "memory": "1Gi"}, "limits": {"memory": "1Gi"}}
@@ -133,7 +132,7 @@ def test_a_quota_counts_what_runs_and_refuses_what_is_beyond_it(shared: Stack, c
     core.create_namespaced_service("a-b", service, dry_run="All")
 
 
-def test_a_pod_that_says_no_amounts_is_admitted_with_small_ones(shared: Stack, core: client.CoreV1Api) -> None:
+def test_a_pod_that_says_no_amounts_is_admitted_with_small_ones(shared: Stack, core: Any) -> None:
     made = core.create_namespaced_pod("a", pod(), dry_run="All")
     assert made.spec.containers[0].resources.requests == {"cpu": "100m", "memory": "512Mi"}
     assert made.spec.containers[0].resources.limits == {"memory": "512Mi"}

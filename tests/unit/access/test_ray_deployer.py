@@ -1,10 +1,10 @@
-"""What Ray's pods may do with the account that a tenant has."""
+"""What Ray's pods may do with the account that a tenant can have for them."""
 
 import pulumi
 import pytest
 
 from components.access.component import RayDeployer, RayDeployerArgs
-from components.access.manifests import role, role_binding
+from components.access.manifests import ray_deployer
 from components.access.settings import RayDeployerSettings
 from tests.unit.recorder import record
 
@@ -16,7 +16,7 @@ RBAC = "kubernetes:rbac.authorization.k8s.io/v1"
 def test_it_may_make_and_take_away_what_the_guide_names_and_nothing_else() -> None:
     granted = {
         (group, resource, verb)
-        for rule in role(RayDeployerSettings())["rules"]
+        for rule in ray_deployer(RayDeployerSettings(), "team-a")["role"]["rules"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
         for verb in rule["verbs"]
@@ -28,10 +28,11 @@ def test_it_may_make_and_take_away_what_the_guide_names_and_nothing_else() -> No
 
 def test_names_can_be_changed_and_still_belong_together() -> None:
     settings = RayDeployerSettings(service_account="runner", role="runs-ray", role_binding="runner-runs-ray")
-    binding = role_binding(settings, "team-a")
-    assert role(settings)["metadata"]["name"] == binding["roleRef"]["name"] == "runs-ray"
-    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "runner", "namespace": "team-a"}]
-    assert binding["metadata"]["name"] == "runner-runs-ray"
+    made = ray_deployer(settings, "team-a")
+    assert made["service-account"]["metadata"]["name"] == "runner"
+    assert made["role"]["metadata"]["name"] == made["role-binding"]["roleRef"]["name"] == "runs-ray"
+    assert made["role-binding"]["subjects"] == [{"kind": "ServiceAccount", "name": "runner", "namespace": "team-a"}]
+    assert made["role-binding"]["metadata"]["name"] == "runner-runs-ray"
 
 
 def test_account_role_and_binding_are_made_in_the_tenants_namespace() -> None:

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.unit
 NOTHING = parse({})
 
 
-def rendered(cluster: dict[str, Any], account: str = "ray-deployer") -> dict[str, Any]:
+def rendered(cluster: dict[str, Any], account: str | None = None) -> dict[str, Any]:
     """What `up` sends for the entry."""
     return ray_cluster(RayClusterSettings.model_validate(cluster), (), account)
 
@@ -35,7 +35,7 @@ def test_the_entry_says_that_the_cluster_is_there_and_so_is_its_namespace() -> N
     assert made.cluster["adopt"] is True
     assert made.cluster["image"] == IMAGE
     assert [group["groupName"] for group in made.cluster["workerGroups"]] == ["small", "large"]
-    assert made.tenant == {"name": "research", "createNamespace": False}
+    assert made.tenant == {"name": "research", "createNamespace": False, "network": {"policies": False}}
 
 
 def test_the_account_of_the_tenant_is_kept_out() -> None:

@@ -10,7 +10,7 @@ from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.settings import RayClusterSettings
 from stacks.importing.answers import Answers
 from stacks.importing.defaulting import defaulted
-from stacks.importing.manifests import ACCOUNT, from_manifest
+from stacks.importing.manifests import from_manifest
 from stacks.importing.notes import Imported, RefusedError
 
 pytestmark = pytest.mark.unit
@@ -121,7 +121,7 @@ def job(kind: str, cluster: str, **spec: Any) -> dict[str, Any]:
 
 
 def rendered(result: Imported) -> dict[str, Any]:
-    return ray_cluster(RayClusterSettings.model_validate(result.cluster), (), ACCOUNT)
+    return ray_cluster(RayClusterSettings.model_validate(result.cluster), ())
 
 
 def lines(result: Imported) -> list[str]:

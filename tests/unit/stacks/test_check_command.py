@@ -112,7 +112,7 @@ def test_github_annotates_the_line_in_a_pull_request(folder: Path) -> None:
     (folder / "a,b%.yaml").write_text("config:\n  ray-platform:oops%: 1\n")
     assert check("--format", "github", "a,b%.yaml").output == (
         "::error file=a%2Cb%25.yaml,line=2,col=3,endColumn=21,title=unknown-field::ray-platform:oops%25: unknown key "
-        "'oops%25': Known keys: kubernetes, operator, nodes, tenants\n"
+        "'oops%25': Known keys: kubernetes, operator, access, network, priorityClasses, nodes, tenants\n"
     ).replace("ray-platform:oops%25:", "['ray-platform:oops%25']:")
 
 

@@ -1,0 +1,1 @@
+"""Who reaches what over the network: NetworkPolicies, and Ingresses of dashboards."""

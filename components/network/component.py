@@ -1,0 +1,61 @@
+"""How NetworkPolicies and Ingresses are provisioned."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pulumi
+
+from ..kubernetes import KubernetesObject, in_namespace
+from .manifests import Body, ingress
+from .settings import IngressSettings
+
+
+@dataclass(frozen=True)
+class NetworkPoliciesArgs:
+    """What NetworkPolicies are made from."""
+
+    policies: Sequence[Body]
+
+    namespace: pulumi.Input[str]
+
+
+class NetworkPolicies(pulumi.ComponentResource):
+    """The NetworkPolicies of a namespace. Whatever runs there depends on this component, so that it is never open."""
+
+    def __init__(self, name: str, args: NetworkPoliciesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ray-platform:index:NetworkPolicies", name, None, opts)
+        for body in args.policies:
+            KubernetesObject(
+                f"{name}-{body['metadata']['name']}",
+                in_namespace(body, args.namespace),
+                pulumi.ResourceOptions(parent=self),
+            )
+        self.register_outputs({})
+
+
+@dataclass(frozen=True)
+class DashboardIngressArgs:
+    """What a DashboardIngress is made from."""
+
+    settings: IngressSettings
+
+    cluster: str
+    """Name of the RayCluster."""
+
+    namespace: pulumi.Input[str]
+
+    head_service: str
+    """Name of the head's Service."""
+
+    port: int
+    """The dashboard's port."""
+
+
+class DashboardIngress(pulumi.ComponentResource):
+    """A RayCluster's dashboard and jobs API under a name of their own, with TLS."""
+
+    def __init__(self, name: str, args: DashboardIngressArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ray-platform:index:DashboardIngress", name, None, opts)
+        body = ingress(args.cluster, args.head_service, args.settings, args.port)
+        KubernetesObject(f"{name}-ingress", in_namespace(body, args.namespace), pulumi.ResourceOptions(parent=self))
+        self.register_outputs({})

@@ -1,0 +1,69 @@
+"""What would show a RayCluster outside Kubernetes without its owner having said so, or without anybody being asked who
+they are."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..problems import Path, Problem
+from ..ray_cluster.settings import RayClusterSettings
+from .settings import IngressSettings, NetworkSettings, TenantNetworkSettings
+
+OUTSIDE = ("NodePort", "LoadBalancer")
+"""Types of a Service that show it outside the cluster."""
+
+AUTHENTICATING = (
+    "alb.ingress.kubernetes.io/auth-type",
+    "haproxy-ingress.github.io/auth-url",
+    "haproxy.org/auth-type",
+    "nginx.ingress.kubernetes.io/auth-tls-secret",
+    "nginx.ingress.kubernetes.io/auth-type",
+    "nginx.ingress.kubernetes.io/auth-url",
+)
+"""Annotations by which an ingress controller asks callers who they are: AWS Load Balancer Controller, HAProxy Ingress,
+HAProxy's own controller, ingress-nginx."""
+
+
+def exposed(cluster: RayClusterSettings, spec: Mapping[str, Any]) -> Iterator[Problem]:
+    """What of a cluster's rendered spec shows it outside by a back door, or to callers whom nobody asks who they are.
+    Paths in the RayCluster."""
+    head: Path = ("spec", "headGroupSpec")
+    group = spec["headGroupSpec"]
+    kind = group.get("serviceType")
+    if kind in OUTSIDE and kind != cluster.head.service_type:
+        message = f"shows the head outside the cluster: say it by head.serviceType: {kind}, or remove it"
+        yield Problem((*head, "serviceType"), kind, message, "head-service-type")
+    kind = ((group.get("headService") or {}).get("spec") or {}).get("type")
+    if kind in OUTSIDE and kind != cluster.head.service_type:
+        message = f"shows the head outside the cluster: say it by head.serviceType: {kind}, and remove it here"
+        yield Problem((*head, "headService", "spec", "type"), kind, message, "head-service-type")
+    if group.get("enableIngress"):
+        message = "KubeRay's Ingress has neither TLS nor authentication: remove it, and set the cluster's ingress"
+        yield Problem((*head, "enableIngress"), True, message, "head-ingress")
+    mode = (spec.get("authOptions") or {}).get("mode")
+    if cluster.ingress and mode != "token" and not _asks(cluster.ingress):
+        message = (
+            "the cluster has an ingress, and whoever reaches its dashboard may run anything: set mode to token, or let "
+            f"the ingress controller ask who they are by an annotation of the ingress ({', '.join(AUTHENTICATING)})"
+        )
+        yield Problem(("spec", "authOptions", "mode"), mode, message, "ingress-without-authentication")
+
+
+def _asks(ingress: IngressSettings) -> bool:
+    return any(ingress.annotations.get(key, "none") != "none" for key in AUTHENTICATING)
+
+
+def ingress_problems(tenant: TenantNetworkSettings, network: NetworkSettings) -> Iterator[Problem]:
+    """Why Ingresses that a tenant's clusters may have would reach nothing. Paths in the tenant's network."""
+    if tenant.ingress and tenant.policies and network.policies and network.ingress_controller is None:
+        message = (
+            "no NetworkPolicy lets an ingress controller in: set ingressController in ray-platform:network to its "
+            "namespace"
+        )
+        yield Problem(("ingress",), True, message, "ingress-controller-unknown")
+
+
+def ingress_not_allowed(cluster: RayClusterSettings, tenant: TenantNetworkSettings) -> Iterator[Problem]:
+    """That a cluster asks for an Ingress where its tenant may have none. Paths in the cluster's settings."""
+    if cluster.ingress and not tenant.ingress:
+        message = "clusters of this tenant have no Ingress: set ingress: true in the tenant's network, or remove it"
+        yield Problem(("ingress",), cluster.ingress.host, message, "ingress-not-allowed")

@@ -1,0 +1,43 @@
+"""Which RayClusters the people of a tenant are given, and as what accounts these run. Pure functions."""
+
+from collections.abc import Iterator
+
+from components.access.personas import NamedCluster
+from components.kuberay.names import derived
+from components.nodes import NodePool
+from components.ray_cluster.manifests import ray_cluster
+from components.ray_cluster.settings import RayClusterSettings
+
+from .settings import TenantSettings
+
+_EVERY_POD = "default"
+"""ServiceAccount of a pod that names none."""
+
+
+def named_clusters(tenant: TenantSettings, pools: tuple[NodePool, ...]) -> Iterator[NamedCluster]:
+    """The tenant's RayClusters, and those of a stack of its own, which are expected to have a token each."""
+    for cluster in tenant.clusters:
+        yield _of_this_stack(cluster, pools, tenant.service_account(cluster))
+    for name in tenant.cluster_names:
+        yield NamedCluster(name, derived(name))
+
+
+def own_accounts(tenant: TenantSettings) -> list[str]:
+    """ServiceAccounts that have to be made for RayClusters, beside that of the RayDeployer."""
+    if tenant.ray_deployer:
+        return []
+    accounts = [tenant.service_account(cluster) for cluster in tenant.clusters if not cluster.service_account]
+    return list(dict.fromkeys(account for account in accounts if account))
+
+
+def _of_this_stack(cluster: RayClusterSettings, pools: tuple[NodePool, ...], account: str | None) -> NamedCluster:
+    """Read from the spec, because overrides and pod templates may say otherwise than the settings."""
+    spec = ray_cluster(cluster, pools, account)["spec"]
+    options = spec.get("authOptions") or {}
+    if options.get("mode") != "token":
+        return NamedCluster(cluster.name)
+    if not options.get("enableK8sTokenAuth"):
+        return NamedCluster(cluster.name, options.get("secretName") or derived(cluster.name))
+    pods = [spec["headGroupSpec"], *(spec.get("workerGroupSpecs") or [])]
+    accounts = [group["template"]["spec"].get("serviceAccountName") or _EVERY_POD for group in pods]
+    return NamedCluster(cluster.name, accounts=tuple(dict.fromkeys(accounts)))

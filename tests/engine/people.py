@@ -1,0 +1,141 @@
+"""The people and accounts of docs/access.md in a stack of two tenants, and the API server that judges them."""
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+from kubernetes import client
+
+from local.pulumi import PROJECT
+from stacks.settings import StackSettings, parse
+from tests.engine.access_table import Action
+from tests.engine.platform_stack import DEV, training
+
+TEAM, OTHER_TEAM = "team-access", "team-foreign"
+
+OPERATOR_NAMESPACE, OUTSIDE = "ray-system", "default"
+
+KUBERNETES_OWN = ("view", "edit", "admin")
+"""Kubernetes' own roles."""
+
+_AUTHORIZATION = "apis/authorization.k8s.io/v1"
+
+
+@dataclass(frozen=True)
+class Person:
+    """Somebody as the API server knows them."""
+
+    user: str
+    groups: tuple[str, ...] = ()
+    home: str = TEAM
+    """The tenant's namespace that is their own."""
+
+    def namespace(self, place: str) -> str:
+        """A namespace of a kind, as seen by them; empty for no namespace."""
+        foreign = OTHER_TEAM if self.home == TEAM else TEAM
+        places = {"own": self.home, "foreign": foreign, "operator": OPERATOR_NAMESPACE, "outside": OUTSIDE, "": ""}
+        return places[place]
+
+
+def account(namespace: str, name: str, home: str = TEAM) -> Person:
+    """A ServiceAccount."""
+    groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
+    return Person(f"system:serviceaccount:{namespace}:{name}", groups, home)
+
+
+PEOPLE = {
+    "Cluster admin": Person("root", ("platform",)),
+    "Ray cluster admin": Person("ada", ("leads",)),
+    "Ray user": Person("bob", ("users",)),
+    "Ray user of training": Person("alice"),
+    "Only looks": account("monitoring", "dashboards"),
+    "Operator": account(OPERATOR_NAMESPACE, "kuberay-operator"),
+    "Head": account(TEAM, "training"),
+    "Head and workers with Kubernetes' tokens": account(TEAM, "tokens"),
+    "ray-deployer": account(OTHER_TEAM, "ray-deployer", OTHER_TEAM),
+    "Workers": account(TEAM, "default"),
+    **{role: Person(f"of-{role}") for role in KUBERNETES_OWN},
+}
+"""Who stands in a column of the page."""
+
+
+def people_of_two_tenants(settings: dict[str, Any]) -> None:
+    """The dev stack's tenant with people and RayClusters of each kind, and a second one with the same names."""
+    tokens = {"name": "tokens", "autoscaling": False, "authOptions": {"mode": "token", "enableK8sTokenAuth": True}}
+    same = {key: training(settings)[key] for key in ("rayVersion", "image")}
+    tenant = settings["tenants"][0]
+    tenant["clusters"].append({**same, **tokens})
+    tenant |= {
+        "name": TEAM,
+        "admins": ["group:leads"],
+        "users": [
+            "group:users",
+            {"subject": "user:alice", "clusters": ["training"], "submitJobs": True},
+            {"subject": "serviceAccount:monitoring/dashboards", "clusters": []},
+        ],
+        "clusterNames": ["adhoc"],
+    }
+    settings["tenants"].append({"name": OTHER_TEAM, "clusterNames": ["training", "adhoc"], "rayDeployer": {}})
+    settings["access"] = {"clusterAdmins": ["group:platform"]}
+
+
+def settings_with_people() -> StackSettings:
+    """The settings of that stack."""
+    said = yaml.safe_load(DEV.read_text())["config"]
+    values = {key.removeprefix(f"{PROJECT}:"): value for key, value in said.items()}
+    people_of_two_tenants(values)
+    return parse(values)
+
+
+@dataclass(frozen=True)
+class Judge:
+    """The API server, asked who may do what."""
+
+    api: client.ApiClient
+
+    def allows(self, person: Person, action: Action) -> bool:
+        """A SubjectAccessReview's answer."""
+        groups = [*person.groups, "system:authenticated"]
+        review = action.review(person.user, groups, person.namespace(action.place))
+        return bool(self._answer("subjectaccessreviews", review)["allowed"])
+
+    def answers(self, person: Person, actions: Iterable[Action]) -> dict[Action, bool]:
+        """Those of several."""
+        asked = list(actions)
+        with ThreadPoolExecutor(8) as pool:
+            return dict(zip(asked, pool.map(lambda action: self.allows(person, action), asked), strict=True))
+
+    def rules(self, person: Person, namespace: str) -> set[tuple[str, str, str, str]]:
+        """All that somebody may do in a namespace: verb, group, resource with subresource, name."""
+        status = self._answer("selfsubjectrulesreviews", {"spec": {"namespace": namespace}}, headers(person))
+        return {
+            (verb, group, resource, name)
+            for rule in status["resourceRules"]
+            for verb in rule["verbs"]
+            for group in rule["apiGroups"]
+            for resource in rule["resources"]
+            for name in rule.get("resourceNames", [""])
+        }
+
+    def _answer(self, plural: str, review: dict[str, Any], more: dict[str, str] | None = None) -> dict[str, Any]:
+        # There are thousands of reviews, and the client's own way takes several times as long for each.
+        url = f"{self.api.configuration.host}/{_AUTHORIZATION}/{plural}"
+        answer = self.api.rest_client.pool_manager.request("POST", url, json=review, headers=more)
+        return dict(answer.json()["status"])
+
+
+def headers(person: Person) -> dict[str, str]:
+    """What lets a cluster admin's request be that of somebody else. One group is enough: nobody here has two that
+    matter."""
+    group = person.groups[0] if person.groups else "system:authenticated"
+    return {"Impersonate-User": person.user, "Impersonate-Group": group}
+
+
+def acting_as(person: Person, api: client.ApiClient) -> client.ApiClient:
+    """A client with the rights of somebody, and no others."""
+    acting = client.ApiClient(api.configuration)
+    for header, value in headers(person).items():
+        acting.set_default_header(header, value)
+    return acting

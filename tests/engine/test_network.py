@@ -1,0 +1,106 @@
+"""NetworkPolicies and Ingresses on a real API server: taken as they are, edited in place, gone with the stack.
+
+That policies let through what they should is tried on a real node (tests/pods/test_network.py).
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from kubernetes import client
+
+from local.rehearsal import Rehearsal
+from tests.engine.conftest import MakeStack
+from tests.engine.platform_stack import Stack, training
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+
+FULL: dict[str, Any] = {
+    "dashboardFrom": ["notebooks", {"namespace": "portal", "podLabels": {"app": "portal"}}],
+    "clientFrom": [{"cidr": "2001:db8::/32"}],
+    "serveFrom": [{"cidr": "10.20.0.0/16"}],
+    "egress": [{"internet": True}, {"namespace": "minio", "ports": [9000]}],
+    "ingress": True,
+    "otherClusters": True,
+}
+
+
+def all_that_can_be_said(settings: dict[str, Any]) -> None:
+    """All settings of the network, and a cluster that a name leads to."""
+    settings["network"] = {
+        "monitoring": ["monitoring"],
+        "ingressController": "ingress-nginx",
+        "apiServer": {"cidrs": ["10.0.0.7/32"]},
+    }
+    settings["tenants"][0].update(network=FULL, clusterNames=["adhoc"])
+    training(settings)["ingress"] = {"host": "ray.example.com", "className": "nginx", "tlsSecretName": "ray-tls"}
+
+
+@pytest.fixture(scope="module")
+def up(stack: MakeStack) -> Iterator[Stack]:
+    """The dev stack with all that can be said of the network."""
+    made = stack("network")
+    made.edit(all_that_can_be_said)
+    made.up()
+    yield made
+    made.destroy()
+
+
+def items(cluster: Rehearsal, listed: Any) -> list[dict[str, Any]]:
+    """The objects of a list as kubectl shows them."""
+    return list(cluster.client().sanitize_for_serialization(listed)["items"])
+
+
+def policies(cluster: Rehearsal, namespace: str) -> dict[str, Any]:
+    """The specs of a namespace's policies by name."""
+    listed = client.NetworkingV1Api(cluster.client()).list_namespaced_network_policy(namespace)
+    return {each["metadata"]["name"]: each["spec"] for each in items(cluster, listed)}
+
+
+def ingresses(cluster: Rehearsal) -> list[dict[str, Any]]:
+    """The tenant's Ingresses."""
+    return items(cluster, client.NetworkingV1Api(cluster.client()).list_namespaced_ingress("team-a"))
+
+
+def selected(cluster: Rehearsal, namespace: str, policy: str) -> list[dict[str, Any]]:
+    """The pods that a policy is for."""
+    labels = policies(cluster, namespace)[policy]["podSelector"]["matchLabels"]
+    selector = ",".join(f"{key}={value}" for key, value in labels.items())
+    return items(cluster, client.CoreV1Api(cluster.client()).list_namespaced_pod(namespace, label_selector=selector))
+
+
+def test_all_policies_are_taken_and_stay_as_they_are(up: Stack, cluster: Rehearsal) -> None:
+    assert set(policies(cluster, "team-a")) == {
+        *("default-deny", "dns", "egress", "submitters"),
+        *("cluster.training", "head.training", "cluster.adhoc", "head.adhoc", "clusters-other", "heads-other"),
+    }
+    assert set(policies(cluster, "ray-system")) == {"default-deny", "kuberay-operator"}
+    up.changes_nothing()
+
+
+def test_a_dashboard_has_its_name_by_tls(up: Stack, cluster: Rehearsal) -> None:
+    (ingress,) = ingresses(cluster)
+    assert ingress["spec"]["tls"] == [{"hosts": ["ray.example.com"], "secretName": "ray-tls"}]
+    (path,) = ingress["spec"]["rules"][0]["http"]["paths"]
+    services = items(cluster, client.CoreV1Api(cluster.client()).list_namespaced_service("team-a"))
+    ports = {each["metadata"]["name"]: [port["port"] for port in each["spec"]["ports"]] for each in services}
+    backend = path["backend"]["service"]
+    assert backend["port"]["number"] in ports[backend["name"]]
+
+
+def test_pods_carry_the_labels_that_policies_select_by(up: Stack, cluster: Rehearsal) -> None:
+    (head,) = selected(cluster, "team-a", "head.training")
+    assert head["metadata"]["labels"]["ray.io/cluster"] == "training"
+    assert selected(cluster, "ray-system", "kuberay-operator")
+
+
+def test_who_is_taken_out_of_the_file_is_taken_out_of_the_policy(up: Stack, cluster: Rehearsal) -> None:
+    up.edit(lambda settings: settings["tenants"][0]["network"].update(clientFrom=[], ingress=False))
+    refused = up.up(fails=True).output
+    assert "clusters of this tenant have no Ingress: set ingress: true" in refused
+    assert "10001" in str(policies(cluster, "team-a")["head.training"])
+
+    up.edit(lambda settings: training(settings).pop("ingress"))
+    up.up()
+    assert "10001" not in str(policies(cluster, "team-a")["head.training"])
+    assert ingresses(cluster) == []

@@ -1,0 +1,223 @@
+"""Every cell of the port matrix, tried with real packets on a node that enforces NetworkPolicies."""
+
+import json
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, cast
+
+import pytest
+import yaml
+
+from local import paths
+from local.images import RAY
+from local.plugins import Mode, select
+from local.real_node.programs import DNS
+from tests.pods.platform import CLUSTER, NAMESPACE, Platform, PodsStack, is_ready
+from tests.pods.port_matrix import DESTINATIONS, PORTS, REACH, SOURCES
+from tests.pods.steps import Steps, until
+
+pytestmark = [pytest.mark.pods, pytest.mark.timeout(300, func_only=True)]
+
+FILE = paths.ROOT / "tests" / "pods" / "Pulumi.network.yaml"
+
+SAID, NOT_SAID = 8443, 8444
+"""Ports of the node's address: one that the tenant's egress names, and one that it does not."""
+
+LISTEN = """
+import asyncio, sys
+async def main():
+    close = lambda _, writer: writer.close()
+    servers = [await asyncio.start_server(close, "0.0.0.0", int(port)) for port in sys.argv[1:]]
+    await asyncio.gather(*(server.serve_forever() for server in servers))
+asyncio.run(main())
+"""
+
+TRY = """
+import concurrent.futures, json, socket, sys
+def reached(address):
+    try:
+        socket.create_connection(address, timeout=4).close()
+    except TimeoutError:
+        return False
+    except ConnectionRefusedError:
+        pass
+    return True
+with concurrent.futures.ThreadPoolExecutor(32) as pool:
+    print(json.dumps(list(pool.map(reached, map(tuple, json.loads(sys.argv[1]))))))
+"""
+"""A refused connection got through: nobody listens there. One that is stopped on its way is not answered."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A pod of the tests."""
+
+    namespace: str
+    labels: dict[str, str]
+    ports: tuple[int, ...] = ()
+    root: bool = False
+
+
+def ray_pod(namespace: str, cluster: str, node_type: str, ports: tuple[int, ...] = ()) -> Place:
+    """A pod with the labels that KubeRay gives a RayCluster's."""
+    return Place(namespace, {"ray.io/cluster": cluster, "ray.io/node-type": node_type}, ports)
+
+
+PLACES = {
+    "head": ray_pod("net-a", "adhoc", "head", tuple(port for pod, port in PORTS if pod == "head")),
+    "worker": ray_pod("net-a", "adhoc", "worker", tuple(port for pod, port in PORTS if pod == "worker")),
+    "other-cluster": ray_pod("net-a", "other", "worker"),
+    "submitter": Place("net-a", {"batch.kubernetes.io/job-name": "job"}),
+    "tenant-pod": Place("net-a", {"app": "notebook"}),
+    "same-name": ray_pod("net-b", "adhoc", "worker"),
+    "operator": Place("ray-system", {"app.kubernetes.io/component": "kuberay-operator"}),
+    "dashboard": Place("net-dashboard", {}),
+    "client": Place("net-client", {}),
+    "serve": Place("net-serve", {"app": "serve"}),
+    "monitoring": Place("net-monitoring", {}),
+    "ingress": Place("net-ingress", {}),
+    "elsewhere": Place("net-elsewhere", {}, ports=(8000,)),
+    "dns": Place("kube-system", {"k8s-app": "kube-dns"}, ports=(53,), root=True),
+}
+
+MADE_BY_THE_STACK = {"net-a", "net-b"}
+
+THERE = {"ray-system", "kube-system"}
+
+
+class Pods:
+    """The pods, and what connects to what."""
+
+    def __init__(self, platform: Platform) -> None:
+        self._platform = platform
+        self.addresses: dict[str, str] = {}
+
+    def create(self) -> None:
+        namespaces = {place.namespace for place in PLACES.values()} - MADE_BY_THE_STACK - THERE
+        bodies: list[dict[str, Any]] = [
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in sorted(namespaces)
+        ]
+        bodies += [pod(name, place) for name, place in PLACES.items()]
+        self._platform.kubectl("create", "-f", "-", given=yaml.safe_dump_all(bodies))
+        until(self._ready, "all pods are ready")
+
+    def delete(self) -> None:
+        for name, place in PLACES.items():
+            self._platform.kubectl(
+                "delete", "pod", "-n", place.namespace, name, "--ignore-not-found", "--grace-period=0", "--force"
+            )
+        for name in {place.namespace for place in PLACES.values()} - MADE_BY_THE_STACK - THERE:
+            self._platform.kubectl("delete", "namespace", name, "--ignore-not-found")
+
+    def connects(self, source: str, addresses: list[tuple[str, int]]) -> list[bool]:
+        """Whether a pod gets through to each of the addresses."""
+        place = PLACES[source]
+        command = ["exec", "-n", place.namespace, source, "--", "python", "-c", TRY, json.dumps(addresses)]
+        return list(json.loads(self._platform.kubectl(*command)))
+
+    def _ready(self) -> bool:
+        for name, place in PLACES.items():
+            found = json.loads(self._platform.kubectl("get", "pod", "-n", place.namespace, name, "-o", "json"))
+            if not is_ready(found):
+                return False
+            self.addresses[name] = found["status"]["podIP"]
+        return True
+
+
+def pod(name: str, place: Place) -> dict[str, Any]:
+    """A pod that Pod Security `restricted` admits, unless it has to be root."""
+    restricted = {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"], **({"add": ["NET_BIND_SERVICE"]} if place.root else {})},
+        **({"runAsUser": 0} if place.root else {"runAsNonRoot": True, "runAsUser": 1000}),
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": place.namespace, "labels": place.labels},
+        "spec": {
+            "automountServiceAccountToken": False,
+            "terminationGracePeriodSeconds": 0,
+            "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+            "containers": [
+                {
+                    "name": "python",
+                    "image": RAY.reference,
+                    "imagePullPolicy": "IfNotPresent",
+                    "command": ["python", "-c", LISTEN, *map(str, place.ports or (1024,))],
+                    "securityContext": restricted,
+                }
+            ],
+        },
+    }
+
+
+@pytest.fixture(scope="module")
+def pods(platform: Platform, tmp_path_factory: pytest.TempPathFactory, steps: Steps) -> Iterator[Pods]:
+    """The tenants, by the stack, and pods in them and around them."""
+    plugins = select(cast("Mode", os.environ.get("PLUGINS", "auto")))
+    stack = PodsStack("network", tmp_path_factory.mktemp("network"), platform.rehearsal, plugins, FILE)
+    node = platform.rehearsal.placement.address
+
+    def open_a_port(settings: dict[str, Any]) -> None:
+        settings["tenants"][0]["network"]["egress"] = [{"cidr": f"{node}/32", "ports": [SAID]}]
+
+    stack.edit(open_a_port)
+    made = Pods(platform)
+    try:
+        with steps.step("`pulumi up` of two tenants with policies"):
+            stack.up()
+        with steps.step(f"{len(PLACES)} pods"):
+            made.create()
+        yield made
+    finally:
+        made.delete()
+        stack.destroy()
+
+
+@pytest.fixture(scope="module")
+def tried(pods: Pods, steps: Steps) -> dict[str, list[bool]]:
+    """For each source, where it gets through."""
+    targets = [(pods.addresses[pod], port) for pod, port in PORTS]
+    with steps.step("try every cell of the port matrix"), ThreadPoolExecutor(4) as executor:
+        return dict(zip(SOURCES, executor.map(lambda source: pods.connects(source, targets), SOURCES), strict=True))
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_ports_of_a_cluster_are_open_to_those_who_need_them_and_nobody_else(
+    tried: dict[str, list[bool]], source: str
+) -> None:
+    _, allowed = SOURCES[source]
+    assert {port for port, open_ in zip(PORTS, tried[source], strict=True) if open_} == allowed
+
+
+@pytest.mark.parametrize("source", REACH)
+def test_pods_of_a_tenant_reach_what_they_need_and_what_the_stack_says(
+    pods: Pods, platform: Platform, source: str
+) -> None:
+    node = platform.rehearsal.placement.address
+    addresses = {
+        "dns-pod": (pods.addresses["dns"], 53),
+        "dns-node": (DNS, 53),
+        "api-server": ("10.96.0.1", 443),
+        "said": (node, SAID),
+        "same-host": (node, NOT_SAID),
+        "foreign-pod": (pods.addresses["elsewhere"], 8000),
+    }
+    assert set(addresses) == set(DESTINATIONS)
+    reached = dict(zip(addresses, pods.connects(source, list(addresses.values())), strict=True))
+    _, allowed = REACH[source]
+    assert {place for place, got_there in reached.items() if got_there} == allowed
+
+
+def test_a_cluster_of_which_the_stack_says_nothing_is_closed(pods: Pods, platform: Platform) -> None:
+    head = platform.head()
+    assert head is not None
+    found = json.loads(platform.kubectl("get", "pod", "-n", NAMESPACE, head, "-o", "json"))
+    ports = [6379, 8265, 10001, 8000, 8080]
+    for source in ("dashboard", "monitoring", "same-name", "elsewhere"):
+        assert not any(pods.connects(source, [(found["status"]["podIP"], port) for port in ports])), source
+    answers = platform.in_head("python", "-c", TRY, json.dumps([("127.0.0.1", 8265), (f"{CLUSTER}-head-svc", 8265)]))
+    assert json.loads(answers) == [True, True]

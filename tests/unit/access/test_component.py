@@ -1,0 +1,86 @@
+"""What is made for the people of a stack, where, and before what."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pulumi
+import pytest
+
+from components.access.component import ClusterAccess, ClusterAccessArgs, TenantAccess, TenantAccessArgs
+from components.access.personas import NamedCluster
+from components.access.settings import AccessSettings, RayUserSettings
+from tests.unit.recorder import Registered, record
+
+pytestmark = pytest.mark.unit
+
+
+def made(program: Callable[[], Any]) -> list[Registered]:
+    """The objects that a program makes."""
+    return [each for each in record(program).registered.values() if each.type.startswith("kubernetes:")]
+
+
+def names(objects: list[Registered]) -> set[tuple[str, str, str | None]]:
+    """Kind, name and namespace of each."""
+    return {
+        (each.inputs["kind"], each.inputs["metadata"]["name"], each.inputs["metadata"].get("namespace"))
+        for each in objects
+    }
+
+
+def tenant(**said: Any) -> set[tuple[str, str, str | None]]:
+    """What is made for a tenant `team-a`."""
+    return names(made(lambda: TenantAccess("access", TenantAccessArgs("team-a", "team-a", **said))))
+
+
+SCALING = {
+    ("ValidatingAdmissionPolicy", "ray-platform-scaling-only-team-a", None),
+    ("ValidatingAdmissionPolicyBinding", "ray-platform-scaling-only-team-a", None),
+}
+
+
+def test_a_tenant_without_people_has_what_keeps_heads_to_scaling_and_nothing_else() -> None:
+    assert tenant(clusters=[NamedCluster("training", "training")]) == SCALING
+
+
+def test_rayjobs_are_judged_where_users_may_make_them() -> None:
+    policy = ("ValidatingAdmissionPolicy", "ray-platform-ray-jobs-team-a", None)
+    assert policy not in tenant(users=[RayUserSettings(subject="user:alice")])
+    assert policy in tenant(users=[RayUserSettings(subject="user:alice", submit_jobs=True)])
+
+
+def test_pods_that_show_tokens_of_kubernetes_have_an_account_with_its_rights() -> None:
+    shared = NamedCluster("shared", accounts=("shared",))
+    assert tenant(clusters=[shared], accounts=["shared"]) - SCALING == {
+        ("ServiceAccount", "shared", "team-a"),
+        ("Role", "ray-platform:pods:shared", "team-a"),
+        ("RoleBinding", "ray-platform:pods:shared", "team-a"),
+        ("ClusterRoleBinding", "ray-platform:token-review:team-a:shared", None),
+    }
+
+
+def test_who_waits_for_the_access_of_a_tenant_waits_for_its_roles() -> None:
+    def program() -> None:
+        access = TenantAccess("access", TenantAccessArgs("team-a", "team-a", admins=["group:leads"]))
+        pulumi.CustomResource("test:RayCluster", "cluster", {}, pulumi.ResourceOptions(depends_on=[access]))
+
+    assert record(program).made_before("access-ray-cluster-admin-role-binding", "cluster")
+
+
+@pytest.mark.parametrize(
+    ("owns", "roles"), [(True, {"ray-platform:aggregate-to-view", "ray-platform:aggregate-to-edit"}), (False, set())]
+)
+def test_kubernetes_own_roles_learn_of_kuberays_kinds_from_the_stack_that_brings_these(
+    owns: bool, roles: set[str]
+) -> None:
+    args = ClusterAccessArgs(AccessSettings(), "ray-system", owns_kinds=owns)
+    assert {name for _, name, _ in names(made(lambda: ClusterAccess("access", args)))} == roles
+
+
+def test_cluster_admins_have_a_role_everywhere_and_one_beside_the_operator() -> None:
+    args = ClusterAccessArgs(AccessSettings(cluster_admins=("group:platform",)), "kuberay", owns_kinds=False)
+    assert names(made(lambda: ClusterAccess("access", args))) == {
+        ("ClusterRole", "ray-platform:cluster-admin", None),
+        ("ClusterRoleBinding", "ray-platform:cluster-admin", None),
+        ("Role", "ray-platform:cluster-admin", "kuberay"),
+        ("RoleBinding", "ray-platform:cluster-admin", "kuberay"),
+    }

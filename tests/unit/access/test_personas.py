@@ -1,0 +1,139 @@
+"""What the people of a tenant are given, and what nobody is."""
+
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from components.access.manifests import (
+    AGGREGATED,
+    Grant,
+    aggregated,
+    bodies,
+    cluster_admin,
+    cluster_admin_of_the_operator,
+    pods_grants,
+    ray_deployer,
+    subject,
+    tenant_grants,
+    token_review,
+)
+from components.access.personas import NamedCluster
+from components.access.settings import RayDeployerSettings, RayUsers, RayUserSettings
+
+pytestmark = pytest.mark.unit
+
+CLUSTERS = [
+    NamedCluster("training", "training"),
+    NamedCluster("serving", "serving-token"),
+    NamedCluster("shared", accounts=("shared", "shared-workers")),
+]
+
+
+def users(*said: Any) -> tuple[RayUserSettings, ...]:
+    return TypeAdapter[tuple[RayUserSettings, ...]](RayUsers).validate_python(list(said))
+
+
+def grants(*said: Any) -> dict[str, Grant]:
+    """The grants of a tenant with these users and an admin, by name."""
+    return {grant.name: grant for grant in tenant_grants(["group:leads"], users(*said), CLUSTERS)}
+
+
+def all_rules() -> list[dict[str, Any]]:
+    """Every rule that the program can give."""
+    given = [
+        *tenant_grants(["group:leads"], users("group:team", {"subject": "user:a", "submitJobs": True}), CLUSTERS, True),
+        *pods_grants(CLUSTERS, "team-a"),
+        cluster_admin(["group:platform"]),
+        cluster_admin_of_the_operator(["group:platform"]),
+    ]
+    roles = [
+        *(bodies(grant)["role"] for grant in given),
+        *map(aggregated, AGGREGATED),
+        ray_deployer(RayDeployerSettings(), "team-a")["role"],
+    ]
+    return [rule for role in roles for rule in role["rules"]]
+
+
+def test_no_rule_has_a_wildcard_or_lets_anybody_become_somebody_else() -> None:
+    words = {word for rule in all_rules() for key in rule for word in rule[key]}
+    assert not [word for word in words if "*" in word]
+    assert words & {"escalate", "bind", "impersonate", "serviceaccounts/token", "roles", "clusterroles"} == set()
+
+
+def test_secrets_are_only_read_and_only_by_name() -> None:
+    about_secrets = [rule for rule in all_rules() if "secrets" in rule["resources"]]
+    assert about_secrets
+    assert {tuple(rule["verbs"]) for rule in about_secrets} == {("get",)}
+    assert all(rule["resourceNames"] for rule in about_secrets)
+
+
+def test_a_user_in_short_is_given_all_rayclusters_of_the_tenant() -> None:
+    made = grants("group:team")
+    for cluster in CLUSTERS:
+        assert made[f"ray-user:{cluster.name}"].subjects == ["group:team"]
+    assert made["ray-port-forwarder"].subjects == ["group:team"]
+
+
+def test_a_user_of_named_rayclusters_is_given_these_and_sees_all() -> None:
+    made = grants("group:team", {"subject": "user:alice", "clusters": ["serving"]})
+    assert made["ray-user"].subjects == ["group:team", "user:alice"]
+    assert made["ray-user:serving"].subjects == ["group:team", "user:alice"]
+    assert made["ray-user:training"].subjects == ["group:team"]
+
+
+def test_who_only_looks_forwards_no_port() -> None:
+    made = grants({"subject": "user:eve", "clusters": []})
+    assert {name for name, grant in made.items() if "user:eve" in grant.subjects} == {"ray-user"}
+
+
+def test_rayjobs_are_for_those_of_whom_it_is_said() -> None:
+    assert "ray-job-submitter" not in grants("group:team")
+    assert grants({"subject": "user:alice", "submitJobs": True})["ray-job-submitter"].subjects == ["user:alice"]
+
+
+def test_the_token_is_read_where_it_is_and_a_cluster_without_one_is_used_by_rays_own_verb() -> None:
+    made = grants("group:team")
+    secrets = {
+        name: [each for rule in grant.rules if "secrets" in rule["resources"] for each in rule["resourceNames"]]
+        for name, grant in made.items()
+    }
+    assert secrets["ray-user:serving"] == ["serving-token"]
+    assert secrets["ray-user:shared"] == []
+    assert secrets["ray-cluster-admin"] == ["serving-token", "training"]
+    assert [rule["resourceNames"] for rule in made["ray-user:shared"].rules if "ray:write" in rule["verbs"]] == [
+        ["shared"]
+    ]
+
+
+def test_ingresses_are_made_by_ray_cluster_admins_only_where_the_tenant_may_have_them() -> None:
+    def ingresses(allowed: bool) -> list[Any]:
+        admin = tenant_grants(["group:leads"], [], CLUSTERS, allowed)[0]
+        return [rule for rule in admin.rules if "ingresses" in rule["resources"]]
+
+    assert ingresses(allowed=False) == []
+    assert ingresses(allowed=True)
+
+
+def test_pods_that_show_tokens_of_kubernetes_may_use_their_own_raycluster_and_have_tokens_reviewed() -> None:
+    (grant,) = pods_grants(CLUSTERS, "team-a")
+    assert grant.subjects == ["serviceAccount:team-a/shared", "serviceAccount:team-a/shared-workers"]
+    assert [(rule["verbs"], rule["resourceNames"]) for rule in grant.rules] == [(["ray:write"], ["shared"])]
+    review = token_review(CLUSTERS[2], "team-a")
+    assert review["roleRef"]["name"] == "system:auth-delegator"
+    assert {(each["namespace"], each["name"]) for each in review["subjects"]} == {
+        ("team-a", "shared"),
+        ("team-a", "shared-workers"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("group:team-a", {"kind": "Group", "name": "team-a", "apiGroup": "rbac.authorization.k8s.io"}),
+        ("user:oidc:ada@x.org", {"kind": "User", "name": "oidc:ada@x.org", "apiGroup": "rbac.authorization.k8s.io"}),
+        ("serviceAccount:ci/runner", {"kind": "ServiceAccount", "name": "runner", "namespace": "ci"}),
+    ],
+)
+def test_a_subject_is_who_kubernetes_knows_under_that_name(said: str, meant: dict[str, str]) -> None:
+    assert subject(said) == meant

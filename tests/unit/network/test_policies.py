@@ -1,0 +1,207 @@
+"""What the NetworkPolicies of a stack say. That they let through what the matrix says is tried in tests/pods."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stacks.network import operator_policies, tenant_policies
+from stacks.settings import parse
+from tests.pods.port_matrix import ports_table, reach_table
+
+pytestmark = pytest.mark.unit
+
+CLUSTER = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0"}
+
+PAGE = Path(__file__).parents[3] / "docs" / "network.md"
+
+
+def policies(tenant: dict[str, Any], network: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The specs of a tenant's policies by name."""
+    stack = parse({"network": network or {}, "tenants": [{"name": "team-a", "clusters": [CLUSTER], **tenant}]})
+    return {body["metadata"]["name"]: body["spec"] for body in tenant_policies(stack, stack.tenants[0])}
+
+
+def from_namespace(name: str) -> dict[str, Any]:
+    return {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}}}
+
+
+def tcp(*ports: int) -> list[dict[str, Any]]:
+    return [{"protocol": "TCP", "port": port} for port in ports]
+
+
+def test_everything_is_denied_first() -> None:
+    denied = policies({"clusters": []})["default-deny"]
+    assert denied == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
+
+
+def test_a_tenant_without_clusters_may_ask_for_names_and_nothing_else() -> None:
+    assert set(policies({"clusters": []})) == {"default-deny", "dns"}
+
+
+def test_every_pod_may_ask_the_clusters_dns_and_that_of_its_node() -> None:
+    assert policies({})["dns"]["egress"] == [
+        {
+            "to": [
+                {**from_namespace("kube-system"), "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}}},
+                {"ipBlock": {"cidr": "169.254.0.0/16"}},
+            ],
+            "ports": [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}],
+        }
+    ]
+
+
+def test_pods_of_a_cluster_reach_each_other_on_every_port() -> None:
+    own = {"podSelector": {"matchLabels": {"ray.io/cluster": "training"}}}
+    cluster = policies({})["cluster.training"]
+    assert cluster["podSelector"] == own["podSelector"]
+    assert cluster["ingress"] == [{"from": [own]}]
+    assert cluster["egress"] == [{"to": [own]}]
+
+
+def test_the_head_alone_reaches_the_api_server() -> None:
+    """Managed clusters change its address; without one in the rule every network plugin takes it for meant."""
+    found = policies({})
+    assert found["head.training"]["egress"] == [{"ports": tcp(443, 6443)}]
+    assert {"ports": tcp(443, 6443)} not in found["cluster.training"]["egress"]
+
+
+def test_the_address_of_the_api_server_can_be_said() -> None:
+    network = {"apiServer": {"cidrs": ["10.0.0.7/32"], "ports": [8443]}}
+    rule = {"to": [{"ipBlock": {"cidr": "10.0.0.7/32"}}], "ports": tcp(8443)}
+    assert policies({}, network)["head.training"]["egress"] == [rule]
+
+
+def test_with_tokens_of_kubernetes_workers_ask_the_api_server_too() -> None:
+    """Each process of Ray reviews the token of whoever calls it."""
+    cluster = {**CLUSTER, "authOptions": {"mode": "token", "enableK8sTokenAuth": True}}
+    assert {"ports": tcp(443, 6443)} in policies({"clusters": [cluster]})["cluster.training"]["egress"]
+
+
+def test_a_head_that_nobody_is_named_for_is_open_to_operator_and_submitters_alone() -> None:
+    job = {"podSelector": {"matchExpressions": [{"key": "batch.kubernetes.io/job-name", "operator": "Exists"}]}}
+    assert policies({})["head.training"]["ingress"] == [
+        {"from": [from_namespace("ray-system")], "ports": tcp(8265, 8000)},
+        {"from": [job], "ports": tcp(8265)},
+    ]
+
+
+def test_no_rule_is_open_to_everybody() -> None:
+    """A rule with an empty `from` would be."""
+    full = {"dashboardFrom": ["a"], "clientFrom": ["b"], "serveFrom": ["c"], "otherClusters": True}
+    network = {"monitoring": ["d"], "ingressController": "e"}
+    for said in ({}, {"network": full, "clusterNames": ["adhoc"]}):
+        rules = [rule for spec in policies(said, network).values() for rule in spec.get("ingress", [])]
+        assert rules
+        assert all(rule["from"] for rule in rules)
+
+
+def test_who_is_named_reaches_the_port_it_is_named_for() -> None:
+    peer = {"namespace": "portal", "podLabels": {"app": "portal"}}
+    network = {"dashboardFrom": [peer], "clientFrom": ["notebooks"], "serveFrom": [{"cidr": "2001:db8::/32"}]}
+    found = policies({"network": network})
+    portal = {**from_namespace("portal"), "podSelector": {"matchLabels": {"app": "portal"}}}
+    dashboard = next(rule for rule in found["head.training"]["ingress"] if portal in rule["from"])
+    assert dashboard["ports"] == tcp(8265)
+    assert {"from": [from_namespace("notebooks")], "ports": tcp(10001)} in found["head.training"]["ingress"]
+    serve = {"from": [{"ipBlock": {"cidr": "2001:db8::/32"}}], "ports": tcp(8000)}
+    assert serve in found["cluster.training"]["ingress"]
+
+
+def test_metrics_are_for_monitoring() -> None:
+    found = policies({}, {"monitoring": ["monitoring"]})
+    reads = {"from": [from_namespace("monitoring")]}
+    assert {**reads, "ports": tcp(8080)} in found["cluster.training"]["ingress"]
+    assert {**reads, "ports": tcp(44217, 44227)} in found["head.training"]["ingress"]
+
+
+def test_the_ports_are_those_that_the_pod_template_says() -> None:
+    container = {"name": "ray-head", "ports": [{"name": "dashboard", "containerPort": 9265}]}
+    head = {"podTemplate": {"spec": {"containers": [container]}}}
+    found = policies({"clusters": [{**CLUSTER, "head": head}], "network": {"dashboardFrom": ["a"]}})
+    ports = [rule["ports"] for rule in found["head.training"]["ingress"] if from_namespace("a") in rule["from"]]
+    assert ports == [tcp(9265)]
+    assert found["submitters"]["egress"][0]["ports"] == tcp(9265)
+
+
+def test_only_clusters_with_an_ingress_let_the_ingress_controller_in() -> None:
+    ingress = {"host": "ray.example.com", "className": "nginx", "tlsSecretName": "tls"}
+    clusters = [{**CLUSTER, "ingress": ingress}, {**CLUSTER, "name": "inside"}]
+    found = policies({"clusters": clusters, "network": {"ingress": True}}, {"ingressController": "ingress-nginx"})
+    let_in = {
+        name: any(from_namespace("ingress-nginx") in rule["from"] for rule in found[name]["ingress"])
+        for name in ("head.training", "head.inside")
+    }
+    assert let_in == {"head.training": True, "head.inside": False}
+
+
+def test_clusters_of_a_tenants_own_stack_have_policies_by_their_names() -> None:
+    found = policies({"clusters": [], "clusterNames": ["adhoc"]})
+    assert set(found) == {"default-deny", "dns", "submitters", "cluster.adhoc", "head.adhoc"}
+
+
+def test_clusters_that_rayjobs_make_are_those_that_no_name_is_said_of() -> None:
+    found = policies({"clusterNames": ["adhoc"], "network": {"otherClusters": True}})
+    assert found["heads-other"]["podSelector"] == {
+        "matchExpressions": [
+            {"key": "ray.io/cluster", "operator": "Exists"},
+            {"key": "ray.io/cluster", "operator": "NotIn", "values": ["adhoc", "training"]},
+        ],
+        "matchLabels": {"ray.io/node-type": "head"},
+    }
+    assert "heads-other" not in policies({})
+
+
+def test_no_two_clusters_share_the_name_of_a_policy() -> None:
+    clusters = [{**CLUSTER, "name": name} for name in ("a", "a-head", "head-a", "other", "deny")]
+    stack = parse({"tenants": [{"name": "t", "clusters": clusters, "network": {"otherClusters": True}}]})
+    names = [body["metadata"]["name"] for body in tenant_policies(stack, stack.tenants[0])]
+    assert len(names) == len(set(names))
+
+
+def test_egress_is_what_is_said() -> None:
+    said = [{"cidr": "10.30.0.0/16", "ports": [443, 5000]}, {"namespace": "minio", "ports": [9000], "protocol": "UDP"}]
+    assert policies({"network": {"egress": said}})["egress"] == {
+        "podSelector": {},
+        "policyTypes": ["Egress"],
+        "egress": [
+            {"to": [{"ipBlock": {"cidr": "10.30.0.0/16"}}], "ports": tcp(443, 5000)},
+            {"to": [from_namespace("minio")], "ports": [{"protocol": "UDP", "port": 9000}]},
+        ],
+    }
+
+
+def test_the_internet_is_neither_a_private_network_nor_the_clouds_metadata_service() -> None:
+    (rule,) = policies({"network": {"egress": [{"internet": True}]}})["egress"]["egress"]
+    assert rule["ports"] == tcp(443)
+    excluded = {block["ipBlock"]["cidr"]: set(block["ipBlock"]["except"]) for block in rule["to"]}
+    assert excluded["0.0.0.0/0"] > {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16"}
+    assert excluded["::/0"] == {"fc00::/7", "fe80::/10"}
+
+
+def test_the_switch_makes_none() -> None:
+    assert policies({}, {"policies": False}) == {}
+    assert policies({"network": {"policies": False}}) == {}
+    assert operator_policies(parse({"network": {"policies": False}})) == []
+
+
+def test_the_operators_namespace_is_closed_as_well() -> None:
+    deny, operator = operator_policies(parse({"operator": {"watchNamespaces": ["a"]}}))
+    assert {body["metadata"]["namespace"] for body in (deny, operator)} == {"ray-system"}
+    assert deny["spec"]["podSelector"] == {}
+    assert "ingress" not in operator["spec"]
+    names = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["a"]}
+    heads = {
+        "namespaceSelector": {"matchExpressions": [names]},
+        "podSelector": {"matchLabels": {"ray.io/node-type": "head"}},
+    }
+    assert {"to": [heads], "ports": tcp(8265, 8000)} in operator["spec"]["egress"]
+
+
+def test_an_operator_that_is_there_already_is_left_as_it_is() -> None:
+    assert operator_policies(parse({"operator": {"install": "existing"}})) == []
+
+
+@pytest.mark.parametrize("table", [ports_table(), reach_table()], ids=["ports", "reach"])
+def test_the_page_shows_the_matrix_that_is_tried(table: str) -> None:
+    assert table in PAGE.read_text()

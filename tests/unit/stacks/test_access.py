@@ -1,0 +1,85 @@
+"""Which RayClusters a tenant's people are given, and the accounts that their pods run as."""
+
+from typing import Any
+
+import pytest
+
+from components.access.personas import NamedCluster
+from stacks.access import named_clusters, own_accounts
+from stacks.build import build
+from stacks.settings import TenantSettings, parse
+from tests.unit.recorder import Recorder, record
+
+pytestmark = pytest.mark.unit
+
+LONG = "a-name-of-a-raycluster-that-is-51-characters-long-x"
+
+
+def tenant(*clusters: dict[str, Any], **said: Any) -> TenantSettings:
+    """A tenant with these clusters, and what else is said of it."""
+    shared = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
+    (made,) = parse(
+        {"tenants": [{"name": "team-a", "clusters": [{**shared, **each} for each in clusters], **said}]}
+    ).tenants
+    return made
+
+
+@pytest.mark.parametrize(
+    ("said", "given"),
+    [
+        ({}, NamedCluster("c", "c")),
+        ({"authOptions": {"mode": "token", "secretName": "mine"}}, NamedCluster("c", "mine")),
+        ({"overrides": {"authOptions": {"secretName": "mine"}}}, NamedCluster("c", "mine")),
+        ({"authOptions": {"mode": "disabled"}}, NamedCluster("c")),
+        ({"overrides": {"authOptions": None}}, NamedCluster("c")),
+        ({"rayVersion": "2.9.0", "image": "rayproject/ray:2.9.0"}, NamedCluster("c")),
+        ({"authOptions": {"mode": "token", "enableK8sTokenAuth": True}}, NamedCluster("c", accounts=("c",))),
+        (
+            {"authOptions": {"mode": "token", "enableK8sTokenAuth": True}, "serviceAccount": "trainer"},
+            NamedCluster("c", accounts=("trainer",)),
+        ),
+    ],
+)
+def test_a_token_is_where_the_raycluster_that_is_made_has_it(said: dict[str, Any], given: NamedCluster) -> None:
+    assert list(named_clusters(tenant({"name": "c", **said}), ())) == [given]
+
+
+def test_kuberay_shortens_long_names_of_what_it_makes_for_a_raycluster() -> None:
+    """util.go: CheckName keeps the last 50 characters, and an `r` for a first one that is no letter."""
+    (given,) = named_clusters(tenant({"name": LONG}), ())
+    assert given.secret == "r" + LONG[2:]
+
+
+def test_rayclusters_of_a_stack_of_the_tenants_own_are_given_by_name() -> None:
+    assert list(named_clusters(tenant(clusterNames=["adhoc"]), ())) == [NamedCluster("adhoc", "adhoc")]
+
+
+def test_a_tenant_makes_no_account_unless_it_is_asked_for_or_needed() -> None:
+    tokens = {"authOptions": {"mode": "token", "enableK8sTokenAuth": True}}
+    assert own_accounts(tenant({"name": "c"})) == []
+    assert own_accounts(tenant({"name": "c", **tokens}, {"name": "d"})) == ["c"]
+    assert own_accounts(tenant({"name": "c", **tokens, "serviceAccount": "trainer"})) == []
+    assert own_accounts(tenant({"name": "c", **tokens}, rayDeployer={})) == []
+
+
+def stack(**said: Any) -> Recorder:
+    """What a stack registers that has one tenant with a head alone, and uses an operator that is there."""
+    cluster = {"name": "c", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
+    settings = parse({"tenants": [{"name": "team-a", "clusters": [cluster], **said}]})
+    return record(lambda: build(settings))
+
+
+def account_of_the_head(recorder: Recorder) -> str | None:
+    spec = recorder.registered["team-a-c-ray-cluster"].inputs["spec"]
+    account: str | None = spec["headGroupSpec"]["template"]["spec"].get("serviceAccountName")
+    return account
+
+
+@pytest.mark.usefixtures("kubectl_that_renders")
+def test_a_tenants_rayclusters_run_as_its_ray_deployer_if_it_has_one() -> None:
+    with_deployer = stack(rayDeployer={"serviceAccount": "runner"})
+    assert account_of_the_head(with_deployer) == "runner"
+    assert with_deployer.made_before("team-a-ray-deployer-role-binding", "team-a-c-ray-cluster")
+    without = stack()
+    assert account_of_the_head(without) is None
+    assert not [name for name in without.registered if "ray-deployer" in name]
