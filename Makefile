@@ -49,7 +49,7 @@ pulumi: .venv/installed ## Any other command, for example: make pulumi ARGS="sta
 
 test: .venv/installed ## All tests, each tier with its count; ARGS narrows unit and engine. Builds what is missing.
 	@$(LOCAL) build --tests
-	@.venv/bin/python -m pytest -m "not pods" --numprocesses logical --maxprocesses 4 --dist loadfile $(ARGS)
+	@.venv/bin/python -m pytest -m "not pods" --numprocesses logical --maxprocesses 6 --dist loadfile --no-loadscope-reorder $(ARGS)
 	@$(if $(ARGS),,$(MAKE) --no-print-directory test-pods)
 
 test-pods: .venv/installed ## Tests with real Ray in real pods, where they can run: Linux and root. With CI=true they have to.

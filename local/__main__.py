@@ -12,7 +12,7 @@ from local.errors import RehearsalError
 from local.images import IMAGES
 from local.plugins import select
 from local.progress import console, step
-from local.proxies import bypassing
+from local.proxies import EXCEPTIONS, corrections
 from local.pulumi import RehearsalStack, stack_file, stacks, write_commands
 from local.real_node import RealNode, unmet
 from local.rehearsal import Rehearsal
@@ -96,8 +96,9 @@ def env(stack: Stack = "dev") -> None:
     rehearsal = _running()
     print(f'export PATH={shlex.quote(str(write_commands(rehearsal, stack)))}:"$PATH"')
     print(f"export KUBECONFIG={shlex.quote(str(rehearsal.kubeconfig))}")
-    for name, exceptions in bypassing(os.environ).items():
-        print(f"export {name}={shlex.quote(exceptions)}")
+    for name, exceptions in corrections(os.environ).items():
+        if name in EXCEPTIONS:
+            print(f"export {name}={shlex.quote(exceptions)}")
 
 
 @app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
@@ -134,7 +135,7 @@ def _settings(stack: str) -> StackSettings:
 
 def main() -> int:
     """Run a command; what goes wrong is one message on standard error and exit status 1."""
-    os.environ.update(bypassing(os.environ))
+    os.environ.update(corrections(os.environ))
     try:
         return cast("int", app(standalone_mode=False) or 0)
     except (RehearsalError, StackFileError) as error:

@@ -20,6 +20,14 @@ from local.supervision import MARK
 PROJECT = "ray-platform"
 """The `name` of Pulumi.yaml."""
 
+ENGINE = {
+    "PULUMI_SKIP_UPDATE_CHECK": "true",
+    # KubeRay's CRDs are a megabyte of properties of which the engine makes many copies. With Go's default of 100 it
+    # spends a third of its time on collecting them; so it takes 100 MB more memory instead.
+    "GOGC": "200",
+}
+"""How the engine runs here, in its environment."""
+
 
 class RehearsalStack:
     """A stack of this project whose state lies in the rehearsal's folder, encrypted with a passphrase of its own.
@@ -41,6 +49,7 @@ class RehearsalStack:
         """The whole environment for `pulumi` and what it starts."""
         binaries = [tools.PULUMI.program("pulumi").parent, tools.KUBERNETES.program("kubectl").parent]
         return {
+            **ENGINE,
             **os.environ,
             **self._plugins.environment,
             "PATH": os.pathsep.join([*map(str, binaries), os.environ.get("PATH", "")]),
@@ -48,7 +57,6 @@ class RehearsalStack:
             "PULUMI_HOME": str(self._home),
             "PULUMI_BACKEND_URL": f"file://{self._folder}",
             "PULUMI_CONFIG_PASSPHRASE_FILE": str(self._passphrase),
-            "PULUMI_SKIP_UPDATE_CHECK": "true",
             "PULUMI_OPTION_STACK": self.name,
             "PULUMI_OPTION_CONFIG_FILE": str(self._copy),
             MARK: str(self._rehearsal.run),

@@ -1,5 +1,7 @@
 """The NetworkPolicies of a stack: what its parts say of who reaches what, put together."""
 
+from dataclasses import replace
+
 from components.network import manifests
 from components.network.manifests import Body, Openings, RayPods
 from components.ray_cluster.manifests import head_ports, ray_cluster
@@ -20,15 +22,21 @@ def tenant_policies(stack: StackSettings, tenant: TenantSettings) -> list[Body]:
     said = tenant.network
     if not (stack.network.policies and said.policies):
         return []
-    openings = Openings(said.dashboard_from, said.client_from, said.serve_from)
-    clusters = [*_said(stack, tenant), *(RayPods(name, ingress=said.ingress) for name in tenant.cluster_names)]
+    named = RayPods(workers_ask_api_server=tenant.ray_deployer is not None, ingress=said.ingress)
+    clusters = [
+        *(
+            _ray_pods(cluster, ray_cluster(cluster, stack.nodes, tenant.service_account(cluster))["spec"])
+            for cluster in tenant.clusters
+        ),
+        *(replace(named, name=name) for name in tenant.cluster_names),
+    ]
     if said.other_clusters:
-        clusters.append(RayPods(other_than=tuple(each.name for each in clusters)))
-    dashboards = {each.ports["dashboard"] for each in clusters}
+        clusters.append(replace(named, other_than=tuple(each.name for each in clusters), ingress=False))
+    openings = Openings(said.dashboard_from, said.client_from, said.serve_from)
     return [
         manifests.default_deny(),
         manifests.dns(stack.network.dns),
-        *([manifests.submitters(dashboards)] if clusters else []),
+        *([manifests.submitters(each.ports["dashboard"] for each in clusters)] if clusters else []),
         *([manifests.egress(said.egress)] if said.egress else []),
         *(
             policy
@@ -38,14 +46,20 @@ def tenant_policies(stack: StackSettings, tenant: TenantSettings) -> list[Body]:
     ]
 
 
-def _said(stack: StackSettings, tenant: TenantSettings) -> list[RayPods]:
-    return [_ray_pods(cluster, ray_cluster(cluster, stack.nodes)["spec"]) for cluster in tenant.clusters]
-
-
 def _ray_pods(cluster: RayClusterSettings, spec: Body) -> RayPods:
+    # Every process of Ray asks the API server itself about tokens of Kubernetes that it is shown.
+    reviews_tokens = bool((spec.get("authOptions") or {}).get("enableK8sTokenAuth"))
+    scales = bool(spec.get("enableInTreeAutoscaling"))
     return RayPods(
         cluster.name,
         ports=head_ports(spec),
-        workers_ask_api_server=bool((spec.get("authOptions") or {}).get("enableK8sTokenAuth")),
+        head_asks_api_server=scales or reviews_tokens or _has_account(spec["headGroupSpec"]),
+        workers_ask_api_server=reviews_tokens or any(map(_has_account, spec.get("workerGroupSpecs") or ())),
         ingress=cluster.ingress is not None,
     )
+
+
+def _has_account(group: Body) -> bool:
+    """Whether the group's pods were given an account to use."""
+    pod = group["template"]["spec"]
+    return bool(pod.get("serviceAccountName")) and pod.get("automountServiceAccountToken") is not False

@@ -126,7 +126,7 @@ class TenantSettings(Settings):
     """Which images the tenant's RayClusters may have, and how they are pulled."""
 
     cluster_names: tuple[ClusterName, ...] = ()
-    """Names of RayClusters that a stack of the tenant's own makes. `admins`, `users` and `network` hold for them."""
+    """Names of RayClusters that a stack of the tenant's own makes; `admins`, `users`, `network` hold for them, too."""
 
     @property
     def namespace_name(self) -> str:

@@ -51,8 +51,11 @@ class RayPods:
     ports: Mapping[str, int] = field(default_factory=lambda: dict(HEAD_PORTS))
     """The head's ports by KubeRay's names of them."""
 
+    head_asks_api_server: bool = True
+    """Whether the head has to reach the API server: the autoscaler beside it does."""
+
     workers_ask_api_server: bool = False
-    """Whether workers have to reach the API server, too: they do to review callers' tokens of Kubernetes."""
+    """Whether workers have to as well."""
 
     ingress: bool = False
     """Whether the ingress controller reaches the dashboard."""
@@ -129,8 +132,7 @@ def ray_policies(pods: RayPods, openings: Openings, network: NetworkSettings, op
             *_opened([_peer(each) for each in openings.client], [ports["client"]]),
             *_opened(monitoring, HEAD_METRICS_PORTS),
         ],
-        # The autoscaler runs beside the head.
-        egress=[api_server],
+        egress=[api_server] if pods.head_asks_api_server else None,
     )
     return [every_pod, head]
 

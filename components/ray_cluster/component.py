@@ -10,6 +10,7 @@ from ..kubernetes import KubernetesObject, in_namespace
 from ..network.component import DashboardIngress, DashboardIngressArgs
 from ..nodes import NodePool
 from ..priority_classes.settings import NO_PRIORITIES, PriorityNames
+from ..tls.component import ClusterAuthority, ClusterAuthorityArgs
 from ..types import seconds
 from .manifests import (
     CLIENT_PORT,
@@ -93,16 +94,20 @@ class RayCluster(pulumi.ComponentResource):
         body = ray_cluster(settings, args.pools, args.service_account, args.priorities)
         if not asks_for_token(body):
             pulumi.log.warn(_OPEN.format(settings.name), resource=self)
+        own = pulumi.ResourceOptions(parent=self)
+        after = pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None, import_=args.import_id)
+        if settings.tls is not None:
+            authority = ClusterAuthorityArgs(settings.tls, settings.name, args.namespace)
+            made = ClusterAuthority(f"{name}-tls", authority, own)
+            after = pulumi.ResourceOptions.merge(after, pulumi.ResourceOptions(depends_on=[made]))
         cluster = KubernetesObject(
-            f"{name}-ray-cluster",
-            in_namespace(body, args.namespace),
-            pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None, import_=args.import_id),
+            f"{name}-ray-cluster", in_namespace(body, args.namespace), pulumi.ResourceOptions.merge(own, after)
         )
         if not settings.head.evictable:
             KubernetesObject(
                 f"{name}-head-disruption-budget",
                 in_namespace(head_disruption_budget(settings), args.namespace),
-                pulumi.ResourceOptions(parent=self),
+                own,
             )
         service = head_service(settings.name, body["spec"])
         if settings.ingress:

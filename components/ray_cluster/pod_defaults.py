@@ -79,8 +79,8 @@ def with_autoscaler_token(settings: RayClusterSettings, head: Body, options: Bod
     volumes = spec.get("volumes", [])
     if spec.get("automountServiceAccountToken") is not False or not isinstance(volumes, list):
         return head, options
-    mount = {"name": TOKEN_VOLUME, "mountPath": _TOKEN_PATH, "readOnly": True}
-    return {**head, "spec": {**spec, "volumes": [*volumes, _TOKEN]}}, {**options, "volumeMounts": [mount]}
+    mounts = [*options.get("volumeMounts", []), {"name": TOKEN_VOLUME, "mountPath": _TOKEN_PATH, "readOnly": True}]
+    return {**head, "spec": {**spec, "volumes": [*volumes, _TOKEN]}}, {**options, "volumeMounts": mounts}
 
 
 def shows_kubernetes_tokens(settings: RayClusterSettings) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 from ..nodes import GPU_PRODUCT_LABEL, NodePool
 from ..problems import Path, Problems
 from ..strategic_merge import merge
+from ..tls import manifests as tls
 from . import pod_defaults
 from .settings import RayClusterSettings
 
@@ -40,11 +41,20 @@ def container(
     }
     if amounts:
         made["resources"] = {"limits": dict(amounts), "requests": dict(amounts)}
-    if env:
-        made["env"] = [{"name": variable, "value": value} for variable, value in env.items()]
-    if settings.volume_mounts:
-        made["volumeMounts"] = list(settings.volume_mounts)
+    secured = for_tls(settings)
+    if variables := [*secured["env"], *({"name": variable, "value": value} for variable, value in env.items())]:
+        made["env"] = variables
+    if mounts := [*settings.volume_mounts, *secured["volumeMounts"]]:
+        made["volumeMounts"] = mounts
     return made
+
+
+def for_tls(settings: RayClusterSettings) -> dict[str, list[Body]]:
+    """`env` and `volumeMounts` of a container whose Ray speaks TLS; empty where the cluster has none."""
+    if settings.tls is None:
+        return {"env": [], "volumeMounts": []}
+    env = [{"name": variable, "value": value} for variable, value in tls.ENVIRONMENT.items()]
+    return {"env": env, "volumeMounts": [tls.MOUNT]}
 
 
 def template(
@@ -70,8 +80,11 @@ def template(
         spec["serviceAccountName"] = standing.account
     if settings.image_pull_secrets:
         spec["imagePullSecrets"] = [{"name": name} for name in settings.image_pull_secrets]
-    if settings.volumes:
-        spec["volumes"] = list(settings.volumes)
+    if settings.tls is not None:
+        certificate = tls.init_container(ray["name"] == HEAD_CONTAINER, ray["image"], settings.image_pull_policy)
+        spec["initContainers"] = [{**certificate, **pod_defaults.ray_container(settings)}]
+    if volumes := [*settings.volumes, *(tls.volumes(settings.name) if settings.tls is not None else ())]:
+        spec["volumes"] = volumes
     made: Body = {"metadata": {"labels": dict(settings.labels)}, "spec": spec} if settings.labels else {"spec": spec}
     for path, said in over:
         made = laid_over(made, said, path)

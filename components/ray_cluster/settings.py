@@ -6,6 +6,7 @@ from pydantic import BeforeValidator, Field, Strict, model_validator
 
 from ..network.settings import IngressSettings
 from ..problems import Problems
+from ..tls.settings import TlsSettings
 from ..types import (
     MOST_SECONDS,
     DnsSubdomain,
@@ -151,6 +152,9 @@ class RayClusterSettings(Settings):
     ] = RAYS_USER
     """User that Ray's containers run as, 1000 as in Ray's images. `image`: the image's own, or one that OpenShift
     gives."""
+
+    tls: TlsSettings | None = None
+    """TLS between the cluster's processes; `{}` with an authority that the stack makes. Default: none."""
 
     env: Env = Field(default_factory=dict)
     """Environment variables of head and workers."""

@@ -1,4 +1,4 @@
-"""What the real node needs of the machine. `python -m local.real_node.requirements` prints the packages to install."""
+"""What the real node needs of the machine."""
 
 import os
 import platform
@@ -68,7 +68,3 @@ def _programs() -> Iterator[str]:
         programs = ", ".join(program for missing in wanted.values() for program in missing)
         install = f"apt-get install --no-install-recommends {' '.join(wanted)}"
         yield f"programs are missing ({programs}): on Debian and Ubuntu `{install}`"
-
-
-if __name__ == "__main__":
-    print(*absent())

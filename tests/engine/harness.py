@@ -17,7 +17,7 @@ import yaml
 
 from local import tools
 from local.plugins import Selection
-from local.pulumi import prepare_home
+from local.pulumi import ENGINE, prepare_home
 
 PULUMI_SECONDS = 180.0
 """How long one command may take before the test fails with what it has printed."""
@@ -27,6 +27,11 @@ ADOPT = {"PULUMI_K8S_UPSERT_EXISTING_OBJECTS": "true", "PULUMI_K8S_ENABLE_PATCH_
 
 TAKE_OVER = {"PULUMI_K8S_ENABLE_PATCH_FORCE": "true"}
 """Takes fields back from whoever changed them; without it an update fails with a conflict that names the manager."""
+
+
+STATE_AT_END = {"PULUMI_SKIP_CHECKPOINTS": "true"}
+"""The state is written once, when the command ends, and not at every step, which is half of the work on KubeRay's CRDs.
+What the state holds then is the same; only a command that is killed on its way needs the steps before."""
 
 
 @dataclass(frozen=True)
@@ -66,19 +71,19 @@ class Project:
         made = cls(
             folder / "project",
             {
+                **ENGINE,
                 **os.environ,
                 **plugins.environment,
                 "PULUMI_HOME": str(home),
                 "PULUMI_BACKEND_URL": f"file://{folder / 'state'}",
                 "PULUMI_CONFIG_PASSPHRASE": "correct horse battery staple",
-                "PULUMI_SKIP_UPDATE_CHECK": "true",
             },
         )
         made.pulumi("stack", "init", "test")
         return made
 
     def start(self, *arguments: str, environment: Mapping[str, str] = MappingProxyType({})) -> "subprocess.Popen[str]":
-        """A command that runs while the test goes on."""
+        """A command that runs while the test goes on, and that the test may kill."""
         return subprocess.Popen(
             [tools.PULUMI.program("pulumi"), *arguments, "--non-interactive"],
             cwd=self.folder,
@@ -95,7 +100,7 @@ class Project:
         """Runs a command; fails the test, with all that it printed, unless it ends as it should."""
         shown = " ".join(["pulumi", *arguments])
         begin = time.monotonic()
-        process = self.start(*arguments, environment=environment)
+        process = self.start(*arguments, environment={**STATE_AT_END, **environment})
         try:
             output, _ = process.communicate(timeout=self.seconds)
         except subprocess.TimeoutExpired:

@@ -1,9 +1,11 @@
 """Stacks of the program itself on a control plane, as tests use them."""
 
 import shutil
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, cast
 
 import yaml
@@ -13,10 +15,12 @@ from local import paths
 from local.plugins import Selection
 from local.pulumi import PROJECT, RehearsalStack
 from local.rehearsal import Rehearsal
-from tests.engine.harness import Project
+from tests.engine.harness import Project, Result
 
 Edit = Callable[[dict[str, Any]], None]
 
+_READING = frozenset({"preview", "stack"})
+"""Commands that change neither the cluster nor the state."""
 
 DEV = paths.ROOT / "Pulumi.dev.yaml"
 
@@ -30,6 +34,8 @@ class Stack(Project):
         self.reset_file()
         self._stack = RehearsalStack(cluster, plugins, name, self.file)
         self._stack.prepare()
+        self._settled: str | None = None
+        """What the file said when the cluster was last known to be as it says, and nothing was changed since."""
         super().__init__(paths.ROOT, self._stack.environment)
 
     def reset_file(self) -> None:
@@ -44,6 +50,27 @@ class Stack(Project):
         said["config"] = {f"{PROJECT}:{key}": value for key, value in settings.items()}
         self.file.write_text(yaml.safe_dump(said))
         self._stack.prepare()
+
+    def start(self, *arguments: str, environment: Mapping[str, str] = MappingProxyType({})) -> "subprocess.Popen[str]":
+        if arguments[0] not in _READING:
+            self._settled = None
+        return super().start(*arguments, environment=environment)
+
+    def pulumi(
+        self, *arguments: str, fails: bool = False, environment: Mapping[str, str] = MappingProxyType({})
+    ) -> Result:
+        result = super().pulumi(*arguments, fails=fails, environment=environment)
+        if not fails and (arguments[0] == "up" or "--expect-no-changes" in arguments):
+            self._settled = self.file.read_text()
+        return result
+
+    def settle(self) -> None:
+        """`pulumi up`, unless the last command has shown that there is nothing to do for it.
+
+        So a test that changes something behind Pulumi's back has to put it right.
+        """
+        if self._settled != self.file.read_text():
+            self.up()
 
     def destroy(self) -> None:
         """`pulumi destroy`."""

@@ -1,40 +1,47 @@
 """The life of a stack's resources on a cluster: made, left alone, edited, drifted, replaced, removed."""
 
 import base64
-import itertools
-from collections.abc import Iterator
 
 import pytest
 from kubernetes import client
 
+from local.plugins import Selection
 from local.rehearsal import Rehearsal
-from tests.engine.conftest import PROGRAMS, MakeProject
+from tests.engine.conftest import PROGRAMS
 from tests.engine.harness import TAKE_OVER, Project
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(240)]
 
-NUMBERS = itertools.count(1)
 
-
-@pytest.fixture
+@pytest.fixture(scope="module")
 def core(cluster: Rehearsal) -> client.CoreV1Api:
     """What a user sees with kubectl."""
     return client.CoreV1Api(cluster.client())
 
 
-@pytest.fixture
-def shop(project: MakeProject, cluster: Rehearsal, core: client.CoreV1Api) -> Iterator[Project]:
-    """The program `shop`, up; afterwards destroyed with nothing left."""
-    made = project(PROGRAMS / "shop.py", cluster=cluster)
-    namespace = f"shop-{next(NUMBERS)}"
-    made.configure("namespace", namespace)
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory, plugins: Selection, cluster: Rehearsal) -> Project:
+    """The program `shop` with its settings. The tests of this file are its life, in their order."""
+    made = Project.make(tmp_path_factory.mktemp("shop"), PROGRAMS / "shop.py", plugins)
+    made.environment["KUBECONFIG"] = str(cluster.kubeconfig)
+    made.configure("namespace", "shop")
     made.configure("greeting", "hello")
     made.configure("password", "tulip-42", "--secret")
+    return made
+
+
+@pytest.fixture(scope="module")
+def settings(made: Project) -> str:
+    """The stack file as it is at first."""
+    return (made.folder / "Pulumi.test.yaml").read_text()
+
+
+@pytest.fixture
+def shop(made: Project, settings: str) -> Project:
+    """The shop, up, with the settings that it has at first."""
+    (made.folder / "Pulumi.test.yaml").write_text(settings)
     made.up()
-    yield made
-    made.pulumi("destroy", "--yes", "--skip-preview")
-    assert made.resources() == []
-    assert namespace not in namespaces(core)
+    return made
 
 
 def namespaces(core: client.CoreV1Api) -> set[str]:
@@ -118,3 +125,9 @@ def test_a_secret_is_in_the_cluster_and_nowhere_else(shop: Project, core: client
     for plain in ("tulip-42", encoded):
         assert plain not in printed
         assert plain not in shop.files()
+
+
+def test_destroy_leaves_nothing(shop: Project, core: client.CoreV1Api) -> None:
+    shop.pulumi("destroy", "--yes", "--skip-preview")
+    assert shop.resources() == []
+    assert "shop" not in namespaces(core)

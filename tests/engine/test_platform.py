@@ -24,7 +24,7 @@ def up(dev: Stack) -> Stack:
     """The dev stack, up, with the settings of its file as it is in the checkout."""
     dev.reset_file()
     dev.edit(lambda settings: None)
-    dev.up()
+    dev.settle()
     return dev
 
 

@@ -1,5 +1,6 @@
 """Pods that the operator makes of a stack's RayCluster, where the API server enforces Pod Security `restricted`."""
 
+import base64
 from http import HTTPStatus
 from typing import Any
 
@@ -23,7 +24,7 @@ def core(cluster: Rehearsal) -> client.CoreV1Api:
 
 @pytest.fixture(scope="module")
 def up(stack: MakeStack, core: client.CoreV1Api) -> Stack:
-    """A cluster with a worker, and a container beside the head that says nothing of its rights."""
+    """A cluster with a worker and TLS, and a container beside the head that says nothing of its rights."""
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     core.create_namespace(client.V1Namespace(metadata=client.V1ObjectMeta(name=NAMESPACE, labels=labels)))
 
@@ -32,6 +33,7 @@ def up(stack: MakeStack, core: client.CoreV1Api) -> Stack:
         logs = {"name": "logs", "image": "fluent/fluent-bit:3.2"}
         training(settings)["head"] = {"podTemplate": {"spec": {"containers": [logs]}}}
         training(settings)["workers"] = {"pool": "a100", "variants": [{"gpus": 1, "minReplicas": 1}]}
+        training(settings)["tls"] = {}
 
     made = stack("guarded")
     made.edit(guarded)
@@ -61,7 +63,16 @@ def test_no_container_has_more_rights_than_restricted_admits(up: Stack, core: cl
             names.add(container.name)
             assert container.security_context.allow_privilege_escalation is False
             assert container.security_context.capabilities.drop == ["ALL"]
-    assert names == {"ray-head", "autoscaler", "logs", "ray-worker", "wait-gcs-ready"}
+    assert names == {"ray-head", "autoscaler", "logs", "ray-worker", "certificate", "wait-gcs-ready"}
+
+
+def test_the_authoritys_key_is_in_its_secret_and_in_the_state_only_encrypted(up: Stack, core: client.CoreV1Api) -> None:
+    secret: Any = core.read_namespaced_secret("training-ray-authority", NAMESPACE)
+    assert b"PRIVATE KEY" in base64.b64decode(secret.data["tls.key"])
+    state = up.pulumi("stack", "export").output
+    assert "BEGIN CERTIFICATE" in state
+    assert "PRIVATE KEY" not in state
+    assert secret.data["tls.key"] not in state
 
 
 def test_heads_go_before_workers(up: Stack, core: client.CoreV1Api) -> None:

@@ -26,7 +26,7 @@ def ray_cluster_kind(cluster: Rehearsal) -> Iterator[None]:
     """KubeRay's RayCluster, without its operator."""
     api = client.ApiextensionsV1Api(cluster.client())
     text = (tools.KUBERAY.share("config") / "crd" / "bases" / "ray.io_rayclusters.yaml").read_text()
-    definition = yaml.safe_load(text)
+    definition = yaml.load(text, Loader=yaml.CSafeLoader)
     api.create_custom_resource_definition(definition)
     yield
     api.delete_custom_resource_definition(definition["metadata"]["name"])

@@ -1,6 +1,5 @@
 """Behind a proxy that knows nothing of this machine's own addresses, the rehearsal works as elsewhere."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,24 +7,15 @@ import pytest
 from kubernetes import client
 
 from local.nodes import live
-from local.proxies import PROXIES, bypassing
 from local.rehearsal import Rehearsal
 from stacks.settings import NodePool
 from tests.engine.conftest import MakeProject
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(120)]
 
-NOWHERE = "http://127.0.0.1:9"
-"""Nothing listens there."""
-
 
 @pytest.fixture
-def rehearsal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Rehearsal]:
-    for name in PROXIES:
-        monkeypatch.setenv(name, NOWHERE)
-        monkeypatch.setenv(name.upper(), NOWHERE)
-    for name, exceptions in bypassing(os.environ).items():
-        monkeypatch.setenv(name, exceptions)
+def rehearsal(behind_a_proxy: None, tmp_path: Path) -> Iterator[Rehearsal]:
     made = Rehearsal(tmp_path / "run")
     yield made
     made.stop(clean=True)

@@ -1,5 +1,6 @@
 """The platform on the real node, as a user and an operator of it see it."""
 
+import base64
 import json
 import re
 import subprocess
@@ -42,9 +43,9 @@ class Platform:
         self.stack = PodsStack("pods", folder, rehearsal, plugins, FILE)
         self.stack.edit(_tested)
 
-    def create_namespace(self) -> None:
-        """The tenant's."""
-        metadata = {"name": NAMESPACE, "labels": RESTRICTED}
+    def create_namespace(self, name: str = NAMESPACE) -> None:
+        """A namespace in which Pod Security `restricted` is enforced; by default the tenant's."""
+        metadata = {"name": name, "labels": RESTRICTED}
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
         self.kubectl("create", "-f", "-", given=yaml.safe_dump(body))
 
@@ -56,6 +57,19 @@ class Platform:
         assert done.returncode == 0, f"kubectl {' '.join(arguments)} failed:\n{done.stdout}{done.stderr}"
         return done.stdout
 
+    def refusal(self, *arguments: str, given: str = "") -> str:
+        """What kubectl said when it failed. Fails the test if it did not."""
+        done = subprocess.run(
+            self._kubectl(*arguments), input=given, capture_output=True, text=True, timeout=KUBECTL_SECONDS, check=False
+        )
+        assert done.returncode != 0, f"kubectl {' '.join(arguments)} did it:\n{done.stdout}"
+        return done.stderr
+
+    def token(self, cluster: str = CLUSTER) -> str:
+        """The token that a RayCluster asks for."""
+        secret = json.loads(self.kubectl("get", "secret", "-n", NAMESPACE, cluster, "-o", "json"))
+        return base64.b64decode(secret["data"]["auth_token"]).decode()
+
     def pods(self, label: str, namespace: str = NAMESPACE) -> dict[str, dict[str, Any]]:
         """Pods with a label that are not being deleted, by name."""
         found = json.loads(self.kubectl("get", "pods", "-n", namespace, "-l", label, "-o", "json"))["items"]
@@ -63,7 +77,7 @@ class Platform:
 
     def head(self) -> str | None:
         """The name of the head's pod once it is Ready."""
-        heads = self.pods("ray.io/node-type=head")
+        heads = self.pods(f"ray.io/node-type=head,ray.io/cluster={CLUSTER}")
         return next((name for name, pod in heads.items() if is_ready(pod)), None)
 
     def workers(self) -> dict[str, str]:
@@ -71,11 +85,11 @@ class Platform:
         found = self.pods("ray.io/node-type=worker")
         return {name: pod["metadata"]["labels"]["ray.io/group"] for name, pod in found.items()}
 
-    def in_head(self, *command: str, given: str = "") -> str:
-        """What a command in the head's Ray container printed."""
+    def in_head(self, *command: str, given: str = "", container: str = "ray-head") -> str:
+        """What a command in the head printed."""
         head = self.head()
         assert head is not None, "the head is not ready"
-        return self.kubectl("exec", "-i", "-n", NAMESPACE, head, "-c", "ray-head", "--", *command, given=given)
+        return self.kubectl("exec", "-i", "-n", NAMESPACE, head, "-c", container, "--", *command, given=given)
 
     def start_in_head(self, script: str) -> "subprocess.Popen[str]":
         """A Python script that runs in the head's Ray container while the test goes on."""

@@ -1,19 +1,55 @@
 """A RayCluster does what people have it for: it says what it has, and runs what they submit, if they may."""
 
-import base64
 import json
+import textwrap
 from http import HTTPStatus
-from typing import Any
 
 import pytest
-import urllib3
+import yaml
 
+from tests.pods.jobs import Jobs
 from tests.pods.platform import CLUSTER, NAMESPACE, Platform
-from tests.pods.steps import Steps, until
+from tests.pods.steps import Steps
 
-pytestmark = [pytest.mark.pods, pytest.mark.timeout(240, func_only=True)]
+pytestmark = [pytest.mark.pods, pytest.mark.timeout(300, func_only=True)]
 
-HTTP = urllib3.PoolManager(timeout=30.0)
+NODES = "python -c \"import ray; ray.init(); print('cluster of', len(ray.nodes()))\""
+
+CLIENT = """
+import logging, os, sys
+os.environ.update({environment!r})
+logging.basicConfig(level=logging.DEBUG, stream=sys.stdout)  # Ray says why it was refused nowhere else
+import ray.util
+try:
+    ray.util.connect("127.0.0.1:10001", connection_retries=1)
+    print("cluster of", len(ray.nodes()))
+    ray.util.disconnect()
+except ConnectionError as error:
+    print("refused:", error)
+"""
+
+ASK_KUBERNETES = textwrap.dedent("""
+    import json, ssl, sys, urllib.request
+    said = json.load(sys.stdin)
+    trusted = ssl.create_default_context(cadata=said["ca"])
+    for method, path, kind, body in said["requests"]:
+        request = urllib.request.Request(f"https://kubernetes.default.svc{path}", method=method)
+        request.add_header("Authorization", "Bearer " + said["token"])
+        request.add_header("Content-Type", kind)
+        try:
+            print(urllib.request.urlopen(request, json.dumps(body).encode() if body else None, context=trusted).status)
+        except urllib.error.HTTPError as error:
+            print(error.code)
+""")
+
+TOKEN_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 (where Kubernetes' clients look for theirs)
+
+PRIVILEGED = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "privileged", "namespace": NAMESPACE},
+    "spec": {"containers": [{"name": "any", "image": "any", "securityContext": {"privileged": True}}]},
+}
 
 
 def test_ray_shows_the_head_and_no_worker(platform: Platform) -> None:
@@ -24,24 +60,56 @@ def test_ray_shows_the_head_and_no_worker(platform: Platform) -> None:
 
 
 def test_a_job_runs_with_the_token_and_none_without(platform: Platform, steps: Steps) -> None:
-    secret = json.loads(platform.kubectl("get", "secret", "-n", NAMESPACE, CLUSTER, "-o", "json"))
-    token = base64.b64decode(secret["data"]["auth_token"]).decode()
-    job = {"entrypoint": "python -c \"import ray; ray.init(); print('cluster of', len(ray.nodes()))\""}
     with platform.forwarded(f"{CLUSTER}-head-svc", 8265) as address:
-        for headers in ({}, {"Authorization": "Bearer wrong"}):
-            refused = HTTP.request("POST", f"{address}/api/jobs/", json=job, headers=headers)
-            assert refused.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN), refused.data
-        authorized = {"Authorization": f"Bearer {token}"}
+        assert Jobs(address, None).submit(NODES).status == HTTPStatus.UNAUTHORIZED
+        assert Jobs(address, "wrong").submit(NODES).status == HTTPStatus.FORBIDDEN
         with steps.step("a job through the dashboard's API"):
-            submitted = _json("POST", f"{address}/api/jobs/", authorized, job)["submission_id"]
-            url = f"{address}/api/jobs/{submitted}"
-            until(lambda: _json("GET", url, authorized)["status"] in ("SUCCEEDED", "FAILED"), "the job ends")
-        assert _json("GET", url, authorized)["status"] == "SUCCEEDED"
-        assert "cluster of 1" in _json("GET", f"{url}/logs", authorized)["logs"]
+            assert "cluster of 1" in Jobs(address, platform.token()).run(NODES)
 
 
-def _json(method: str, url: str, headers: dict[str, str], body: dict[str, str] | None = None) -> dict[str, Any]:
-    answer = HTTP.request(method, url, headers=headers, json=body)
-    assert answer.status == HTTPStatus.OK, answer.data
-    found: dict[str, Any] = answer.json()
-    return found
+@pytest.mark.parametrize(
+    "environment",
+    [{"RAY_AUTH_TOKEN": "wrong"}, {"RAY_AUTH_MODE": "disabled", "RAY_AUTH_TOKEN": ""}],
+    ids=["a wrong token", "no token"],
+)
+def test_a_client_without_the_token_is_refused(platform: Platform, environment: dict[str, str]) -> None:
+    said = platform.in_head("python", "-c", CLIENT.format(environment=environment))
+    assert "refused:" in said
+    assert "Invalid or missing authentication token" in said
+    assert "cluster of" not in said
+
+
+def test_a_client_with_the_token_is_let_in(platform: Platform) -> None:
+    said = platform.in_head("python", "-c", CLIENT.format(environment={"RAY_AUTH_TOKEN": platform.token()}))
+    assert "cluster of 1" in said
+
+
+def test_a_job_finds_no_token_of_kubernetes(platform: Platform) -> None:
+    with platform.forwarded(f"{CLUSTER}-head-svc", 8265) as address:
+        found = Jobs(address, platform.token()).run(f"test ! -e {TOKEN_FOLDER} && echo none")
+    assert "none" in found
+
+
+def test_with_the_heads_account_nobody_gets_a_privileged_pod_or_a_secret(platform: Platform) -> None:
+    """A job that got hold of the autoscaler's token, and asks Kubernetes from where jobs run."""
+    token, ca = (
+        platform.in_head("cat", f"{TOKEN_FOLDER}/{name}", container="autoscaler") for name in ("token", "ca.crt")
+    )
+    core, head = f"/api/v1/namespaces/{NAMESPACE}", platform.head()
+    privileged = {"spec": {"containers": [{"name": "ray-head", "securityContext": {"privileged": True}}]}}
+    json_, patch = "application/json", "application/strategic-merge-patch+json"
+    asked = [
+        (HTTPStatus.OK, ("GET", f"{core}/pods", json_, None)),  # the token is good
+        (HTTPStatus.FORBIDDEN, ("GET", f"{core}/secrets", json_, None)),
+        (HTTPStatus.FORBIDDEN, ("GET", f"{core}/secrets/{CLUSTER}", json_, None)),
+        (HTTPStatus.FORBIDDEN, ("POST", f"{core}/pods", json_, PRIVILEGED)),
+        (HTTPStatus.UNPROCESSABLE_ENTITY, ("PATCH", f"{core}/pods/{head}", patch, privileged)),
+    ]
+    given = json.dumps({"token": token, "ca": ca, "requests": [request for _, request in asked]})
+    answers = platform.in_head("python", "-c", ASK_KUBERNETES, given=given).split()
+    assert list(map(int, answers)) == [expected for expected, _ in asked]
+
+
+def test_a_privileged_pod_is_refused_whoever_makes_it(platform: Platform) -> None:
+    refused = platform.refusal("create", "-f", "-", given=yaml.safe_dump(PRIVILEGED))
+    assert 'violates PodSecurity "restricted' in refused

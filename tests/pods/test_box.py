@@ -98,6 +98,11 @@ def test_a_start_that_is_killed_half_way_is_cleaned_up(
     assert list(second.supervisor.strays()) == []
 
 
+def test_a_proxy_that_leads_nowhere_is_not_asked(behind_a_proxy: None, second: Rehearsal) -> None:
+    second.start([POOL])
+    assert len(live(second.client())) == 1
+
+
 def test_an_address_that_is_taken_is_said(second: Rehearsal) -> None:
     before = traces(second.run)
     address = f"{Box(second.run).outside}/32"

@@ -8,18 +8,21 @@ import pytest
 import yaml
 
 from local.images import REDIS
-from tests.pods.platform import NAMESPACE, Platform, is_ready
+from tests.pods.platform import Platform, is_ready
 from tests.pods.steps import Steps, until
 
 pytestmark = [pytest.mark.pods, pytest.mark.timeout(180, func_only=True)]
 
 IMAGE = REDIS.reference.removeprefix("docker.io/library/")
 
-RESTRICTED = {
+SPACE = "redis"
+"""A namespace without NetworkPolicies, in which Pod Security `restricted` is enforced."""
+
+CONTEXTS = {
     "pod": {"runAsNonRoot": True, "runAsUser": 999, "fsGroup": 999, "seccompProfile": {"type": "RuntimeDefault"}},
     "container": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
 }
-"""What Pod Security `restricted` wants."""
+"""What that wants."""
 
 
 class Redis:
@@ -73,19 +76,22 @@ class Redis:
 
 
 @pytest.fixture(scope="module")
-def image(platform: Platform) -> None:
-    """The node has it, although no stack here names it."""
+def space(platform: Platform) -> Iterator[str]:
+    """The namespace, on a node that has the image, although no stack here names it."""
     platform.rehearsal.placement.load([IMAGE])
+    platform.create_namespace(SPACE)
+    yield SPACE
+    platform.kubectl("delete", "namespace", SPACE)
 
 
 @pytest.fixture
-def restricted(platform: Platform, image: None) -> Iterator[Redis]:
-    """In the tenant's namespace, where Pod Security is enforced."""
-    yield from _made(Redis(platform, NAMESPACE, ["--appendonly", "yes", "--appendfsync", "always"], RESTRICTED))
+def restricted(platform: Platform, space: str) -> Iterator[Redis]:
+    """Where Pod Security is enforced."""
+    yield from _made(Redis(platform, space, ["--appendonly", "yes", "--appendfsync", "always"], CONTEXTS))
 
 
 @pytest.fixture
-def plain(platform: Platform, image: None) -> Iterator[Redis]:
+def plain(platform: Platform, space: str) -> Iterator[Redis]:
     """With nothing said of how it runs."""
     yield from _made(Redis(platform, "default", [], {}))
 

@@ -28,14 +28,14 @@ def rendered(tmp_path_factory: pytest.TempPathFactory) -> Path:
             spec.pop("x-kubernetes-validations", None)
             version["schema"]["openAPIV3Schema"]["properties"] = {"spec": spec}
     file = tmp_path_factory.mktemp("kuberay") / "rendered.yaml"
-    file.write_text(yaml.safe_dump_all(objects))
+    file.write_text(yaml.dump_all(objects, Dumper=yaml.CSafeDumper))
     return file
 
 
 @pytest.fixture
 def tree(rendered: Path) -> list[dict[str, Any]]:
     """The objects of KubeRay's `config/default`."""
-    return list(yaml.safe_load_all(rendered.read_text()))
+    return list(yaml.load_all(rendered.read_text(), Loader=yaml.CSafeLoader))
 
 
 @pytest.fixture

@@ -110,10 +110,8 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
 
     @_answers_failures
     def Diff(self, request: provider_pb2.DiffRequest, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
-        olds = decode(request.olds)
-        old = plain(state.from_program(decode(request.old_inputs))) or plain(state.inputs_of(olds))
+        old = plain(state.from_program(decode(request.old_inputs))) or plain(state.inputs_of(decode(request.olds)))
         new = plain(state.from_program(decode(request.news)))
-        live = state.live_of(olds)
         if not self._namespaced(new):
             old, new = _without_namespace(old), _without_namespace(new)
         ignored = [parse_property_path(path) for path in request.ignoreChanges]
@@ -130,7 +128,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         return provider_pb2.DiffResponse(
             changes=_changes(bool(found)),
             replaces=replaces,
-            deleteBeforeReplace=bool(replaces) and _must_make_room(new, live),
+            deleteBeforeReplace=bool(replaces) and _must_make_room(new, state.live_of(decode(request.olds))),
             detailedDiff={
                 property_path(change.path): provider_pb2.PropertyDiff(
                     kind=_diff_kind(change.how, property_path(change.path) in replaces), inputDiff=True

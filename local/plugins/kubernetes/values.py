@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from google.protobuf.struct_pb2 import ListValue, NullValue, Struct, Value
+from google.protobuf.struct_pb2 import NullValue, Struct, Value
 
 Json = dict[str, Any]
 """A Kubernetes object, or a part of one, as parsed from JSON."""
@@ -71,29 +71,44 @@ def _decode(value: Value) -> Any:
 
 
 def encode(values: Mapping[str, Any]) -> Struct:
-    """Write a mapping as a struct, with the wire's markers."""
-    return Struct(fields={key: _encode(value) for key, value in values.items()})
+    """Write a mapping as a struct, with the wire's markers.
+
+    Values are written where they belong: one that is made by itself is copied into the message around it, at each level
+    with all that is below.
+    """
+    struct = Struct()
+    _write_fields(struct, values)
+    return struct
 
 
-def _encode(value: Any) -> Value:
+def _write_fields(struct: Struct, values: Mapping[str, Any]) -> None:
+    for key, value in values.items():
+        _write(struct.fields[key], value)
+
+
+def _write(message: Value, value: Any) -> None:
     match value:
         case None:
-            return Value(null_value=NullValue.NULL_VALUE)
+            message.null_value = NullValue.NULL_VALUE
         case bool():
-            return Value(bool_value=value)
+            message.bool_value = value
         case str():
-            return Value(string_value=value)
+            message.string_value = value
         case int() | float():
-            return Value(number_value=value)
+            message.number_value = value
         case Unknown():
-            return Value(string_value=_UNKNOWN_STRING)
+            message.string_value = _UNKNOWN_STRING
         case Secret():
-            return Value(struct_value=encode({_SIGNATURE: _SECRET, "value": value.value}))
+            _write_fields(message.struct_value, {_SIGNATURE: _SECRET, "value": value.value})
         case list():
-            return Value(list_value=ListValue(values=[_encode(item) for item in value]))
+            message.list_value.SetInParent()
+            for item in value:
+                _write(message.list_value.values.add(), item)
         case dict():
-            return Value(struct_value=encode(value))
-    raise TypeError(f"a {type(value).__name__} cannot be a property of a Kubernetes object")
+            message.struct_value.SetInParent()
+            _write_fields(message.struct_value, value)
+        case _:
+            raise TypeError(f"a {type(value).__name__} cannot be a property of a Kubernetes object")
 
 
 def plain(value: Any) -> Any:

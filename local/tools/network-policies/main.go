@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/kube-network-policies/pkg/podinfo"
 )
 
-// headers of a packet are all that is looked at.
+// headers is as many bytes of a packet as are looked at.
 const headers = 128
 
 func main() {
@@ -38,7 +38,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, *kubeconfig, *node, *pods, uint16(*queue)); err != nil {
-		klog.Fatal(err)
+		klog.Exit(err)
 	}
 }
 
@@ -129,8 +129,8 @@ func (d *decisions) serve(ctx context.Context, queue uint16) error {
 	return nil
 }
 
-func (d *decisions) allowed(ctx context.Context, headers []byte) bool {
-	packet, err := network.ParsePacket(headers)
+func (d *decisions) allowed(ctx context.Context, start []byte) bool {
+	packet, err := network.ParsePacket(start)
 	if err != nil {
 		klog.Error(err)
 		return false

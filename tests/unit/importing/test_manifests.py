@@ -135,6 +135,13 @@ def test_it_renders_to_the_same_cluster(body: dict[str, Any]) -> None:
     assert defaulted(rendered(from_manifest(body))["spec"]) == defaulted(body["spec"])
 
 
+def test_a_service_that_is_seen_outside_is_said_by_its_setting() -> None:
+    """A stack file refuses it in overrides."""
+    cluster = from_manifest(FULL).cluster
+    assert cluster["head"]["serviceType"] == "NodePort"
+    assert "serviceType" not in cluster["overrides"].get("headGroupSpec", {})
+
+
 @pytest.mark.parametrize(
     ("body", "cluster"),
     [

@@ -78,6 +78,19 @@ def test_with_tokens_of_kubernetes_workers_ask_the_api_server_too() -> None:
     assert {"ports": tcp(443, 6443)} in policies({"clusters": [cluster]})["cluster.training"]["egress"]
 
 
+@pytest.mark.parametrize("said", [{"rayDeployer": {}}, {"clusters": [{**CLUSTER, "serviceAccount": "deployer"}]}])
+def test_workers_with_an_account_may_use_it(said: dict[str, Any]) -> None:
+    groups = [{"groupName": "cpu"}]
+    clusters = [{**cluster, "workerGroups": groups} for cluster in said.get("clusters", [CLUSTER])]
+    assert {"ports": tcp(443, 6443)} in policies({**said, "clusters": clusters})["cluster.training"]["egress"]
+
+
+def test_a_cluster_that_does_not_scale_has_no_use_for_the_api_server() -> None:
+    found = policies({"clusters": [{**CLUSTER, "autoscaling": False}]})
+    assert "egress" not in found["head.training"]
+    assert found["head.training"]["policyTypes"] == ["Ingress"]
+
+
 def test_a_head_that_nobody_is_named_for_is_open_to_operator_and_submitters_alone() -> None:
     job = {"podSelector": {"matchExpressions": [{"key": "batch.kubernetes.io/job-name", "operator": "Exists"}]}}
     assert policies({})["head.training"]["ingress"] == [

@@ -1,5 +1,7 @@
 """What a cluster admin relies on when a kustomize tree is rendered."""
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,17 +10,93 @@ from components.operator.kustomize import KustomizeError, render
 
 pytestmark = pytest.mark.unit
 
+URL = "https://kuberay.example/default?ref=v1.6.2"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A kustomization, as KubeRay's: it builds on another one beside it, which has a manifest."""
+    files = {
+        "default/kustomization.yaml": "namespace: ray\nresources: [../manager]\n",
+        "manager/kustomization.yaml": "resources: [manager.yaml]\n",
+        "manager/manager.yaml": "kind: Deployment\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path / "default"
+
+
+def times_rendered(calls: Path) -> int:
+    return len(calls.read_text().splitlines())
+
 
 def test_a_release_is_fetched_once(kubectl_that_renders: Path) -> None:
-    first = render("https://kuberay.example/default?ref=v1.6.2", pinned=True)
-    assert render("https://kuberay.example/default?ref=v1.6.2", pinned=True) == first
-    assert kubectl_that_renders.read_text() == "kustomize https://kuberay.example/default?ref=v1.6.2\n"
+    first = render(URL, pinned=True)
+    assert render(URL, pinned=True) == first
+    assert kubectl_that_renders.read_text() == f"kustomize {URL}\n"
 
 
-def test_a_folder_is_rendered_each_time_for_it_may_change(kubectl_that_renders: Path) -> None:
-    render("config/default")
-    render("config/default")
-    assert kubectl_that_renders.read_text() == "kustomize config/default\n" * 2
+def test_what_may_change_unseen_is_rendered_each_time(kubectl_that_renders: Path) -> None:
+    render(URL)
+    render(URL)
+    assert times_rendered(kubectl_that_renders) == 2
+
+
+def test_a_folder_is_rendered_once(kubectl_that_renders: Path, folder: Path) -> None:
+    assert render(str(folder)) == render(str(folder))
+    assert times_rendered(kubectl_that_renders) == 1
+
+
+@pytest.mark.parametrize(
+    "changed", ["default/kustomization.yaml", "manager/kustomization.yaml", "manager/manager.yaml", "bin/kubectl"]
+)
+def test_a_folder_is_rendered_again_once_a_file_or_the_renderer_has_changed(
+    kubectl_that_renders: Path, folder: Path, tmp_path: Path, changed: str
+) -> None:
+    render(str(folder))
+    file = tmp_path / changed
+    file.write_text(file.read_text() + "# another line\n")
+    render(str(folder))
+    assert times_rendered(kubectl_that_renders) == 2
+    render(str(folder))
+    assert times_rendered(kubectl_that_renders) == 2
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "resources: [../manager, 'https://example.com/more.yaml']",
+        "resources: [../manager, 'github.com/ray-project/kuberay//ray-operator/config/crd']",
+        "configMapGenerator: [{name: settings, envs: [settings.env]}]",
+        "resources: [",
+        "[]",
+    ],
+)
+def test_a_folder_that_may_read_what_is_not_in_it_is_rendered_each_time(
+    kubectl_that_renders: Path, folder: Path, said: str
+) -> None:
+    (folder / "kustomization.yaml").write_text(said)
+    render(str(folder))
+    render(str(folder))
+    assert times_rendered(kubectl_that_renders) == 2
+
+
+@pytest.mark.parametrize("spoil", [lambda file: file.write_text("{"), Path.unlink])
+def test_what_was_kept_and_is_spoilt_is_rendered_anew(
+    kubectl_that_renders: Path, folder: Path, tmp_path: Path, spoil: Callable[[Path], object]
+) -> None:
+    first = render(str(folder))
+    (kept,) = (tmp_path / "cache" / "kustomize").iterdir()
+    spoil(kept)
+    assert render(str(folder)) == first
+
+
+def test_without_a_folder_to_keep_it_in_a_tree_is_rendered_all_the_same(
+    kubectl_that_renders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_PLATFORM_CACHE", os.devnull)
+    assert render(URL, pinned=True)
 
 
 def test_without_kubectl_or_kustomize_it_is_said_what_to_install(
@@ -36,7 +114,10 @@ def test_a_failure_shows_what_kubectl_said_and_names_the_setting(kubectl_that_re
         render("config/none")
 
 
-@pytest.mark.parametrize(("text", "message"), [("a: [", "is not YAML"), ("", "renders to nothing")])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("a: [", "is not YAML"), ("since: 2026-11-21", "is not YAML of Kubernetes"), ("", "renders to nothing")],
+)
 def test_what_is_no_tree_is_refused(kubectl_that_renders: Path, tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "bin" / "kubectl").write_text(f"#!/bin/sh\necho '{text}'\n")
     with pytest.raises(KustomizeError, match=message):

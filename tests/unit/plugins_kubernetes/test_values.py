@@ -17,7 +17,7 @@ pytestmark = pytest.mark.unit
 
 
 def test_what_is_encoded_is_decoded_again() -> None:
-    values = {"text": "a", "whole": 3, "half": 0.5, "yes": True, "none": None, "list": [1, {"a": Secret("x")}]}
+    values = {"text": "a", "whole": 3, "half": 0.5, "yes": True, "none": None, "list": [1, {"a": Secret("x")}, {}, []]}
     assert decode(encode(values)) == values
     assert decode(encode({"later": UNKNOWN}))["later"] is UNKNOWN
 

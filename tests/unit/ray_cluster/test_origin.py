@@ -24,6 +24,7 @@ ENTRY: dict[str, Any] = {
     "image": "ours/ray:2.60.0",
     "imagePullSecrets": ["mirror"],
     "head": {
+        "serviceType": "NodePort",
         "cpu": "3",
         "memory": "17Gi",
         "pool": "heads",

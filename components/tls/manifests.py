@@ -1,0 +1,96 @@
+"""What TLS between Ray's processes takes in Kubernetes, and in each pod. Pure functions."""
+
+from importlib import resources
+from typing import Any
+
+from .settings import IssuerSettings
+
+Body = dict[str, Any]
+
+FOLDER = "/etc/ray/tls"
+"""Where Ray's containers find their certificate, its key, and the certificate of the authority."""
+
+_AUTHORITY = "/etc/ray/authority"
+
+_CERTIFICATE_VOLUME = "ray-tls"
+_AUTHORITY_VOLUME = "ray-authority"
+
+LIFETIME_HOURS = 10 * 365 * 24
+"""How long an authority is good. A running pod cannot change its certificate, and one of another authority would
+reach it no more, so that a cluster outlives no authority."""
+
+
+def secret_name(cluster: str) -> str:
+    """Secret with the authority of a cluster, `tls.crt` and `tls.key`."""
+    return f"{cluster}-ray-authority"
+
+
+def authority_secret(cluster: str, certificate: Any, key: Any) -> Body:
+    """The Secret of an authority that the stack makes. `certificate`, `key`: PEM, or what will become it."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "kubernetes.io/tls",
+        "metadata": {"name": secret_name(cluster)},
+        "stringData": {"tls.crt": certificate, "tls.key": key},
+    }
+
+
+def authority_certificate(cluster: str, issuer: IssuerSettings) -> Body:
+    """The Certificate of cert-manager that makes the same Secret."""
+    return {
+        "apiVersion": "cert-manager.io/v1",
+        "kind": "Certificate",
+        "metadata": {"name": secret_name(cluster)},
+        "spec": {
+            "isCA": True,
+            "commonName": cluster,
+            "secretName": secret_name(cluster),
+            "duration": f"{LIFETIME_HOURS}h",
+            # A new key would be another authority: pods that start later could not reach those that run.
+            "privateKey": {"algorithm": "ECDSA", "size": 256, "rotationPolicy": "Never"},
+            "issuerRef": {"group": "cert-manager.io", **issuer.model_dump()},
+        },
+    }
+
+
+def volumes(cluster: str) -> list[Body]:
+    """The volumes of a pod of Ray."""
+    return [
+        {"name": _CERTIFICATE_VOLUME, "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
+        {"name": _AUTHORITY_VOLUME, "secret": {"secretName": secret_name(cluster)}},
+    ]
+
+
+def init_container(head: bool, image: str, pull_policy: str) -> Body:
+    """The container that makes the pod's certificate: the only one that has the authority's key."""
+    script = resources.files(__package__).joinpath("pod_certificate.py").read_text()
+    amounts = {"cpu": "200m", "memory": "256Mi"}
+    return {
+        "name": "certificate",
+        "image": image,
+        "imagePullPolicy": pull_policy,
+        "command": ["python", "-c", script, "head" if head else "worker"],
+        "env": [
+            {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+            {"name": "AUTHORITY", "value": _AUTHORITY},
+            {"name": "TARGET", "value": FOLDER},
+        ],
+        "resources": {"limits": amounts, "requests": dict(amounts)},
+        "volumeMounts": [
+            {"name": _AUTHORITY_VOLUME, "mountPath": _AUTHORITY, "readOnly": True},
+            {"name": _CERTIFICATE_VOLUME, "mountPath": FOLDER},
+        ],
+    }
+
+
+ENVIRONMENT = {
+    "RAY_USE_TLS": "1",
+    "RAY_TLS_SERVER_CERT": f"{FOLDER}/tls.crt",
+    "RAY_TLS_SERVER_KEY": f"{FOLDER}/tls.key",
+    "RAY_TLS_CA_CERT": f"{FOLDER}/ca.crt",
+}
+"""What tells Ray of it (docs.ray.io, Ray Core, Configuring Ray, TLS authentication)."""
+
+MOUNT: Body = {"name": _CERTIFICATE_VOLUME, "mountPath": FOLDER, "readOnly": True}
+"""Where Ray's containers have the certificate."""

@@ -1,0 +1,80 @@
+"""The certificates that pods make for themselves, checked as Ray's processes check each other's."""
+
+import os
+import subprocess
+import sys
+from ipaddress import ip_address
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
+
+from components.tls.authority import new_authority
+from components.tls.manifests import init_container
+
+pytestmark = pytest.mark.unit
+
+ADDRESS = "10.244.0.7"
+SERVICE = "training-head-svc.team-a.svc.cluster.local"
+
+
+def certified(folder: Path, authority: tuple[str, str], head: bool) -> Path:
+    """What the init container of a pod writes: its command, as Kubernetes would run it."""
+    ca, target = folder / "ca", folder / "target"
+    ca.mkdir()
+    target.mkdir()
+    for name, text in zip(("tls.crt", "tls.key"), authority, strict=True):
+        (ca / name).write_text(text)
+    _, *arguments = init_container(head, "any", "Always")["command"]
+    places = {"AUTHORITY": str(ca), "TARGET": str(target), "POD_IP": ADDRESS, "FQ_RAY_IP": SERVICE}
+    subprocess.run([sys.executable, *arguments], env={**os.environ, **places}, check=True)
+    return target
+
+
+def accepts(pod: Path, certificate: Path, called: x509.DNSName | x509.IPAddress) -> bool:
+    """Whether who trusts a pod's authority believes that a certificate is that of whom it called."""
+    store = Store(x509.load_pem_x509_certificates((pod / "ca.crt").read_bytes()))
+    [leaf] = x509.load_pem_x509_certificates((certificate / "tls.crt").read_bytes())
+    try:
+        PolicyBuilder().store(store).build_server_verifier(called).verify(leaf, [])
+    except VerificationError:
+        return False
+    return True
+
+
+@pytest.fixture
+def authority() -> tuple[str, str]:
+    return new_authority("training")
+
+
+def test_a_pod_is_known_by_its_address_and_on_itself(tmp_path: Path, authority: tuple[str, str]) -> None:
+    pod = certified(tmp_path, authority, head=False)
+    assert accepts(pod, pod, x509.IPAddress(ip_address(ADDRESS)))
+    assert accepts(pod, pod, x509.IPAddress(ip_address("127.0.0.1")))
+    assert accepts(pod, pod, x509.DNSName("localhost"))
+    assert not accepts(pod, pod, x509.IPAddress(ip_address("10.244.0.8")))
+
+
+@pytest.mark.parametrize("name", ["training-head-svc", "training-head-svc.team-a.svc", SERVICE])
+def test_the_head_is_known_by_its_service_and_no_worker_is(
+    tmp_path: Path, authority: tuple[str, str], name: str
+) -> None:
+    for kind in ("head", "worker"):
+        (tmp_path / kind).mkdir()
+        pod = certified(tmp_path / kind, authority, head=kind == "head")
+        assert accepts(pod, pod, x509.DNSName(name)) is (kind == "head")
+
+
+def test_the_certificate_of_another_cluster_is_refused(tmp_path: Path, authority: tuple[str, str]) -> None:
+    (tmp_path / "other").mkdir()
+    pod, other = certified(tmp_path, authority, True), certified(tmp_path / "other", new_authority("other"), True)
+    assert not accepts(pod, other, x509.DNSName(SERVICE))
+
+
+def test_it_is_good_for_callers_too_and_as_long_as_the_authority(tmp_path: Path, authority: tuple[str, str]) -> None:
+    pod = certified(tmp_path, authority, head=False)
+    [leaf] = x509.load_pem_x509_certificates((pod / "tls.crt").read_bytes())
+    [ca] = x509.load_pem_x509_certificates(authority[0].encode())
+    PolicyBuilder().store(Store([ca])).build_client_verifier().verify(leaf, [])
+    assert leaf.not_valid_after_utc == ca.not_valid_after_utc
