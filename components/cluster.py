@@ -18,6 +18,10 @@ class ClusterUnreachableError(Exception):
     """There is no usable kubeconfig, or the API server does not answer or refuses."""
 
 
+class ForbiddenError(ClusterUnreachableError):
+    """The API server answers that this account may not read that."""
+
+
 @functools.cache
 def connect(context: str | None = None) -> Any:
     """An API client for the ambient kubeconfig: KUBECONFIG, else ~/.kube/config, else the account of its own pod.
@@ -40,7 +44,8 @@ def connect(context: str | None = None) -> Any:
 def read(call: Callable[..., Any], *names: str, **options: str) -> dict[str, Any] | None:
     """The JSON that a read method of the Kubernetes client gets, None where there is no such object or kind (404).
 
-    Raises ClusterUnreachableError where the API server does not answer or refuses.
+    Raises ClusterUnreachableError where the API server does not answer or refuses; where it is a matter of rights,
+    ForbiddenError.
     """
     try:
         response = call(*names, **options, _preload_content=False, _request_timeout=_SECONDS)
@@ -48,6 +53,16 @@ def read(call: Callable[..., Any], *names: str, **options: str) -> dict[str, Any
     except kubernetes.client.ApiException as error:
         if error.status == 404:
             return None
+        if error.status == 403:
+            raise ForbiddenError(f"the API server refuses: {_said(error)}") from error
         raise ClusterUnreachableError(f"the API server refuses: {error.status} {error.reason}") from error
     except urllib3.exceptions.HTTPError as error:
         raise ClusterUnreachableError(f"the API server does not answer: {error}") from error
+
+
+def _said(error: Any) -> str:
+    """What the API server says in its Status: who may not do what."""
+    try:
+        return str(json.loads(error.body)["message"])
+    except (KeyError, TypeError, ValueError):
+        return f"{error.status} {error.reason}"

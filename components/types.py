@@ -193,12 +193,35 @@ Image = Annotated[
 ]
 """Image reference: name with an optional registry, tag and sha256 digest."""
 
+ImagePrefix = Annotated[
+    str,
+    _matching(
+        r"([a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)+(:[0-9]+)?|[a-zA-Z0-9-]+:[0-9]+|localhost)"
+        r"(/[a-z0-9]+([._-]+[a-z0-9]+)*)*",
+        255,
+        "the beginning of images' names, a registry and perhaps a path, such as docker.io/rayproject",
+    ),
+]
+"""Registry, with or without a path, that names of images begin with."""
+
 Version = Annotated[
     str,
     BeforeValidator(_number_as_text),
     _matching(r"[0-9]+\.[0-9]+\.[0-9]+", 32, "a version of three numbers such as 2.60.0"),
 ]
 """A release: three numbers."""
+
+
+StackName = Annotated[
+    str,
+    _matching(
+        r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+",
+        300,
+        "the full name of a Pulumi stack, such as acme/ray-platform/prod; in a backend of one's own the first part is "
+        "`organization`",
+    ),
+]
+"""Full name of a Pulumi stack, as a StackReference takes it."""
 
 
 def version_tuple(version: str) -> tuple[int, ...]:

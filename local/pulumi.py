@@ -158,9 +158,10 @@ class RehearsalStack:
             raise RehearsalError(f"{self.file.name} is not YAML: {error}") from None
         if not isinstance(settings, dict) or not isinstance(settings.get("config"), dict):
             raise RehearsalError(f"{self.file.name} has no `config:` with the stack's settings")
-        operator = settings["config"].setdefault(f"{PROJECT}:operator", {})
-        if isinstance(operator, dict) and operator.get("install") != "existing":
-            operator.setdefault("location", str(tools.KUBERAY.share("config") / "default"))
+        if f"{PROJECT}:platform" not in settings["config"]:
+            operator = settings["config"].setdefault(f"{PROJECT}:operator", {})
+            if isinstance(operator, dict) and operator.get("install") != "existing":
+                operator.setdefault("location", str(tools.KUBERAY.share("config") / "default"))
         return {**settings, "encryptionsalt": self._salt.read_text()}
 
 

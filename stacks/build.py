@@ -1,21 +1,27 @@
 """All resources of a stack."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pulumi
 import pulumi_kubernetes
 
+from components.images import with_mirrors
+
 from .network import tenant_policies
+from .other_platform import other_platform
 from .platform import Platform
-from .settings import PROJECT, StackSettings
-from .tenant import Tenant, TenantArgs
+from .settings import PROJECT, StackSettings, TenantSettings
+from .tenant import Tenant, TenantArgs, TenantClusters, TenantClustersArgs
+from .tenant_only import told
 
 
 def build(settings: StackSettings) -> dict[str, Any]:
     """Makes the stack's resources. Returns its outputs by name.
 
     `clusters`: by `<namespace>/<name>`, each RayCluster's head service, addresses, worker groups, GPUs of the greatest
-    worker, and state. `operator`: version and namespace.
+    worker, and state. `operator`: version and namespace. Where the platform is this stack's, `tenants` and
+    `priorityClasses`: what stacks of the tenants' own are held against (`tenant_only.told`).
     """
     provider = pulumi_kubernetes.Provider(
         "cluster",
@@ -23,28 +29,75 @@ def build(settings: StackSettings) -> dict[str, Any]:
         # A stack is for one cluster: another path, port or credential of its kubeconfig must not replace everything.
         cluster_identifier=f"{PROJECT}/{pulumi.get_stack()}",
     )
-    on_cluster = pulumi.ResourceOptions(providers=[provider])
-    platform = Platform("platform", settings, on_cluster)
+    # What everything at the top has, and what is below it inherits.
+    everywhere = pulumi.ResourceOptions(
+        providers=[provider], transformations=[_mirroring(settings.images.mirrors)] if settings.images.mirrors else []
+    )
+    return _tenants_alone(settings, everywhere) if settings.platform else _whole(settings, everywhere)
+
+
+def _whole(settings: StackSettings, everywhere: pulumi.ResourceOptions) -> dict[str, Any]:
+    platform = Platform("platform", settings, everywhere)
+    after = pulumi.ResourceOptions(depends_on=[platform.operator, platform.priority_classes])
     tenants = [
         Tenant(
-            tenant.name,
+            # As unique as the tenant's name, and what `<namespace>/<cluster>` begins with everywhere else.
+            tenant.namespace_name,
             TenantArgs(
-                settings=tenant,
+                clusters=_clusters(settings, tenant, platform.namespaces[tenant.name]),
                 cluster_admins=settings.access.cluster_admins,
-                pools=settings.nodes,
-                namespace=platform.namespaces[tenant.name],
-                operator=platform.operator,
-                priorities=settings.priority_classes.names,
-                priority_classes=platform.priority_classes,
-                operator_namespace=settings.operator.namespace,
                 policies=tenant_policies(settings, tenant),
-                context=settings.kubernetes.context,
             ),
-            on_cluster,
+            pulumi.ResourceOptions.merge(everywhere, after),
         )
         for tenant in settings.tenants
     ]
     return {
         "operator": {"version": platform.operator.version, "namespace": platform.operator.namespace},
         "clusters": {name: cluster for tenant in tenants for name, cluster in tenant.clusters.items()},
+        **told(settings),
     }
+
+
+def _tenants_alone(settings: StackSettings, everywhere: pulumi.ResourceOptions) -> dict[str, Any]:
+    platform = other_platform(settings)
+    tenants = [
+        TenantClusters(
+            tenant.namespace_name,
+            _clusters(settings, tenant, platform.namespaces[tenant.name], platform.accounts.get(tenant.name)),
+            everywhere,
+        )
+        for tenant in settings.tenants
+    ]
+    return {
+        "operator": platform.operator,
+        "clusters": {name: cluster for tenant in tenants for name, cluster in tenant.clusters.items()},
+    }
+
+
+def _clusters(
+    settings: StackSettings,
+    tenant: TenantSettings,
+    namespace: pulumi.Input[str],
+    service_account: pulumi.Input[str | None] = None,
+) -> TenantClustersArgs:
+    return TenantClustersArgs(
+        settings=tenant,
+        pools=settings.nodes,
+        namespace=namespace,
+        priorities=settings.priority_classes.names,
+        operator_namespace=settings.operator.namespace,
+        service_account=service_account,
+        context=settings.kubernetes.context,
+    )
+
+
+def _mirroring(mirrors: Mapping[str, str]) -> pulumi.ResourceTransformation:
+    """Rewrites the names of images in every object of Kubernetes, whatever component makes it."""
+
+    def rewrite(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
+        if not args.type_.startswith("kubernetes:"):
+            return None
+        return pulumi.ResourceTransformationResult(with_mirrors(args.props, mirrors), args.opts)
+
+    return rewrite

@@ -38,6 +38,7 @@ _EXPECTED = {
     "greater_than": ("out-of-range", "give more than {gt}"),
     "less_than_equal": ("out-of-range", "give at most {le}"),
     "less_than": ("out-of-range", "give less than {lt}"),
+    "too_short": ("out-of-range", "write something, or leave the key out"),
     "string_too_short": ("out-of-range", "write something, or leave the key out"),
     "string_pattern_mismatch": ("wrong-format", "give a match of {pattern}"),
 }

@@ -6,6 +6,7 @@ from components.access.component import ClusterAccess, ClusterAccessArgs
 from components.kubernetes import KubernetesObject
 from components.operator.component import KubeRayOperator, KubeRayOperatorArgs
 from components.priority_classes.component import PriorityClasses
+from components.tenant import manifests
 
 from .network import operator_policies
 from .settings import StackSettings, TenantSettings
@@ -59,6 +60,8 @@ class Platform(pulumi.ComponentResource):
         namespace = tenant.namespace_name
         if not tenant.create_namespace:
             return pulumi.Output.from_input(namespace)
-        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+        body = manifests.namespace(
+            namespace, tenant.name, tenant.pod_security, tenant.owner, tenant.cost_center, tenant.labels
+        )
         made = KubernetesObject(f"{name}-namespace-{namespace}", body, pulumi.ResourceOptions(parent=self))
         return made.id.apply(lambda _: namespace)

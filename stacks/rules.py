@@ -5,24 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from components.kuberay import OperatorContext, validate
-from components.network.rules import exposed, ingress_not_allowed, ingress_problems
-from components.problems import Path, Problem, Problems
-from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.origin import said_at
+from pydantic.alias_generators import to_camel
 
+from components.network.rules import ingress_problems
+from components.problems import Path, Problem
+
+from .cluster_rules import problems_of_clusters
 from .findings import place
+from .tenant_only import problems_of_platform
 
 if TYPE_CHECKING:
-    from components.nodes import NodePool
-    from components.ray_cluster.settings import RayClusterSettings
-
     from .settings import StackSettings, TenantSettings
+
+
+_OF_A_NEW_NAMESPACE = {"owner", "cost_center", "labels", "pod_security"}
+"""Settings of a tenant that only a namespace that the stack makes can have."""
 
 
 def problems_of(stack: StackSettings) -> list[Problem]:
     """All that is wrong between the parts of a stack."""
-    return [*_names(stack), *_namespaces(stack), *_people(stack), *_clusters(stack)]
+    return [
+        *problems_of_platform(stack),
+        *_names(stack),
+        *_namespaces(stack),
+        *_not_made(stack),
+        *_people(stack),
+        *_ingresses(stack),
+        *problems_of_clusters(stack),
+    ]
 
 
 def _names(stack: StackSettings) -> Iterator[Problem]:
@@ -105,31 +115,18 @@ def _namespaces(stack: StackSettings) -> Iterator[Problem]:
             yield Problem(path, name, message, "unwatched-namespace")
 
 
-def _clusters(stack: StackSettings) -> Iterator[Problem]:
-    operator = OperatorContext(
-        stack.operator.version, stack.operator.batch_scheduler, dict(stack.operator.feature_gates)
-    )
+def _ingresses(stack: StackSettings) -> Iterator[Problem]:
     for index, tenant in enumerate(stack.tenants):
-        unreachable = ingress_problems(tenant.network, stack.network)
-        yield from (problem.below(("tenants", index, "network")) for problem in unreachable)
-        for at, cluster in enumerate(tenant.clusters):
-            found = _refused(cluster, stack.nodes, tenant.service_account(cluster), operator)
-            not_allowed = ingress_not_allowed(cluster, tenant.network)
-            yield from (problem.below(("tenants", index, "clusters", at)) for problem in (*found, *not_allowed))
+        found = ingress_problems(tenant.network, stack.network)
+        yield from (problem.below(("tenants", index, "network")) for problem in found)
 
 
-def _refused(
-    cluster: RayClusterSettings, pools: tuple[NodePool, ...], account: str | None, operator: OperatorContext
-) -> Iterator[Problem]:
-    """What cannot be made of a cluster, or would be refused by the API server or the operator."""
-    try:
-        body = ray_cluster(cluster, pools, account)
-    except Problems as error:
-        yield from error.problems
-        return
-    for problem in validate(body, operator) or exposed(cluster, body["spec"]):
-        path = said_at(cluster, pools, body["spec"], problem.path)
-        # Where what was said is not what is refused, its author has to know what it became.
-        derived = path[-1:] != problem.path[-1:]
-        message = f"RayCluster {place(problem.path)}: {problem.message}" if derived else problem.message
-        yield Problem(path, problem.value, message, problem.rule)
+def _not_made(stack: StackSettings) -> Iterator[Problem]:
+    """What is said of a namespace that is not made."""
+    for index, tenant in enumerate(stack.tenants):
+        for field in sorted(_OF_A_NEW_NAMESPACE & tenant.model_fields_set) if not tenant.create_namespace else ():
+            message = (
+                "createNamespace is false, so the namespace stays as it is: remove this key, and label the namespace "
+                "where it is made"
+            )
+            yield Problem(("tenants", index, to_camel(field)), getattr(tenant, field), message, "namespace-not-made")

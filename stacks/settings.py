@@ -9,6 +9,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, ValidationError, model_validator
 
 from components.access.settings import AccessSettings, RayDeployerSettings, RayUsers, Subject
+from components.images import ImagesSettings, TenantImagesSettings
 from components.kuberay.names import derived
 from components.network.settings import NetworkSettings, TenantNetworkSettings
 from components.nodes import GPU_PRODUCT_LABEL, GPU_RESOURCE, NodePool
@@ -17,7 +18,14 @@ from components.priority_classes.settings import PriorityClassesSettings
 from components.problems import Path as Place
 from components.problems import Problems
 from components.ray_cluster.settings import ClusterName, RayClusterSettings
-from components.types import DnsLabel, Settings, dns_1035_label
+from components.tenant.settings import (
+    DEFAULT_LIMITS,
+    LimitSettings,
+    NamespaceLabels,
+    PodSecurityLevel,
+    QuotaSettings,
+)
+from components.types import DnsLabel, LabelValue, Settings, StackName, dns_1035_label
 
 from .findings import UNKNOWN_FIELD, Finding, StackFileError, shown
 from .messages import findings
@@ -53,6 +61,17 @@ class KubernetesSettings(Settings):
     """Context of the kubeconfig. Default: its current one."""
 
 
+class PlatformReference(Settings):
+    """The stack that the platform belongs to: operator, namespaces, quotas, access and policies of tenants.
+
+    With it this stack makes RayClusters and what belongs to them, and reads nothing outside its tenants' namespaces.
+    """
+
+    stack: StackName | None = None
+    """Name of that stack, `organization/ray-platform/prod`, whose outputs this one is held against in previews and
+    updates. Default: none; what is there is taken from this file."""
+
+
 class TenantSettings(Settings):
     """A team: a namespace of its own, with its RayClusters in it."""
 
@@ -63,7 +82,29 @@ class TenantSettings(Settings):
     """Namespace that is made for the tenant. Default: its name."""
 
     create_namespace: bool = True
-    """False: the namespace is there already. The stack uses it, and leaves it there when it is destroyed."""
+    """False: the namespace is there already. The stack uses it as it is, and leaves it there when it is destroyed."""
+
+    owner: LabelValue | None = Field(default=None, min_length=1)
+    """Who answers for the tenant: label `ray-platform/owner` of the namespace."""
+
+    cost_center: LabelValue | None = Field(default=None, min_length=1)
+    """Who pays: label `ray-platform/cost-center` of the namespace."""
+
+    labels: NamespaceLabels = Field(default_factory=dict)
+    """Further labels of the namespace."""
+
+    pod_security: PodSecurityLevel = "restricted"
+    """Level of Kubernetes' Pod Security Standards that the namespace enforces, audits and warns of."""
+
+    quota: QuotaSettings | None = None
+    """The most that the tenant may have at a time. Default: no limit."""
+
+    limits: LimitSettings | None = None
+    """What containers get that do not say it, and must keep to. Default: with a quota, 100m CPU and 512Mi of memory for
+    those that say none; without, nothing. `{}`: nothing."""
+
+    allow_delete: bool = False
+    """True: the tenant may be removed while RayClusters run in its namespace, once an `up` has seen this."""
 
     admins: tuple[Subject, ...] = ()
     """Who manages the tenant's RayClusters: `group:NAME`, `user:NAME` or `serviceAccount:NAMESPACE/NAME`."""
@@ -81,6 +122,9 @@ class TenantSettings(Settings):
     clusters: tuple[RayClusterSettings, ...] = ()
     """The tenant's RayClusters."""
 
+    images: TenantImagesSettings = TenantImagesSettings()
+    """Which images the tenant's RayClusters may have, and how they are pulled."""
+
     cluster_names: tuple[ClusterName, ...] = ()
     """Names of RayClusters that a stack of the tenant's own makes; `admins`, `users`, `network` hold for them, too."""
 
@@ -88,6 +132,16 @@ class TenantSettings(Settings):
     def namespace_name(self) -> str:
         """The namespace's name."""
         return self.namespace or self.name
+
+    @property
+    def limits_in_force(self) -> LimitSettings | None:
+        """The limits that are said, or those that go with a quota."""
+        return DEFAULT_LIMITS if self.limits is None and self.quota else self.limits
+
+    def given(self, cluster: RayClusterSettings) -> RayClusterSettings:
+        """A RayCluster with what all of the tenant's have."""
+        secrets = tuple(dict.fromkeys([*self.images.pull_secrets, *cluster.image_pull_secrets]))
+        return cluster.model_copy(update={"image_pull_secrets": secrets})
 
     def service_account(self, cluster: RayClusterSettings) -> str | None:
         """The ServiceAccount that the stack makes for a cluster's pods; None where none is needed.
@@ -110,6 +164,11 @@ class StackSettings(Settings):
 
     priority_classes: PriorityClassesSettings = PriorityClassesSettings()
     """Which pods go first where there is no room for all."""
+
+    images: ImagesSettings = ImagesSettings()
+
+    platform: PlatformReference | None = None
+    """That the platform belongs to another stack, and this one has RayClusters alone. Default: it is this stack's."""
 
     nodes: tuple[NodePool, ...] = ()
     """Pools of nodes that the cluster has. Workers are cut to them; a rehearsal simulates them."""

@@ -1,4 +1,4 @@
-"""What a namespace owner has: access for people, accounts for pods, NetworkPolicies, and RayClusters."""
+"""What a tenant has: access for people, accounts for pods, policies, a quota, RayClusters, and a guard of it all."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,35 +11,52 @@ from components.access.settings import Subject
 from components.network.component import NetworkPolicies, NetworkPoliciesArgs
 from components.network.manifests import Body
 from components.nodes import NodePool
-from components.operator.component import KubeRayOperator
-from components.priority_classes.component import PriorityClasses
 from components.priority_classes.settings import PriorityNames
 from components.ray_cluster.component import RayCluster, RayClusterArgs
+from components.tenant.component import Quota, QuotaArgs
+from components.tenant.guard import TenantGuard, TenantGuardArgs
 
 from .access import named_clusters, own_accounts
 from .settings import TenantSettings
 
 
 @dataclass(frozen=True)
-class TenantArgs:
-    """What a Tenant is made from."""
+class TenantClustersArgs:
+    """What TenantClusters are made from."""
 
     settings: TenantSettings
-    cluster_admins: tuple[Subject, ...]
     pools: tuple[NodePool, ...]
+
     namespace: pulumi.Input[str]
-    operator: KubeRayOperator
+    """The tenant's namespace; its output makes everything wait for it."""
+
     priorities: PriorityNames
-    priority_classes: PriorityClasses
     operator_namespace: str
-    policies: Sequence[Body] = ()
-    """NetworkPolicies of the namespace."""
+
+    service_account: pulumi.Input[str | None] = None
+    """Account of the RayClusters whose settings name none. Default: the one that the tenant's settings say."""
 
     context: str | None = None
 
 
+@dataclass(frozen=True)
+class TenantArgs:
+    """What a Tenant is made from."""
+
+    clusters: TenantClustersArgs
+    """The tenant and its RayClusters."""
+
+    cluster_admins: tuple[Subject, ...] = ()
+
+    policies: Sequence[Body] = ()
+    """NetworkPolicies of the namespace."""
+
+
 class Tenant(pulumi.ComponentResource):
-    """A tenant's RayClusters, who may do what with them, and the accounts that they run as.
+    """A tenant's RayClusters, who may do what with them, the accounts that they run as, and how much there may be.
+
+    RayClusters wait for everything else, and for what the component depends on (`depends_on`), such as the operator.
+    The guard waits for all of it: it is the first to be deleted, and where it refuses, the rest stays.
 
     Outputs:
         clusters: of each RayCluster, by `<namespace>/<name>`, where it is, its worker groups, its state and status.
@@ -49,48 +66,72 @@ class Tenant(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: TenantArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:Tenant", name, None, opts)
-        settings = args.settings
+        settings, namespace = args.clusters.settings, args.clusters.namespace
+        waits = pulumi.ResourceOptions.merge(
+            pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None),
+            pulumi.ResourceOptions(parent=self, depends_on=self._around(name, args)),
+        )
+        clusters = TenantClusters(name, args.clusters, waits)
+        TenantGuard(
+            f"{name}/guard",
+            TenantGuardArgs(settings.name, namespace, settings.allow_delete, args.clusters.context),
+            pulumi.ResourceOptions.merge(waits, pulumi.ResourceOptions(depends_on=[clusters])),
+        )
+        self.clusters = clusters.clusters
+        self.register_outputs({"clusters": self.clusters})
+
+    def _around(self, name: str, args: TenantArgs) -> list[pulumi.Resource]:
+        """What RayClusters need in the namespace, or what bounds them."""
+        settings, namespace = args.clusters.settings, args.clusters.namespace
+        below = pulumi.ResourceOptions(parent=self)
         access = TenantAccess(
-            f"{name}-access",
+            f"{name}/access",
             TenantAccessArgs(
-                namespace=args.namespace,
+                namespace=namespace,
                 namespace_name=settings.namespace_name,
                 # Cluster admins may do in each tenant's namespace what its own admins may.
                 admins=tuple(dict.fromkeys([*args.cluster_admins, *settings.admins])),
                 users=settings.users,
-                clusters=tuple(named_clusters(settings, args.pools)),
+                clusters=tuple(named_clusters(settings, args.clusters.pools)),
                 accounts=own_accounts(settings),
             ),
-            pulumi.ResourceOptions(parent=self),
+            below,
         )
-        policies = NetworkPolicies(
-            f"{name}-network",
-            NetworkPoliciesArgs(args.policies, args.namespace),
-            pulumi.ResourceOptions(parent=self),
-        )
-        before: list[pulumi.Resource] = [args.operator, args.priority_classes, access, policies]
-        if settings.ray_deployer:
-            before.append(
-                RayDeployer(
-                    f"{name}-ray-deployer",
-                    RayDeployerArgs(settings.ray_deployer, args.namespace),
-                    pulumi.ResourceOptions(parent=self),
-                )
-            )
+        policies = NetworkPolicies(f"{name}/network", NetworkPoliciesArgs(args.policies, namespace), below)
+        quota = Quota(f"{name}/quota", QuotaArgs(namespace, settings.quota, settings.limits_in_force), below)
+        if settings.ray_deployer is None:
+            return [access, policies, quota]
+        deployer = RayDeployer(f"{name}/ray-deployer", RayDeployerArgs(settings.ray_deployer, namespace), below)
+        return [access, policies, quota, deployer]
+
+
+class TenantClusters(pulumi.ComponentResource):
+    """A tenant's RayClusters: all that a stack makes on a platform that belongs to another stack.
+
+    Outputs:
+        clusters: as those of Tenant.
+    """
+
+    clusters: dict[str, Any]
+
+    def __init__(self, name: str, args: TenantClustersArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ray-platform:index:TenantClusters", name, None, opts)
+        settings = args.settings
         made = {
             cluster.name: RayCluster(
-                f"{name}-{cluster.name}",
+                # Neither part has a slash, so no other pair has this name.
+                f"{name}/{cluster.name}",
                 RayClusterArgs(
-                    settings=cluster,
+                    settings=settings.given(cluster),
                     pools=args.pools,
                     namespace=args.namespace,
-                    service_account=settings.service_account(cluster),
+                    service_account=settings.service_account(cluster) or args.service_account,
                     priorities=args.priorities,
                     operator_namespace=args.operator_namespace,
                     context=args.context,
                     import_id=f"{settings.namespace_name}/{cluster.name}" if cluster.adopt else None,
                 ),
-                pulumi.ResourceOptions(parent=self, depends_on=before),
+                pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None),
             )
             for cluster in settings.clusters
         }

@@ -44,7 +44,7 @@ class RayClusterArgs:
 
     namespace: pulumi.Input[str]
 
-    service_account: pulumi.Input[str] | None = None
+    service_account: pulumi.Input[str | None] = None
     """ServiceAccount of head and workers where the settings name none. Its output makes the cluster wait for it."""
 
     priorities: PriorityNames = NO_PRIORITIES

@@ -5,7 +5,7 @@ from typing import Any
 
 import kubernetes
 
-from ..cluster import ClusterUnreachableError, connect, read
+from ..cluster import ClusterUnreachableError, ForbiddenError, connect, read
 
 _LINES = 12
 """So many reasons are shown, the newest; more would bury the first."""
@@ -20,7 +20,8 @@ class Evidence:
     cluster: dict[str, Any] | None
     pods: tuple[dict[str, Any], ...] = ()
     events: tuple[dict[str, Any], ...] = ()
-    operator_pods: tuple[dict[str, Any], ...] = ()
+    operator_pods: tuple[dict[str, Any], ...] | None = ()
+    """None: this account may not look at them."""
 
 
 def why_not_ready(context: str | None, namespace: str, name: str, operator_namespace: str) -> list[str]:
@@ -49,13 +50,20 @@ def _read(context: str | None, namespace: str, name: str, operator_namespace: st
     cluster = read(custom.get_namespaced_custom_object, _GROUP, "v1", namespace, "rayclusters", name)
     pods = read(core.list_namespaced_pod, namespace, label_selector=f"ray.io/cluster={name}")
     events = read(core.list_namespaced_event, namespace)
-    operator = read(
-        core.list_namespaced_pod, operator_namespace, label_selector="app.kubernetes.io/component=kuberay-operator"
-    )
     pod_items = _items(pods)
     names = {name, *(pod["metadata"]["name"] for pod in pod_items)}
     about = tuple(event for event in _items(events) if event["involvedObject"].get("name") in names)
-    return Evidence(cluster, pod_items, about, _items(operator))
+    return Evidence(cluster, pod_items, about, _operator_pods(core, operator_namespace))
+
+
+def _operator_pods(core: Any, namespace: str) -> tuple[dict[str, Any], ...] | None:
+    """The operator's pods. Whoever has no more than a namespace of their own may not see them."""
+    try:
+        return _items(
+            read(core.list_namespaced_pod, namespace, label_selector="app.kubernetes.io/component=kuberay-operator")
+        )
+    except ForbiddenError:
+        return None
 
 
 def _items(listed: dict[str, Any] | None) -> tuple[dict[str, Any], ...]:
@@ -124,10 +132,10 @@ def _when(event: dict[str, Any]) -> str:
     return event.get("lastTimestamp") or event.get("eventTime") or event["metadata"].get("creationTimestamp") or ""
 
 
-def _operator(pods: tuple[dict[str, Any], ...], cluster: dict[str, Any]) -> list[str]:
-    if not pods:
+def _operator(pods: tuple[dict[str, Any], ...] | None, cluster: dict[str, Any]) -> list[str]:
+    if pods is not None and not pods:
         return ["the operator has no pod: is its Deployment scaled down, or in another namespace?"]
-    lines = [line for pod in pods for line in _pod(pod)]
+    lines = [line for pod in pods or () for line in _pod(pod)]
     if not cluster.get("status"):
         lines.append("the operator has not looked at the RayCluster: does it run, and does it watch the namespace?")
     return lines

@@ -1,8 +1,10 @@
 """What a stack file says of a RayCluster that runs already, so that it stays exactly as it is. Pure functions."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from components.images import with_mirrors
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.settings import RayClusterSettings
 from components.strategic_merge import difference
@@ -39,16 +41,16 @@ def entry(body: Body, stack: StackSettings) -> Entry:
     if tenant and name in [cluster.name for cluster in tenant.clusters]:
         raise CannotAdoptError(f"the stack has RayCluster {name!r} of tenant {tenant.name!r} already: nothing to adopt")
     new: dict[str, Any] = {"name": tenant_name(namespace), "namespace": namespace, "createNamespace": False}
-    new["network"] = {"policies": False}  # nobody may be cut off by what was meant to change nothing
+    if stack.platform is None:
+        new["network"] = {"policies": False}  # nobody may be cut off by what was meant to change nothing
     if new["name"] == namespace:
         del new["namespace"]
     try:
         imported = from_manifest(_as_applied(body))
     except RefusedError as error:
         raise CannotAdoptError(f"RayCluster {namespace}/{name}: {error}") from error
-    cluster = _exact(
-        {"name": name, "adopt": True, **imported.cluster}, body, tenant or TenantSettings(name=str(new["name"]))
-    )
+    owner = tenant or TenantSettings(name=str(new["name"]))
+    cluster = _exact({"name": name, "adopt": True, **imported.cluster}, body, owner, stack.images.mirrors)
     return Entry(new, cluster, tuple(str(note) for note in imported.notes))
 
 
@@ -70,12 +72,12 @@ def tenant_name(namespace: str) -> str:
     return name[:LONGEST_TENANT_NAME].rstrip("-")
 
 
-def _exact(cluster: dict[str, Any], body: Body, tenant: TenantSettings) -> dict[str, Any]:
-    """The entry with the overrides that make its spec the one that runs, under the account that the tenant gives."""
+def _exact(cluster: dict[str, Any], body: Body, tenant: TenantSettings, mirrors: Mapping[str, str]) -> dict[str, Any]:
+    """The entry with the overrides that make its spec the one that runs, with all that the tenant gives."""
     bare = {key: value for key, value in cluster.items() if key != "overrides"}
-    overrides = difference(_rendered(bare, tenant)["spec"], body["spec"])
+    overrides = difference(_rendered(bare, tenant, mirrors)["spec"], body["spec"])
     exact = {**bare, **({"overrides": overrides} if overrides else {})}
-    rendered = _rendered(exact, tenant)
+    rendered = _rendered(exact, tenant, mirrors)
     lost = [f"spec.{key}" for key, value in body["spec"].items() if rendered["spec"].get(key) != value]
     lost += [f"spec.{key}" for key in rendered["spec"].keys() - body["spec"].keys()]
     lost += [
@@ -92,6 +94,6 @@ def _exact(cluster: dict[str, Any], body: Body, tenant: TenantSettings) -> dict[
     return exact
 
 
-def _rendered(cluster: dict[str, Any], tenant: TenantSettings) -> Body:
+def _rendered(cluster: dict[str, Any], tenant: TenantSettings, mirrors: Mapping[str, str]) -> Body:
     settings = RayClusterSettings.model_validate(cluster, by_alias=True, by_name=False)
-    return ray_cluster(settings, (), tenant.service_account(settings))
+    return with_mirrors(ray_cluster(tenant.given(settings), (), tenant.service_account(settings)), mirrors)

@@ -22,7 +22,7 @@ MAY_IMPORT = {
 
 WITH_PULUMI = {
     *("component.py", "kubernetes.py", "guard.py", "authority.py"),
-    *("build.py", "platform.py", "tenant.py", "running.py"),
+    *("build.py", "platform.py", "other_platform.py", "tenant.py", "running.py"),
 }
 """Files that make resources or speak to the engine. All others of components and stacks are plain functions and data:
 they are tested and reused without an engine."""

@@ -32,7 +32,7 @@ def built(kubectl_that_renders: Path) -> Recorder:
 
 def test_it_is_imported_and_others_are_made(built: Recorder) -> None:
     imported = {each.name: each.import_id for each in built.registered.values() if each.import_id}
-    assert imported == {"team-old-ray-cluster": "research/old"}
+    assert imported == {"research/old-ray-cluster": "research/old"}
 
 
 def test_its_namespace_is_used_and_not_owned(built: Recorder) -> None:
@@ -40,4 +40,4 @@ def test_its_namespace_is_used_and_not_owned(built: Recorder) -> None:
         each.inputs["metadata"]["name"] for each in built.registered.values() if each.type.endswith("Namespace")
     ]
     assert "research" not in namespaces
-    assert built.registered["team-new-ray-cluster"].inputs["metadata"]["namespace"] == "research"
+    assert built.registered["research/new-ray-cluster"].inputs["metadata"]["namespace"] == "research"

@@ -83,6 +83,15 @@ def test_an_operator_that_is_not_there_or_does_not_look_is_said() -> None:
     ]
 
 
+def test_who_may_not_see_the_operator_is_told_what_can_be_told_without() -> None:
+    assert reasons(Evidence({}, (), (), None)) == [
+        "the operator has not looked at the RayCluster: does it run, and does it watch the namespace?"
+    ]
+    assert reasons(Evidence(cluster(("HeadPodReady", "False", "no pod")), (), (), None)) == [
+        "RayCluster: HeadPodReady is False: no pod"
+    ]
+
+
 def test_a_failure_to_make_pods_is_said() -> None:
     told = cluster(("ReplicaFailure", "True", 'pods "training-head" is forbidden: exceeded quota'))
     assert reasons(Evidence(told, (), (), OPERATOR))[0].endswith("exceeded quota")

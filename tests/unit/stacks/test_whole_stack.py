@@ -31,7 +31,7 @@ STACK: dict[str, Any] = {
 @pytest.fixture
 def built(kubectl_that_renders: Path) -> tuple[Recorder, dict[str, Any]]:
     outputs: dict[str, Any] = {}
-    live = {f"{tenant}-training-ray-cluster": {"status": {"state": "ready"}} for tenant in ("a", "b")}
+    live = {f"{namespace}/training-ray-cluster": {"status": {"state": "ready"}} for namespace in ("a", "namespace-b")}
     return record(lambda: outputs.update(build(parse(STACK))), live), outputs
 
 
@@ -53,7 +53,7 @@ def test_a_moved_kubeconfig_does_not_replace_the_provider(built: tuple[Recorder,
 
 def test_clusters_are_made_after_and_so_deleted_before_the_operator(built: tuple[Recorder, dict[str, Any]]) -> None:
     recorder, _ = built
-    for cluster in ("a-training-ray-cluster", "b-training-ray-cluster"):
+    for cluster in ("a/training-ray-cluster", "namespace-b/training-ray-cluster"):
         assert recorder.made_before("platform-kuberay-crd-guard", cluster)
         assert recorder.made_before("platform-kuberay-deployment-kuberay-operator", cluster)
 
@@ -62,13 +62,13 @@ def test_the_operators_role_in_a_tenants_namespace_waits_for_it(built: tuple[Rec
     recorder, _ = built
     role = "platform-kuberay-role-namespace-b-kuberay-operator"
     assert recorder.made_before("platform-namespace-namespace-b", role)
-    assert recorder.made_before(role, "b-training-ray-cluster")
+    assert recorder.made_before(role, "namespace-b/training-ray-cluster")
 
 
 def test_outputs_name_clusters_by_namespace_and_name(built: tuple[Recorder, dict[str, Any]]) -> None:
     recorder, outputs = built
     assert set(outputs["clusters"]) == {"a/training", "namespace-b/training"}
-    cluster = recorder.outputs["b"]["clusters"]["namespace-b/training"]
+    cluster = recorder.outputs["namespace-b"]["clusters"]["namespace-b/training"]
     assert cluster["rayAddress"] == "ray://training-head-svc.namespace-b.svc:10001"
     assert cluster["greatestGpus"] == 8
     assert [group["maxReplicas"] for group in cluster["workerGroups"]] == [2, 2, 2, 4]

@@ -1,0 +1,69 @@
+"""Guards: resources without an object that are deleted before what they depend on, and may refuse to be.
+
+A guard's deletion runs in Pulumi's Python plugin, so a plain `pulumi destroy`, which runs no program, is refused too;
+see docs/decisions/0002-crd-guard.md.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import kubernetes
+from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateResult
+
+from .cluster import connect, read
+
+_NAMED = 10
+"""So many objects are named in a message; of more only the number is said."""
+
+
+class InUseError(Exception):
+    """A deletion would take away what is in use, which the text names; or it cannot be told."""
+
+
+class GuardProvider(ResourceProvider):
+    """What a guard does. Its inputs are kept as they are; `refuse` says whether it may be deleted."""
+
+    serialize_as_secret_always = False
+
+    def refuse(self, props: Mapping[str, Any]) -> None:
+        """Raises InUseError where what is guarded has to stay. `props`: the inputs of the last `up`."""
+        raise NotImplementedError
+
+    def create(self, props: dict[str, Any]) -> CreateResult:
+        return CreateResult("guard", dict(props))
+
+    def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
+        return DiffResult(changes=any(_olds.get(key) != value for key, value in _news.items()))
+
+    def update(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> UpdateResult:
+        return UpdateResult(dict(_news))
+
+    def delete(self, _id: str, _props: dict[str, Any]) -> None:
+        # The plugin answers with the exception as Python prints it; without its stack the message can be read.
+        sys.tracebacklimit = 0
+        self.refuse(_props)
+
+
+def kuberay_objects(context: str | None, kinds: Sequence[str], namespace: str | None = None) -> list[dict[str, Any]]:
+    """The objects of these kinds, plural names in the group ray.io, of a namespace or of all; each has its `kind`.
+
+    Raises ClusterUnreachableError where it cannot be told, also because it is forbidden. A kind that is not served has
+    none.
+    """
+    client = kubernetes.client.CustomObjectsApi(connect(context))
+    found: list[dict[str, Any]] = []
+    for plural in kinds:
+        if namespace is None:
+            listed = read(client.list_cluster_custom_object, "ray.io", "v1", plural)
+        else:
+            listed = read(client.list_namespaced_custom_object, "ray.io", "v1", namespace, plural)
+        found += [{"kind": plural, **body} for body in (listed or {}).get("items", ())]
+    return found
+
+
+def named(objects: Sequence[Mapping[str, Any]]) -> str:
+    """Objects as a message names them: `RayCluster team-a/training and 3 more`."""
+    names = [f"{body['kind']} {body['metadata']['namespace']}/{body['metadata']['name']}" for body in objects]
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"

@@ -1,0 +1,1 @@
+"""Tenants: a namespace each, what it may use, and what keeps it from being removed by accident."""

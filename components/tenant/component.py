@@ -1,0 +1,42 @@
+"""How a tenant's quota and limits are provisioned."""
+
+from dataclasses import dataclass
+
+import pulumi
+
+from ..kubernetes import KubernetesObject, in_namespace
+from .manifests import limit_range, resource_quota
+from .settings import LimitSettings, QuotaSettings
+
+
+@dataclass(frozen=True)
+class QuotaArgs:
+    """What a Quota is made from."""
+
+    namespace: pulumi.Input[str]
+
+    quota: QuotaSettings | None = None
+    """None: no ResourceQuota."""
+
+    limits: LimitSettings | None = None
+    """None: no LimitRange."""
+
+
+class Quota(pulumi.ComponentResource):
+    """How much may be in a namespace at a time, and what its containers get that say no amounts.
+
+    What makes pods there depends on this component, so that none is made before it counts.
+    """
+
+    def __init__(self, name: str, args: QuotaArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ray-platform:index:Quota", name, None, opts)
+        bodies = {
+            "resource-quota": resource_quota(args.quota) if args.quota else None,
+            "limit-range": limit_range(args.limits) if args.limits else None,
+        }
+        for part, body in bodies.items():
+            if body is not None:
+                KubernetesObject(
+                    f"{name}-{part}", in_namespace(body, args.namespace), pulumi.ResourceOptions(parent=self)
+                )
+        self.register_outputs({})

@@ -1,0 +1,209 @@
+"""How much of a quota a RayCluster takes, as Kubernetes counts it. Pure functions, on bodies that KubeRay takes."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from ..problems import Path
+from ..quantities import amount
+from .settings import Amounts, LimitSettings
+
+Body = Mapping[str, Any]
+
+Usage = dict[str, Decimal]
+"""Amounts by the ResourceQuota's entries that count them: `requests.cpu`, `pods`."""
+
+RESOURCES = ("cpu", "memory")
+"""What a LimitRange speaks of here."""
+
+AUTOSCALER = {"cpu": "500m", "memory": "512Mi"}
+"""What KubeRay gives the autoscaler's container where `autoscalerOptions.resources` is not said
+(ray-operator/controllers/ray/common/pod.go: BuildAutoscalerContainer)."""
+
+WAITING = {"cpu": "200m", "memory": "256Mi"}
+"""What KubeRay gives the init container `wait-gcs-ready` of each worker (pod.go: DefaultWorkerPodTemplate)."""
+
+
+@dataclass(frozen=True)
+class Container:
+    """A container with what a LimitRange adds to it."""
+
+    path: Path
+    """In the body of the RayCluster, where it is or would be; KubeRay makes some itself."""
+
+    body: Body
+
+    runs_ray: bool = False
+    """It is Ray's own."""
+
+    @property
+    def name(self) -> str:
+        return str(self.body.get("name"))
+
+    def said(self, part: str) -> dict[str, Decimal]:
+        """`requests` or `limits` as they are said. To the API server a request that is not said is the limit."""
+        resources = self.body.get("resources") or {}
+        found = (resources.get("limits") or {}) | ((resources.get("requests") or {}) if part == "requests" else {})
+        return {resource: amount(str(value)) for resource, value in found.items()}
+
+
+@dataclass(frozen=True)
+class Group:
+    """The head, or the workers of a group."""
+
+    path: Path
+    """In the body of the RayCluster."""
+
+    title: str
+
+    containers: tuple[Container, ...]
+
+    usage: Usage
+    """What one worker takes, all its pods together; or the head."""
+
+    at_first: int
+    """Workers that are made with the cluster, or 1 for a head."""
+
+    most: int | None
+    """Most workers at a time; None: any number."""
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What a RayCluster takes of a quota."""
+
+    groups: tuple[Group, ...]
+
+    objects: Usage
+    """Objects other than pods."""
+
+    @property
+    def at_first(self) -> Usage:
+        """What it takes as soon as it is made, before anything is scaled."""
+        return total([self.objects, *(_times(group.usage, group.at_first) for group in self.groups)])
+
+
+def demand(body: Body, limits: LimitSettings | None) -> Demand:
+    """What the RayCluster takes in a namespace with that LimitRange."""
+    spec = body["spec"]
+    head = spec["headGroupSpec"]
+    autoscaler: list[Container] = []
+    if spec.get("enableInTreeAutoscaling"):
+        options = spec.get("autoscalerOptions") or {}
+        body = {"name": "autoscaler", "resources": options.get("resources") or _same(AUTOSCALER)}
+        autoscaler = [Container(("spec", "autoscalerOptions"), body)]
+    groups = [_group(("spec", "headGroupSpec"), "the head", head, limits, beside=autoscaler)]
+    for index, group in enumerate(spec.get("workerGroupSpecs") or ()):
+        path, title = ("spec", "workerGroupSpecs", index), f"worker group {group['groupName']!r}"
+        waiting = Container(path, {"name": "wait-gcs-ready", "resources": _same(WAITING)})
+        groups.append(_group(path, title, group, limits, before=[waiting]))
+    runs = () if spec.get("suspend") else tuple(groups)
+    return Demand(runs, {"count/rayclusters.ray.io": Decimal(1), **_services(head)})
+
+
+def defaults(limits: LimitSettings | None) -> dict[str, dict[str, str]]:
+    """What containers get that do not say `limits` and `requests` of cpu and memory.
+
+    As the API server completes a LimitRange (kubernetes, pkg/apis/core/v1/defaults.go: SetDefaults_LimitRangeItem).
+    """
+    if limits is None:
+        return {"limits": {}, "requests": {}}
+    of_limits = {**_said(limits.max), **_said(limits.default)}
+    return {"limits": of_limits, "requests": {**_said(limits.min), **of_limits, **_said(limits.default_request)}}
+
+
+def total(usages: Iterable[Usage]) -> Usage:
+    """The sum."""
+    summed: Usage = {}
+    for usage in usages:
+        for entry, value in usage.items():
+            summed[entry] = summed.get(entry, Decimal(0)) + value
+    return summed
+
+
+def _said(amounts: Amounts) -> dict[str, str]:
+    return {resource: value for resource in RESOURCES if (value := getattr(amounts, resource)) is not None}
+
+
+def _same(amounts: Mapping[str, str]) -> Body:
+    return {"limits": amounts, "requests": amounts}
+
+
+def _times(usage: Usage, number: int) -> Usage:
+    return {entry: value * number for entry, value in usage.items()}
+
+
+def _group(
+    path: Path,
+    title: str,
+    group: Body,
+    limits: LimitSettings | None,
+    beside: Iterable[Container] = (),
+    before: Iterable[Container] = (),
+) -> Group:
+    """`beside`, `before`: containers and init containers that KubeRay adds."""
+    pod = group["template"]["spec"]
+    containers = [*_containers(path, pod, "containers"), *beside]
+    initial = [*before, *_containers(path, pod, "initContainers")]
+    usage = {**_pod(containers, initial, defaults(limits)), "pods": Decimal(1), "count/pods": Decimal(1)}
+    each = _times(usage, group.get("numOfHosts") or 1)
+    return Group(path, title, (*containers, *initial), each, *_numbers(group))
+
+
+def _numbers(group: Body) -> tuple[int, int | None]:
+    """How many there are at first, and at most (controllers/ray/utils/util.go: GetWorkerGroupDesiredReplicas)."""
+    if "groupName" not in group:
+        return 1, 1
+    if group.get("suspend"):
+        return 0, 0
+    at_first, most = max(group.get("minReplicas") or 0, group.get("replicas") or 0), group.get("maxReplicas")
+    return (at_first if most is None else min(at_first, most)), most
+
+
+def _containers(path: Path, pod: Body, key: str) -> Iterator[Container]:
+    for index, body in enumerate(pod.get(key) or ()):
+        runs_ray = key == "containers" and index == 0
+        yield Container((*path, "template", "spec", key, index), body, runs_ray)
+
+
+def _pod(
+    containers: Iterable[Container], initial: Iterable[Container], given: Mapping[str, Mapping[str, str]]
+) -> Usage:
+    """What a pod takes: all containers, or the greatest init container where that takes more.
+
+    As in k8s.io/component-helpers, resource/helpers.go: AggregateContainerRequests.
+    """
+    running = total(_usage(each, given) for each in containers)
+    aside: Usage = {}
+    greatest: Usage = {}
+    for each in initial:
+        usage = _usage(each, given)
+        if each.body.get("restartPolicy") == "Always":
+            aside = usage = total([aside, usage])
+        else:
+            usage = total([aside, usage])
+        greatest = {
+            entry: max(usage.get(entry, Decimal(0)), greatest.get(entry, Decimal(0))) for entry in usage | greatest
+        }
+    running = total([running, aside])
+    return {entry: max(running.get(entry, Decimal(0)), greatest.get(entry, Decimal(0))) for entry in running | greatest}
+
+
+def _usage(container: Container, given: Mapping[str, Mapping[str, str]]) -> Usage:
+    usage: Usage = {}
+    for part in ("requests", "limits"):
+        amounts = {resource: amount(value) for resource, value in given[part].items()} | container.said(part)
+        usage |= {f"{part}.{resource}": value for resource, value in amounts.items()}
+        if part == "requests":
+            # A ResourceQuota's `cpu` is `requests.cpu`.
+            usage |= amounts
+    return usage
+
+
+def _services(head: Body) -> Usage:
+    """What the head's Service takes (controllers/ray/common/service.go: getServicePorts)."""
+    kind = head.get("serviceType")
+    ports = head["template"]["spec"]["containers"][0].get("ports") or ()
+    usage = {"services.loadbalancers": Decimal(1)} if kind == "LoadBalancer" else {}
+    return {**usage, "services.nodeports": Decimal(len(ports))} if kind in ("LoadBalancer", "NodePort") else usage

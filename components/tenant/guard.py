@@ -1,0 +1,77 @@
+"""Keeps a tenant while something runs in its namespace; see docs/decisions/0010-tenants.md."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+from pulumi.dynamic import Resource
+
+from ..cluster import ClusterUnreachableError
+from ..guard import GuardProvider, InUseError, kuberay_objects, named
+
+KINDS = ("rayclusters", "rayjobs", "rayservices", "raycronjobs")
+"""What runs, or will at its time."""
+
+_ENDED = {"Complete", "Failed", "ValidationFailed", "Suspended"}
+"""`jobDeploymentStatus` of a RayJob that neither runs nor will by itself (ray-operator/apis/ray/v1/rayjob_types.go)."""
+
+
+def runs(body: Mapping[str, Any]) -> bool:
+    """Whether an object of KubeRay's holds pods, or will."""
+    if (body.get("spec") or {}).get("suspend"):
+        return False
+    return body["kind"] != "RayJob" or (body.get("status") or {}).get("jobDeploymentStatus") not in _ENDED
+
+
+class _Provider(GuardProvider):
+    def refuse(self, props: Mapping[str, Any]) -> None:
+        if not props["allowDelete"]:
+            refuse_while_used(props["tenant"], props["namespace"], props.get("context"))
+
+
+def refuse_while_used(tenant: str, namespace: str, context: str | None) -> None:
+    """Raises InUseError while something runs in the tenant's namespace, and where that cannot be told."""
+    try:
+        running = [body for body in kuberay_objects(context, KINDS, namespace) if runs(body)]
+    except ClusterUnreachableError as error:
+        raise InUseError(
+            f"tenant {tenant!r} stays, because it cannot be told whether anything runs in its namespace: {error}"
+        ) from None
+    if running:
+        raise InUseError(
+            f"tenant {tenant!r} is not removed while there is {named(running)}, which would be lost. Suspend or "
+            f"delete what runs in namespace {namespace!r}; or give the tenant allowDelete: true, run `pulumi up`, "
+            "and remove it then"
+        )
+
+
+@dataclass(frozen=True)
+class TenantGuardArgs:
+    """What a TenantGuard is made from."""
+
+    tenant: str
+
+    namespace: pulumi.Input[str]
+    """Its output makes the guard wait for it, and keep it."""
+
+    allow_delete: bool
+    """True: it lets go whatever runs."""
+
+    context: str | None = None
+    """Context of the kubeconfig, the provider's; None for the current one."""
+
+
+class TenantGuard(Resource, module="ray-platform", name="TenantGuard"):
+    """Its deletion, which comes before that of all it depends on, asks the API server and fails while a RayCluster,
+    RayJob, RayService or RayCronJob runs in the namespace, whoever made it.
+    """
+
+    def __init__(self, name: str, args: TenantGuardArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        inputs = {
+            "tenant": args.tenant,
+            "namespace": args.namespace,
+            "allowDelete": args.allow_delete,
+            "context": args.context,
+        }
+        super().__init__(_Provider(), name, inputs, opts)

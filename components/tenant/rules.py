@@ -1,0 +1,112 @@
+"""What a tenant's clusters may not ask for, because the tenant's quota or limits would refuse their pods."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from ..problems import Path, Problem, dotted
+from ..quantities import amount
+from .demand import RESOURCES, Body, Container, Demand, Group, defaults, demand, total
+from .manifests import hard
+from .settings import ENTRIES, LimitSettings, QuotaSettings
+
+_KEYS = {entry: key for key, entries in ENTRIES.items() for entry in entries}
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is wrong with a tenant's clusters."""
+
+    cluster: int | None
+    """Index of the cluster in whose body the problem's path is; None: the path is in the quota."""
+    problem: Problem
+
+
+def beyond_limits(bodies: Sequence[Body], limits: LimitSettings | None) -> Iterator[Found]:
+    """Containers of RayClusters that the LimitRange would make smaller than was meant, or refuse."""
+    if limits is None:
+        return
+    for index, body in enumerate(bodies):
+        for group in demand(body, limits).groups:
+            for container in group.containers:
+                yield from (Found(index, problem) for problem in _of_container(container, limits))
+
+
+def beyond_quota(bodies: Sequence[Body], quota: QuotaSettings, limits: LimitSettings | None) -> Iterator[Found]:
+    """What of a quota is less than the clusters start with, and worker groups of which none could start beside that.
+
+    The clusters are all of the tenant's in the stack; what else is in the namespace is not known here.
+    """
+    demands = [(body["metadata"]["name"], demand(body, limits)) for body in bodies]
+    at_first = total(each.at_first for _, each in demands)
+    for entry, most in hard(quota).items():
+        path = (_KEYS[entry],) if entry in _KEYS else ("hard", entry)
+        taken = at_first.get(entry, Decimal(0))
+        if taken > amount(most):
+            yield Found(None, _too_small(path, entry, most, taken, demands))
+            continue
+        for index, (_, each) in enumerate(demands):
+            yield from (Found(index, problem) for problem in _never(each.groups, path, entry, most, taken))
+
+
+def _too_small(path: Path, entry: str, most: str, taken: Decimal, demands: Sequence[tuple[str, Demand]]) -> Problem:
+    parts = [f"{name} {shown(entry, part)}" for name, each in demands if (part := each.at_first.get(entry))]
+    message = (
+        f"{entry} is limited to {most}, and the stack's clusters start with {shown(entry, taken)} "
+        f"({', '.join(parts)}): raise it, or let them start with less"
+    )
+    return Problem(path, most, message, "quota-fits-clusters")
+
+
+def _never(groups: Iterable[Group], path: Path, entry: str, most: str, taken: Decimal) -> Iterator[Problem]:
+    for group in groups:
+        one = group.usage.get(entry, Decimal(0))
+        if group.at_first == 0 and group.most != 0 and taken + one > amount(most):
+            message = (
+                f"quota.{dotted(path)} is {most}, and a worker of {group.title} takes {entry} {shown(entry, one)} "
+                f"beside the {shown(entry, taken)} that the stack's clusters start with, so none could start: raise "
+                "the quota, or leave the group out"
+            )
+            yield Problem(group.path, None, message, "quota-fits-worker")
+
+
+def _of_container(container: Container, limits: LimitSettings) -> Iterator[Problem]:
+    given = defaults(limits)
+    for resource in RESOURCES:
+        request, limit = (container.said(part).get(resource) for part in ("requests", "limits"))
+        if request is None:
+            if container.runs_ray and (gets := given["requests"].get(resource)):
+                fault = (
+                    f"says no {resource}, and the tenant's limits would give it {gets}, meant for what runs beside Ray"
+                )
+                yield _fault(container, "limits", resource, f"{fault}: say its {resource}", "ray-without-amounts")
+            continue
+        asks = f"requests {resource} {shown(resource, request)}"
+        if limit is None and (gets := given["limits"].get(resource)) and request > amount(gets):
+            fault = f"{asks} without a limit, and the tenant's limits give it {gets}, which is less"
+            yield _fault(container, "requests", resource, f"{fault}: say its limit", "limit-below-request")
+        most, least = getattr(limits.max, resource), getattr(limits.min, resource)
+        if limit is not None and most and limit > amount(most):
+            fault = f"has {resource} {shown(resource, limit)}, more than the tenant's limits.max.{resource} of {most}"
+            yield _fault(container, "limits", resource, f"{fault}: lower it, or raise that", "within-limits")
+        if least and request < amount(least):
+            fault = f"{asks}, less than the tenant's limits.min.{resource} of {least}"
+            yield _fault(container, "requests", resource, f"{fault}: raise it, or lower that", "within-limits")
+
+
+def _fault(container: Container, part: str, resource: str, message: str, rule: str) -> Problem:
+    path = (*container.path, "resources", part, resource)
+    return Problem(path, None, f"container {container.name!r} {message}", rule)
+
+
+def shown(entry: str, value: Decimal) -> str:
+    """An amount as people write it: bytes in Gi or Mi, everything else as a number."""
+    if entry.endswith(("memory", "storage")):
+        for unit, size in (("Gi", 2**30), ("Mi", 2**20)):
+            if value >= size:
+                return f"{_plain(value / size)}{unit}"
+    return _plain(value)
+
+
+def _plain(value: Decimal) -> str:
+    return f"{value.quantize(Decimal('0.001')).normalize():f}"

@@ -1,0 +1,86 @@
+"""What RayClusters of a stack may not be: refused by KubeRay, the API server, or what their tenant is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from components.images import not_allowed
+from components.kuberay import OperatorContext, validate
+from components.network.rules import exposed, ingress_not_allowed
+from components.problems import Problem, Problems
+from components.ray_cluster.manifests import ray_cluster
+from components.ray_cluster.origin import said_at
+from components.tenant.rules import beyond_limits, beyond_quota
+
+from .findings import place
+
+if TYPE_CHECKING:
+    from components.nodes import NodePool
+    from components.ray_cluster.settings import RayClusterSettings
+
+    from .settings import StackSettings, TenantSettings
+
+Body = dict[str, Any]
+
+
+def problems_of_clusters(stack: StackSettings) -> Iterator[Problem]:
+    """All that is wrong with a stack's RayClusters, each by itself and a tenant's together."""
+    operator = OperatorContext(
+        stack.operator.version, stack.operator.batch_scheduler, dict(stack.operator.feature_gates)
+    )
+    for index, tenant in enumerate(stack.tenants):
+        found = list(_of_tenant(tenant, stack, operator))
+        yield from (problem.below(("tenants", index)) for problem in found)
+
+
+def _of_tenant(tenant: TenantSettings, stack: StackSettings, operator: OperatorContext) -> Iterator[Problem]:
+    bodies: list[Body] = []
+    for at, cluster in enumerate(tenant.clusters):
+        # On another stack's platform it is that stack that allows Ingresses.
+        found = list(ingress_not_allowed(cluster, tenant.network)) if stack.platform is None else []
+        try:
+            body = ray_cluster(tenant.given(cluster), stack.nodes, tenant.service_account(cluster))
+        except Problems as error:
+            found += error.problems
+        else:
+            refused = validate(body, operator) or [*exposed(cluster, body["spec"]), *_images(tenant, body)]
+            found += [_where_said(cluster, stack.nodes, body, problem) for problem in refused]
+            bodies += [] if found else [body]
+        yield from (problem.below(("clusters", at)) for problem in found)
+    # What is not right has no size yet.
+    if len(bodies) == len(tenant.clusters):
+        yield from _beyond(tenant, stack.nodes, bodies)
+
+
+def _where_said(cluster: RayClusterSettings, pools: tuple[NodePool, ...], body: Body, problem: Problem) -> Problem:
+    """A problem of a body as one of the cluster's settings."""
+    path = said_at(cluster, pools, body["spec"], problem.path)
+    # Where what was said is not what is refused, its author has to know what it became.
+    derived = path[-1:] != problem.path[-1:]
+    message = f"RayCluster {place(problem.path)}: {problem.message}" if derived else problem.message
+    return Problem(path, problem.value, message, problem.rule)
+
+
+def _images(tenant: TenantSettings, body: Body) -> Iterator[Problem]:
+    registries = tenant.images.registries
+    for path, image in not_allowed(body, registries):
+        message = (
+            f"image {image!r} is from none of the registries that tenant {tenant.name!r} may use "
+            f"({', '.join(registries)}): use one from there, or add its registry to the tenant's images.registries"
+        )
+        yield Problem(path, image, message, "image-registry")
+
+
+def _beyond(tenant: TenantSettings, pools: tuple[NodePool, ...], bodies: list[Body]) -> Iterator[Problem]:
+    """What of the tenant's clusters its limits would refuse or change, or its quota does not suffice for."""
+    limits = tenant.limits_in_force
+    found = list(beyond_limits(bodies, limits))
+    if not found and tenant.quota:
+        found = list(beyond_quota(bodies, tenant.quota, limits))
+    for each in found:
+        if each.cluster is None:
+            yield each.problem.below(("quota",))
+        else:
+            at = each.cluster
+            yield _where_said(tenant.clusters[at], pools, bodies[at], each.problem).below(("clusters", at))

@@ -1,0 +1,132 @@
+"""Stacks of tenants' own, on a platform that another stack has: what they may say, and what they are told of it.
+
+Pure functions. Both sides of what one stack tells the other are here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+from pydantic.alias_generators import to_camel
+
+from components.images import not_allowed
+from components.operator.supported import UnsupportedVersionError, check_ray, release_of
+from components.problems import Path, Problem
+from components.ray_cluster.manifests import ray_cluster
+
+if TYPE_CHECKING:
+    from .settings import StackSettings, TenantSettings
+
+_OWN = {"kubernetes", "operator", "priority_classes", "nodes", "images", "platform", "tenants"}
+"""What such a stack may say; `operator` and `priority_classes` are what is there."""
+
+_OF_THE_OPERATOR = {"version", "namespace", "watch_namespaces", "batch_scheduler", "feature_gates"}
+"""What of the operator decides how its RayClusters are judged and found."""
+
+_OF_A_TENANT = {"name", "namespace", "images", "clusters"}
+
+
+class PlatformMismatchError(Exception):
+    """The stack does not go with the platform that it names; the text has a line for each reason."""
+
+
+def problems_of_platform(stack: StackSettings) -> Iterator[Problem]:
+    """What belongs to the platform's stack, where that is another."""
+    if stack.platform is None:
+        return
+    owner = f"stack {stack.platform.stack}" if stack.platform.stack else "the platform's stack"
+    yield from _not_here((), stack, _OWN, owner)
+    yield from _not_here(("operator",), stack.operator, _OF_THE_OPERATOR, owner)
+    for index, tenant in enumerate(stack.tenants):
+        # To say of a namespace that it is there is no mistake.
+        own = _OF_A_TENANT if tenant.create_namespace else _OF_A_TENANT | {"create_namespace"}
+        yield from _not_here(("tenants", index), tenant, own, owner)
+        for at, cluster in enumerate(tenant.clusters):
+            if cluster.auth_options and cluster.auth_options.enable_k8s_token_auth and not cluster.service_account:
+                message = (
+                    "pods that show each other tokens of Kubernetes need an account with rights of its own, which "
+                    f"{owner} has to make: name it in serviceAccount"
+                )
+                path = ("tenants", index, "clusters", at, "authOptions", "enableK8sTokenAuth")
+                yield Problem(path, True, message, "account-of-the-platform")
+
+
+def _not_here(path: Path, said: BaseModel, own: Iterable[str], owner: str) -> Iterator[Problem]:
+    for field in sorted(said.model_fields_set - set(own)):
+        message = f"is not this stack's to say, because the platform belongs to another: say it in {owner}"
+        yield Problem((*path, to_camel(field)), None, message, "platform-of-another-stack")
+
+
+def told(stack: StackSettings) -> dict[str, Any]:
+    """What the platform's stack tells: the PriorityClasses, and by namespace what each tenant has and may."""
+    names = stack.priority_classes.names
+    return {
+        "priorityClasses": {"head": names.head, "worker": names.worker},
+        "tenants": {tenant.namespace_name: _told_of(tenant) for tenant in stack.tenants},
+    }
+
+
+def _told_of(tenant: TenantSettings) -> dict[str, Any]:
+    return {
+        "tenant": tenant.name,
+        "namespace": tenant.namespace_name,
+        "serviceAccount": tenant.ray_deployer.service_account if tenant.ray_deployer else None,
+        "clusterNames": list(tenant.cluster_names),
+        "registries": list(tenant.images.registries),
+        "pullSecrets": list(tenant.images.pull_secrets),
+    }
+
+
+def check(stack: StackSettings, platform: str, outputs: Mapping[str, Any]) -> None:
+    """Hold a stack against what the platform's stack told.
+
+    `platform`: that stack's name. `outputs`: its `operator`, `priorityClasses` and `tenants`, None for what it has not.
+    Raises PlatformMismatchError.
+    """
+    if missing := [name for name in ("operator", "priorityClasses", "tenants") if outputs.get(name) is None]:
+        raise PlatformMismatchError(
+            f"stack {platform} does not tell its {', '.join(missing)}: is it the platform's stack, and has `pulumi up` "
+            "run there with this version of the program?"
+        )
+    if found := [*_versions(stack, outputs), *_tenants(stack, outputs["tenants"])]:
+        raise PlatformMismatchError("\n  ".join([f"this stack does not go with stack {platform}:", *found]))
+
+
+def _versions(stack: StackSettings, outputs: Mapping[str, Any]) -> Iterator[str]:
+    there, said = outputs["operator"]["version"], stack.operator.version
+    if release_of(there) != release_of(said):
+        yield f"operator.version is {said}, and the platform has {there}: set it to {there}"
+    try:
+        check_ray(there, [cluster.ray_version for tenant in stack.tenants for cluster in tenant.clusters])
+    except UnsupportedVersionError as error:
+        yield str(error)
+    names = stack.priority_classes.names
+    for role, name in (("head", names.head), ("worker", names.worker)):
+        if (of_platform := outputs["priorityClasses"].get(role)) != name:
+            yield (
+                f"priorityClasses.{role} is {name or 'none'}, and the platform has {of_platform or 'none'}: "
+                f"{f'set it to {of_platform}' if of_platform else 'set priorityClasses.install to none'}"
+            )
+
+
+def _tenants(stack: StackSettings, tenants: Mapping[str, Any]) -> Iterator[str]:
+    for tenant in stack.tenants:
+        there = tenants.get(tenant.namespace_name)
+        if there is None:
+            known = ", ".join(sorted(tenants)) or "none"
+            yield f"namespace {tenant.namespace_name!r} is not of a tenant there; namespaces of tenants: {known}"
+            continue
+        names = there["clusterNames"]
+        for cluster in tenant.clusters:
+            if cluster.name not in names:
+                yield (
+                    f"RayCluster {cluster.name!r} is not in clusterNames of tenant {there['tenant']!r} "
+                    f"({', '.join(names) or 'none'}), so nobody would be let in: use one of these, or add it there"
+                )
+            for _, image in not_allowed(ray_cluster(cluster, stack.nodes), there["registries"]):
+                allowed = ", ".join(there["registries"])
+                yield f"RayCluster {cluster.name!r} has image {image!r}, and the tenant may use {allowed}"
+        if lacking := [name for name in there["pullSecrets"] if name not in tenant.images.pull_secrets]:
+            yield f"images.pullSecrets of tenant {tenant.name!r} lacks {', '.join(lacking)}: add it"

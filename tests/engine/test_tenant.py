@@ -1,0 +1,191 @@
+"""Tenants side by side: each has what it may have, and none goes, or meets another, by accident."""
+
+import base64
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any
+
+import pytest
+from kubernetes import client
+
+from local.rehearsal import Rehearsal
+from tests.engine.conftest import MakeStack
+from tests.engine.platform_stack import Rays, Stack, existing
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
+
+CLUSTERS = [("a", "b-c"), ("a", "same"), ("a-b", "c"), ("a-b", "same")]
+"""Namespaces and names of RayClusters. With a hyphen between them the first and the third would be one."""
+
+
+def cluster_of(name: str) -> dict[str, Any]:
+    return {"name": name, "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
+
+
+def tenants(settings: dict[str, Any]) -> None:
+    settings["tenants"] = [
+        {
+            "name": "a",
+            "owner": "ml-research",
+            "costCenter": "4711",
+            "quota": {"gpus": 8, "cpu": 64, "memory": "256Gi", "pods": 20, "rayClusters": 4},
+            "clusters": [cluster_of("b-c"), cluster_of("same")],
+        },
+        {"name": "a-b", "clusters": [cluster_of("c"), cluster_of("same")]},
+        {"name": "idle"},
+    ]
+
+
+def tenant(settings: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(each for each in settings["tenants"] if each["name"] == name)
+
+
+def remove(name: str) -> Callable[[dict[str, Any]], None]:
+    return lambda settings: settings["tenants"].remove(tenant(settings, name))
+
+
+@pytest.fixture(scope="module")
+def core(cluster: Rehearsal) -> Any:
+    """What an administrator sees with kubectl."""
+    return client.CoreV1Api(cluster.client())
+
+
+@pytest.fixture(scope="module")
+def shared(stack: MakeStack, rays: Rays) -> Stack:
+    """A stack with three tenants, up. The tests of this file are one day in its life, in their order."""
+    made = stack("tenants")
+    made.edit(tenants)
+    made.up()
+    return made
+
+
+def pod(**container: Any) -> dict[str, Any]:
+    """A pod as Pod Security `restricted` takes it, unless `container` says otherwise."""
+    safe = {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    return {
+        "metadata": {"name": "probe"},
+        "spec": {"containers": [{"name": "probe", "image": "probe:1", "securityContext": safe, **container}]},
+    }
+
+
+def refused(call: Callable[..., Any], namespace: str, body: dict[str, Any]) -> str:
+    """What the API server says against making an object, which is not made in any case."""
+    with pytest.raises(client.ApiException) as raised:
+        call(namespace, body, dry_run="All")
+    assert raised.value.status == HTTPStatus.FORBIDDEN
+    return str(raised.value.body)
+
+
+def identities(cluster: Rehearsal, namespace: str) -> dict[str, str]:
+    """The unique ids of what a tenant has; an object that was deleted and made again would have another."""
+    api = cluster.client()
+    core: Any = client.CoreV1Api(api)
+    listed = {
+        "namespace": [core.read_namespace(namespace)],
+        "quota": core.list_namespaced_resource_quota(namespace).items,
+        "limits": core.list_namespaced_limit_range(namespace).items,
+        "account": core.list_namespaced_service_account(namespace).items,
+        "secret": core.list_namespaced_secret(namespace).items,
+        "pod": core.list_namespaced_pod(namespace).items,
+    }
+    return {f"{kind} {item.metadata.name}": item.metadata.uid for kind, items in listed.items() for item in items}
+
+
+def test_names_that_look_alike_together_belong_to_different_clusters(shared: Stack, rays: Rays, core: Any) -> None:
+    states = {at: rays.read(*at)["status"]["state"] for at in CLUSTERS}
+    assert states == dict.fromkeys(CLUSTERS, "ready")
+    assert set(shared.outputs()["clusters"]) == {f"{namespace}/{name}" for namespace, name in CLUSTERS}
+
+
+def test_clusters_of_one_name_have_each_their_own_token_and_head(shared: Stack, core: Any) -> None:
+    tokens = {core.read_namespaced_secret("same", namespace).data["auth_token"] for namespace in ("a", "a-b")}
+    assert len(tokens) == 2
+    assert all(len(base64.b64decode(token)) >= 32 for token in tokens)
+    outputs = shared.outputs()["clusters"]
+    heads = {outputs[f"{namespace}/same"]["rayAddress"] for namespace in ("a", "a-b")}
+    assert heads == {"ray://same-head-svc.a.svc:10001", "ray://same-head-svc.a-b.svc:10001"}
+
+
+def test_a_namespace_says_whose_it_is_and_keeps_its_pods_to_restricted(shared: Stack, core: Any) -> None:
+    labels = core.read_namespace("a").metadata.labels
+    assert labels["ray-platform/owner"] == "ml-research"
+    assert labels["ray-platform/cost-center"] == "4711"
+    said = refused(core.create_namespaced_pod, "a", pod(securityContext={"privileged": True}))
+    assert "violates PodSecurity" in said
+    assert "restricted:latest" in said
+
+
+def test_a_quota_counts_what_runs_and_refuses_what_is_beyond_it(shared: Stack, core: Any) -> None:
+    used = core.read_namespaced_resource_quota("ray-platform", "a").status.used
+    assert (used["requests.cpu"], used["pods"], used["count/rayclusters.ray.io"]) == ("5", "2", "2")
+    large = {"requests": {"cpu": "60", "memory": "1Gi"}, "limits": {"memory": "1Gi"}}
+    assert "exceeded quota: ray-platform, requested: requests.cpu=60" in refused(
+        core.create_namespaced_pod, "a", pod(resources=large)
+    )
+    service = {"metadata": {"name": "out"}, "spec": {"type": "LoadBalancer", "ports": [{"port": 80}]}}
+    assert "services.loadbalancers=1" in refused(core.create_namespaced_service, "a", service)
+    core.create_namespaced_service("a-b", service, dry_run="All")
+
+
+def test_a_pod_that_says_no_amounts_is_admitted_with_small_ones(shared: Stack, core: Any) -> None:
+    made = core.create_namespaced_pod("a", pod(), dry_run="All")
+    assert made.spec.containers[0].resources.requests == {"cpu": "100m", "memory": "512Mi"}
+    assert made.spec.containers[0].resources.limits == {"memory": "512Mi"}
+
+
+def test_a_tenant_with_running_clusters_is_not_removed_and_nothing_of_it_is_touched(
+    shared: Stack, cluster: Rehearsal
+) -> None:
+    before = identities(cluster, "a")
+    shared.edit(remove("a"))
+    output = shared.up(fails=True).output
+    assert "tenant 'a' is not removed while there is RayCluster a/b-c, RayCluster a/same" in output
+    assert "give the tenant allowDelete: true" in output
+    assert "Traceback" not in output
+    assert identities(cluster, "a") == before
+    assert len(before) > 6
+
+
+def test_another_namespace_for_a_tenant_is_a_removal_too_also_of_what_others_made_there(
+    shared: Stack, rays: Rays, cluster: Rehearsal
+) -> None:
+    spec = rays.read("a", "same")["spec"]
+    foreign = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "foreign"}}
+    rays.create("idle", {**foreign, "spec": {**spec, "enableInTreeAutoscaling": False}})
+    shared.edit(tenants)
+    shared.edit(lambda settings: tenant(settings, "idle").update(namespace="moved"))
+    assert "RayCluster idle/foreign" in shared.up(fails=True).output
+    assert rays.there("idle", "foreign")
+    rays.delete("idle", "foreign")
+
+
+def test_with_leave_from_the_last_up_a_tenant_goes_and_its_neighbour_does_not_notice(
+    shared: Stack, rays: Rays, cluster: Rehearsal
+) -> None:
+    neighbour = identities(cluster, "a-b")
+    shared.edit(lambda settings: tenant(settings, "a").update(allowDelete=True))
+    shared.up()
+    assert "namespace idle" not in existing(cluster)
+    shared.changes_nothing()
+    shared.edit(remove("a"))
+    shared.up()
+    assert {"namespace a", "namespace a-b"} & existing(cluster) == {"namespace a-b"}
+    assert identities(cluster, "a-b") == neighbour
+
+
+def test_destroy_asks_for_the_same_leave(shared: Stack, rays: Rays, cluster: Rehearsal) -> None:
+    before = identities(cluster, "a-b")
+    refused = shared.pulumi("destroy", "--yes", "--skip-preview", fails=True).output
+    assert "tenant 'a-b' is not removed while there is RayCluster a-b/c, RayCluster a-b/same" in refused
+    assert identities(cluster, "a-b") == before
+    assert "definition rayclusters.ray.io" in existing(cluster)
+    shared.edit(lambda settings: tenant(settings, "a-b").update(allowDelete=True))
+    shared.up()
+    shared.destroy()
+    assert shared.resources() == []
+    assert not {name for name in existing(cluster) if "ray" in name or name in ("namespace a-b", "namespace moved")}

@@ -1,0 +1,110 @@
+"""A stack of a tenant's own, on a platform that another stack has."""
+
+from typing import Any
+
+import pulumi
+import pytest
+
+from stacks.build import build
+from stacks.settings import StackSettings, parse
+from stacks.tenant_only import PlatformMismatchError, check, told
+from tests.unit.recorder import Recorder, record
+
+pytestmark = pytest.mark.unit
+
+PLATFORM = "acme/ray-platform/prod"
+
+CLUSTER = {"name": "adhoc", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
+
+
+def platform(**tenant: Any) -> dict[str, Any]:
+    """The outputs of the platform's stack, with what is said of its tenant team-a."""
+    said = {"name": "team-a", "clusterNames": ["adhoc"], **tenant}
+    stack = parse({"tenants": [said, {"name": "team-b"}]})
+    return {"operator": {"version": "1.6.2", "namespace": "ray-system"}, **told(stack)}
+
+
+def tenants_own(**settings: Any) -> StackSettings:
+    said = {"platform": {"stack": PLATFORM}, "tenants": [{"name": "team-a", "clusters": [CLUSTER]}], **settings}
+    return parse(said)
+
+
+def mismatch(stack: StackSettings, outputs: dict[str, Any]) -> str:
+    with pytest.raises(PlatformMismatchError) as raised:
+        check(stack, PLATFORM, outputs)
+    return str(raised.value)
+
+
+def test_what_the_platform_has_for_the_tenant_is_fine() -> None:
+    check(tenants_own(), PLATFORM, platform())
+
+
+def test_a_namespace_that_is_no_tenants_is_said_with_those_that_are() -> None:
+    said = mismatch(tenants_own(tenants=[{"name": "team-c"}]), platform())
+    assert "namespace 'team-c' is not of a tenant there; namespaces of tenants: team-a, team-b" in said
+
+
+def test_a_cluster_that_nobody_would_be_let_into_is_said() -> None:
+    said = mismatch(tenants_own(), platform(clusterNames=["other"]))
+    assert "RayCluster 'adhoc' is not in clusterNames of tenant 'team-a' (other)" in said
+
+
+def test_versions_that_do_not_go_together_are_said() -> None:
+    outputs = {**platform(), "operator": {"version": "1.7.0", "namespace": "ray-system"}}
+    assert "operator.version is 1.6.2, and the platform has 1.7.0: set it to 1.7.0" in mismatch(tenants_own(), outputs)
+    old = {**CLUSTER, "rayVersion": "2.20.0", "image": "rayproject/ray:2.20.0"}
+    stack = tenants_own(tenants=[{"name": "team-a", "clusters": [old]}])
+    assert "KubeRay 1.6.2 does not support Ray 2.20.0" in mismatch(stack, platform())
+
+
+def test_priorities_that_are_not_there_are_said_because_no_pod_would_be_admitted() -> None:
+    outputs = {**platform(), "priorityClasses": {"head": None, "worker": None}}
+    assert "priorityClasses.head is ray-head, and the platform has none" in mismatch(tenants_own(), outputs)
+    check(tenants_own(priorityClasses={"install": "none"}), PLATFORM, outputs)
+
+
+def test_images_of_other_registries_and_missing_pull_secrets_are_said() -> None:
+    outputs = platform(images={"registries": ["quay.io"], "pullSecrets": ["registry"]})
+    said = mismatch(tenants_own(), outputs)
+    assert "RayCluster 'adhoc' has image 'rayproject/ray:2.60.0', and the tenant may use quay.io" in said
+    assert "images.pullSecrets of tenant 'team-a' lacks registry" in said
+
+
+def test_a_stack_that_is_no_platform_is_said() -> None:
+    assert "does not tell its priorityClasses, tenants" in mismatch(
+        tenants_own(), {"operator": {"version": "1.6.2"}, "priorityClasses": None, "tenants": None}
+    )
+
+
+def made(settings: StackSettings) -> Recorder:
+    return record(lambda: build(settings))
+
+
+def test_by_names_alone_nothing_is_made_but_ray_clusters_and_what_belongs_to_them() -> None:
+    stack = parse({"platform": {}, "tenants": [{"name": "team-a", "namespace": "research", "clusters": [CLUSTER]}]})
+    recorder = made(stack)
+    kinds = {kind for kind in recorder.kinds() if kind.startswith("kubernetes:")}
+    assert kinds == {"kubernetes:ray.io/v1:RayCluster", "kubernetes:policy/v1:PodDisruptionBudget"}
+    cluster = recorder.registered["research/adhoc-ray-cluster"]
+    assert cluster.inputs["metadata"]["namespace"] == "research"
+    assert "serviceAccountName" not in cluster.inputs["spec"]["headGroupSpec"]["template"]["spec"]
+
+
+def test_what_the_platforms_stack_tells_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    outputs = platform(rayDeployer={"serviceAccount": "runner"})
+    monkeypatch.setattr(
+        pulumi.StackReference, "get_output", lambda _, name: pulumi.Output.from_input(outputs.get(name))
+    )
+    recorder = made(tenants_own())
+    cluster = recorder.registered["team-a/adhoc-ray-cluster"]
+    assert cluster.inputs["metadata"]["namespace"] == "team-a"
+    assert cluster.inputs["spec"]["headGroupSpec"]["template"]["spec"]["serviceAccountName"] == "runner"
+
+
+def test_a_mismatch_ends_the_program_with_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    outputs = platform(clusterNames=[])
+    monkeypatch.setattr(
+        pulumi.StackReference, "get_output", lambda _, name: pulumi.Output.from_input(outputs.get(name))
+    )
+    with pytest.raises(pulumi.RunError, match=rf"does not go with stack {PLATFORM}:\n  RayCluster 'adhoc' is not in"):
+        made(tenants_own())

@@ -1,0 +1,96 @@
+"""Whose a tenant's namespace is, and how much may be in it."""
+
+import pulumi
+import pytest
+
+from components.nodes import GPU_RESOURCE
+from components.tenant.component import Quota, QuotaArgs
+from components.tenant.manifests import limit_range, namespace, resource_quota
+from components.tenant.settings import DEFAULT_LIMITS, Amounts, LimitSettings, QuotaSettings
+from stacks.settings import TenantSettings
+from tests.unit.recorder import record
+
+pytestmark = pytest.mark.unit
+
+
+def test_a_namespace_enforces_audits_and_warns_of_the_same_level() -> None:
+    labels = namespace("team-a", "team-a", "restricted")["metadata"]["labels"]
+    for mode in ("enforce", "audit", "warn"):
+        assert labels[f"pod-security.kubernetes.io/{mode}"] == "restricted"
+        assert labels[f"pod-security.kubernetes.io/{mode}-version"] == "latest"
+
+
+def test_pods_keep_to_restricted_unless_the_stack_says_otherwise() -> None:
+    assert TenantSettings(name="team-a").pod_security == "restricted"
+
+
+def test_a_namespace_says_whose_it_is() -> None:
+    body = namespace("research", "team-a", "baseline", "ada", "4711", {"example.com/stage": "test"})
+    assert body["metadata"]["name"] == "research"
+    own = {key: value for key, value in body["metadata"]["labels"].items() if "pod-security" not in key}
+    assert own == {
+        "ray-platform/tenant": "team-a",
+        "ray-platform/owner": "ada",
+        "ray-platform/cost-center": "4711",
+        "example.com/stage": "test",
+    }
+
+
+def test_memory_is_counted_by_limits_too_and_cpu_by_requests_alone() -> None:
+    hard = resource_quota(QuotaSettings(gpus=16, cpu="200", memory="2Ti", pods=100))["spec"]["hard"]
+    assert hard == {
+        f"requests.{GPU_RESOURCE}": "16",
+        "requests.cpu": "200",
+        "requests.memory": "2Ti",
+        "limits.memory": "2Ti",
+        "pods": "100",
+        "services.loadbalancers": "0",
+        "services.nodeports": "0",
+    }
+
+
+def test_with_a_quota_nothing_opens_a_port_to_the_outside_unless_it_is_said() -> None:
+    hard = resource_quota(QuotaSettings(load_balancers=1, node_ports=5, ray_clusters=3))["spec"]["hard"]
+    assert hard == {"services.loadbalancers": "1", "services.nodeports": "5", "count/rayclusters.ray.io": "3"}
+
+
+def test_whatever_kubernetes_can_count_can_be_limited() -> None:
+    assert resource_quota(QuotaSettings(hard={"count/secrets": "50"}))["spec"]["hard"]["count/secrets"] == "50"
+
+
+def test_with_a_quota_a_pod_that_says_no_amounts_gets_small_ones() -> None:
+    assert TenantSettings(name="team-a", quota=QuotaSettings(gpus=1)).limits_in_force == DEFAULT_LIMITS
+    limits = limit_range(DEFAULT_LIMITS)
+    assert limits is not None
+    assert limits["spec"]["limits"] == [
+        {"type": "Container", "default": {"memory": "512Mi"}, "defaultRequest": {"cpu": "100m"}}
+    ]
+
+
+def test_without_a_quota_or_with_empty_limits_there_is_no_limit_range() -> None:
+    assert TenantSettings(name="team-a").limits_in_force is None
+    said = TenantSettings(name="team-a", quota=QuotaSettings(gpus=1), limits=LimitSettings()).limits_in_force
+    assert said is not None
+    assert limit_range(said) is None
+
+
+def test_limits_that_kubernetes_would_refuse_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"defaultRequest 2Gi is more than max 1Gi"):
+        LimitSettings(default_request=Amounts(memory="2Gi"), max=Amounts(memory="1Gi"))
+
+
+def test_quota_and_limits_are_in_the_namespace_and_nothing_is_made_where_none_is_said() -> None:
+    def program() -> None:
+        made = pulumi.CustomResource("kubernetes:core/v1:Namespace", "team-a", {"kind": "Namespace"})
+        namespace = made.id.apply(lambda _: "team-a")
+        Quota("bound", QuotaArgs(namespace, QuotaSettings(gpus=8), DEFAULT_LIMITS))
+        Quota("free", QuotaArgs(namespace))
+
+    recorder = record(program)
+    made = [each for each in recorder.registered.values() if each.parent in ("bound", "free")]
+    assert {each.name: each.inputs["kind"] for each in made} == {
+        "bound-resource-quota": "ResourceQuota",
+        "bound-limit-range": "LimitRange",
+    }
+    assert {each.inputs["metadata"]["namespace"] for each in made} == {"team-a"}
+    assert recorder.made_before("team-a", "bound-resource-quota")

@@ -1,0 +1,171 @@
+"""What a quota or limits would refuse is found before anything is sent, with the numbers."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from components.kuberay import OperatorContext, validate
+from components.nodes import NodePool
+from components.ray_cluster.manifests import ray_cluster
+from components.ray_cluster.settings import RayClusterSettings
+from components.tenant.demand import demand
+from components.tenant.rules import beyond_limits, beyond_quota, shown
+from components.tenant.settings import DEFAULT_LIMITS, LimitSettings, QuotaSettings
+
+pytestmark = pytest.mark.unit
+
+POOLS = (NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8),)
+
+
+def body(name: str = "training", **settings: Any) -> dict[str, Any]:
+    said = {"name": name, "rayVersion": "2.60.0", "image": "ray:2.60.0", **settings}
+    made = ray_cluster(RayClusterSettings.model_validate(said, by_alias=True), POOLS)
+    assert validate(made, OperatorContext()) == []
+    return made
+
+
+def workers(*variants: dict[str, Any]) -> dict[str, Any]:
+    return {"pool": "a100", "variants": list(variants)}
+
+
+def refused(quota: dict[str, Any], *bodies: dict[str, Any]) -> list[str]:
+    found = beyond_quota(bodies, QuotaSettings.model_validate(quota, by_alias=True), DEFAULT_LIMITS)
+    return [each.problem.message for each in found]
+
+
+def test_a_head_counts_with_the_autoscaler_beside_it() -> None:
+    taken = demand(body(), None).at_first
+    assert taken["requests.cpu"] == Decimal("2.5")
+    assert taken["limits.memory"] == 16 * 2**30 + 512 * 2**20
+    assert taken["pods"] == 1
+    assert demand(body(autoscaling=False), None).at_first["requests.cpu"] == 2
+
+
+def test_workers_count_that_are_there_from_the_beginning() -> None:
+    made = body(workers=workers({"gpus": 1, "cpu": 4, "memory": "8Gi", "minReplicas": 2}, {"gpus": 8}))
+    taken = demand(made, None).at_first
+    assert taken["requests.nvidia.com/gpu"] == 2
+    assert taken["requests.cpu"] == Decimal("10.5")
+    assert taken["pods"] == 3
+
+
+def test_replicas_at_first_count_also_where_fewer_would_do_but_no_more_than_there_may_be() -> None:
+    group = {"groupName": "small", "cpu": 1, "memory": "1Gi", "replicas": 3, "minReplicas": 1}
+    assert demand(body(workerGroups=[group]), None).at_first["pods"] == 4
+    capped = body(workerGroups=[group], overrides={"workerGroupSpecs": [{"groupName": "small", "suspend": False}]})
+    capped["spec"]["workerGroupSpecs"][0]["maxReplicas"] = 2
+    assert demand(capped, None).at_first["pods"] == 3
+
+
+def test_all_pods_of_a_worker_that_spans_hosts_count() -> None:
+    group = {"groupName": "tpu", "cpu": 1, "memory": "1Gi", "minReplicas": 2, "numOfHosts": 4}
+    assert demand(body(workerGroups=[group]), None).at_first["pods"] == 9
+
+
+def test_what_is_suspended_takes_nothing_but_its_name() -> None:
+    taken = demand(body(workers=workers({"gpus": 8, "minReplicas": 1}), overrides={"suspend": True}), None).at_first
+    assert taken == {"count/rayclusters.ray.io": 1}
+
+
+def test_a_worker_counts_as_its_init_containers_where_these_ask_for_more() -> None:
+    """KubeRay's own init container asks for 200m CPU; a worker that asks for less still counts as 200m."""
+    group = {"groupName": "tiny", "cpu": "50m", "memory": "128Mi", "minReplicas": 1}
+    assert demand(body(workerGroups=[group]), None).at_first["requests.cpu"] == Decimal("2.7")
+
+
+def test_a_side_container_without_amounts_counts_as_the_limits_give_it() -> None:
+    side = {"name": "side", "image": "side:1"}
+    made = body(autoscaling=False, head={"podTemplate": {"spec": {"containers": [side]}}})
+    assert demand(made, None).at_first["requests.cpu"] == 2
+    taken = demand(made, DEFAULT_LIMITS).at_first
+    assert taken["requests.cpu"] == Decimal("2.1")
+    assert taken["limits.memory"] == 16 * 2**30 + 512 * 2**20
+
+
+def test_an_init_container_that_stays_counts_beside_the_others() -> None:
+    stays = {"name": "s", "image": "s:1", "restartPolicy": "Always", "resources": {"requests": {"cpu": "1"}}}
+    once = {"name": "o", "image": "o:1", "resources": {"requests": {"cpu": "3"}}}
+    made = body(autoscaling=False, head={"podTemplate": {"spec": {"initContainers": [stays, once]}}})
+    assert demand(made, None).at_first["requests.cpu"] == 4
+
+
+def test_what_a_quota_is_too_small_for_is_said_with_the_part_of_each_cluster() -> None:
+    found = refused({"cpu": 4}, body("training"), body("serving"))
+    assert found == [
+        "requests.cpu is limited to 4, and the stack's clusters start with 5 (training 2.5, serving 2.5): "
+        "raise it, or let them start with less"
+    ]
+    assert refused({"cpu": 5}, body("training"), body("serving")) == []
+
+
+def test_a_worker_that_could_never_start_is_refused_and_a_smaller_one_is_not() -> None:
+    made = body(workers=workers({"gpus": 4}, {"gpus": 8}))
+    (found,) = refused({"gpus": 4}, made)
+    assert "a worker of worker group 'a100-8gpu' takes requests.nvidia.com/gpu 8 beside the 0" in found
+    assert refused({"gpus": 8}, made) == []
+
+
+def test_a_worker_has_to_fit_beside_what_is_there_from_the_beginning() -> None:
+    made = body(workers=workers({"gpus": 4, "minReplicas": 1}, {"gpus": 8}))
+    assert len(refused({"gpus": 11}, made)) == 1
+    assert refused({"gpus": 12}, made) == []
+
+
+def test_a_group_that_may_have_no_worker_needs_no_room() -> None:
+    assert refused({"gpus": 4}, body(workers=workers({"gpus": 8, "maxReplicas": 0}))) == []
+
+
+def test_a_head_service_on_the_outside_needs_a_quota_that_allows_it() -> None:
+    made = body(overrides={"headGroupSpec": {"serviceType": "LoadBalancer"}})
+    assert len(refused({"cpu": 10}, made)) == 2
+    assert refused({"cpu": 10, "loadBalancers": 1, "nodePorts": 5}, made) == []
+
+
+def test_further_entries_are_held_against_the_clusters_too() -> None:
+    assert len(refused({"hard": {"limits.cpu": "2"}}, body())) == 1
+    assert refused({"hard": {"limits.cpu": "2500m", "count/secrets": "1"}}, body()) == []
+
+
+def judged(limits: dict[str, Any], made: dict[str, Any]) -> list[tuple[Any, str]]:
+    found = beyond_limits([made], LimitSettings.model_validate(limits, by_alias=True))
+    return [(each.problem.path[1:3], each.problem.rule) for each in found]
+
+
+def test_rays_container_never_gets_the_amounts_of_a_side_container() -> None:
+    group = {"groupName": "small", "memory": "4Gi"}
+    made = body(workerGroups=[group])
+    found = [each.problem for each in beyond_limits([made], DEFAULT_LIMITS)]
+    assert [problem.rule for problem in found] == ["ray-without-amounts"]
+    assert "'ray-worker' says no cpu, and the tenant's limits would give it 100m" in found[0].message
+    assert list(beyond_limits([made], None)) == []
+
+
+def test_a_default_limit_below_a_request_is_refused() -> None:
+    side = {"name": "side", "image": "side:1", "resources": {"requests": {"memory": "2Gi"}}}
+    made = body(head={"podTemplate": {"spec": {"containers": [side]}}})
+    assert judged({"default": {"memory": "1Gi"}}, made) == [(("headGroupSpec", "template"), "limit-below-request")]
+    assert judged({"default": {"memory": "2Gi"}}, made) == []
+
+
+def test_containers_keep_to_the_most_and_the_least_also_those_that_kuberay_adds() -> None:
+    made = body(workers=workers({"gpus": 8, "cpu": 60, "memory": "900Gi"}))
+    assert judged({"max": {"cpu": "60"}, "min": {"cpu": "200m"}}, made) == []
+    assert judged({"max": {"cpu": "59"}}, made) == [(("workerGroupSpecs", 0), "within-limits")]
+    assert judged({"min": {"cpu": "1"}}, made) == [
+        (("autoscalerOptions", "resources"), "within-limits"),
+        (("workerGroupSpecs", 0), "within-limits"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("entry", "value", "text"),
+    [
+        ("limits.memory", Decimal(3 * 2**29), "1.5Gi"),
+        ("requests.memory", Decimal(2**29), "512Mi"),
+        ("requests.cpu", Decimal("2.50"), "2.5"),
+        ("pods", Decimal(100), "100"),
+    ],
+)
+def test_amounts_are_shown_as_people_write_them(entry: str, value: Decimal, text: str) -> None:
+    assert shown(entry, value) == text

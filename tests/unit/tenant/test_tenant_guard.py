@@ -1,0 +1,70 @@
+"""What keeps a tenant from being removed."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components.guard import InUseError, named
+from components.tenant import guard as tenant_guard
+from components.tenant.guard import refuse_while_used, runs
+
+pytestmark = pytest.mark.unit
+
+
+def ray(kind: str, name: str = "x", **parts: Any) -> dict[str, Any]:
+    return {"kind": kind, "metadata": {"namespace": "team-a", "name": name}, "spec": {}, **parts}
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (ray("RayCluster"), True),
+        (ray("RayCluster", spec={"suspend": True}), False),
+        (ray("RayService"), True),
+        (ray("RayCronJob"), True),
+        (ray("RayCronJob", spec={"suspend": True}), False),
+        (ray("RayJob"), True),
+        (ray("RayJob", status={"jobDeploymentStatus": "Running"}), True),
+        (ray("RayJob", status={"jobDeploymentStatus": "Retrying"}), True),
+        (ray("RayJob", status={"jobDeploymentStatus": "Complete"}), False),
+        (ray("RayJob", status={"jobDeploymentStatus": "Failed"}), False),
+    ],
+)
+def test_what_holds_pods_or_will_runs(body: Mapping[str, Any], expected: bool) -> None:
+    assert runs(body) == expected
+
+
+def refusal(monkeypatch: pytest.MonkeyPatch, *there: dict[str, Any]) -> str | None:
+    """What the guard of team-a says while these objects are in its namespace, None where it lets go."""
+    monkeypatch.setattr(tenant_guard, "kuberay_objects", lambda *_: there)
+    try:
+        refuse_while_used("team-a", "team-a", None)
+    except InUseError as error:
+        return str(error)
+    return None
+
+
+def test_what_runs_is_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = refusal(monkeypatch, ray("RayCluster", "training"), ray("RayJob", "nightly"))
+    assert said is not None
+    assert "while there is RayCluster team-a/training, RayJob team-a/nightly" in said
+    assert "allowDelete: true" in said
+
+
+def test_a_tenant_goes_when_nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert refusal(monkeypatch) is None
+    assert refusal(monkeypatch, ray("RayCluster", spec={"suspend": True})) is None
+
+
+def test_an_api_server_that_cannot_be_asked_is_no_leave_to_delete(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    with pytest.raises(InUseError, match="cannot be told whether anything runs in its namespace: no usable kubeconfig"):
+        refuse_while_used("team-a", "team-a", "no-such-context")
+
+
+def test_a_long_list_is_cut() -> None:
+    assert named([ray("RayCluster", str(number)) for number in range(12)]).endswith("team-a/9 and 2 more")
