@@ -142,6 +142,12 @@ def teams(settings: dict[str, Any]) -> None:
     del settings["tenants"]
 
 
+def edited(settings: dict[str, Any]) -> None:
+    tenant = settings["tenants"][0]
+    tenant["allowDelete"] = True
+    tenant["clusters"][0]["workerGroups"][0].update(maxReplicas=7)
+
+
 def test_what_kubectl_made_is_taken_in_and_its_pods_never_notice(
     stack: MakeStack, rays: Rays, cluster: Rehearsal
 ) -> None:
@@ -179,11 +185,11 @@ def test_what_kubectl_made_is_taken_in_and_its_pods_never_notice(
 
     team.edit(lambda settings: settings["tenants"][0]["clusters"][0].pop("adopt"))
     team.changes_nothing()
-    team.edit(lambda settings: settings["tenants"][0]["clusters"][0]["workerGroups"][0].update(maxReplicas=7))
+    team.edit(edited)
     team.up()
-    edited = research.running("fixed")
-    assert edited.spec["workerGroupSpecs"][0]["maxReplicas"] == 7
-    assert edited.pods == before["fixed"].pods
+    after = research.running("fixed")
+    assert after.spec["workerGroupSpecs"][0]["maxReplicas"] == 7
+    assert after.pods == before["fixed"].pods
     assert research.running("scaled") == before["scaled"]
 
     team.destroy()

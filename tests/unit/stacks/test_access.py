@@ -79,7 +79,7 @@ def account_of_the_head(recorder: Recorder) -> str | None:
 def test_a_tenants_rayclusters_run_as_its_ray_deployer_if_it_has_one() -> None:
     with_deployer = stack(rayDeployer={"serviceAccount": "runner"})
     assert account_of_the_head(with_deployer) == "runner"
-    assert with_deployer.made_before("team-a-ray-deployer-role-binding", "team-a/c-ray-cluster")
+    assert with_deployer.made_before("team-a/ray-deployer-role-binding", "team-a/c-ray-cluster")
     without = stack()
     assert account_of_the_head(without) is None
     assert not [name for name in without.registered if "ray-deployer" in name]

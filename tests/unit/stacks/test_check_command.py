@@ -114,8 +114,8 @@ def test_github_annotates_the_line_in_a_pull_request(folder: Path) -> None:
     (folder / "a,b%.yaml").write_text("config:\n  ray-platform:oops%: 1\n")
     known = ", ".join(to_camel(key) for key in StackSettings.model_fields)
     assert check("--format", "github", "a,b%.yaml").output == (
-        "::error file=a%2Cb%25.yaml,line=2,col=3,endColumn=21,title=unknown-field::['ray-platform:oops%25']: unknown key "
-        f"'oops%25': Known keys: {known}\n"
+        "::error file=a%2Cb%25.yaml,line=2,col=3,endColumn=21,title=unknown-field::['ray-platform:oops%25']: "
+        f"unknown key 'oops%25': Known keys: {known}\n"
     )
 
 

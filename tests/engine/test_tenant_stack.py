@@ -1,0 +1,163 @@
+"""A namespace's owner with a stack of their own, on a platform that another stack has, and with no right beyond it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kubernetes import client
+
+from local.rehearsal import Rehearsal
+from tests.engine.conftest import MakeStack
+from tests.engine.platform_stack import Rays, Stack
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
+
+OWNER = "owner"
+"""A ServiceAccount in `default`, admin of the tenant `team-own` and of nothing else."""
+
+MIRRORS = {"docker.io": "registry.example.com/hub", "quay.io": "registry.example.com/quay"}
+
+
+def platform(settings: dict[str, Any]) -> None:
+    settings["images"] = {"mirrors": MIRRORS}
+    settings["tenants"] = [
+        {
+            "name": "team-own",
+            "admins": [f"serviceAccount:default/{OWNER}"],
+            "clusterNames": ["adhoc", "giant"],
+            "images": {"registries": ["docker.io/rayproject"], "pullSecrets": ["registry"]},
+            "quota": {"cpu": 2000, "memory": "100Ti"},
+        },
+        {"name": "team-next"},
+    ]
+
+
+def adhoc(settings: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = settings["tenants"][0]["clusters"][0]
+    return found
+
+
+def owners(settings: dict[str, Any]) -> None:
+    del settings["operator"]
+    cluster = {"name": "adhoc", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "idleTimeout": "5m"}
+    settings["platform"] = {"stack": "organization/ray-platform/platform"}
+    settings["images"] = {"mirrors": MIRRORS}
+    settings["tenants"] = [{"name": "team-own", "images": {"pullSecrets": ["registry"]}, "clusters": [cluster]}]
+
+
+@pytest.fixture(scope="module")
+def admin(stack: MakeStack) -> Stack:
+    """The platform's stack, up."""
+    made = stack("platform")
+    made.edit(platform)
+    made.up()
+    return made
+
+
+@pytest.fixture(scope="module")
+def kubeconfig(cluster: Rehearsal, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The owner's."""
+    core: Any = client.CoreV1Api(cluster.client())
+    core.create_namespaced_service_account("default", {"metadata": {"name": OWNER}})
+    token = core.create_namespaced_service_account_token(OWNER, "default", {"spec": {}}).status.token
+    content = yaml.safe_load(cluster.kubeconfig.read_text())
+    content["users"][0]["user"] = {"token": token}
+    file = tmp_path_factory.mktemp("owner") / "kubeconfig"
+    file.write_text(yaml.safe_dump(content))
+    return file
+
+
+@pytest.fixture(scope="module")
+def own(admin: Stack, stack: MakeStack, kubeconfig: Path) -> Stack:
+    """The owner's stack, with the owner's rights."""
+    return _as_owner(stack("own"), kubeconfig)
+
+
+def _as_owner(made: Stack, kubeconfig: Path) -> Stack:
+    made.edit(owners)
+    made.environment["KUBECONFIG"] = str(kubeconfig)
+    return made
+
+
+def pods(cluster: Rehearsal, namespace: str) -> list[Any]:
+    return list(client.CoreV1Api(cluster.client()).list_namespaced_pod(namespace).items)
+
+
+def test_an_owner_makes_edits_and_refreshes_ray_clusters_with_no_other_right(
+    own: Stack, rays: Rays, cluster: Rehearsal
+) -> None:
+    own.pulumi("preview", "--diff")
+    own.up()
+    assert rays.read("team-own", "adhoc")["status"]["state"] == "ready"
+    assert own.outputs()["clusters"]["team-own/adhoc"]["state"] == "ready"
+    assert own.outputs()["operator"] == {"version": "1.6.2", "namespace": "ray-system"}
+    own.changes_nothing()
+    own.edit(lambda settings: adhoc(settings).update(idleTimeout="10m"))
+    assert "idleTimeoutSeconds: 300 => 600" in own.pulumi("preview", "--diff").output
+    own.up()
+    assert rays.read("team-own", "adhoc")["spec"]["autoscalerOptions"]["idleTimeoutSeconds"] == 600
+    own.pulumi("refresh", "--yes", "--skip-preview")
+    own.changes_nothing()
+
+
+def test_everything_is_pulled_from_the_mirrors_with_the_tenants_secret(
+    own: Stack, admin: Stack, cluster: Rehearsal
+) -> None:
+    deployment: Any = client.AppsV1Api(cluster.client()).read_namespaced_deployment("kuberay-operator", "ray-system")
+    operator = [container.image for container in deployment.spec.template.spec.containers]
+    assert operator == ["registry.example.com/quay/kuberay/operator:v1.6.2"]
+    [head] = pods(cluster, "team-own")
+    images = {container.name: container.image for container in head.spec.containers}
+    assert set(images) >= {"ray-head", "autoscaler"}
+    assert set(images.values()) == {"registry.example.com/hub/rayproject/ray:2.60.0"}
+    assert [secret.name for secret in head.spec.image_pull_secrets] == ["registry"]
+
+
+def test_what_does_not_go_with_the_platform_is_said_in_the_preview(own: Stack) -> None:
+    own.edit(lambda settings: adhoc(settings).update(name="stray"))
+    output = own.pulumi("preview", fails=True).output
+    assert "this stack does not go with stack organization/ray-platform/platform" in output
+    assert "RayCluster 'stray' is not in clusterNames of tenant 'team-own' (adhoc, giant)" in output
+    assert "Traceback" not in output
+    own.edit(lambda settings: settings["tenants"][0].update(namespace="elsewhere"))
+    output = own.pulumi("preview", fails=True).output
+    assert "namespace 'elsewhere' is not of a tenant there; namespaces of tenants: team-next, team-own" in output
+    own.edit(lambda settings: settings.update(platform={"stack": "organization/ray-platform/nowhere"}))
+    output = own.pulumi("preview", fails=True).output
+    assert "nowhere" in output
+    assert "Traceback" not in output
+
+
+def test_a_cluster_that_cannot_come_up_says_why_though_the_operator_is_not_the_owners_to_see(own: Stack) -> None:
+    own.edit(owners)
+    own.edit(lambda settings: adhoc(settings).update(idleTimeout="10m"))
+    giant = {"name": "giant", "head": {"cpu": "1000"}, "readyTimeout": "10s"}
+    own.edit(lambda settings: settings["tenants"][0]["clusters"].append({**adhoc(settings), **giant}))
+    output = own.up(fails=True).output
+    assert "RayCluster team-own/giant is not ready" in output
+    assert "Insufficient cpu" in output
+    assert "the API server refuses" not in output
+
+
+def test_a_foreign_namespace_is_refused_by_the_api_server_in_plain_words(
+    own: Stack, stack: MakeStack, kubeconfig: Path, rays: Rays
+) -> None:
+    stray = _as_owner(stack("stray"), kubeconfig)
+    stray.edit(lambda settings: settings.update(platform={}))
+    stray.edit(lambda settings: settings["tenants"][0].update(name="team-next"))
+    output = stray.up(fails=True).output
+    assert f'User "system:serviceaccount:default:{OWNER}" cannot' in output
+    assert 'in the namespace "team-next"' in output
+    assert "Traceback" not in output
+    assert not rays.there("team-next", "adhoc")
+
+
+def test_the_platform_keeps_a_tenant_whose_own_stack_has_clusters_and_lets_it_go_after(
+    own: Stack, admin: Stack, rays: Rays
+) -> None:
+    assert "RayCluster team-own/adhoc" in admin.pulumi("destroy", "--yes", "--skip-preview", fails=True).output
+    own.destroy()
+    assert own.resources() == []
+    assert not rays.there("team-own", "adhoc")
+    admin.destroy()
