@@ -2,16 +2,18 @@
 
 from typing import Literal
 
-Level = Literal["restricted", "baseline", "privileged"]
-"""A level of the Pod Security Standards, the strictest first."""
+PodSecurityLevel = Literal["restricted", "baseline", "privileged"]
+"""Levels of Kubernetes' Pod Security Standards (kubernetes.io, Pod Security Standards), the strictest first."""
+
+PREFIX = "pod-security.kubernetes.io"
+"""Of the labels by which Kubernetes' Pod Security admission knows a namespace's level."""
 
 _MODES = ("enforce", "audit", "warn")
 
 
-def pod_security(level: Level) -> dict[str, str]:
+def level_labels(level: PodSecurityLevel) -> dict[str, str]:
     """Labels of a namespace whose pods the API server refuses where they want more than the level allows.
 
-    It is the level of the API server's own version. Whoever applies what would make such pods is warned as well
-    (kubernetes.io, Enforce Pod Security Standards with Namespace Labels).
+    The level is that of the cluster's own Kubernetes (`latest`): a pinned one would miss what later ones forbid.
     """
-    return {f"pod-security.kubernetes.io/{mode}": level for mode in _MODES}
+    return {f"{PREFIX}/{mode}{part}": value for mode in _MODES for part, value in (("", level), ("-version", "latest"))}

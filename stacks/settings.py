@@ -14,6 +14,7 @@ from components.kuberay.names import derived
 from components.network.settings import NetworkSettings, TenantNetworkSettings
 from components.nodes import GPU_PRODUCT_LABEL, GPU_RESOURCE, NodePool
 from components.operator.settings import OperatorSettings
+from components.pod_security import PodSecurityLevel
 from components.priority_classes.settings import PriorityClassesSettings
 from components.problems import Path as Place
 from components.problems import Problems
@@ -22,7 +23,6 @@ from components.tenant.settings import (
     DEFAULT_LIMITS,
     LimitSettings,
     NamespaceLabels,
-    PodSecurityLevel,
     QuotaSettings,
 )
 from components.types import DnsLabel, LabelValue, Settings, StackName, dns_1035_label

@@ -4,7 +4,7 @@ import copy
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..pod_security import pod_security
+from ..pod_security import level_labels
 from .settings import NAME, OperatorSettings, Toleration
 
 Body = dict[str, Any]
@@ -74,7 +74,7 @@ def object_name(body: Body) -> str:
 
 
 def _namespace(name: str) -> Body:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": pod_security("restricted")}}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": level_labels("restricted")}}
 
 
 def _disruption_budget(settings: OperatorSettings, deployment: Body) -> Body:

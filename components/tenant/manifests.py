@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .settings import ENTRIES, OWN, POD_SECURITY, LimitSettings, PodSecurityLevel, QuotaSettings
+from ..pod_security import PodSecurityLevel, level_labels
+from .settings import ENTRIES, OWN, LimitSettings, QuotaSettings
 
 Body = dict[str, Any]
 
 NAME = "ray-platform"
 """Of the ResourceQuota and of the LimitRange. A namespace may have others beside them."""
-
-_MODES = ("enforce", "audit", "warn")
 
 
 def namespace(
@@ -21,22 +20,14 @@ def namespace(
     cost_center: str | None = None,
     labels: Mapping[str, str] | None = None,
 ) -> Body:
-    """The Namespace, with the level that its pods keep to and whose it is.
-
-    The level is that of the cluster's own Kubernetes (`latest`): a pinned one would miss what later ones forbid.
-    """
+    """The Namespace, with the level that its pods keep to and whose it is."""
     whose = {"tenant": tenant, "owner": owner, "cost-center": cost_center}
-    security = {f"{POD_SECURITY}/{mode}{part}": value for mode in _MODES for part, value in _level(pod_security)}
     said = {f"{OWN}/{key}": value for key, value in whose.items() if value is not None}
     return {
         "apiVersion": "v1",
         "kind": "Namespace",
-        "metadata": {"name": name, "labels": {**(labels or {}), **said, **security}},
+        "metadata": {"name": name, "labels": {**(labels or {}), **said, **level_labels(pod_security)}},
     }
-
-
-def _level(pod_security: PodSecurityLevel) -> tuple[tuple[str, str], ...]:
-    return ("", pod_security), ("-version", "latest")
 
 
 def hard(settings: QuotaSettings) -> dict[str, str]:

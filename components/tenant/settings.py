@@ -1,26 +1,21 @@
 """What a stack file may say about a tenant's namespace, and about how much the tenant may use."""
 
 from itertools import pairwise
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, Strict, model_validator
 
+from .. import pod_security
 from ..nodes import GPU_RESOURCE
 from ..problems import Problem, Problems
 from ..quantities import amount
 from ..types import LabelKey, Labels, Memory, Quantity, QuantityOrZero, Settings
 
-PodSecurityLevel = Literal["restricted", "baseline", "privileged"]
-"""Levels of Kubernetes' Pod Security Standards (kubernetes.io, Pod Security Standards)."""
-
-POD_SECURITY = "pod-security.kubernetes.io"
-"""Prefix of the labels by which Kubernetes' Pod Security admission knows a namespace's level."""
-
 OWN = "ray-platform"
 """Prefix of the labels that say whose a namespace is."""
 
 _SAID_OTHERWISE = {
-    f"{POD_SECURITY}/": "podSecurity",
+    f"{pod_security.PREFIX}/": "podSecurity",
     f"{OWN}/": "owner and costCenter",
     "kubernetes.io/metadata.name": "namespace",
 }

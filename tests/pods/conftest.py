@@ -91,7 +91,6 @@ def platform(before: set[str], folder: Path, pytestconfig: pytest.Config, steps:
         with steps.step("load the stack's images"):
             rehearsal.placement.load(wanted)
         platform = Platform(rehearsal, folder, select(cast("Mode", os.environ.get("PLUGINS", "auto"))))
-        platform.create_namespace()
         try:
             with steps.step("`pulumi up`: operator and a ready RayCluster"):
                 platform.stack.up()

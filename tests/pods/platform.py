@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from components.pod_security import level_labels
 from local import paths, tools
 from local.plugins import Selection
 from local.rehearsal import Rehearsal
@@ -25,9 +26,6 @@ CLUSTER = "training"
 
 KUBECTL_SECONDS = 120.0
 
-RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
-"""Label of a namespace in which the API server admits no pod with rights that it does not need."""
-
 
 class PodsStack(Stack):
     """The stack file for real pods. Its RayCluster has to start within an `up`."""
@@ -36,16 +34,16 @@ class PodsStack(Stack):
 
 
 class Platform:
-    """The stack on its node. The tenant's namespace was there before, with Pod Security `restricted`."""
+    """The stack on its node."""
 
     def __init__(self, rehearsal: Rehearsal, folder: Path, plugins: Selection) -> None:
         self.rehearsal = rehearsal
         self.stack = PodsStack("pods", folder, rehearsal, plugins, FILE)
         self.stack.edit(_tested)
 
-    def create_namespace(self, name: str = NAMESPACE) -> None:
-        """A namespace in which Pod Security `restricted` is enforced; by default the tenant's."""
-        metadata = {"name": name, "labels": RESTRICTED}
+    def create_namespace(self, name: str) -> None:
+        """A namespace in which Pod Security `restricted` is enforced, as in the tenant's."""
+        metadata = {"name": name, "labels": level_labels("restricted")}
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
         self.kubectl("create", "-f", "-", given=yaml.safe_dump(body))
 
@@ -75,9 +73,29 @@ class Platform:
         found = json.loads(self.kubectl("get", "pods", "-n", namespace, "-l", label, "-o", "json"))["items"]
         return {pod["metadata"]["name"]: pod for pod in found if "deletionTimestamp" not in pod["metadata"]}
 
-    def head(self) -> str | None:
+    @contextmanager
+    def another_cluster(self, name: str, users: tuple[dict[str, Any], ...] = (), **said: Any) -> Iterator[None]:
+        """A RayCluster beside the stack's own, like it but for what is said. None: not said."""
+
+        def add(settings: dict[str, Any]) -> None:
+            tenant = settings["tenants"][0]
+            like = {**training(settings), "name": name, **said}
+            tenant["clusters"].append({key: value for key, value in like.items() if value is not None})
+            tenant["users"] = list(users)
+
+        def remove(settings: dict[str, Any]) -> None:
+            settings["tenants"][0]["clusters"].pop()
+            del settings["tenants"][0]["users"]
+
+        self.stack.edit(add)
+        self.stack.up()
+        yield
+        self.stack.edit(remove)
+        self.stack.up()
+
+    def head(self, cluster: str = CLUSTER) -> str | None:
         """The name of the head's pod once it is Ready."""
-        heads = self.pods(f"ray.io/node-type=head,ray.io/cluster={CLUSTER}")
+        heads = self.pods(f"ray.io/node-type=head,ray.io/cluster={cluster}")
         return next((name for name, pod in heads.items() if is_ready(pod)), None)
 
     def workers(self) -> dict[str, str]:
@@ -85,9 +103,9 @@ class Platform:
         found = self.pods("ray.io/node-type=worker")
         return {name: pod["metadata"]["labels"]["ray.io/group"] for name, pod in found.items()}
 
-    def in_head(self, *command: str, given: str = "", container: str = "ray-head") -> str:
+    def in_head(self, *command: str, given: str = "", container: str = "ray-head", cluster: str = CLUSTER) -> str:
         """What a command in the head printed."""
-        head = self.head()
+        head = self.head(cluster)
         assert head is not None, "the head is not ready"
         return self.kubectl("exec", "-i", "-n", NAMESPACE, head, "-c", container, "--", *command, given=given)
 
@@ -135,8 +153,7 @@ class Platform:
 
 
 def _tested(settings: dict[str, Any]) -> None:
-    """What the tests change of the stack file: the namespace is there already, and idle workers go soon."""
-    settings["tenants"][0]["createNamespace"] = False
+    """What the tests change of the stack file: idle workers go soon."""
     training(settings)["idleTimeout"] = "10s"
 
 

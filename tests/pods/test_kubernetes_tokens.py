@@ -2,11 +2,9 @@
 
 from collections.abc import Iterator
 from http import HTTPStatus
-from typing import Any
 
 import pytest
 
-from tests.engine.platform_stack import training
 from tests.pods.jobs import Jobs
 from tests.pods.platform import NAMESPACE, Platform
 
@@ -19,27 +17,16 @@ REVIEWED = "reviewed"
 def reviewed(platform: Platform) -> Iterator[str]:
     """The address of its dashboard. It has a head alone, and one user: the account `may`."""
 
-    def add(settings: dict[str, Any]) -> None:
-        tenant = settings["tenants"][0]
-        asks = {"authOptions": {"enableK8sTokenAuth": True}, "autoscaling": False}
-        tenant["clusters"].append({**training(settings), "name": REVIEWED, **asks})
-        for key in ("workers", "idleTimeout"):
-            del tenant["clusters"][-1][key]
-        tenant["users"] = [{"subject": f"serviceAccount:{NAMESPACE}/may", "clusters": [REVIEWED]}]
-
-    def remove(settings: dict[str, Any]) -> None:
-        tenant = settings["tenants"][0]
-        tenant["clusters"].pop()
-        del tenant["users"]
-
     for account in ("may", "may-not"):
         platform.kubectl("create", "serviceaccount", "-n", NAMESPACE, account)
-    platform.stack.edit(add)
-    platform.stack.up()
-    with platform.forwarded(f"{REVIEWED}-head-svc", 8265) as address:
+    user = {"subject": f"serviceAccount:{NAMESPACE}/may", "clusters": [REVIEWED]}
+    asks = {"authOptions": {"enableK8sTokenAuth": True}}
+    alone = {"workers": None, "idleTimeout": None, "autoscaling": False}
+    with (
+        platform.another_cluster(REVIEWED, (user,), **asks, **alone),
+        platform.forwarded(f"{REVIEWED}-head-svc", 8265) as address,
+    ):
         yield address
-    platform.stack.edit(remove)
-    platform.stack.up()
 
 
 def token(platform: Platform, account: str) -> str:
