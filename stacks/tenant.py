@@ -94,6 +94,7 @@ class Tenant(pulumi.ComponentResource):
                 users=settings.users,
                 clusters=tuple(named_clusters(settings, args.clusters.pools)),
                 accounts=own_accounts(settings),
+                ingresses=settings.network.ingress,
             ),
             below,
         )

@@ -83,3 +83,15 @@ def test_a_tenants_rayclusters_run_as_its_ray_deployer_if_it_has_one() -> None:
     without = stack()
     assert account_of_the_head(without) is None
     assert not [name for name in without.registered if "ray-deployer" in name]
+
+
+@pytest.mark.usefixtures("kubectl_that_renders")
+@pytest.mark.parametrize("allowed", [True, False])
+def test_ray_cluster_admins_make_ingresses_where_their_tenant_may_have_some(allowed: bool) -> None:
+    settings = {
+        "network": {"ingressController": "ingress-nginx"},
+        "tenants": [{"name": "team-a", "admins": ["group:leads"], "network": {"ingress": allowed}}],
+    }
+    roles = record(lambda: build(parse(settings))).registered
+    (admin,) = [made for name, made in roles.items() if name.endswith("ray-cluster-admin-role")]
+    assert allowed == any("ingresses" in rule["resources"] for rule in admin.inputs["rules"])
