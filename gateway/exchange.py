@@ -98,7 +98,10 @@ class Exchange:
         metrics.replayed.inc(settled.replayed)
         metrics.repaired.inc(settled.repaired)
         exchange = cls(shared, link, process, ledger, own, answered)
-        exchange._wait_due = settled.found > 0
+        if settings.wait_replicas:
+            exchange._wait_due = settled.found > 0
+        else:
+            exchange._cover()
         return exchange
 
     def wake(self) -> None:
@@ -111,6 +114,7 @@ class Exchange:
         Raises:
             LostError: Always, in the end.
         """
+        await self._answered()
         self._woken.set()
         sending = asyncio.create_task(self._send())
         receiving = asyncio.create_task(self._receive())
@@ -127,7 +131,8 @@ class Exchange:
             await self._woken.wait()
             self._woken.clear()
             batch = list(self._ledger.take_unsent())
-            waits = bool(self._settings.wait_replicas) and (self._wait_due or any(entry.writes for entry in batch))
+            writes = any(entry.writes for entry in batch)
+            waits = self._wait_due or (writes and self._settings.wait_replicas > 0)
             if not batch and not waits:
                 continue
             if not self._expected:
@@ -199,6 +204,9 @@ class Exchange:
             if self._settings.unreplicated == "hold":
                 self._wait_due = True
                 return
+        self._cover()
+
+    def _cover(self) -> None:
         for entry in self._ledger.pending:
             entry.covered |= entry.answered
 

@@ -13,9 +13,9 @@ from .settings import Address, Settings, secrets
 
 CHUNK = 256 << 10
 
-LOST = ("READONLY", "LOADING", "MASTERDOWN", "NOREPLICAS", "UNBLOCKED", "CLUSTERDOWN", "BUSY", "FENCED")
+LOST = ("READONLY", "LOADING", "MASTERDOWN", "NOREPLICAS", "UNBLOCKED", "MISCONF", "BUSY", "FENCED")
 """Errors of a node that is not, or no longer, or not yet, a master that takes writes: the command is kept for another
-try. (Redis: src/server.c, createSharedObjects; FENCED is the journal's.)"""
+try. Not OOM: what frees memory may come next. (Redis: src/server.c, createSharedObjects; FENCED is the journal's.)"""
 
 DENIED = ("WRONGPASS", "NOAUTH", "NOPERM")
 """Errors of a node that does not accept the gateway's user, its password, or what it may do."""

@@ -41,10 +41,15 @@ class Masters:
 
     def doubt(self, address: Address, problem: str) -> None:
         """Says that the address does not work as a master; it is looked for anew."""
-        self.problem = problem
+        self._trouble(problem)
         if address == self.address:
             self._known.clear()
             self._look_now.set()
+
+    def _trouble(self, problem: str) -> None:
+        if problem != self.problem:
+            log.warning("%s", problem)
+            self.problem = problem
 
     async def current(self) -> Address:
         """The master's address, as soon as one is known that nobody doubts."""
@@ -80,10 +85,11 @@ class Masters:
         sentinels = self._settings.sentinels
         said = [answer for answer in await asyncio.gather(*map(self._ask, sentinels)) if answer]
         if not said:
-            return None
+            # Nobody is there who could make another node the master, so the last one is tried again.
+            return self.address
         epoch, address = max(said)
         if epoch < self._epoch and len(said) <= len(sentinels) // 2:
-            self.problem = f"only Sentinels that missed the last failover answer (epoch {epoch}, known: {self._epoch})"
+            self._trouble(f"only Sentinels that missed the last failover answer (epoch {epoch}, known: {self._epoch})")
             return None
         self._epoch = epoch
         return address
@@ -95,11 +101,11 @@ class Masters:
                 # While a failover goes on, this one names the promoted node before the other does.
                 place = await link.ask(within, b"SENTINEL", b"GET-MASTER-ADDR-BY-NAME", name)
                 if place is None:
-                    self.problem = f"Sentinel {sentinel} knows no master {self._settings.master_name!r}"
+                    self._trouble(f"Sentinel {sentinel} knows no master {self._settings.master_name!r}")
                     return None
                 fields = await link.ask(within, b"SENTINEL", b"MASTER", name)
         except LostError as error:
-            self.problem = f"Sentinel {error}"
+            self._trouble(f"Sentinel {error}")
             return None
         told = dict(zip(fields[::2], fields[1::2], strict=True))
         return int(told[b"config-epoch"]), Address(place[0].decode(), int(place[1]))
@@ -110,13 +116,13 @@ class Masters:
                 async with await Link.open(node, self._settings) as link:
                     await check_role(link, self._settings.connect_seconds)
             except LostError as error:
-                self.problem = str(error)
+                self._trouble(str(error))
                 return None
             return node
 
         masters = [node for node in await asyncio.gather(*map(master, self._settings.redis)) if node]
         if len(masters) > 1:
-            self.problem = f"more than one node says that it is the master: {', '.join(map(str, masters))}"
+            self._trouble(f"more than one node says that it is the master: {', '.join(map(str, masters))}")
             return None
         return masters[0] if masters else None
 

@@ -11,7 +11,7 @@ import hiredis
 from . import health, journal
 from .cursors import Cursors
 from .exchange import Shared
-from .link import Link, LostError, keep_alive
+from .link import CHUNK, Link, LostError, keep_alive
 from .masters import AGAIN_SECONDS, Masters, check_role
 from .metrics import Metrics
 from .protocol import encoded
@@ -48,7 +48,7 @@ class Gateway:
             loop.add_signal_handler(number, lambda: loop.create_task(self._signal()))
         http = health.serve(self.settings.http_listen, self.health, self.metrics.registry)
         server = await asyncio.start_server(
-            self._accept, *self.settings.listen, ssl=self.settings.listen_tls(), reuse_address=True
+            self._accept, *self.settings.listen, ssl=self.settings.listen_tls(), limit=CHUNK
         )
         self.masters.listen(self._moved)
         background = [

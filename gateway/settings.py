@@ -144,6 +144,9 @@ class Settings(BaseModel):
         if bool(self.sentinels) == bool(self.redis):
             said = "both" if self.redis else "neither"
             raise ValueError(f"{said} of {PREFIX}SENTINELS and {PREFIX}REDIS is set: set one of them")
+        if self.wait_seconds >= self.reply_seconds:
+            wait, reply = _variable("wait_seconds"), _variable("reply_seconds")
+            raise ValueError(f"{wait} is {self.wait_seconds:g}: it has to be less than {reply}, {self.reply_seconds:g}")
         for first, second in (("tls_cert_file", "tls_key_file"), ("listen_tls_cert_file", "listen_tls_key_file")):
             if bool(getattr(self, first)) != bool(getattr(self, second)):
                 raise ValueError(f"{_variable(first)} and {_variable(second)} belong together: set both or none")

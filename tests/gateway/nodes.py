@@ -23,8 +23,8 @@ PASSWORD = "a-password-of-the-nodes"  # noqa: S105 - of processes that live as l
 USER = "gateway"
 
 RIGHTS = (
-    "~RAY* ~DUMMY ~redis-gateway:* resetchannels -@all +auth +ping +info +role +wait +eval +hget +hmget +hexists +hgetall"
-    " +hlen +exists +dbsize +hscan +scan +hset +hsetnx +hdel +incrby +del +unlink +expire"
+    "~RAY* ~DUMMY ~redis-gateway:* resetchannels -@all +auth +ping +info +role +wait +eval +hget +hmget +hexists"
+    " +hgetall +hlen +exists +dbsize +hscan +scan +hset +hsetnx +hdel +incrby +del +unlink +expire"
 )
 """What the gateway's user may do on a node: no more than what docs/redis-gateway.md says."""
 
@@ -88,7 +88,7 @@ class Node:
 
     def _answers(self) -> bool:
         with self.wire() as wire:
-            return wire.ask("PING") == b"PONG"
+            return bool(wire.ask("PING") == b"PONG")
 
     def kill(self) -> None:
         """Ends it as a lost machine would."""

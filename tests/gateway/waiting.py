@@ -6,7 +6,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-SECONDS = 60.0
+SECONDS = 30.0
 """How long a test waits for something before it fails."""
 
 

@@ -1,4 +1,4 @@
-"""A client as thin as a socket: it never reconnects and never tries again, so that a test sees what the gateway does."""
+"""A client as thin as a socket: it never reconnects or tries again, so that a test sees what the gateway does."""
 
 import socket
 import ssl
@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 import hiredis
+import pytest
 
 from tests.gateway.waiting import SECONDS
 
@@ -57,5 +58,5 @@ class Wire:
         """The answer, which is no error."""
         answer = self.ask(*command)
         if isinstance(answer, hiredis.ReplyError):
-            raise AssertionError(f"{command[0]!r} was answered: {answer}")
+            pytest.fail(f"{command[0]!r} was answered: {answer}")
         return answer
