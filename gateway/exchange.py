@@ -1,6 +1,7 @@
 """One connection to the master: sends what a ledger has, takes the answers, asks whether replicas have the writes."""
 
 import asyncio
+import logging
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -18,6 +19,8 @@ from .masters import check_role
 from .metrics import Metrics
 from .protocol import Status
 from .settings import Address, Settings
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,10 @@ class Exchange:
         metrics.found.inc(settled.found)
         metrics.replayed.inc(settled.replayed)
         metrics.repaired.inc(settled.repaired)
+        metrics.lost.inc(settled.lost)
+        if settled.repaired or settled.lost:
+            level = logging.ERROR if settled.lost else logging.WARNING
+            log.log(level, "%s missed acknowledged writes: %d sent again, %d lost", address, *settled[2:])
         exchange = cls(shared, link, process, ledger, own, answered)
         if settings.wait_replicas:
             exchange._wait_due = settled.found > 0

@@ -19,8 +19,8 @@ from .settings import JOURNAL_SECONDS
 KEY_PREFIX = b"redis-gateway:"
 """Of the journals' keys, each for one client's connection; the gateway's Redis user needs them."""
 
-WINDOW = 256
-"""Writes that a journal remembers; so many can be unanswered or kept at once."""
+WINDOW = 4096
+"""Writes that a journal remembers, so many can be unanswered or kept at once; about 400 KB when full."""
 
 FENCED = "FENCED"
 """How the error begins that a write of an older connection gets."""

@@ -12,11 +12,18 @@ from .commands import Kind, Repeat
 from .journal import WINDOW
 from .settings import LONGEST_HOLD
 
-IN_FLIGHT = WINDOW // 2
-"""Writes that may be unanswered on a connection. The other half of a journal's window is for those kept."""
+IN_FLIGHT = WINDOW // 8
+"""Writes that may be unanswered on a connection."""
 
-KEPT_BYTES = 4 << 20
-"""Of writes already answered that are kept for the case that a new master does not have them."""
+KEPT = WINDOW - IN_FLIGHT
+"""Writes already answered that are kept for the case that a new master does not have them.
+
+That a replica has a write is not enough: `SENTINEL FAILOVER` promotes one replica while the old master goes on for
+about a second, with the other replica to confirm what it takes.
+"""
+
+KEPT_BYTES = 16 << 20
+"""Of those."""
 
 KEPT_SECONDS = LONGEST_HOLD
 """How long they are kept; the journal that says whether a master has them lives twice as long."""
@@ -74,6 +81,9 @@ class Settled(NamedTuple):
     repaired: int
     """Of those: acknowledged to the client before, but unknown to the new master."""
 
+    lost: int
+    """Acknowledged before, unknown to the new master, and no longer kept here."""
+
 
 class Ledger:
     """The entries of one client, in the order in which they came."""
@@ -87,6 +97,8 @@ class Ledger:
         self._unsent: deque[Entry] = deque()
         self._kept: deque[Entry] = deque()
         self._kept_bytes = 0
+        self._no_longer_kept = (0, 0.0)
+        """Number and time of the last write that was acknowledged and for which there was no room among those kept."""
 
     def add(self, command: list[bytes], kind: Kind, now: float) -> None:
         """A command for the master."""
@@ -116,7 +128,9 @@ class Ledger:
     def settle(self, done: dict[int, int], now: float) -> Settled:
         """Begins anew on another connection. Its master has done what `done` says: number and answer of each write."""
         while self._kept and self._kept[0].arrived < now - KEPT_SECONDS:
-            self._drop_kept()
+            self._kept_bytes -= self._kept.popleft().size
+        last, when = self._no_longer_kept
+        lost = max(last - max(done, default=0), 0) if when > now - KEPT_SECONDS else 0
         again = [entry for entry in self._kept if entry.number not in done]
         repaired, found = len(again), 0
         for entry in self.pending:
@@ -127,7 +141,7 @@ class Ledger:
                 entry.answer, entry.covered = _NOTHING, False
                 again.append(entry)
         self._unsent = deque(again)
-        return Settled(found, len([entry for entry in again if entry.sent]), repaired)
+        return Settled(found, len([entry for entry in again if entry.sent]), repaired, lost)
 
     def deliver(self) -> Iterator[Entry]:
         """The entries that can be answered now, in order; they are no longer pending."""
@@ -137,7 +151,7 @@ class Ledger:
                 self._kept.append(entry)
                 self._kept_bytes += entry.size
             while self._kept_bytes > KEPT_BYTES:
-                self._drop_kept()
+                self._let_go()
             yield entry
 
     def expire(self, before: float) -> Iterator[Entry]:
@@ -148,9 +162,11 @@ class Ledger:
     def _pop(self) -> Entry:
         entry = self.pending.popleft()
         self.pending_bytes -= entry.size
-        while entry.writes and self._kept and self._kept[0].number <= entry.number - IN_FLIGHT:
-            self._drop_kept()
+        while entry.writes and self._kept and self._kept[0].number <= entry.number - KEPT:
+            self._let_go()
         return entry
 
-    def _drop_kept(self) -> None:
-        self._kept_bytes -= self._kept.popleft().size
+    def _let_go(self) -> None:
+        entry = self._kept.popleft()
+        self._kept_bytes -= entry.size
+        self._no_longer_kept = (entry.number, entry.arrived)

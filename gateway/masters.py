@@ -83,7 +83,16 @@ class Masters:
 
     async def _ask_sentinels(self) -> Address | None:
         sentinels = self._settings.sentinels
-        said = [answer for answer in await asyncio.gather(*map(self._ask, sentinels)) if answer]
+        asked = [asyncio.create_task(self._ask(sentinel)) for sentinel in sentinels]
+        said: list[tuple[int, Address]] = []
+        for next_answer in asyncio.as_completed(asked):
+            if (answer := await next_answer) is not None:
+                said.append(answer)
+                # One that hangs delays nothing.
+                if answer[0] > self._epoch or len(said) > len(sentinels) // 2:
+                    break
+        for task in asked:
+            task.cancel()
         if not said:
             # Nobody is there who could make another node the master, so the last one is tried again.
             return self.address

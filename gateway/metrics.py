@@ -38,6 +38,9 @@ class Metrics:
         self.repaired = counter(
             "repaired_writes", "Of those: writes acknowledged before that the new master did not have."
         )
+        self.lost = counter(
+            "lost_writes", "Acknowledged writes that the new master did not have and that were not kept."
+        )
         self.rescanned = counter("restarted_scans", "Scans begun anew because their cursor was of another node.")
         self.unreplicated = counter("late_waits", "Times that too few replicas had the writes in time.")
         self.expired = counter("expired_commands", "Commands answered with an error after being held too long.")

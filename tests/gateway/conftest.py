@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.gateway.nodes import Nodes, missing
+from tests.gateway.nodes import Nodes, free_ports, missing
 from tests.gateway.process import Gateway
+from tests.gateway.waiting import eventually
 
 MakeGateway = Callable[..., Gateway]
 
@@ -30,6 +31,17 @@ def nodes(tmp_path: Path) -> Iterator[Nodes]:
         yield made
     finally:
         made.stop()
+
+
+@pytest.fixture(scope="module")
+def gateway_of_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """A gateway for tests that need no master."""
+    one = Gateway(tmp_path_factory.mktemp("gateway"), redis=f"127.0.0.1:{free_ports(1)[0]}")
+    try:
+        eventually("it listens", lambda: one.get("livez")[0] == 200, OSError)
+        yield one
+    finally:
+        one.kill()
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import psutil
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.gateway.nodes import PASSWORD, USER, Nodes, free_ports
@@ -20,9 +21,9 @@ ROOT = Path(__file__).parents[2]
 
 
 class Gateway:
-    """Started with settings, most of them for the nodes at hand."""
+    """Started with settings; those that say where the nodes are can be had from `nodes`."""
 
-    def __init__(self, folder: Path, nodes: Nodes, **settings: object) -> None:
+    def __init__(self, folder: Path, nodes: Nodes | None = None, **settings: object) -> None:
         folder.mkdir(exist_ok=True)
         self.port, self.http = free_ports(2)
         self._log = folder / "log"
@@ -31,14 +32,14 @@ class Gateway:
         said: dict[str, object] = {
             "listen": f"127.0.0.1:{self.port}",
             "http_listen": f"127.0.0.1:{self.http}",
-            "sentinels": ",".join(f"127.0.0.1:{sentinel.port}" for sentinel in nodes.sentinels),
+            "sentinels": ",".join(f"127.0.0.1:{sentinel.port}" for sentinel in nodes.sentinels) if nodes else "",
             "redis_username": USER,
             "redis_password_file": password,
             "sentinel_username": USER,
             "sentinel_password_file": password,
             "log_level": "debug",
         }
-        if nodes.certificates:
+        if nodes and nodes.certificates:
             files = nodes.certificates
             said |= {"tls_ca_file": files.ca, "tls_cert_file": files.cert, "tls_key_file": files.key}
         said |= settings
@@ -80,6 +81,10 @@ class Gateway:
     def wire(self, password: str | None = None) -> Wire:
         """A client."""
         return Wire(self.port, password)
+
+    def memory(self) -> int:
+        """Bytes that it has in memory."""
+        return int(psutil.Process(self.process.pid).memory_info().rss)
 
     def stop(self) -> int:
         """SIGTERM; returns the exit code."""

@@ -2,15 +2,15 @@
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import hiredis
 import pytest
 
+from gateway import journal
 from gateway.commands import COMMANDS
+from gateway.settings import JOURNAL_SECONDS
 from tests.gateway.cable import Cable
-from tests.gateway.conftest import MakeGateway
 from tests.gateway.nodes import Node, Nodes
 from tests.gateway.process import Gateway
 from tests.gateway.waiting import eventually
@@ -32,19 +32,28 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
         one.kill()
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
+def empty(node: Node) -> None:
+    """Nothing of another test is on it."""
+    node.ask("FLUSHALL")
+
+
+@pytest.fixture(scope="module")
 def cable(node: Node) -> Iterator[Cable]:
     """The way to it."""
-    node.ask("FLUSHALL")
     with Cable(node.port) as cable:
         yield cable
 
 
-@pytest.fixture
-def behind(cable: Cable, make_gateway: MakeGateway, node: Node, tmp_path: Path) -> Gateway:
+@pytest.fixture(scope="module")
+def behind(cable: Cable, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """A gateway at the other end of the cable, which is told of the node and not of Sentinels."""
-    nodes = Nodes(tmp_path / "unused")
-    return make_gateway(nodes, sentinels="", redis=f"127.0.0.1:{cable.port}", wait_replicas=0).wait_ready()
+    node = f"127.0.0.1:{cable.port}"
+    gateway = Gateway(tmp_path_factory.mktemp("gateway"), redis=node, wait_replicas=0).wait_ready()
+    try:
+        yield gateway
+    finally:
+        gateway.kill()
 
 
 def calls(node: Node, name: str) -> int:
@@ -136,9 +145,25 @@ def test_a_journal_goes_with_its_client(behind: Gateway, node: Node) -> None:
     with behind.wire() as wire:
         wire.must("HSET", "RAYa@KV", "f", "v")
         wire.must("DEL", "RAYa@KV")
-        (journal,) = node.ask("KEYS", "*")
-        assert 0 < node.ask("TTL", journal.decode()) <= 600
+        (key,) = node.ask("KEYS", "*")
+        assert 0 < node.ask("TTL", key.decode()) <= JOURNAL_SECONDS
     eventually("the journal is gone", lambda: node.ask("DBSIZE") == 0)
+
+
+def test_a_write_of_an_older_connection_is_refused(node: Node) -> None:
+    def write(epoch: int, number: int) -> bytes:
+        command = [b"INCRBY", b"RAYa@n", b"1"]
+        return journal.write(b"redis-gateway:x", epoch, number, command, COMMANDS[b"INCRBY"])
+
+    with node.wire() as wire:
+        wire.raw(write(1, 1))
+        wire.raw(journal.opening(b"redis-gateway:x", 2))
+        wire.raw(write(1, 2))
+        wire.raw(write(2, 2))
+        answers = [wire.answer() for _ in range(4)]
+    assert journal.done(answers[1]) == {1: 1}
+    assert str(answers[2]).startswith(journal.FENCED)
+    assert (answers[0], answers[3]) == (1, 2)
 
 
 def test_what_an_older_connection_still_has_in_its_buffers_is_not_done(
@@ -166,9 +191,10 @@ def test_what_an_older_connection_still_has_in_its_buffers_is_not_done(
     ],
 )
 def test_a_command_whose_repeat_is_not_understood_is_refused(behind: Gateway, command: Command, said: str) -> None:
+    before = behind.metric("refused_commands_total")
     with behind.wire() as wire:
         answer = wire.ask(*command)
         assert isinstance(answer, hiredis.ReplyError)
         assert said in str(answer)
         assert wire.must("PING") == b"PONG"
-        assert behind.metric("refused_commands_total") == 1
+    assert behind.metric("refused_commands_total") == before + 1

@@ -22,6 +22,7 @@ class Wire:
         plain = socket.create_connection(("127.0.0.1", port), timeout=SECONDS)
         self._socket = tls.wrap_socket(plain, server_hostname="127.0.0.1") if tls else plain
         self._parser = hiredis.Reader()
+        self._rest = memoryview(b"")
         if password is not None:
             self.must("AUTH", password)
 
@@ -36,6 +37,28 @@ class Wire:
     def send(self, *command: str | bytes | int) -> None:
         """Sends a command and waits for nothing."""
         self._socket.sendall(hiredis.pack_command(cast(Any, command)))
+
+    def send_until_full(self, *command: str | bytes | int) -> int:
+        """Sends a command again and again until nothing has been taken for a while; returns how many were begun.
+
+        `send_rest` sends what is left of the last.
+        """
+        packed = memoryview(hiredis.pack_command(cast(Any, command)))
+        self._socket.settimeout(0.3)
+        begun = 0
+        try:
+            while True:
+                begun, self._rest = begun + 1, packed
+                while self._rest:
+                    self._rest = self._rest[self._socket.send(self._rest) :]
+        except TimeoutError:
+            return begun
+        finally:
+            self._socket.settimeout(SECONDS)
+
+    def send_rest(self) -> None:
+        """Sends the rest of the last command, when there is room for it."""
+        self._socket.sendall(self._rest)
 
     def raw(self, text: bytes) -> None:
         """Sends what may be no command."""
