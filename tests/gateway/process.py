@@ -82,6 +82,15 @@ class Gateway:
         """A client."""
         return Wire(self.port, password)
 
+    def wait_for_master_other_than(self, port: int) -> None:
+        """Waits until it knows that another node is the master."""
+
+        def moved() -> bool:
+            said = [line["message"] for line in self.lines() if line["message"].startswith("the master is ")]
+            return not said[-1].endswith(f":{port}")
+
+        eventually(f"the gateway knows another master than {port}", moved)
+
     def memory(self) -> int:
         """Bytes that it has in memory."""
         return int(psutil.Process(self.process.pid).memory_info().rss)
