@@ -1,7 +1,7 @@
 """What the tests of the gateway share: nodes, and gateways before them."""
 
 import os
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -49,8 +49,8 @@ def make_gateway(tmp_path: Path) -> Iterator[MakeGateway]:
     """Starts a gateway before nodes, with settings."""
     made: list[Gateway] = []
 
-    def make(nodes: Nodes, **settings: object) -> Gateway:
-        made.append(Gateway(tmp_path / f"gateway-{len(made)}", nodes, **settings))
+    def make(nodes: Nodes, before: Sequence[str] = (), **settings: object) -> Gateway:
+        made.append(Gateway(tmp_path / f"gateway-{len(made)}", nodes, before, **settings))
         return made[-1]
 
     try:

@@ -1,5 +1,6 @@
 """Clients that write through a gateway all the time, and know what they were told."""
 
+import ssl
 import threading
 from types import TracebackType
 from typing import Self
@@ -53,8 +54,8 @@ class Counter(threading.Thread):
 class Load:
     """Several counters, for as long as a `with` lasts; then none of them may have seen anything wrong."""
 
-    def __init__(self, gateway: Gateway, clients: int = 4) -> None:
-        self.counters = [Counter(gateway.wire(), f"counter-{number}") for number in range(clients)]
+    def __init__(self, gateway: Gateway, clients: int = 4, tls: ssl.SSLContext | None = None) -> None:
+        self.counters = [Counter(Wire(gateway.port, tls=tls), f"counter-{number}") for number in range(clients)]
 
     def __enter__(self) -> Self:
         for counter in self.counters:

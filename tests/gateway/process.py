@@ -6,7 +6,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,14 @@ ROOT = Path(__file__).parents[2]
 
 
 class Gateway:
-    """Started with settings; those that say where the nodes are can be had from `nodes`."""
+    """Started with settings; those that say where the nodes are can be had from `nodes`.
 
-    def __init__(self, folder: Path, nodes: Nodes | None = None, **settings: object) -> None:
+    `before` is a program with arguments that starts it.
+    """
+
+    def __init__(
+        self, folder: Path, nodes: Nodes | None = None, before: Sequence[str] = (), **settings: object
+    ) -> None:
         folder.mkdir(exist_ok=True)
         self.port, self.http = free_ports(2)
         self._log = folder / "log"
@@ -46,7 +51,7 @@ class Gateway:
         self.environment = {f"REDIS_GATEWAY_{name.upper()}": str(value) for name, value in said.items()}
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "gateway"], cwd=ROOT, env=os.environ | self.environment, stderr=log
+                [*before, sys.executable, "-m", "gateway"], cwd=ROOT, env=os.environ | self.environment, stderr=log
             )
 
     def wait_ready(self) -> "Gateway":

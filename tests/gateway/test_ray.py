@@ -13,6 +13,7 @@ from gateway.commands import COMMANDS
 from tests.gateway.nodes import PASSWORD, Nodes
 from tests.gateway.process import ROOT, Gateway
 from tests.gateway.ray_head import Head
+from tests.gateway.waiting import eventually
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
@@ -70,11 +71,16 @@ def test_two_masters_are_killed_and_the_gcs_goes_on(nodes: Nodes, gateway: Gatew
 def test_rays_cleanup_leaves_nothing_although_the_master_dies(nodes: Nodes, gateway: Gateway, tmp_path: Path) -> None:
     with Head(gateway.port, "to-clean-up", tmp_path / "ray.log"):
         assert nodes.master.ask("KEYS", "RAYto-clean-up@*")
+    for sentinel in nodes.sentinels[1:]:
+        sentinel.kill()
     old = nodes.master
-    with old.paused():
-        cleanup = subprocess.Popen([sys.executable, "-c", CLEANUP, str(gateway.port), "to-clean-up"], cwd=tmp_path)
-        gateway.wait_for_master_other_than(old.port)
-        assert cleanup.wait(timeout=60) == 0
+    old.kill()
+    cleanup = subprocess.Popen([sys.executable, "-c", CLEANUP, str(gateway.port), "to-clean-up"], cwd=tmp_path)
+    eventually("it waits", lambda: gateway.metric("unanswered_commands") >= 1)
+    for sentinel in nodes.sentinels[1:]:
+        sentinel.start()
+    assert cleanup.wait(timeout=60) == 0
+    gateway.wait_for_master_other_than(old.port)
     assert nodes.master.ask("KEYS", "*") == []
 
 
