@@ -13,6 +13,9 @@ from .settings import Address
 STUCK_SECONDS = 15
 """How long the event loop may not come round before the gateway counts as dead."""
 
+POLL_SECONDS = 0.1
+"""How long the thread takes to notice that it should end."""
+
 
 @dataclass
 class Health:
@@ -68,5 +71,5 @@ def serve(address: Address, health: Health, registry: CollectorRegistry) -> Thre
     Handler.timeout = 10
     server = ThreadingHTTPServer(address, Handler)
     server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, name="http", daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(POLL_SECONDS,), name="http", daemon=True).start()
     return server
