@@ -9,6 +9,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 PREFIX = "REDIS_GATEWAY_"
 
+SERVICE_LINKS = (f"{PREFIX}SERVICE_", f"{PREFIX}PORT")
+"""Kubernetes sets such variables in all pods of a namespace that has a Service `redis-gateway`."""
+
 JOURNAL_SECONDS = 600
 """How long a journal outlives its last write. Nothing is held or kept for so long, so no journal is missed."""
 
@@ -164,9 +167,13 @@ class Settings(BaseModel):
             SettingsError: A variable is unknown or wrong, or a file that it names cannot be read.
         """
         # `value: ""` is what is left of an optional variable in a manifest: it is not set.
-        said = {name: text for name, text in environment.items() if name.startswith(PREFIX) and text}
+        said = {
+            name.removeprefix(PREFIX).lower(): text
+            for name, text in environment.items()
+            if name.startswith(PREFIX) and text and not name.startswith(SERVICE_LINKS)
+        }
         try:
-            settings = cls.model_validate({name.removeprefix(PREFIX).lower(): text for name, text in said.items()})
+            settings = cls.model_validate(said)
         except ValidationError as error:
             raise SettingsError("; ".join(_told(problem) for problem in error.errors())) from None
         for name in cls.model_fields:

@@ -22,6 +22,13 @@ def test_an_empty_variable_is_not_set_and_others_are_none_of_its_business() -> N
     assert settings == Settings.of(SENTINELS)
 
 
+def test_a_service_of_the_same_name_sets_nothing() -> None:
+    links = {"SERVICE_HOST": "10.0.0.1", "SERVICE_PORT": "6399", "PORT": "tcp://10.0.0.1:6399", "PORT_6399_TCP": "x"}
+    assert Settings.of(SENTINELS | {f"REDIS_GATEWAY_{name}": text for name, text in links.items()}) == Settings.of(
+        SENTINELS
+    )
+
+
 @pytest.mark.parametrize(
     ("said", "wrong"),
     [
