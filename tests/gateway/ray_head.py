@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -28,6 +29,7 @@ class Head:
         self._folder = tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True)
         self.address = f"127.0.0.1:{self.port}"
         self._log = log
+        self._ours: set[psutil.Process] = set()
         self._command = [
             *(str(RAY), "start", "--head", "--block", "--node-ip-address=127.0.0.1", f"--port={self.port}"),
             *(f"--ray-client-server-port={client}", f"--dashboard-agent-listen-port={agent}"),
@@ -36,6 +38,7 @@ class Head:
         ]
         self._environment = os.environ | {
             "PYTHONUNBUFFERED": "1",
+            "RAY_NUM_REDIS_GET_RETRIES": str(round(START_SECONDS)),  # seconds that `ray start` waits for the GCS
             "RAY_REDIS_ADDRESS": f"127.0.0.1:{redis}",
             "RAY_external_storage_namespace": namespace,
             **({"RAY_REDIS_PASSWORD": password} if password else {}),
@@ -51,14 +54,18 @@ class Head:
         except BaseException:
             self._end()
             raise
-        children = psutil.Process(self._process.pid).children(recursive=True)
-        (self.gcs,) = (child for child in children if child.name() == "gcs_server")
+        (self.gcs,) = (child for child in self._ours if child.is_running() and child.name() == "gcs_server")
         return self
 
     def _started(self) -> bool:
+        self._look_around()
         said = self._log.read_text()
         assert self._process.poll() is None, said
         return "Ray runtime started" in said
+
+    def _look_around(self) -> None:
+        with suppress(psutil.NoSuchProcess):
+            self._ours.update(psutil.Process(self._process.pid).children(recursive=True))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -66,9 +73,11 @@ class Head:
         self._end()
 
     def _end(self) -> None:
-        everything = [psutil.Process(self._process.pid), *psutil.Process(self._process.pid).children(recursive=True)]
-        for process in everything:
-            process.kill()
-        psutil.wait_procs(everything, timeout=10)
+        self._look_around()
+        self._process.kill()
         self._process.wait()
+        for process in self._ours:
+            with suppress(psutil.NoSuchProcess):  # Ray's processes end by themselves when others of theirs do.
+                process.kill()
+        psutil.wait_procs(self._ours, timeout=10)
         self._folder.cleanup()

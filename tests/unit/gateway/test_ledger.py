@@ -138,7 +138,7 @@ class Failovers(RuleBasedStateMachine):
 
 
 TestFailovers = pytest.mark.unit(Failovers.TestCase)
-TestFailovers.settings = settings(max_examples=300, stateful_step_count=40, deadline=None)
+TestFailovers.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
 
 
 def test_no_more_writes_are_under_way_than_a_journal_remembers() -> None:
