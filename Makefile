@@ -72,6 +72,8 @@ requirements: .venv/installed ## Pin anew what requirements*.in ask for.
 	  --no-emit-find-links --custom-compile-command "make requirements" requirements-dev.in -o requirements-dev.txt
 	@.venv/bin/uv pip compile --quiet --upgrade --generate-hashes --universal --python-version 3.11 --no-emit-index-url \
 	  --no-emit-find-links --custom-compile-command "make requirements" local/images/ray.in -o local/images/ray.txt
+	@.venv/bin/uv pip compile --quiet --upgrade --generate-hashes --universal --python-version 3.11 --no-emit-index-url \
+	  --no-emit-find-links --custom-compile-command "make requirements" gateway/requirements.in -o gateway/requirements.txt
 
 .venv/installed: requirements-dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, $(PYTHON) is " + sys.version.split()[0] + ": set PYTHON=")'

@@ -1,0 +1,224 @@
+"""One connection to the master: sends what a ledger has, takes the answers, asks whether replicas have the writes."""
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import hiredis
+
+from . import journal
+from .commands import Repeat
+from .cursors import Cursors
+from .ledger import Entry, Ledger
+from .link import LOST, Link, LostError, SilentError
+from .masters import check_role
+from .metrics import Metrics
+from .protocol import Status
+from .settings import Address, Settings
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What all sessions of a gateway share."""
+
+    settings: Settings
+    metrics: Metrics
+    cursors: Cursors
+
+
+@dataclass
+class Journal:
+    """The name of a client's journal, and the number of the connection that may write to it."""
+
+    key: bytes
+    epoch: int = 0
+
+
+@dataclass(frozen=True)
+class _Wait:
+    """Stands for a WAIT among what answers are expected for."""
+
+
+@dataclass(frozen=True)
+class _Expected:
+    entry: Entry
+    waits: bool
+    """A WAIT follows, which has to succeed before the client is told."""
+
+
+class Exchange:
+    """Works on a link until that is lost."""
+
+    def __init__(
+        self,
+        shared: Shared,
+        link: Link,
+        process: str,
+        ledger: Ledger,
+        own: Journal,
+        answered: Callable[[], Awaitable[None]],
+    ) -> None:
+        self.link = link
+        self._settings, self._metrics, self._cursors = shared.settings, shared.metrics, shared.cursors
+        self._process = process
+        self._ledger = ledger
+        self._journal = own
+        self._answered = answered
+        self._expected: deque[_Expected | _Wait] = deque()
+        self._since = 0.0
+        self._wait_due = False
+        self._woken = asyncio.Event()
+
+    @classmethod
+    async def begin(
+        cls, address: Address, shared: Shared, ledger: Ledger, own: Journal, answered: Callable[[], Awaitable[None]]
+    ) -> "Exchange":
+        """Connects to the master, and finds out what it has of what the ledger holds.
+
+        Raises:
+            LostError: It cannot be reached, or is not the master.
+        """
+        settings, metrics = shared.settings, shared.metrics
+        link = await Link.open(address, settings)
+        try:
+            await check_role(link, settings.connect_seconds)
+            process = await _run_id(link, settings.connect_seconds)
+            done: dict[int, int] = {}
+            if ledger.written:
+                own.epoch += 1
+                done = journal.done(await link.ask_packed(settings.reply_seconds, journal.opening(own.key, own.epoch)))
+        except BaseException:
+            link.close()
+            raise
+        settled = ledger.settle(done, time.monotonic())
+        metrics.found.inc(settled.found)
+        metrics.replayed.inc(settled.replayed)
+        metrics.repaired.inc(settled.repaired)
+        metrics.lost.inc(settled.lost)
+        if settled.repaired or settled.lost:
+            level = logging.ERROR if settled.lost else logging.WARNING
+            log.log(level, "%s missed acknowledged writes: %d sent again, %d lost", address, *settled[2:])
+        exchange = cls(shared, link, process, ledger, own, answered)
+        if settings.wait_replicas:
+            exchange._wait_due = settled.found > 0
+        else:
+            exchange._cover()
+        return exchange
+
+    def wake(self) -> None:
+        """Says that there is something to send."""
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Sends and receives until the link is lost.
+
+        Raises:
+            LostError: Always, in the end.
+        """
+        await self._answered()
+        self._woken.set()
+        sending = asyncio.create_task(self._send())
+        receiving = asyncio.create_task(self._receive())
+        try:
+            for finished in (await asyncio.wait({sending, receiving}, return_when=asyncio.FIRST_COMPLETED))[0]:
+                finished.result()
+        finally:
+            sending.cancel()
+            receiving.cancel()
+            await asyncio.gather(sending, receiving, return_exceptions=True)
+
+    async def _send(self) -> None:
+        while True:
+            await self._woken.wait()
+            self._woken.clear()
+            batch = list(self._ledger.take_unsent())
+            writes = any(entry.writes for entry in batch)
+            waits = self._wait_due or (writes and self._settings.wait_replicas > 0)
+            if not batch and not waits:
+                continue
+            if not self._expected:
+                self._since = time.monotonic()
+            out = bytearray()
+            for entry in batch:
+                out += self._packed(entry)
+                self._expected.append(_Expected(entry, waits))
+            if waits:
+                self._wait_due = False
+                milliseconds = str(round(self._settings.wait_seconds * 1000)).encode()
+                out += journal.packed(b"WAIT", str(self._settings.wait_replicas).encode(), milliseconds)
+                self._expected.append(_Wait())
+            self.link.send(bytes(out))
+            await self.link.drain()
+
+    def _packed(self, entry: Entry) -> bytes:
+        assert entry.kind is not None
+        match entry.kind.repeat:
+            case Repeat.JOURNALED:
+                own = self._journal
+                return journal.write(own.key, own.epoch, entry.number, entry.command, entry.kind)
+            case Repeat.CURSOR:
+                at = entry.kind.cursor
+                cursor, anew = self._cursors.followed(self._process, entry.command[at])
+                self._metrics.rescanned.inc(anew)
+                return journal.packed(*entry.command[:at], cursor, *entry.command[at + 1 :])
+            case Repeat.HARMLESS:
+                return journal.packed(*entry.command)
+
+    async def _receive(self) -> None:
+        while True:
+            try:
+                answer = await self.link.answer(self._settings.reply_seconds)
+            except SilentError:
+                if self._expected and time.monotonic() - self._since >= self._settings.reply_seconds:
+                    raise
+                continue
+            if not self._expected:
+                raise LostError(f"{self.link.address} answered what nobody asked")
+            self._since = time.monotonic()
+            if isinstance(answer, hiredis.ReplyError) and str(answer).startswith(LOST):
+                raise LostError(f"{self.link.address} says: {answer}")
+            match self._expected.popleft():
+                case _Expected(entry, waits):
+                    entry.answer = self._translated(entry, answer)
+                    entry.covered = not waits
+                case _Wait():
+                    self._waited(answer)
+            if not self.link.ready:
+                await self._answered()
+                self._woken.set()
+
+    def _translated(self, entry: Entry, answer: Any) -> Any:
+        """An answer as the client may see it."""
+        assert entry.kind is not None
+        if entry.command[0].upper() == b"PING" and isinstance(answer, bytes) and len(entry.command) == 1:
+            return Status(answer.decode())
+        if entry.kind.repeat is Repeat.CURSOR and isinstance(answer, list):
+            return [self._cursors.given(self._process, answer[0]), *answer[1:]]
+        return answer
+
+    def _waited(self, replicas: Any) -> None:
+        """A WAIT was answered: it covers all that was answered before it."""
+        if isinstance(replicas, hiredis.ReplyError):
+            raise LostError(f"{self.link.address} says: {replicas}")
+        if replicas < self._settings.wait_replicas:
+            self._metrics.unreplicated.inc()
+            if self._settings.unreplicated == "hold":
+                self._wait_due = True
+                return
+        self._cover()
+
+    def _cover(self) -> None:
+        for entry in self._ledger.pending:
+            entry.covered |= entry.answered
+
+
+async def _run_id(link: Link, within: float) -> str:
+    """What names a node's process, and is another after each start."""
+    lines = (await link.ask(within, b"INFO", b"server")).decode().splitlines()
+    return next(str(line).partition(":")[2] for line in lines if line.startswith("run_id:"))

@@ -1,0 +1,149 @@
+"""The gateway as a whole: listens, has a session for each client, and ends in good order."""
+
+import asyncio
+import logging
+import signal
+import time
+import uuid
+
+import hiredis
+
+from . import health, journal
+from .cursors import Cursors
+from .exchange import Shared
+from .link import CHUNK, Link, LostError, keep_alive
+from .masters import AGAIN_SECONDS, Masters, check_role
+from .metrics import Metrics
+from .protocol import encoded
+from .session import Session
+from .settings import Address, Settings
+
+log = logging.getLogger(__name__)
+
+
+class Gateway:
+    """Serves until SIGTERM or SIGINT; then lets clients finish; a second signal ends it at once."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.metrics = Metrics()
+        self.health = health.Health()
+        self.masters = Masters(settings)
+        self._shared = Shared(settings, self.metrics, Cursors())
+        self._sessions: dict[Session, asyncio.Task[None]] = {}
+        self._signals = 0
+        self._signalled = asyncio.Condition()
+        self.metrics.clients.set_function(lambda: len(self._sessions))
+        self.metrics.unanswered.set_function(lambda: sum(len(one.ledger.pending) for one in list(self._sessions)))
+        self.metrics.held_bytes.set_function(lambda: sum(one.ledger.pending_bytes for one in list(self._sessions)))
+
+    async def run(self) -> None:
+        """Serves until told to end.
+
+        Raises:
+            OSError: It cannot listen where it should, or a certificate cannot be read.
+        """
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, lambda: loop.create_task(self._signal()))
+        http = health.serve(self.settings.http_listen, self.health, self.metrics.registry)
+        server = await asyncio.start_server(
+            self._accept, *self.settings.listen, ssl=self.settings.listen_tls(), limit=CHUNK
+        )
+        self.masters.listen(self._moved)
+        background = [
+            asyncio.create_task(part) for part in (self.masters.run(), self._come_round(), self._become_ready())
+        ]
+        log.info("listening on %s", self.settings.listen)
+        try:
+            ended = asyncio.create_task(self._until_signals(1))
+            await asyncio.wait({ended, *background[:2]}, return_when=asyncio.FIRST_COMPLETED)
+            for task in background[:2]:
+                if task.done():
+                    task.result()
+            server.close()
+            await self._drain()
+        finally:
+            for task in (*background, *self._sessions.values()):
+                task.cancel()
+            await asyncio.gather(*background, *self._sessions.values(), return_exceptions=True)
+            http.shutdown()
+            http.server_close()
+        log.info("ended")
+
+    async def _signal(self) -> None:
+        async with self._signalled:
+            self._signals += 1
+            self._signalled.notify_all()
+
+    async def _until_signals(self, count: int) -> None:
+        async with self._signalled:
+            await self._signalled.wait_for(lambda: self._signals >= count)
+
+    async def _drain(self) -> None:
+        """Lets clients go by themselves: to be cut off ends a GCS. Beside it, as a sidecar, none is left by then."""
+        self.health.reason = "ending"
+        log.info("ending; %d clients are connected", len(self._sessions))
+        if self._sessions and self.settings.drain_seconds:
+            sooner = asyncio.create_task(self._until_signals(2))
+            gone = asyncio.create_task(self._until_gone())
+            await asyncio.wait({sooner, gone}, timeout=self.settings.drain_seconds, return_when=asyncio.FIRST_COMPLETED)
+            sooner.cancel()
+            gone.cancel()
+        if self._sessions:
+            log.warning("%d clients are cut off", len(self._sessions))
+
+    async def _until_gone(self) -> None:
+        while self._sessions:
+            await asyncio.wait(self._sessions.values())
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._sessions) >= self.settings.max_clients:
+            log.warning("a client was refused: %d are connected (max_clients)", len(self._sessions))
+            writer.write(encoded(hiredis.ReplyError("ERR max number of clients reached")))
+            writer.close()
+            return
+        keep_alive(writer)
+        session = Session(self._shared, self.masters, reader, writer)
+        task = asyncio.create_task(session.run())
+        self._sessions[session] = task
+        try:
+            await task
+        except Exception:
+            log.exception("a client was dropped")
+        finally:
+            del self._sessions[session]
+
+    def _moved(self, _master: Address) -> None:
+        self.metrics.masters.inc()
+
+    async def _come_round(self) -> None:
+        while True:
+            self.health.seen = time.monotonic()
+            await asyncio.sleep(1)
+
+    async def _become_ready(self) -> None:
+        """Is ready as soon as a master has taken a write as sessions send it; says why not until then."""
+        key, told = journal.KEY_PREFIX + uuid.uuid4().hex.encode(), ""
+        within = self.settings.connect_seconds
+        while self.health.reason is not None:
+            looked = asyncio.ensure_future(self.masters.current())
+            await asyncio.wait({looked}, timeout=within)
+            looked.cancel()
+            if (address := self.masters.address) is not None:
+                try:
+                    async with await Link.open(address, self.settings) as link:
+                        await check_role(link, within)
+                        await link.ask_packed(within, journal.opening(key, 1))
+                        await link.ask(within, b"UNLINK", key)
+                except LostError as error:
+                    self.masters.doubt(address, str(error))
+                else:
+                    self.health.reason = None
+                    log.info("ready")
+                    return
+            self.health.reason = self.masters.problem
+            if told != self.masters.problem:
+                told = self.masters.problem
+                log.warning("not ready: %s", told)
+            await asyncio.sleep(AGAIN_SECONDS)

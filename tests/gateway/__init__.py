@@ -1,0 +1,1 @@
+"""The Redis gateway with real nodes and Sentinels, and with a real Ray."""

@@ -1,0 +1,76 @@
+"""What the tests of the gateway share: nodes, and gateways before them."""
+
+import os
+from collections.abc import Callable, Generator, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.gateway.nodes import Nodes, free_ports, missing
+from tests.gateway.process import Gateway
+from tests.gateway.waiting import eventually
+
+MakeGateway = Callable[..., Gateway]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def programs() -> None:
+    """Redis is here. Continuous integration has to have it."""
+    if names := ", ".join(missing()):
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"not on the PATH: {names}; they are in the packages redis-server and redis-sentinel")
+        pytest.skip(f"not on the PATH: {names}")
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[Nodes]:
+    """A master with two replicas and three Sentinels, all in step."""
+    made = Nodes(tmp_path / "nodes")
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.fixture(scope="module")
+def gateway_of_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """A gateway for tests that need no master."""
+    one = Gateway(tmp_path_factory.mktemp("gateway"), redis=f"127.0.0.1:{free_ports(1)[0]}")
+    try:
+        eventually("it listens", lambda: one.get("livez")[0] == 200, OSError)
+        yield one
+    finally:
+        one.kill()
+
+
+@pytest.fixture
+def make_gateway(tmp_path: Path) -> Iterator[MakeGateway]:
+    """Starts a gateway before nodes, with settings."""
+    made: list[Gateway] = []
+
+    def make(nodes: Nodes, before: Sequence[str] = (), **settings: object) -> Gateway:
+        made.append(Gateway(tmp_path / f"gateway-{len(made)}", nodes, before, **settings))
+        return made[-1]
+
+    try:
+        yield make
+    finally:
+        for gateway in made:
+            gateway.kill()
+
+
+@pytest.fixture
+def gateway(nodes: Nodes, make_gateway: MakeGateway) -> Gateway:
+    """A gateway with the settings that it has by itself."""
+    return make_gateway(nodes).wait_ready()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Adds the end of the gateways' logs to the report of a failed test."""
+    report = yield
+    if report.failed and (folder := getattr(item, "funcargs", {}).get("tmp_path")):
+        for log in sorted(folder.glob("gateway-*/log")):
+            report.sections.append((f"log of {log.parent.name}", "\n".join(log.read_text().splitlines()[-40:])))
+    return report

@@ -1,0 +1,204 @@
+"""Three Redis nodes and three Sentinels on loopback, as processes that a test kills, stops and starts."""
+
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import trustme
+
+from tests.gateway.waiting import eventually
+from tests.gateway.wire import ClosedError, Wire
+
+MASTER = "mymaster"
+
+PASSWORD = "a-password-of-the-nodes"  # noqa: S105 - of processes that live as long as a test
+
+USER = "gateway"
+
+RIGHTS = (
+    "~RAY* ~DUMMY ~redis-gateway:* resetchannels -@all +auth +ping +info +role +wait +eval +hget +hmget +hexists"
+    " +hgetall +hlen +exists +dbsize +hscan +scan +hset +hsetnx +hdel +incrby +del +unlink +expire"
+)
+"""What the gateway's user may do on a node: no more than what docs/redis-gateway.md says."""
+
+SENTINEL_RIGHTS = "allchannels -@all +auth +ping +subscribe +sentinel|master +sentinel|get-master-addr-by-name"
+
+DOWN_AFTER = 2000
+"""Milliseconds until a Sentinel takes a silent master for down."""
+
+FAILOVER_TIMEOUT = 5000
+"""Milliseconds. A Sentinel tries no second failover before twice this time."""
+
+
+def missing() -> list[str]:
+    """The programs that these tests need and that are not here."""
+    return [program for program in ("redis-server", "redis-sentinel") if not shutil.which(program)]
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of loopback on which nothing listens."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports: list[int] = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+class Certificates:
+    """Of an authority of the test's own; nodes, Sentinels, gateway and clients all show the same certificate."""
+
+    def __init__(self, folder: Path) -> None:
+        authority = trustme.CA()
+        issued = authority.issue_cert("127.0.0.1", "localhost")
+        self.ca, self.cert, self.key = folder / "ca.pem", folder / "cert.pem", folder / "key.pem"
+        authority.cert_pem.write_to_path(str(self.ca))
+        issued.private_key_pem.write_to_path(str(self.key))
+        self.cert.write_bytes(b"".join(part.bytes() for part in issued.cert_chain_pems))
+
+    def context(self, *, show: bool = True) -> ssl.SSLContext:
+        """For a client."""
+        context = ssl.create_default_context(cafile=self.ca)
+        if show:
+            context.load_cert_chain(self.cert, self.key)
+        return context
+
+
+@dataclass
+class Node:
+    """A Redis or a Sentinel."""
+
+    program: str
+    port: int
+    folder: Path
+    certificates: Certificates | None
+    process: "subprocess.Popen[bytes] | None" = None
+
+    def start(self) -> None:
+        """Starts it, or starts it again with the data that it left."""
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen([self.program, "node.conf"], stdout=log, stderr=log, cwd=self.folder)
+        eventually(f"{self.program} on {self.port} answers", self._answers, OSError, ClosedError)
+
+    def _answers(self) -> bool:
+        with self.wire() as wire:
+            return bool(wire.ask("PING") == b"PONG")
+
+    def kill(self) -> None:
+        """Ends it as a lost machine would."""
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """It runs, but does nothing: as if cut off, or on a machine that hangs."""
+        assert self.process
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
+
+    def wire(self) -> Wire:
+        """A connection of the administrator."""
+        return Wire(self.port, PASSWORD, self.certificates.context() if self.certificates else None)
+
+    def ask(self, *command: str | int) -> Any:
+        """An answer to the administrator."""
+        with self.wire() as wire:
+            return wire.must(*command)
+
+
+class Nodes:
+    """A master with two replicas, and three Sentinels of which two have to agree."""
+
+    def __init__(self, folder: Path, certificates: Certificates | None = None) -> None:
+        self.certificates = certificates
+        ports = free_ports(6)
+        self.redis = [self._node(folder, "redis-server", port, self._redis_conf(port, ports[0])) for port in ports[:3]]
+        self.sentinels = [
+            self._node(folder, "redis-sentinel", port, self._sentinel_conf(port, ports[0])) for port in ports[3:]
+        ]
+
+    def _node(self, folder: Path, program: str, port: int, conf: list[str]) -> Node:
+        (folder / str(port)).mkdir(parents=True)
+        (folder / str(port) / "node.conf").write_text("\n".join([*self._listen(port), *conf, ""]))
+        return Node(program, port, folder / str(port), self.certificates)
+
+    def _listen(self, port: int) -> list[str]:
+        common = ["bind 127.0.0.1", f"requirepass {PASSWORD}", "daemonize no"]
+        if self.certificates is None:
+            return [f"port {port}", *common]
+        files = self.certificates
+        tls = [f"tls-ca-cert-file {files.ca}", f"tls-cert-file {files.cert}", f"tls-key-file {files.key}"]
+        return ["port 0", f"tls-port {port}", "tls-replication yes", *tls, *common]
+
+    def _redis_conf(self, port: int, first: int) -> list[str]:
+        replica = [f"replicaof 127.0.0.1 {first}"] if port != first else []
+        return [
+            'save ""',
+            "appendonly yes",
+            "appendfsync everysec",
+            "repl-diskless-sync-delay 0",
+            f"masterauth {PASSWORD}",
+            f"user {USER} on >{PASSWORD} {RIGHTS}",
+            *replica,
+        ]
+
+    def _sentinel_conf(self, _port: int, first: int) -> list[str]:
+        return [
+            f"sentinel monitor {MASTER} 127.0.0.1 {first} 2",
+            f"sentinel auth-pass {MASTER} {PASSWORD}",
+            f"sentinel sentinel-pass {PASSWORD}",
+            f"sentinel down-after-milliseconds {MASTER} {DOWN_AFTER}",
+            f"sentinel failover-timeout {MASTER} {FAILOVER_TIMEOUT}",
+            f"user {USER} on >{PASSWORD} {SENTINEL_RIGHTS}",
+        ]
+
+    def start(self) -> None:
+        """Starts all, and waits until everyone knows everyone."""
+        for node in self.redis:
+            node.start()
+        for sentinel in self.sentinels:
+            sentinel.start()
+        self.settle()
+
+    def settle(self) -> None:
+        """Waits until the master has its two replicas and all Sentinels agree on all of it."""
+        eventually("the replicas are in step", self._in_step, AssertionError, OSError, ClosedError)
+
+    def _in_step(self) -> bool:
+        views = [self._view(sentinel) for sentinel in self.sentinels]
+        links = [node.ask("ROLE") for node in self.redis if node.port != self.master.port]
+        return all(view == (self.master.port, 2, 2, "master") for view in views) and all(
+            link[0] == b"slave" and link[2] == self.master.port and link[3] == b"connected" for link in links
+        )
+
+    def _view(self, sentinel: Node) -> tuple[int, int, int, str]:
+        said = sentinel.ask("SENTINEL", "MASTER", MASTER)
+        told = dict(zip(said[::2], said[1::2], strict=True))
+        others = int(told[b"num-other-sentinels"])
+        return int(told[b"port"]), int(told[b"num-slaves"]), others, told[b"flags"].decode()
+
+    @property
+    def master(self) -> Node:
+        """The node that the first Sentinel that answers names."""
+        for sentinel in self.sentinels:
+            try:
+                _, port = sentinel.ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", MASTER)
+            except (OSError, ClosedError):
+                continue
+            return next(node for node in self.redis if node.port == int(port))
+        raise AssertionError("no Sentinel answers")
+
+    def stop(self) -> None:
+        """Ends all of them."""
+        for node in (*self.sentinels, *self.redis):
+            node.kill()

@@ -1,0 +1,111 @@
+"""The gateway as a process of its own, as its container runs it."""
+
+import json
+import os
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.gateway.nodes import PASSWORD, USER, Nodes, free_ports
+from tests.gateway.waiting import eventually
+from tests.gateway.wire import Wire
+
+ROOT = Path(__file__).parents[2]
+
+
+class Gateway:
+    """Started with settings; those that say where the nodes are can be had from `nodes`.
+
+    `before` is a program with arguments that starts it.
+    """
+
+    def __init__(
+        self, folder: Path, nodes: Nodes | None = None, before: Sequence[str] = (), **settings: object
+    ) -> None:
+        folder.mkdir(exist_ok=True)
+        self.port, self.http = free_ports(2)
+        self._log = folder / "log"
+        password = folder / "password"
+        password.write_text(f"{PASSWORD}\n")
+        said: dict[str, object] = {
+            "listen": f"127.0.0.1:{self.port}",
+            "http_listen": f"127.0.0.1:{self.http}",
+            "sentinels": ",".join(f"127.0.0.1:{sentinel.port}" for sentinel in nodes.sentinels) if nodes else "",
+            "redis_username": USER,
+            "redis_password_file": password,
+            "sentinel_username": USER,
+            "sentinel_password_file": password,
+            "log_level": "debug",
+        }
+        if nodes and nodes.certificates:
+            files = nodes.certificates
+            said |= {"tls_ca_file": files.ca, "tls_cert_file": files.cert, "tls_key_file": files.key}
+        said |= settings
+        self.environment = {f"REDIS_GATEWAY_{name.upper()}": str(value) for name, value in said.items()}
+        with self._log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [*before, sys.executable, "-m", "gateway"], cwd=ROOT, env=os.environ | self.environment, stderr=log
+            )
+
+    def wait_ready(self) -> "Gateway":
+        """Waits until it takes clients."""
+        eventually("the gateway is ready", lambda: self.get("readyz")[0] == 200, OSError)
+        return self
+
+    def get(self, path: str) -> tuple[int, str]:
+        """What it says over HTTP."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.http}/{path}", timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def metric(self, name: str, **labels: str) -> float:
+        """The value of one of its metrics, without the prefix."""
+        for family in text_string_to_metric_families(self.get("metrics")[1]):
+            for sample in family.samples:
+                if sample.name == f"redis_gateway_{name}" and labels.items() <= sample.labels.items():
+                    return float(sample.value)
+        raise AssertionError(f"no metric {name} {labels}")
+
+    def lines(self) -> list[Mapping[str, Any]]:
+        """What it has logged."""
+        return [json.loads(line) for line in self._log.read_text().splitlines()]
+
+    def log_text(self) -> str:
+        """The same, as it stands."""
+        return self._log.read_text()
+
+    def wire(self, password: str | None = None) -> Wire:
+        """A client."""
+        return Wire(self.port, password)
+
+    def wait_for_master_other_than(self, port: int) -> None:
+        """Waits until it knows that another node is the master."""
+
+        def moved() -> bool:
+            said = [line["message"] for line in self.lines() if line["message"].startswith("the master is ")]
+            return not said[-1].endswith(f":{port}")
+
+        eventually(f"the gateway knows another master than {port}", moved)
+
+    def memory(self) -> int:
+        """Bytes that it has in memory."""
+        return int(psutil.Process(self.process.pid).memory_info().rss)
+
+    def stop(self) -> int:
+        """SIGTERM; returns the exit code."""
+        self.process.terminate()
+        return self.process.wait(timeout=60)
+
+    def kill(self) -> None:
+        """Ends it if it runs still."""
+        self.process.kill()
+        self.process.wait()

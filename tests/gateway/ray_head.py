@@ -1,0 +1,83 @@
+"""A real Ray head whose GCS keeps its tables in Redis, through a gateway."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+from tests.gateway.nodes import free_ports
+from tests.gateway.waiting import eventually
+
+START_SECONDS = 120.0
+"""A head starts in 10 seconds on two idle cores."""
+
+RAY = Path(sys.executable).with_name("ray")
+
+
+class Head:
+    """Runs for as long as a `with` lasts. No other Ray on this machine is touched."""
+
+    def __init__(self, redis: int, namespace: str, log: Path, password: str | None = None) -> None:
+        self.port, client, agent = free_ports(3)
+        # Sockets of Ray lie below this folder, and a socket's path has at most 107 characters.
+        self._folder = tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True)
+        self.address = f"127.0.0.1:{self.port}"
+        self._log = log
+        self._ours: set[psutil.Process] = set()
+        self._command = [
+            *(str(RAY), "start", "--head", "--block", "--node-ip-address=127.0.0.1", f"--port={self.port}"),
+            *(f"--ray-client-server-port={client}", f"--dashboard-agent-listen-port={agent}"),
+            *("--min-worker-port=0", "--max-worker-port=0", "--num-cpus=2", "--include-dashboard=false"),
+            *(f"--temp-dir={self._folder.name}", "--disable-usage-stats", "--object-store-memory=80000000"),
+        ]
+        self._environment = os.environ | {
+            "PYTHONUNBUFFERED": "1",
+            "RAY_NUM_REDIS_GET_RETRIES": str(round(START_SECONDS)),  # seconds that `ray start` waits for the GCS
+            "RAY_REDIS_ADDRESS": f"127.0.0.1:{redis}",
+            "RAY_external_storage_namespace": namespace,
+            **({"RAY_REDIS_PASSWORD": password} if password else {}),
+        }
+        if password:
+            self._command.append(f"--redis-password={password}")
+
+    def __enter__(self) -> Self:
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(self._command, env=self._environment, stdout=log, stderr=log)
+        try:
+            eventually("Ray has started", self._started, seconds=START_SECONDS)
+        except BaseException:
+            self._end()
+            raise
+        (self.gcs,) = (child for child in self._ours if child.is_running() and child.name() == "gcs_server")
+        return self
+
+    def _started(self) -> bool:
+        self._look_around()
+        said = self._log.read_text()
+        assert self._process.poll() is None, said
+        return "Ray runtime started" in said
+
+    def _look_around(self) -> None:
+        with suppress(psutil.NoSuchProcess):
+            self._ours.update(psutil.Process(self._process.pid).children(recursive=True))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        self._look_around()
+        self._process.kill()
+        self._process.wait()
+        for process in self._ours:
+            with suppress(psutil.NoSuchProcess):  # Ray's processes end by themselves when others of theirs do.
+                process.kill()
+        psutil.wait_procs(self._ours, timeout=10)
+        self._folder.cleanup()

@@ -1,0 +1,117 @@
+"""What the gateway holds is bounded, in time and in memory, and what is beyond is said clearly."""
+
+import hiredis
+import pytest
+
+from tests.gateway.conftest import MakeGateway
+from tests.gateway.nodes import Nodes
+from tests.gateway.process import Gateway
+from tests.gateway.waiting import eventually
+from tests.gateway.wire import ClosedError
+
+pytestmark = pytest.mark.engine
+
+
+def lose_redis(nodes: Nodes) -> None:
+    """There is no master, and nobody who could make one."""
+    nodes.stop()
+
+
+def test_a_command_is_held_no_longer_than_said_and_then_the_client_may_go_on(
+    nodes: Nodes, make_gateway: MakeGateway
+) -> None:
+    gateway = make_gateway(nodes, hold_seconds=1).wait_ready()
+    with gateway.wire() as wire:
+        wire.must("HSET", "RAYa@KV", "f", "v")
+        lose_redis(nodes)
+        write, read = wire.ask("HSET", "RAYa@KV", "g", "v"), wire.ask("HGET", "RAYa@KV", "f")
+        assert str(write).startswith("TRYAGAIN redis-gateway: no answer of a master in 1 s")
+        assert str(nodes.redis[0].port) in str(write)  # what was tried
+        assert isinstance(read, hiredis.ReplyError)
+        nodes.start()
+        assert wire.must("HGET", "RAYa@KV", "f") == b"v"
+    assert gateway.metric("expired_commands_total") == 2
+
+
+def test_a_write_that_may_have_been_done_is_not_called_undone(nodes: Nodes, make_gateway: MakeGateway) -> None:
+    gateway = make_gateway(nodes, hold_seconds=1).wait_ready()
+    with gateway.wire() as wire:
+        wire.must("HSET", "RAYa@KV", "f", "v")
+        with nodes.redis[0].paused():
+            for sentinel in nodes.sentinels:
+                sentinel.kill()
+            assert "it may have been done" in str(wire.ask("HSET", "RAYa@KV", "g", "v"))
+
+
+def test_a_write_that_no_replica_has_in_time_is_said_to_be_on_the_master_only(
+    nodes: Nodes, make_gateway: MakeGateway
+) -> None:
+    gateway = make_gateway(nodes, hold_seconds=1, wait_seconds=0.2).wait_ready()
+    first, second = nodes.redis[1:]
+    with gateway.wire() as wire, first.paused(), second.paused():
+        answer = wire.ask("HSET", "RAYa@KV", "f", "v")
+    assert str(answer).startswith(
+        "NOREPLICAS redis-gateway: done on the master, but fewer than 1 replicas had it in 1 s"
+    )
+
+
+def test_a_client_that_sends_too_much_is_slowed_down_and_nothing_is_lost(
+    nodes: Nodes, make_gateway: MakeGateway
+) -> None:
+    limit = 1 << 20
+    gateway = make_gateway(nodes, max_held_bytes=limit).wait_ready()
+    with gateway.wire() as wire:
+        wire.must("HSET", "RAYa@KV", "f", "v")
+        nodes.redis[0].kill()
+        begun = wire.send_until_full("INCRBY", "RAYa@n" + "x" * (64 << 10), 1)
+        held = gateway.metric("held_bytes")
+        assert limit < held < limit + (128 << 10)
+        wire.send_rest()
+        assert [wire.answer() for _ in range(begun)] == list(range(1, begun + 1))
+
+
+def test_a_client_that_does_not_read_costs_no_memory(nodes: Nodes, make_gateway: MakeGateway) -> None:
+    gateway = make_gateway(nodes, max_held_bytes=1 << 20).wait_ready()
+    size = 1 << 20
+    with gateway.wire() as deaf, gateway.wire() as other:
+        deaf.must("HSET", "RAYa@KV", "f", b"x" * size)
+        for _ in range(200):
+            deaf.send("HGET", "RAYa@KV", "f")
+        assert other.must("HLEN", "RAYa@KV") == 1
+        eventually("its commands are taken", lambda: gateway.metric("commands_total", command="HGET") == 200)
+        assert gateway.memory() < 150 << 20
+        assert all(len(deaf.answer()) == size for _ in range(200))
+
+
+def test_no_more_clients_than_said_are_taken(nodes: Nodes, make_gateway: MakeGateway) -> None:
+    gateway = make_gateway(nodes, max_clients=1).wait_ready()
+    with gateway.wire() as first:
+        first.must("PING")
+        with gateway.wire() as second:
+            assert "max number of clients" in str(second.answer())
+            with pytest.raises(ClosedError):
+                second.answer()
+    eventually("the place is free", lambda: gateway.metric("clients") == 0)
+    with gateway.wire() as third:
+        assert third.must("PING") == b"PONG"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", "expected '*', got 'G'"),
+        (b"*1\r\n:5\r\n", "expected '$', got ':'"),
+        (b"*400000000\r\n", "at most 7001 are taken"),
+        (b"*2\r\n$4\r\nHGET\r\n$600000000\r\n", "longer than max_command_bytes"),
+        (b"*1\r\n$-5\r\n", "negative"),
+        (b"*one\r\n", "not the Redis protocol"),
+    ],
+)
+def test_what_is_no_command_ends_the_connection_and_says_why(
+    gateway_of_module: Gateway, text: bytes, said: str
+) -> None:
+    with gateway_of_module.wire() as wire:
+        wire.raw(text)
+        assert said in str(wire.answer())
+        with pytest.raises(ClosedError):
+            wire.answer()

@@ -1,0 +1,159 @@
+"""Who may connect, how it is kept secret, and what is said when it does not fit."""
+
+import hashlib
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import hiredis
+import pytest
+
+from tests.gateway.conftest import MakeGateway
+from tests.gateway.load import Load
+from tests.gateway.nodes import PASSWORD, Certificates, Nodes
+from tests.gateway.waiting import eventually
+from tests.gateway.wire import ClosedError, Wire
+
+pytestmark = pytest.mark.engine
+
+CLIENT_PASSWORD = "a-password-of-the-clients"  # noqa: S105 - of this test
+
+
+@pytest.fixture
+def certificates(tmp_path: Path) -> Certificates:
+    """Of an authority that everyone here trusts."""
+    return Certificates(tmp_path)
+
+
+@pytest.fixture
+def encrypted(tmp_path: Path, certificates: Certificates) -> Iterator[Nodes]:
+    """Nodes and Sentinels that speak TLS only, and only with those who show a certificate."""
+    made = Nodes(tmp_path / "nodes", certificates)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
+
+
+def test_everything_is_encrypted_on_both_sides_over_a_failover(
+    encrypted: Nodes, certificates: Certificates, make_gateway: MakeGateway
+) -> None:
+    gateway = make_gateway(
+        encrypted,
+        listen_tls_cert_file=certificates.cert,
+        listen_tls_key_file=certificates.key,
+        listen_tls_ca_file=certificates.ca,
+    ).wait_ready()
+    with Load(gateway, clients=2, tls=certificates.context()) as load:
+        encrypted.master.kill()
+        load.advance()
+
+
+def test_a_client_without_a_certificate_or_without_tls_gets_nowhere(
+    certificates: Certificates, nodes: Nodes, make_gateway: MakeGateway
+) -> None:
+    files = {"cert": certificates.cert, "key": certificates.key, "ca": certificates.ca}
+    gateway = make_gateway(nodes, **{f"listen_tls_{name}_file": file for name, file in files.items()}).wait_ready()
+    with pytest.raises((ssl.SSLError, ConnectionError, ClosedError)):
+        Wire(gateway.port, tls=certificates.context(show=False)).must("PING")
+    with pytest.raises((ConnectionError, ClosedError, hiredis.ProtocolError)):
+        Wire(gateway.port).must("PING")
+
+
+def test_a_node_whose_certificate_is_not_trusted_is_not_used(
+    encrypted: Nodes, make_gateway: MakeGateway, tmp_path: Path
+) -> None:
+    (tmp_path / "other").mkdir()
+    gateway = make_gateway(encrypted, tls_ca_file=Certificates(tmp_path / "other").ca)
+    eventually("it says why", lambda: "certificate verify failed" in gateway.get("readyz")[1], OSError)
+
+
+@pytest.mark.parametrize("who", ["redis", "sentinel"])
+def test_a_wrong_password_keeps_the_gateway_unready_and_is_named(
+    nodes: Nodes, make_gateway: MakeGateway, tmp_path: Path, who: str
+) -> None:
+    wrong = tmp_path / "wrong"
+    wrong.write_text("not-the-password")
+    gateway = make_gateway(nodes, hold_seconds=0.5, **{f"{who}_password_file": wrong})
+    eventually("it says why", lambda: "WRONGPASS" in gateway.get("readyz")[1], OSError)
+    assert gateway.get("readyz")[0] == 503
+    assert gateway.get("livez")[0] == 200
+    with gateway.wire() as wire:
+        assert "WRONGPASS" in str(wire.ask("HGET", "RAYa@KV", "f"))
+    assert "not-the-password" not in gateway.log_text()
+
+
+def test_a_right_that_is_missing_on_the_nodes_is_named_before_a_client_comes(
+    nodes: Nodes, make_gateway: MakeGateway
+) -> None:
+    for node in nodes.redis:
+        node.ask("ACL", "SETUSER", "gateway", "-eval")
+    gateway = make_gateway(nodes)
+    eventually("it says why", lambda: "no permissions to run the 'eval' command" in gateway.get("readyz")[1], OSError)
+
+
+def test_passwords_change_while_the_gateway_runs(nodes: Nodes, make_gateway: MakeGateway, tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    file.write_text(PASSWORD)
+    gateway = make_gateway(nodes, redis_password_file=file).wait_ready()
+    with Load(gateway) as load:
+        for node in nodes.redis:
+            node.ask("ACL", "SETUSER", "gateway", ">the-next-password", f"<{PASSWORD}")
+        file.write_text("the-next-password")
+        nodes.master.ask("CLIENT", "KILL", "USER", "gateway")
+        load.advance()
+
+
+def test_clients_say_one_of_the_passwords_in_the_file(nodes: Nodes, make_gateway: MakeGateway, tmp_path: Path) -> None:
+    file = tmp_path / "passwords"
+    file.write_text(f"{CLIENT_PASSWORD}\n")
+    gateway = make_gateway(nodes, client_password_file=file).wait_ready()
+    with gateway.wire() as wire:
+        assert str(wire.ask("HGET", "RAYa@KV", "f")).startswith("NOAUTH")
+        assert str(wire.ask("AUTH", "wrong")).startswith("WRONGPASS")
+        assert str(wire.ask("AUTH", "another", CLIENT_PASSWORD)).startswith("WRONGPASS")
+        assert str(wire.ask("HGET", "RAYa@KV", "f")).startswith("NOAUTH")
+        assert wire.must("AUTH", CLIENT_PASSWORD) == b"OK"
+        assert wire.must("HGET", "RAYa@KV", "f") is None
+    with gateway.wire() as wire:
+        assert wire.must("AUTH", "default", CLIENT_PASSWORD) == b"OK"
+    with gateway.wire() as wire:
+        assert (
+            dict(zip(*[iter(wire.must("HELLO", 2, "AUTH", "default", CLIENT_PASSWORD))] * 2, strict=True))[b"proto"]
+            == 2
+        )
+        assert str(wire.ask("HELLO", 3)).startswith("NOPROTO")
+    file.write_text(f"{CLIENT_PASSWORD}\nthe-next\n")
+    with gateway.wire() as wire:
+        assert wire.must("AUTH", "the-next") == b"OK"
+    assert gateway.metric("denied_clients_total") == 2
+
+
+def test_a_stranger_costs_no_memory(nodes: Nodes, make_gateway: MakeGateway, tmp_path: Path) -> None:
+    file = tmp_path / "passwords"
+    file.write_text(CLIENT_PASSWORD)
+    gateway = make_gateway(nodes, client_password_file=file).wait_ready()
+    with gateway.wire() as wire:
+        wire.raw(b"*2\r\n$4\r\nAUTH\r\n$100000\r\n")
+        assert "longer than" in str(wire.answer())
+    with gateway.wire() as wire:
+        wire.raw(b"*11\r\n")
+        assert "at most 10" in str(wire.answer())
+
+
+def test_logs_hold_no_password_and_no_value(nodes: Nodes, make_gateway: MakeGateway, tmp_path: Path) -> None:
+    file = tmp_path / "passwords"
+    file.write_text(CLIENT_PASSWORD)
+    gateway = make_gateway(nodes, client_password_file=file, log_level="debug").wait_ready()
+    value = hashlib.sha256(b"value").hexdigest()
+    with gateway.wire(CLIENT_PASSWORD) as wire:
+        wire.must("HSET", "RAYa@KV", "field-of-a-user", value)
+        wire.ask("SET", "key-of-a-user", value)
+        wire.ask("AUTH", "wrong-password")
+        nodes.master.kill()
+        wire.must("HSET", "RAYa@KV", "field-of-a-user", value)
+    gateway.stop()
+    assert [line["level"] for line in gateway.lines()]
+    for secret in (PASSWORD, CLIENT_PASSWORD, "wrong-password", value, "of-a-user"):
+        assert secret not in gateway.log_text()

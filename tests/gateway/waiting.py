@@ -1,0 +1,29 @@
+"""Waiting for what has to happen."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+SECONDS = 30.0
+"""How long a test waits for something before it fails."""
+
+
+def eventually(what: str, look: Callable[[], T], *passing: type[Exception], seconds: float = SECONDS) -> T:
+    """Waits until `look` answers something true, and returns that; fails with `what` was awaited.
+
+    Errors of the kinds in `passing` are those of something that is not there yet.
+    """
+    end = time.monotonic() + seconds
+    while True:
+        last: object
+        try:
+            if found := look():
+                return found
+            last = found
+        except passing as error:
+            last = error
+        if time.monotonic() > end:
+            raise AssertionError(f"{what}: not within {seconds:g} s; last: {last!r}")
+        time.sleep(0.02)

@@ -1,0 +1,85 @@
+"""A client as thin as a socket: it never reconnects or tries again, so that a test sees what the gateway does."""
+
+import socket
+import ssl
+from types import TracebackType
+from typing import Any, Self, cast
+
+import hiredis
+import pytest
+
+from tests.gateway.waiting import SECONDS
+
+
+class ClosedError(Exception):
+    """The other side has closed the connection."""
+
+
+class Wire:
+    """A connection that speaks the Redis protocol."""
+
+    def __init__(self, port: int, password: str | None = None, tls: ssl.SSLContext | None = None) -> None:
+        plain = socket.create_connection(("127.0.0.1", port), timeout=SECONDS)
+        self._socket = tls.wrap_socket(plain, server_hostname="127.0.0.1") if tls else plain
+        self._parser = hiredis.Reader()
+        self._rest = memoryview(b"")
+        if password is not None:
+            self.must("AUTH", password)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._socket.close()
+
+    def send(self, *command: str | bytes | int) -> None:
+        """Sends a command and waits for nothing."""
+        self._socket.sendall(hiredis.pack_command(cast(Any, command)))
+
+    def send_until_full(self, *command: str | bytes | int) -> int:
+        """Sends a command again and again until nothing has been taken for a while; returns how many were begun.
+
+        `send_rest` sends what is left of the last.
+        """
+        packed = memoryview(hiredis.pack_command(cast(Any, command)))
+        self._socket.settimeout(0.3)
+        begun = 0
+        try:
+            while True:
+                begun, self._rest = begun + 1, packed
+                while self._rest:
+                    self._rest = self._rest[self._socket.send(self._rest) :]
+        except TimeoutError:
+            return begun
+        finally:
+            self._socket.settimeout(SECONDS)
+
+    def send_rest(self) -> None:
+        """Sends the rest of the last command, when there is room for it."""
+        self._socket.sendall(self._rest)
+
+    def raw(self, text: bytes) -> None:
+        """Sends what may be no command."""
+        self._socket.sendall(text)
+
+    def answer(self) -> Any:
+        """The next answer; an error is returned as hiredis.ReplyError."""
+        while (answer := self._parser.gets()) is False:
+            if not (data := self._socket.recv(1 << 16)):
+                raise ClosedError
+            self._parser.feed(data)
+        return answer
+
+    def ask(self, *command: str | bytes | int) -> Any:
+        """Sends a command and returns its answer."""
+        self.send(*command)
+        return self.answer()
+
+    def must(self, *command: str | bytes | int) -> Any:
+        """The answer, which is no error."""
+        answer = self.ask(*command)
+        if isinstance(answer, hiredis.ReplyError):
+            pytest.fail(f"{command[0]!r} was answered: {answer}")
+        return answer
