@@ -45,6 +45,22 @@ def test_the_account_of_the_tenant_is_kept_out() -> None:
     assert rendered(made.cluster, "ada")["spec"] == live()["spec"]
 
 
+def test_the_pull_secrets_of_the_tenant_are_kept_out() -> None:
+    stack = parse({"tenants": [{"name": "research", "images": {"pullSecrets": ["registry"]}}]})
+    settings = RayClusterSettings.model_validate(entry(live(), stack).cluster)
+    assert ray_cluster(stack.tenants[0].given(settings), ())["spec"] == live()["spec"]
+
+
+def test_a_cluster_whose_images_a_mirror_would_rename_is_refused() -> None:
+    stack = parse({"images": {"mirrors": {"docker.io": "registry.example.com"}}})
+    with pytest.raises(CannotAdoptError, match=r"because of spec\.headGroupSpec, spec\.workerGroupSpecs"):
+        entry(live(), stack)
+
+
+def test_on_another_stacks_platform_the_entry_says_nothing_that_is_the_platforms() -> None:
+    assert entry(live(), parse({"platform": {}})).tenant == {"name": "research", "createNamespace": False}
+
+
 def test_what_the_autoscaler_started_is_kept() -> None:
     body = live()
     body["spec"] |= {"enableInTreeAutoscaling": True, "autoscalerOptions": {"version": "v2"}}
