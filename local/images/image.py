@@ -93,6 +93,7 @@ class Image:
     def _build(self, archive: Path, report: Report) -> None:
         scratch = _scratch(archive)
         shutil.rmtree(scratch, ignore_errors=True)  # of a build that was killed
+        umask = os.umask(0o022)  # pods' users have to read it, whoever makes it
         try:
             files = scratch / "files"
             files.mkdir(parents=True)
@@ -101,6 +102,7 @@ class Image:
             self._pack(files, scratch)
             (scratch / "image.tar").rename(archive)
         finally:
+            os.umask(umask)
             shutil.rmtree(scratch, ignore_errors=True)
 
     def _pack(self, files: Path, scratch: Path) -> None:

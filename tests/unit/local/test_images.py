@@ -43,6 +43,19 @@ def test_the_archive_is_what_docker_save_would_write() -> None:
     assert config["rootfs"]["diff_ids"] == [f"sha256:{hashlib.sha256(layer).hexdigest()}"]
 
 
+def test_who_builds_it_with_a_narrow_umask_makes_the_same_image() -> None:
+    image = _image({})
+    umask = os.umask(0o077)
+    try:
+        image.build()
+    finally:
+        os.umask(umask)
+    with tarfile.open(image.archive) as archive:
+        (manifest,) = json.loads(_read(archive, "manifest.json"))
+        with tarfile.open(fileobj=archive.extractfile(*manifest["Layers"])) as layer:
+            assert {member.name: oct(member.mode) for member in layer} == {".": "0o755", "./program": "0o644"}
+
+
 def test_an_image_is_built_once_and_another_recipe_is_another_file() -> None:
     times: list[str] = []
     image = _image({}, times=times)
