@@ -85,7 +85,7 @@ def _clusters(
         settings=tenant,
         pools=settings.nodes,
         namespace=namespace,
-        priorities=settings.priority_classes.names,
+        priorities=settings.priorities.names,
         operator_namespace=settings.operator.namespace,
         service_account=service_account,
         context=settings.kubernetes.context,

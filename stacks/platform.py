@@ -43,7 +43,7 @@ class Platform(pulumi.ComponentResource):
             pulumi.ResourceOptions(parent=self),
         )
         self.priority_classes = PriorityClasses(
-            f"{name}-priorities", args.priority_classes, pulumi.ResourceOptions(parent=self)
+            f"{name}-priorities", args.priorities, pulumi.ResourceOptions(parent=self)
         )
         ClusterAccess(
             f"{name}-access",

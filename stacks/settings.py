@@ -176,6 +176,11 @@ class StackSettings(Settings):
     tenants: tuple[TenantSettings, ...] = ()
     """The teams."""
 
+    @property
+    def priorities(self) -> PriorityClassesSettings:
+        """`priorityClasses`, with what follows from how the operator is installed."""
+        return self.priority_classes.beside(self.operator.install)
+
     @model_validator(mode="after")
     def _goes_together(self) -> Self:
         from .rules import problems_of

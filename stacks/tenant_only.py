@@ -61,7 +61,7 @@ def _not_here(path: Path, said: BaseModel, own: Iterable[str], owner: str) -> It
 
 def told(stack: StackSettings) -> dict[str, Any]:
     """What the platform's stack tells: the PriorityClasses, and by namespace what each tenant has and may."""
-    names = stack.priority_classes.names
+    names = stack.priorities.names
     return {
         "priorityClasses": {"head": names.head, "worker": names.worker},
         "tenants": {tenant.namespace_name: _told_of(tenant) for tenant in stack.tenants},
@@ -102,7 +102,7 @@ def _versions(stack: StackSettings, outputs: Mapping[str, Any]) -> Iterator[str]
         check_ray(there, [cluster.ray_version for tenant in stack.tenants for cluster in tenant.clusters])
     except UnsupportedVersionError as error:
         yield str(error)
-    names = stack.priority_classes.names
+    names = stack.priorities.names
     for role, name in (("head", names.head), ("worker", names.worker)):
         if (of_platform := outputs["priorityClasses"].get(role)) != name:
             yield (

@@ -23,8 +23,9 @@ NO_PRIORITIES = PriorityNames()
 class PriorityClassesSettings(Settings):
     """The PriorityClasses that heads and workers get, unless podDefaults is none or a pod template names another."""
 
-    install: Literal["manifests", "existing", "none"] = "manifests"
-    """`manifests`: the stack makes them. `existing`: they are there already. `none`: pods get none."""
+    install: Literal["manifests", "existing", "none"] | None = None
+    """`manifests`: the stack makes them. `existing`: they are there already. `none`: pods get none. Default: `manifests`;
+    beside an operator that is there already, `existing` where a name is said, else `none`."""
 
     head: DnsSubdomain = "ray-head"
     """Name of the heads' PriorityClass."""
@@ -36,6 +37,16 @@ class PriorityClassesSettings(Settings):
     def names(self) -> PriorityNames:
         """What pods are given."""
         return NO_PRIORITIES if self.install == "none" else PriorityNames(self.head, self.worker)
+
+    def beside(self, operator: Literal["manifests", "existing"]) -> Self:
+        """The settings with `install` decided. `operator`: how the operator is installed.
+
+        Where another has installed it, classes of the same names may be another's too: nothing is made unasked.
+        """
+        if self.install is not None:
+            return self
+        install = "manifests" if operator == "manifests" else "existing" if self.model_fields_set else "none"
+        return self.model_copy(update={"install": install})
 
     @model_validator(mode="after")
     def _goes_together(self) -> Self:
@@ -51,7 +62,7 @@ class PriorityClassesSettings(Settings):
         return [Problem((key,), getattr(self, key), message, "no-priorities") for key in keys]
 
     def _cannot_be_made(self) -> list[Problem]:
-        if self.install != "manifests":
+        if self.install in ("existing", "none"):
             return []
         problems = [
             Problem((key,), name, "names that begin with system- are Kubernetes' own: choose another", "priority-name")

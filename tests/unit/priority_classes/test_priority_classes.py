@@ -14,14 +14,14 @@ KIND = "kubernetes:scheduling.k8s.io/v1:PriorityClass"
 
 
 def test_heads_go_before_pods_of_no_class_and_workers_are_like_these() -> None:
-    head, worker = priority_classes(PriorityClassesSettings())
+    head, worker = priority_classes(PriorityClassesSettings().beside("manifests"))
     assert (head["metadata"]["name"], worker["metadata"]["name"]) == ("ray-head", "ray-worker")
     assert head["value"] > worker["value"] == 0
     assert not any("globalDefault" in body for body in (head, worker))
 
 
 def test_the_stack_makes_them_under_the_names_that_it_says() -> None:
-    settings = PriorityClassesSettings(head="lab-head", worker="lab-worker")
+    settings = PriorityClassesSettings(head="lab-head", worker="lab-worker").beside("manifests")
     recorder = record(lambda: PriorityClasses("priorities", settings))
     assert recorder.kinds()[KIND] == ["priorities-lab-head", "priorities-lab-worker"]
     assert settings.names == PriorityNames("lab-head", "lab-worker")
@@ -40,6 +40,12 @@ def test_nothing_is_made_where_they_are_there_or_are_not_wanted(
 ) -> None:
     assert KIND not in record(lambda: PriorityClasses("priorities", settings)).kinds()
     assert settings.names == names
+
+
+def test_beside_an_operator_of_another_nothing_is_made_unasked() -> None:
+    assert PriorityClassesSettings().beside("existing").names == NO_PRIORITIES
+    assert PriorityClassesSettings(head="first").beside("existing").install == "existing"
+    assert PriorityClassesSettings(install="manifests").beside("existing").install == "manifests"
 
 
 @pytest.mark.parametrize(
