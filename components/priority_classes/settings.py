@@ -24,8 +24,8 @@ class PriorityClassesSettings(Settings):
     """The PriorityClasses that heads and workers get, unless podDefaults is none or a pod template names another."""
 
     install: Literal["manifests", "existing", "none"] | None = None
-    """`manifests`: the stack makes them. `existing`: they are there already. `none`: pods get none. Default: `manifests`;
-    beside an operator that is there already, `existing` where a name is said, else `none`."""
+    """`manifests`: the stack makes them. `existing`: they are there already. `none`: pods get none. Default:
+    `manifests`; beside an operator that is there already, `existing` where a name is said, else `none`."""
 
     head: DnsSubdomain = "ray-head"
     """Name of the heads' PriorityClass."""
