@@ -40,7 +40,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts the longest files first, so that in the end no process waits for another's; what a file's tests may take at
-    most tells which those are.
+    most tells which those are. Tests with real pods have no other process to wait for, and an order of their own.
 
     Refuses a test without a tier: it would be left out when a tier is run by its name.
     """
@@ -51,7 +51,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         timeout = item.get_closest_marker("timeout")
         seconds = float(timeout.args[0]) if timeout else 0.0
-        longest[item.path] = max(longest[item.path], (item.get_closest_marker("unit") is None, seconds))
+        if not item.get_closest_marker("pods"):
+            longest[item.path] = max(longest[item.path], (item.get_closest_marker("unit") is None, seconds))
     items.sort(key=lambda item: longest[item.path], reverse=True)
 
 

@@ -23,7 +23,11 @@ LEFT_OUT = pytest.StashKey[str]()
 
 @pytest.hookimpl(trylast=True)  # after -m has chosen
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves the tier out where it cannot run, and says why. Continuous integration has to run it."""
+    """Puts the removal of the stack and its node last.
+
+    Leaves the tier out where it cannot run, and says why. Continuous integration has to run it.
+    """
+    items.sort(key=lambda item: item.path.name == "test_removal.py")
     tier = [item for item in items if item.get_closest_marker("pods")]
     reasons = "; ".join(unmet())
     if not tier or not reasons:
