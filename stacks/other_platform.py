@@ -38,10 +38,12 @@ def other_platform(settings: StackSettings) -> OtherPlatform:
     told = pulumi.Output.all(
         **{name: stack.get_output(name) for name in ("operator", "priorityClasses", "tenants")}
     ).apply(lambda outputs: _checked(settings, reference, outputs))
+    tenants = {tenant.name: told["tenants"][tenant.namespace_name] for tenant in settings.tenants}
     return OtherPlatform(
         told["operator"],
-        {tenant.name: told["tenants"][tenant.namespace_name]["namespace"] for tenant in settings.tenants},
-        {tenant.name: told["tenants"][tenant.namespace_name]["serviceAccount"] for tenant in settings.tenants},
+        {name: tenant["namespace"] for name, tenant in tenants.items()},
+        # A stack's outputs have no nulls: what is none is left out.
+        {name: tenant.apply(lambda known: known.get("serviceAccount")) for name, tenant in tenants.items()},
     )
 
 

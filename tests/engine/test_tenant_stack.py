@@ -39,7 +39,7 @@ def adhoc(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def owners(settings: dict[str, Any]) -> None:
-    del settings["operator"]
+    settings.pop("operator", None)
     cluster = {"name": "adhoc", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "idleTimeout": "5m"}
     settings["platform"] = {"stack": "organization/ray-platform/platform"}
     settings["images"] = {"mirrors": MIRRORS}
