@@ -26,7 +26,8 @@ def settings_of(spec: Mapping[str, Any]) -> dict[str, Any]:
         "volumeMounts": _common(containers, "volumeMounts"),
         "head": _said(
             {
-                "serviceType": head.get("serviceType"),
+                # Whichever of KubeRay's two fields has it: a head that is shown outside has to be said so.
+                "serviceType": head.get("serviceType") or _mapping(_mapping(head, "headService"), "spec").get("type"),
                 **{key: value for key, value in _group(head).items() if key != "gpus"},
             }
         ),
