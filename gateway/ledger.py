@@ -44,7 +44,7 @@ class Entry:
 
     arrived: float
     number: int = 0
-    """Of a write: its place among this client's writes, from 1."""
+    """Of a write: its place among this client's writes, from 1. Of another command: of the last write before it."""
 
     answer: Any = field(default=_NOTHING)
     covered: bool = False
@@ -95,6 +95,9 @@ class Ledger:
         """Number of the last write."""
 
         self._unsent: deque[Entry] = deque()
+        self._reads: deque[Entry] = deque()
+        """Of those pending, what the master is asked and writes nothing."""
+
         self._kept: deque[Entry] = deque()
         self._kept_bytes = 0
         self._no_longer_kept = (0, 0.0)
@@ -105,7 +108,9 @@ class Ledger:
         entry = Entry(command, kind, now)
         if entry.writes:
             self.written += 1
-            entry.number = self.written
+        else:
+            self._reads.append(entry)
+        entry.number = self.written
         self._append(entry)
         self._unsent.append(entry)
 
@@ -118,12 +123,19 @@ class Ledger:
         self.pending_bytes += entry.size
 
     def take_unsent(self) -> Iterator[Entry]:
-        """What to send next, in order, as far as the journal's window allows."""
+        """What to send next, in order, as far as the journal's window allows.
+
+        A write goes when all that was asked before it is answered: a read that has to be repeated would see it.
+        """
         oldest = next((entry.number for entry in self.pending if entry.writes), self.written)
-        while self._unsent and self._unsent[0].number - oldest < IN_FLIGHT:
+        while self._unsent and self._unsent[0].number - oldest < IN_FLIGHT and not self._is_read_first(self._unsent[0]):
             entry = self._unsent.popleft()
             entry.sent = True
             yield entry
+
+    def _is_read_first(self, entry: Entry) -> bool:
+        """Whether an answer is due to something that was asked before that write."""
+        return entry.writes and bool(self._reads) and self._reads[0].number < entry.number
 
     def settle(self, done: dict[int, int], now: float) -> Settled:
         """Begins anew on another connection. Its master has done what `done` says: number and answer of each write."""
@@ -162,6 +174,8 @@ class Ledger:
     def _pop(self) -> Entry:
         entry = self.pending.popleft()
         self.pending_bytes -= entry.size
+        if self._reads and self._reads[0] is entry:
+            self._reads.popleft()
         while entry.writes and self._kept and self._kept[0].number <= entry.number - KEPT:
             self._let_go()
         return entry

@@ -141,6 +141,19 @@ TestFailovers = pytest.mark.unit(Failovers.TestCase)
 TestFailovers.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
 
 
+def test_a_read_that_is_asked_again_does_not_see_the_writes_after_it() -> None:
+    ledger = Ledger()
+    read = [b"HGET", b"counter", b"field"]
+    ledger.add(read, kind_of(read), NOW)
+    count(ledger)
+    (asked,) = ledger.take_unsent()
+    ledger.settle({}, NOW)
+    assert list(ledger.take_unsent()) == [asked]
+    asked.answer, asked.covered = b"0", True
+    assert list(ledger.deliver()) == [asked]
+    assert [entry.command[0] for entry in ledger.take_unsent()] == [b"INCRBY"]
+
+
 def test_no_more_writes_are_under_way_than_a_journal_remembers() -> None:
     ledger = Ledger()
     for _ in range(IN_FLIGHT + 5):
