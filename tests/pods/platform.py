@@ -88,10 +88,12 @@ class Platform:
             del settings["tenants"][0]["users"]
 
         self.stack.edit(add)
-        self.stack.up()
-        yield
-        self.stack.edit(remove)
-        self.stack.up()
+        try:
+            self.stack.up()
+            yield
+        finally:
+            self.stack.edit(remove)
+            self.stack.up()
 
     def head(self, cluster: str = CLUSTER) -> str | None:
         """The name of the head's pod once it is Ready."""

@@ -51,4 +51,6 @@ def test_an_unrelated_edit_leaves_a_busy_worker_alone(platform: Platform, busy_w
         if ".spec.workerGroupSpecs" in str(error):
             raise ConflictError from error
         raise
+    finally:
+        platform.stack.edit(lambda settings: training(settings).pop("labels"))
     assert busy_worker in platform.workers()
