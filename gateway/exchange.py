@@ -89,7 +89,7 @@ class Exchange:
         try:
             await check_role(link, settings.connect_seconds)
             process = await _run_id(link, settings.connect_seconds)
-            done: dict[int, int] = {}
+            done: dict[int, int | hiredis.ReplyError] = {}
             if ledger.written:
                 own.epoch += 1
                 done = journal.done(await link.ask_packed(settings.reply_seconds, journal.opening(own.key, own.epoch)))

@@ -4,6 +4,9 @@ A write is sent as a script that does it and notes its number and its answer in 
 or neither. A new master is asked for that hash. What is in there has been done, and the answer is known; what is not
 is sent again. So an HSETNX that was done, but whose answer was lost with the master, is answered 1 and not 0.
 
+An error that the data are the cause of (`WRONGTYPE`, `ERR`) is an answer like any other: sent again after the writes
+that followed it, the write might succeed. One that the node is the cause of, such as `OOM`, is not noted.
+
 The hash has one field for each of the last `WINDOW` writes, used in turn, and the field `epoch`: the number of the
 connection that may write. A new connection raises it, so that what an older one has still in its buffers is refused.
 """
@@ -11,7 +14,7 @@ connection that may write. A new connection raises it, so that what an older one
 from collections.abc import Sequence
 from typing import Any, cast
 
-from hiredis import pack_command
+from hiredis import ReplyError, pack_command
 
 from .commands import Kind
 from .settings import JOURNAL_SECONDS
@@ -32,8 +35,13 @@ local command, keys = {ARGV[3]}, #KEYS
 for i = 2, keys do command[i] = KEYS[i] end
 for i = 4, #ARGV do command[keys + i - 3] = ARGV[i] end
 local answer = redis.pcall(unpack(command))
-if type(answer) == 'table' and answer.err then return answer end
-redis.call('HSET', KEYS[1], 'epoch', ARGV[1], ARGV[2] % %(window)d, ARGV[2] .. ' ' .. answer)
+local note = answer
+if type(answer) == 'table' and answer.err then
+  local kind = string.match(answer.err, '^%u+')
+  if kind ~= 'ERR' and kind ~= 'WRONGTYPE' then return answer end
+  note = answer.err
+end
+redis.call('HSET', KEYS[1], 'epoch', ARGV[1], ARGV[2] % %(window)d, ARGV[2] .. ' ' .. note)
 redis.call('EXPIRE', KEYS[1], %(seconds)d)
 return answer
 """.replace(b"%(window)d", str(WINDOW).encode()).replace(b"%(seconds)d", str(JOURNAL_SECONDS).encode())
@@ -59,10 +67,17 @@ def opening(journal: bytes, epoch: int) -> bytes:
     return packed(b"EVAL", _OPEN, b"1", journal, str(epoch).encode())
 
 
-def done(answer: Any) -> dict[int, int]:
+def done(answer: Any) -> dict[int, int | ReplyError]:
     """The writes that a master has, by number, with what each answered."""
     notes = [value for field, value in zip(answer[::2], answer[1::2], strict=True) if field != b"epoch"]
-    return {int(number): int(answered) for number, answered in (note.split(b" ") for note in notes)}
+    return {int(number): _answered(said) for number, _, said in (note.partition(b" ") for note in notes)}
+
+
+def _answered(said: bytes) -> int | ReplyError:
+    try:
+        return int(said)
+    except ValueError:
+        return ReplyError(said.decode())
 
 
 def packed(*command: bytes) -> bytes:

@@ -4,7 +4,7 @@ Pure: no sockets, no clock of its own. `session.py` moves it.
 """
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -137,7 +137,7 @@ class Ledger:
         """Whether an answer is due to something that was asked before that write."""
         return entry.writes and bool(self._reads) and self._reads[0].number < entry.number
 
-    def settle(self, done: dict[int, int], now: float) -> Settled:
+    def settle(self, done: Mapping[int, Any], now: float) -> Settled:
         """Begins anew on another connection. Its master has done what `done` says: number and answer of each write."""
         while self._kept and self._kept[0].arrived < now - KEPT_SECONDS:
             self._kept_bytes -= self._kept.popleft().size

@@ -2,6 +2,7 @@
 
 import ssl
 import threading
+import time
 from types import TracebackType
 from typing import Self
 
@@ -19,8 +20,9 @@ class Counter(threading.Thread):
     The answers have to be 1, 2, 3 and so on: one that is lost, done twice or out of order breaks the row.
     """
 
-    def __init__(self, wire: Wire, name: str) -> None:
+    def __init__(self, wire: Wire, name: str, pause: float = 0.0) -> None:
         super().__init__(daemon=True)
+        self._pause = pause
         self.key = f"RAYload@{name}"
         self.counted = 0
         self.wrong: object = None
@@ -41,6 +43,7 @@ class Counter(threading.Thread):
                     self.wrong = f"{answer!r} instead of {self.counted + 1}"
                     return
                 self.counted += 1
+                time.sleep(self._pause)
         except Exception as error:  # a thread has nobody else to tell
             self.wrong = error
 
@@ -52,10 +55,15 @@ class Counter(threading.Thread):
 
 
 class Load:
-    """Several counters, for as long as a `with` lasts; then none of them may have seen anything wrong."""
+    """Several counters, for as long as a `with` lasts; then none of them may have seen anything wrong.
 
-    def __init__(self, gateway: Gateway, clients: int = 4, tls: ssl.SSLContext | None = None) -> None:
-        self.counters = [Counter(Wire(gateway.port, tls=tls), f"counter-{number}") for number in range(clients)]
+    `pause`: seconds that each rests after an answer.
+    """
+
+    def __init__(
+        self, gateway: Gateway, clients: int = 4, tls: ssl.SSLContext | None = None, pause: float = 0.0
+    ) -> None:
+        self.counters = [Counter(Wire(gateway.port, tls=tls), f"counter-{number}", pause) for number in range(clients)]
 
     def __enter__(self) -> Self:
         for counter in self.counters:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import hiredis
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.gateway.cable import Cable
@@ -76,6 +76,9 @@ def sent(wire: Wire, prefix: str, command: Command) -> None:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(st.one_of(COMMANDS, BREAKS, st.just(ANSWER)), max_size=40))
+@example(
+    steps=[("INCRBY", "KV", "1"), ("HSET", "KV", "g", ""), ("UNLINK", "KV"), "cut"]
+)  # an error, not to be repeated
 def test_breaking_connections_change_no_answer(
     gateway: Gateway, cable: Cable, node: Node, steps: list[Command | str]
 ) -> None:

@@ -1,0 +1,16 @@
+"""What a master says that it has done."""
+
+import pytest
+from hiredis import ReplyError
+
+from gateway.journal import done
+
+pytestmark = pytest.mark.unit
+
+
+def test_numbers_and_errors_are_remembered_as_they_were_answered() -> None:
+    wrong = "WRONGTYPE Operation against a key holding the wrong kind of value"
+    found = done([b"epoch", b"3", b"1", b"1 -5", b"2", f"2 {wrong}".encode()])
+    assert found[1] == -5
+    assert isinstance(found[2], ReplyError)
+    assert str(found[2]) == wrong
