@@ -20,14 +20,16 @@ from tests.pods.steps import TABLE, Steps
 
 LEFT_OUT = pytest.StashKey[str]()
 
+LAST = ("test_edits.py", "test_removal.py")
+
 
 @pytest.hookimpl(trylast=True)  # after -m has chosen
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Puts the removal of the stack and its node last.
+    """Puts the refused edit, which every later `up` would try again, and the removal of stack and node last.
 
     Leaves the tier out where it cannot run, and says why. Continuous integration has to run it.
     """
-    items.sort(key=lambda item: item.path.name == "test_removal.py")
+    items.sort(key=lambda item: LAST.index(item.path.name) if item.path.name in LAST else -1)
     tier = [item for item in items if item.get_closest_marker("pods")]
     reasons = "; ".join(unmet())
     if not tier or not reasons:
