@@ -13,7 +13,7 @@ SECURED = "secured"
 TASK = """
 import ray, socket
 ray.init(logging_level="error")
-print("ran on", ray.get(ray.remote(num_cpus=0, num_gpus=1)(socket.gethostname).remote()))
+print("ran on", ray.get(ray.remote(num_cpus=0, num_gpus=1)(lambda: socket.gethostname()).remote()))
 """
 
 KNOCK = """
