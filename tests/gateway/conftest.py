@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.gateway.nodes import Nodes, free_ports, missing
+from tests.gateway.cable import Cable
+from tests.gateway.nodes import Node, Nodes, free_ports, missing
 from tests.gateway.process import Gateway
 from tests.gateway.waiting import eventually
 
@@ -31,6 +32,24 @@ def nodes(tmp_path: Path) -> Iterator[Nodes]:
         yield made
     finally:
         made.stop()
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """One node without replicas."""
+    one = Nodes(tmp_path_factory.mktemp("node")).redis[0]
+    one.start()
+    try:
+        yield one
+    finally:
+        one.kill()
+
+
+@pytest.fixture(scope="module")
+def cable(node: Node) -> Iterator[Cable]:
+    """The way to it."""
+    with Cable(node.port) as cable:
+        yield cable
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.gateway.cable import Cable
-from tests.gateway.nodes import Node, Nodes
+from tests.gateway.nodes import Node
 from tests.gateway.process import Gateway
 from tests.gateway.wire import Wire
 
@@ -37,24 +37,6 @@ BREAKS = st.sampled_from(("mute", "cut"))
 
 ANSWER = "answer"
 """The client takes the next answer."""
-
-
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """One node without replicas."""
-    one = Nodes(tmp_path_factory.mktemp("node")).redis[0]
-    one.start()
-    try:
-        yield one
-    finally:
-        one.kill()
-
-
-@pytest.fixture(scope="module")
-def cable(node: Node) -> Iterator[Cable]:
-    """The way to it."""
-    with Cable(node.port) as cable:
-        yield cable
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from gateway import journal
 from gateway.commands import COMMANDS
 from gateway.settings import JOURNAL_SECONDS
 from tests.gateway.cable import Cable
-from tests.gateway.nodes import Node, Nodes
+from tests.gateway.nodes import Node
 from tests.gateway.process import Gateway
 from tests.gateway.waiting import eventually
 from tests.gateway.wire import Wire
@@ -21,28 +21,10 @@ pytestmark = pytest.mark.engine
 Command = tuple[str | int, ...]
 
 
-@pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """One node without replicas."""
-    one = Nodes(tmp_path_factory.mktemp("node")).redis[0]
-    one.start()
-    try:
-        yield one
-    finally:
-        one.kill()
-
-
 @pytest.fixture(autouse=True)
 def empty(node: Node) -> None:
     """Nothing of another test is on it."""
     node.ask("FLUSHALL")
-
-
-@pytest.fixture(scope="module")
-def cable(node: Node) -> Iterator[Cable]:
-    """The way to it."""
-    with Cable(node.port) as cable:
-        yield cable
 
 
 @pytest.fixture(scope="module")
