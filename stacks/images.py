@@ -1,9 +1,11 @@
 """The container images that a stack's pods are made from."""
 
-from components.images import images_in, mirrored
+from components.images import full_name, images_in, mirrored
 from components.ray_cluster.manifests import ray_cluster
 
 from .settings import StackSettings
+
+__all__ = ["full_name", "images_of"]
 
 
 def images_of(stack: StackSettings) -> set[str]:

@@ -8,16 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..ray_cluster.manifests import HEAD_PORTS
+from ..ray_cluster.pods import CLUSTER_LABEL, NODE_TYPE_LABEL
 from .settings import DNS_PORT, ApiServerSettings, DnsSettings, Egress, IngressSettings, NetworkSettings, Peer
 
 Body = dict[str, Any]
 
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 """Label that the API server gives every namespace: its name (kubernetes.io, Automatic namespace labelling)."""
-
-CLUSTER_LABEL = "ray.io/cluster"
-NODE_TYPE_LABEL = "ray.io/node-type"
-"""Labels of Ray's pods, which a pod template cannot change (ray-operator/controllers/ray/common/pod.go, labelPod)."""
 
 HEAD = {NODE_TYPE_LABEL: "head"}
 

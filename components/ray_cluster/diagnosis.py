@@ -6,6 +6,7 @@ from typing import Any
 import kubernetes
 
 from ..cluster import ClusterUnreachableError, ForbiddenError, connect, read
+from .pods import CLUSTER_LABEL
 
 _LINES = 12
 """So many reasons are shown, the newest; more would bury the first."""
@@ -48,7 +49,7 @@ def _read(context: str | None, namespace: str, name: str, operator_namespace: st
     client = connect(context)
     core, custom = kubernetes.client.CoreV1Api(client), kubernetes.client.CustomObjectsApi(client)
     cluster = read(custom.get_namespaced_custom_object, _GROUP, "v1", namespace, "rayclusters", name)
-    pods = read(core.list_namespaced_pod, namespace, label_selector=f"ray.io/cluster={name}")
+    pods = read(core.list_namespaced_pod, namespace, label_selector=f"{CLUSTER_LABEL}={name}")
     events = read(core.list_namespaced_event, namespace)
     pod_items = _items(pods)
     names = {name, *(pod["metadata"]["name"] for pod in pod_items)}

@@ -8,7 +8,7 @@ from ..nodes import NodePool
 from ..priority_classes.settings import NO_PRIORITIES, PriorityNames
 from ..problems import Problems
 from .origin import said_at
-from .pods import Body
+from .pods import CLUSTER_LABEL, NODE_TYPE_LABEL, Body
 from .resources import refused_resources
 from .settings import RayClusterSettings
 from .spec import CLIENT_PORT, DASHBOARD_PORT, HEAD_PORTS, cluster_spec
@@ -85,7 +85,7 @@ def asks_for_token(body: Body) -> bool:
 
 def head_disruption_budget(settings: RayClusterSettings) -> Body:
     """The PodDisruptionBudget that keeps the head where it is. One that is not healthy may go."""
-    labels = {"ray.io/cluster": settings.name, "ray.io/node-type": "head"}
+    labels = {CLUSTER_LABEL: settings.name, NODE_TYPE_LABEL: "head"}
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",

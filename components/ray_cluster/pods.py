@@ -13,6 +13,10 @@ from .settings import RayClusterSettings
 
 Body = dict[str, Any]
 
+CLUSTER_LABEL = "ray.io/cluster"
+NODE_TYPE_LABEL = "ray.io/node-type"
+"""Labels of Ray's pods, which a pod template cannot change (ray-operator/controllers/ray/common/pod.go, labelPod)."""
+
 HEAD_CONTAINER = "ray-head"
 WORKER_CONTAINER = "ray-worker"
 """Names of Ray's containers, which are the first of their pods: KubeRay goes by that."""
