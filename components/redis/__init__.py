@@ -1,0 +1,1 @@
+"""Redis, in which the GCS of a RayCluster keeps its tables."""

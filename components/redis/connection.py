@@ -1,0 +1,44 @@
+"""How a RayCluster reaches its Redis: what who provides a Redis tells who makes RayClusters. Knows no Pulumi."""
+
+from dataclasses import dataclass
+
+SECRET = "ray-redis"  # noqa: S105 (a Secret's name)
+"""Secret in a tenant's namespace with what its RayClusters show to Redis."""
+
+USERNAME_KEY = "username"
+"""Its key with the user of Redis."""
+
+PASSWORD_KEY = "password"  # noqa: S105 (a key of the Secret)
+"""Its key with the password."""
+
+PASSWORDS_KEY = "passwords"
+"""Its key with all passwords that Redis takes at present, the newest first, one per line: several during a rotation."""
+
+CA_KEY = "ca.crt"
+"""Its key with the authority of the certificates of Redis, where Redis speaks TLS."""
+
+
+@dataclass(frozen=True)
+class RedisConnection:
+    """Where a tenant's Redis is, and how one speaks to it."""
+
+    nodes: tuple[str, ...]
+    """`HOST:PORT` of all Sentinels; without Sentinels, of Redis itself."""
+
+    master_name: str | None
+    """What the Sentinels call the master; None: there are none."""
+
+    replicas: int
+    """Replicas beside the master."""
+
+    ports: tuple[int, ...] = (6379, 26379)
+    """Ports of Redis and its Sentinels."""
+
+    namespace: str | None = None
+    """Namespace of its pods; None: it is outside the cluster, or nobody says where."""
+
+    tls: bool = False
+    """Whether nodes and Sentinels are spoken to with TLS."""
+
+    secret: str = SECRET
+    """Name of the Secret in the tenant's namespace, with the keys that stand above."""
