@@ -120,7 +120,7 @@ def _joined(detail: dict[str, Any]) -> str:
 
 def _warnings(events: tuple[dict[str, Any], ...]) -> list[dict[str, Any]]:
     """Events that warn, newest first."""
-    return sorted((event for event in events if event.get("type") == "Warning"), key=_when, reverse=True)
+    return sorted((event for event in events if event.get("type") == "Warning"), key=when, reverse=True)
 
 
 def _event(event: dict[str, Any]) -> str:
@@ -128,7 +128,7 @@ def _event(event: dict[str, Any]) -> str:
     return f"{about['kind']} {about['name']}: {event['reason']}: {event['message']}"
 
 
-def _when(event: dict[str, Any]) -> str:
+def when(event: dict[str, Any]) -> str:
     """Time of an event in RFC 3339, which sorts as text."""
     return event.get("lastTimestamp") or event.get("eventTime") or event["metadata"].get("creationTimestamp") or ""
 

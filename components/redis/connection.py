@@ -34,11 +34,22 @@ class RedisConnection:
     ports: tuple[int, ...] = (6379, 26379)
     """Ports of Redis and its Sentinels."""
 
+    service: str | None = None
+    """`HOST:PORT` behind which all nodes are, for those who can be told one address only; None: the first node."""
+
     namespace: str | None = None
     """Namespace of its pods; None: it is outside the cluster, or nobody says where."""
+
+    cidrs: tuple[str, ...] = ()
+    """Its addresses, where it is outside the cluster and somebody says them."""
 
     tls: bool = False
     """Whether nodes and Sentinels are spoken to with TLS."""
 
     secret: str = SECRET
     """Name of the Secret in the tenant's namespace, with the keys that stand above."""
+
+    @property
+    def address(self) -> str:
+        """`HOST:PORT` for those who can be told one address only."""
+        return self.service or self.nodes[0]

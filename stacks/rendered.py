@@ -1,0 +1,39 @@
+"""The RayClusters of a tenant, as a stack renders them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from components.ray_cluster.manifests import ray_cluster
+
+if TYPE_CHECKING:
+    from components.nodes import NodePool
+    from components.ray_cluster.fault_tolerance import RedisPlace
+    from components.ray_cluster.settings import RayClusterSettings
+
+    from .settings import StackSettings, TenantSettings
+
+Body = dict[str, Any]
+
+
+def rendered(stack: StackSettings, tenant: TenantSettings, cluster: RayClusterSettings) -> Body:
+    """The RayCluster's body with all that stack and tenant give it, but for what only an update knows.
+
+    Raises Problems, with paths in the cluster's settings, as `ray_cluster` does.
+    """
+    return as_tenant_gives(tenant, cluster, stack.nodes, redis_place(stack, tenant))
+
+
+def as_tenant_gives(
+    tenant: TenantSettings,
+    cluster: RayClusterSettings,
+    pools: tuple[NodePool, ...] = (),
+    redis: RedisPlace | None = None,
+) -> Body:
+    """The RayCluster's body with all that its tenant gives it. Raises Problems as `ray_cluster` does."""
+    return ray_cluster(tenant.given(cluster), pools, tenant.service_account(cluster), redis=redis)
+
+
+def redis_place(stack: StackSettings, tenant: TenantSettings) -> RedisPlace | None:
+    """Where the tenant's RayClusters keep what their GCS knows; None where the stack has no Redis."""
+    return None
