@@ -46,7 +46,7 @@ def sidecar(
 
     `user`: number of the user that it runs as; None: the image's own.
     """
-    amounts = {"cpu": settings.cpu, "memory": settings.memory}
+    amounts = settings.resources.model_dump()
     return {
         "name": NAME,
         "image": settings.image,

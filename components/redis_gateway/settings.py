@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, Strict
 
-from ..types import Duration, Image, Memory, Quantity, Settings, seconds
+from ..operator.settings import ComputeResources
+from ..types import Duration, Image, Settings, seconds
 
 VERSION = "1.0.0"
 """Version of the gateway's container image. To be raised with every change of `gateway/`, because an image that a node
@@ -42,9 +43,6 @@ class GatewaySettings(Settings):
     hold_timeout: Annotated[Duration, AfterValidator(_holdable)] = "60s"
     """So long a command is held while there is no master; then Ray gets an error. At most 300s."""
 
-    cpu: Quantity = "250m"
-    """CPUs of the container."""
-
-    memory: Memory = "512Mi"
-    """Memory of the container. It holds packages of runtime environments twice while they pass: a gateway that runs out
-    of memory restarts its head."""
+    resources: ComputeResources = ComputeResources(cpu="250m", memory="512Mi")
+    """CPU and memory of the container. It holds a package of a runtime environment twice while that passes, and a
+    gateway that runs out of memory restarts its head."""

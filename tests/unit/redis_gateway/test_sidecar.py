@@ -76,7 +76,7 @@ def test_pod_security_restricted_admits_it_by_itself() -> None:
 
 
 def test_its_memory_is_all_it_may_use_and_all_it_is_promised() -> None:
-    resources = made(memory="1Gi")["resources"]
+    resources = made(resources={"cpu": "250m", "memory": "1Gi"})["resources"]
     assert resources["limits"] == resources["requests"] == {"cpu": "250m", "memory": "1Gi"}
 
 
