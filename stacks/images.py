@@ -3,6 +3,7 @@
 from components.images import full_name, images_in, mirrored
 from components.ray_cluster.manifests import ray_cluster
 
+from .redis import redis_parts
 from .settings import StackSettings
 
 __all__ = ["full_name", "images_of"]
@@ -16,6 +17,9 @@ def images_of(stack: StackSettings) -> set[str]:
     """
     ours = stack.platform is None and stack.operator.install == "manifests"
     found = {_operator(stack)} if ours else set()
+    for part in redis_parts(stack):
+        found.add(part.settings.image)
+        found.update({part.settings.exporter.image} if part.settings.exporter else ())
     for tenant in stack.tenants:
         for cluster in tenant.clusters:
             found.update(image for _, image in images_in(ray_cluster(cluster, stack.nodes)))

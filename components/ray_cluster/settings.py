@@ -153,6 +153,10 @@ class RayClusterSettings(Settings):
     """User that Ray's containers run as, 1000 as in Ray's images. `image`: the image's own, or one that OpenShift
     gives."""
 
+    fault_tolerance: bool = False
+    """True: what the GCS knows is kept in the stack's `redis`, so that actors, jobs and placement groups outlive a
+    restart of the head. Needs Ray 2.41 or later."""
+
     tls: TlsSettings | None = None
     """TLS between the cluster's processes; `{}` with an authority that the stack makes. Default: none."""
 
