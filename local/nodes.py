@@ -7,7 +7,7 @@ from typing import Any
 
 from kubernetes import client, utils
 
-from local import paths, supervision, tools
+from local import paths, supervision, tools, volumes
 from local.pki import Credentials
 from local.supervision import Program
 from stacks.settings import GPU_PRODUCT_LABEL, GPU_RESOURCE, NodePool
@@ -35,9 +35,9 @@ class SimulatedNodes:
     api_port = None
 
     credentials = Credentials(
-        address, clients={"kwok": ("kwok", "system:masters"), "host-pods": ("host-pods", "system:masters")}
+        address, clients={name: (name, "system:masters") for name in ("kwok", "host-pods", volumes.NAME)}
     )
-    """Both stand in for kubelets, on machinery of the rehearsal only."""
+    """They stand in for kubelets and a provisioner, on machinery of the rehearsal only."""
 
     apiserver_flags = (
         # It refuses to advertise a loopback address; nothing connects to this one (RFC 5737, for documentation).
@@ -59,6 +59,7 @@ class SimulatedNodes:
         return [
             Program("kwok", _kwok(self._run), {}),
             Program("host-pods", host_pods, {"PYTHONPATH": str(paths.ROOT)}),
+            volumes.program(self._run / "kubeconfigs" / volumes.NAME),
         ]
 
     def begin(self, supervisord: Sequence[str | Path], environment: Mapping[str, str]) -> None:

@@ -39,7 +39,6 @@ def build(settings: StackSettings) -> dict[str, Any]:
 
 def _whole(settings: StackSettings, everywhere: pulumi.ResourceOptions) -> dict[str, Any]:
     platform = Platform("platform", settings, everywhere)
-    after = pulumi.ResourceOptions(depends_on=[platform.operator, platform.priority_classes])
     tenants = [
         Tenant(
             # As unique as the tenant's name, and what `<namespace>/<cluster>` begins with everywhere else.
@@ -49,7 +48,7 @@ def _whole(settings: StackSettings, everywhere: pulumi.ResourceOptions) -> dict[
                 cluster_admins=settings.access.cluster_admins,
                 policies=tenant_policies(settings, tenant),
             ),
-            pulumi.ResourceOptions.merge(everywhere, after),
+            pulumi.ResourceOptions.merge(everywhere, _after(platform, tenant)),
         )
         for tenant in settings.tenants
     ]
@@ -58,6 +57,14 @@ def _whole(settings: StackSettings, everywhere: pulumi.ResourceOptions) -> dict[
         "clusters": {name: cluster for tenant in tenants for name, cluster in tenant.clusters.items()},
         **told(settings),
     }
+
+
+def _after(platform: Platform, tenant: TenantSettings) -> pulumi.ResourceOptions:
+    """What a tenant's RayClusters need, and what therefore outlives them."""
+    redis = platform.redis.get(tenant.name)
+    return pulumi.ResourceOptions(
+        depends_on=[platform.operator, platform.priority_classes, *([redis] if redis else [])]
+    )
 
 
 def _tenants_alone(settings: StackSettings, everywhere: pulumi.ResourceOptions) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from components.images import full_name, images_in, mirrored
 
+from .redis import redis_parts
 from .rendered import rendered
 from .settings import StackSettings
 
@@ -16,6 +17,9 @@ def images_of(stack: StackSettings) -> set[str]:
     """
     ours = stack.platform is None and stack.operator.install == "manifests"
     found = {_operator(stack)} if ours else set()
+    for part in redis_parts(stack):
+        found.add(part.settings.image)
+        found.update({part.settings.exporter.image} if part.settings.exporter else ())
     for tenant in stack.tenants:
         for cluster in tenant.clusters:
             found.update(image for _, image in images_in(rendered(stack, tenant, cluster)))

@@ -7,7 +7,9 @@ from components.network.manifests import Body, Openings, RayPods
 from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.manifests import head_ports
 from components.ray_cluster.settings import RayClusterSettings
+from components.redis.names import EXPORTER_PORT, LABELS, REDIS_PORT, SELECTOR, SENTINEL_PORT
 
+from .redis import RedisPart
 from .rendered import redis_place, rendered
 from .settings import StackSettings, TenantSettings
 
@@ -17,6 +19,21 @@ def operator_policies(stack: StackSettings) -> list[Body]:
     if not stack.network.policies or stack.operator.install == "existing":
         return []
     return manifests.operator_policies(stack.network, stack.operator.namespace, stack.operator.watch_namespaces)
+
+
+def redis_policies(stack: StackSettings, part: RedisPart) -> list[Body]:
+    """The policies of a Redis, in its namespace: its own, and where no other part of the stack has denied the rest
+    there, that."""
+    if not stack.network.policies:
+        return []
+    names = [tenant.namespace_name for tenant in part.tenants]
+    metrics = stack.network.monitoring if part.settings.exporter else ()
+    alone = not part.of_tenant and part.namespace != stack.operator.namespace
+    return [
+        *([manifests.default_deny()] if alone else []),
+        manifests.redis_policy(LABELS, (REDIS_PORT, SENTINEL_PORT), names, stack.network.dns),
+        *([manifests.redis_metrics_policy(SELECTOR, EXPORTER_PORT, metrics)] if metrics else []),
+    ]
 
 
 def tenant_policies(stack: StackSettings, tenant: TenantSettings) -> list[Body]:

@@ -6,9 +6,12 @@ from components.access.component import ClusterAccess, ClusterAccessArgs
 from components.kubernetes import KubernetesObject
 from components.operator.component import KubeRayOperator, KubeRayOperatorArgs
 from components.priority_classes.component import PriorityClasses
+from components.redis.component import RedisHa, RedisHaArgs
+from components.redis.manifests import namespace as redis_namespace
 from components.tenant import manifests
 
-from .network import operator_policies
+from .network import operator_policies, redis_policies
+from .redis import RedisPart, redis_parts
 from .settings import StackSettings, TenantSettings
 
 
@@ -21,11 +24,13 @@ class Platform(pulumi.ComponentResource):
     Outputs:
         operator: the operator; RayClusters depend on it.
         priority_classes: the PriorityClasses of heads and workers; RayClusters depend on them.
+        redis: by the tenants' names, the Redis that their RayClusters use; these depend on it.
         namespaces: the tenants' namespaces, by the tenants' names. Each that the stack makes is known once it exists.
     """
 
     operator: KubeRayOperator
     priority_classes: PriorityClasses
+    redis: dict[str, RedisHa]
     namespaces: dict[str, pulumi.Output[str]]
 
     def __init__(self, name: str, args: StackSettings, opts: pulumi.ResourceOptions | None = None) -> None:
@@ -54,7 +59,32 @@ class Platform(pulumi.ComponentResource):
             ),
             pulumi.ResourceOptions(parent=self, depends_on=[self.operator]),
         )
+        made = [(part, self._redis(name, args, part)) for part in redis_parts(args)]
+        self.redis = {tenant.name: redis for part, redis in made for tenant in part.tenants}
         self.register_outputs({"namespaces": self.namespaces})
+
+    def _redis(self, name: str, args: StackSettings, part: RedisPart) -> RedisHa:
+        namespace: pulumi.Input[str] = part.namespace
+        if part.of_tenant:
+            namespace = self.namespaces[part.tenants[0].name]
+        elif part.namespace != args.operator.namespace:
+            body = redis_namespace(part.namespace)
+            made = KubernetesObject(f"{name}-namespace-{part.namespace}", body, pulumi.ResourceOptions(parent=self))
+            namespace = made.id.apply(lambda _: part.namespace)
+        return RedisHa(
+            f"{name}-redis-{part.namespace}",
+            RedisHaArgs(
+                settings=part.settings,
+                namespace=namespace,
+                namespace_name=part.namespace,
+                tenants={tenant.namespace_name: self.namespaces[tenant.name] for tenant in part.tenants},
+                clusters=part.clusters,
+                priority_class=args.priorities.names.head,
+                policies=redis_policies(args, part),
+            ),
+            # The operator's namespace comes with the operator, which pods' priorities do not.
+            pulumi.ResourceOptions(parent=self, depends_on=[self.operator, self.priority_classes]),
+        )
 
     def _namespace(self, name: str, tenant: TenantSettings) -> pulumi.Output[str]:
         namespace = tenant.namespace_name

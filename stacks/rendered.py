@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.manifests import ray_cluster
+
+from .redis import redis_connection
 
 if TYPE_CHECKING:
     from components.nodes import NodePool
-    from components.ray_cluster.fault_tolerance import RedisPlace
     from components.ray_cluster.settings import RayClusterSettings
 
     from .settings import StackSettings, TenantSettings
@@ -36,4 +38,9 @@ def as_tenant_gives(
 
 def redis_place(stack: StackSettings, tenant: TenantSettings) -> RedisPlace | None:
     """Where the tenant's RayClusters keep what their GCS knows; None where the stack has no Redis."""
-    return None
+    connection = redis_connection(stack, tenant)
+    if stack.redis is None or connection is None:
+        return None
+    gateway = stack.redis.gateway
+    on = stack.redis.mode == "managed" if gateway.enabled is None else gateway.enabled
+    return RedisPlace(connection, tenant.namespace_name, gateway if on else None)

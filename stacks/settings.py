@@ -19,6 +19,7 @@ from components.priority_classes.settings import PriorityClassesSettings
 from components.problems import Path as Place
 from components.problems import Problems
 from components.ray_cluster.settings import ClusterName, RayClusterSettings
+from components.redis.settings import RedisSettings
 from components.tenant.settings import (
     DEFAULT_LIMITS,
     LimitSettings,
@@ -166,6 +167,9 @@ class StackSettings(Settings):
     """Which pods go first where there is no room for all."""
 
     images: ImagesSettings = ImagesSettings()
+
+    redis: RedisSettings | None = None
+    """Where RayClusters with `faultTolerance` keep what they know. Default: nowhere, and no cluster may have it."""
 
     platform: PlatformReference | None = None
     """That the platform belongs to another stack, and this one has RayClusters alone. Default: it is this stack's."""

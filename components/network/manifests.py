@@ -155,9 +155,8 @@ def _redis(name: str, pods: RayPods, redis: RedisConnection) -> Body:
 
 def operator_policies(network: NetworkSettings, namespace: str, watched: Sequence[str]) -> list[Body]:
     """The policies of the operator's own `namespace`. `watched`: the namespaces that it serves; empty for all."""
-    names = {"key": NAMESPACE_LABEL, "operator": "In", "values": sorted(watched)}
     heads = {
-        "namespaceSelector": {"matchExpressions": [names]} if watched else {},
+        "namespaceSelector": {"matchExpressions": [_in(NAMESPACE_LABEL, watched)]} if watched else {},
         "podSelector": {"matchLabels": HEAD},
     }
     operator = _policy(
@@ -171,6 +170,28 @@ def operator_policies(network: NetworkSettings, namespace: str, watched: Sequenc
         ],
     )
     return [{**body, "metadata": {**body["metadata"], "namespace": namespace}} for body in (default_deny(), operator)]
+
+
+def redis_policy(redis: Mapping[str, str], ports: Sequence[int], tenants: Sequence[str], dns: DnsSettings) -> Body:
+    """Redis' pods, known by the labels `redis`, reach each other, and are reached by those that speak to it: heads and
+    the Jobs that clean up, in the namespaces of the tenants."""
+    itself = {"podSelector": {"matchLabels": dict(redis)}}
+    clients = {
+        "namespaceSelector": {"matchExpressions": [_in(NAMESPACE_LABEL, tenants)]},
+        "podSelector": {"matchExpressions": [_in(NODE_TYPE_LABEL, ["head", "redis-cleanup"])]},
+    }
+    return _policy(
+        "ray-redis",
+        itself["podSelector"],
+        ingress=_opened([itself, *([clients] if tenants else [])], ports),
+        egress=[{"to": [itself], "ports": _ports("TCP", ports)}, _dns(dns)],
+    )
+
+
+def redis_metrics_policy(redis: Mapping[str, str], port: int, monitoring: Sequence[str]) -> Body:
+    """Those who read metrics reach those of Redis."""
+    readers = [_namespace(name) for name in monitoring]
+    return _policy("ray-redis-metrics", {"matchLabels": dict(redis)}, ingress=_opened(readers, [port]))
 
 
 def ingress(cluster: str, head_service: str, settings: IngressSettings, port: int) -> Body:
@@ -221,6 +242,10 @@ def _ports(protocol: str, ports: Iterable[int]) -> list[Body]:
 
 def _namespace(name: str) -> Body:
     return {"namespaceSelector": {"matchLabels": {NAMESPACE_LABEL: name}}}
+
+
+def _in(key: str, values: Sequence[str]) -> Body:
+    return {"key": key, "operator": "In", "values": sorted(values)}
 
 
 def _peer(peer: Peer) -> Body:

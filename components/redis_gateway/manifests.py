@@ -6,7 +6,7 @@ KubeRay's Job that cleans up Redis is made of the head's pod template, whose ini
 
 from typing import Any
 
-from ..redis.connection import CA_KEY, PASSWORDS_KEY, USERNAME_KEY, RedisConnection
+from ..redis.connection import CA_KEY, USERNAME_KEY, RedisConnection
 from ..types import seconds
 from .settings import GatewaySettings
 
@@ -81,7 +81,7 @@ def volume(connection: RedisConnection, *keys: str) -> Body:
 
 def volume_keys(connection: RedisConnection) -> tuple[str, ...]:
     """The keys that the gateway reads as files."""
-    return (PASSWORDS_KEY, *([CA_KEY] if connection.tls else []))
+    return (connection.passwords_key, *([CA_KEY] if connection.tls else []))
 
 
 MOUNT: Body = {"name": VOLUME, "mountPath": FOLDER, "readOnly": True}
@@ -89,7 +89,7 @@ MOUNT: Body = {"name": VOLUME, "mountPath": FOLDER, "readOnly": True}
 
 def _of_redis(connection: RedisConnection) -> list[Body]:
     """Where Redis is, and who the gateway is to it and to its Sentinels."""
-    nodes, passwords = ",".join(connection.nodes), f"{FOLDER}/{PASSWORDS_KEY}"
+    nodes, passwords = ",".join(connection.nodes), f"{FOLDER}/{connection.passwords_key}"
     sentinel = connection.master_name is not None
     place = {"SENTINELS": nodes, "MASTER_NAME": str(connection.master_name)} if sentinel else {"REDIS": nodes}
     # Ray says the same to the gateway: it has no way to say anything else to the Job that cleans up.

@@ -8,7 +8,7 @@ from typing import Any
 
 from kubernetes import client
 
-from local import images, tools
+from local import images, tools, volumes
 from local.commands import run
 from local.errors import RehearsalError
 from local.images import Image
@@ -60,6 +60,7 @@ class RealNode:
                 # These are machinery of the rehearsal.
                 "coredns": ("coredns", "system:masters"),
                 network_policies.NAME: (network_policies.NAME, "system:masters"),
+                volumes.NAME: (volumes.NAME, "system:masters"),
                 "kubelet-client": ("kube-apiserver-kubelet-client", "system:masters"),
             },
         )

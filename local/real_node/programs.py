@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from local import volumes
 from local.images import PAUSE
 from local.real_node import network_policies
 from local.supervision import Program
@@ -58,6 +59,7 @@ def programs(run: Path, address: str, cgroup: str) -> list[Program]:
         network_policies.program(INSIDE, run / "kubeconfigs" / network_policies.NAME, NODE, POD_NETWORK),
         Program("kubelet", kubelet, {}),
         Program("kube-proxy", proxy, {}),
+        volumes.program(run / "kubeconfigs" / volumes.NAME, INSIDE / "volumes"),
         Program("coredns", [COREDNS.program("coredns"), "-conf", INSIDE / "Corefile"], {}),
     ]
 

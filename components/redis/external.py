@@ -1,0 +1,56 @@
+"""What a stack file may say about a Redis that is there already."""
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
+
+from ..types import Cidr, DnsLabel, DnsSubdomain, Settings
+
+MOST_HOST = 253
+
+
+def _host_and_port(value: Any) -> Any:
+    host, colon, port = value.rpartition(":") if isinstance(value, str) else ("", "", "")
+    if not colon or not host or "/" in host or not port.isdigit() or not 0 < int(port) < 65536 or len(host) > MOST_HOST:
+        raise ValueError(f"{value!r} is not HOST:PORT, for example redis.example.com:6379, with a port from 1 to 65535")
+    return value
+
+
+HostAndPort = Annotated[str, BeforeValidator(_host_and_port)]
+"""Where something listens: `redis.example.com:6379`."""
+
+
+class ExternalSettings(Settings):
+    """A Redis that is there already: its Sentinels, or its own address. Whoever runs it keeps it from evicting
+    (`maxmemory-policy noeviction`): a table that is gone is a RayCluster that does not start again."""
+
+    sentinels: tuple[HostAndPort, ...] = ()
+    """All of its Sentinels."""
+
+    master_name: str = "mymaster"
+    """What they call the master."""
+
+    address: HostAndPort | None = None
+    """Where it is itself, where it has no Sentinels."""
+
+    replicas: int = 0
+    """Replicas beside the master. With them writes are acknowledged once a replica has them."""
+
+    secret_name: DnsSubdomain
+    """Secret with keys `password` and, unless the user is `default`, `username`, and with `tls` the authority
+    `ca.crt`. It is in `secretNamespace`, from where each tenant gets a copy, or else in each tenant's namespace."""
+
+    secret_namespace: DnsLabel | None = None
+    """Namespace of the Secret. Default: one of that name is in each tenant's."""
+
+    tls: bool = False
+    """True: TLS, with a certificate of the authority in `ca.crt`."""
+
+    namespace: DnsLabel | None = None
+    """Namespace of its pods, which NetworkPolicies let heads reach. Default: it is outside the cluster."""
+
+    cidrs: tuple[Cidr, ...] = ()
+    """Its addresses, which NetworkPolicies let heads reach where it is outside the cluster."""
+
+    verify: bool = True
+    """False: it is not looked at before it is used."""

@@ -1,0 +1,34 @@
+"""What the parts of a Redis are called. Pure functions and constants."""
+
+NAME = "ray-redis"
+"""Of the StatefulSet, of the Service of its nodes, and of what has no name of its own."""
+
+SENTINELS = "ray-redis-sentinels"
+"""Service of its Sentinels."""
+
+USERS_SECRET = "ray-redis-users"  # noqa: S105 (a Secret's name)
+"""Secret with the users' file and the passwords of the nodes' own user."""
+
+CERTIFICATE_SECRET = "ray-redis-tls"  # noqa: S105 (a Secret's name)
+"""Secret with the certificate of all nodes."""
+
+SCRIPTS = "ray-redis-scripts"
+"""ConfigMap with the scripts of its containers."""
+
+LABELS = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/part-of": "ray-platform"}
+"""Of all objects."""
+
+SELECTOR = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/component": "node"}
+"""Of the nodes' pods."""
+
+MASTER_NAME = "mymaster"
+"""What the Sentinels call the master, as in Redis' own documentation."""
+
+REDIS_PORT = 6379
+SENTINEL_PORT = 26379
+EXPORTER_PORT = 9121
+
+
+def hosts(namespace: str, nodes: int) -> tuple[str, ...]:
+    """The nodes' names in DNS, the same for as long as there is the StatefulSet."""
+    return tuple(f"{NAME}-{index}.{NAME}.{namespace}.svc" for index in range(nodes))

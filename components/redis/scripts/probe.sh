@@ -1,0 +1,21 @@
+# What the kubelet asks: `alive` or `ready`, then `redis` or `sentinel`.
+. "$(dirname "$0")/common.sh"
+
+case $2 in
+  redis) own_port=$REDIS_PORT ;;
+  sentinel) own_port=$SENTINEL_PORT ;;
+esac
+answer=$(ask "$HERE" $own_port PING) || exit 1
+
+# Who loads data, or has lost its master, answers with an error and lives.
+[ "$1" = ready ] || exit 0
+[ "$answer" = PONG ] || exit 1
+[ "$2" = redis ] || exit 0
+
+# A replica is ready when it has what its master has.
+replication=$(ask "$HERE" $own_port INFO replication) || exit 1
+case $replication in
+  *role:master* | *master_link_status:up*) exit 0 ;;
+esac
+echo "the replica has no link to its master"
+exit 1

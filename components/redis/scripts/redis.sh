@@ -1,0 +1,48 @@
+# Starts Redis as a master or as a replica, as the Sentinels say.
+. "$(dirname "$0")/common.sh"
+
+# A node that the Sentinels name and that has no data would take them from its replicas. An epoch of 1 or more says that
+# there have been data; then the Sentinels make a node the master that has them.
+would_wipe() {
+  [ "$MASTER" = "$ME" ] && [ ! -e "$DATA/appendonlydir" ] && [ "$EPOCH" -gt 0 ]
+}
+
+replicaof=''
+if [ -n "$MASTER_NAME" ]; then
+  majority=$(($(echo "$NODES" | wc -w) / 2 + 1))
+  look
+  while [ $ANSWERS -lt $majority ] || would_wipe; do
+    echo "waiting: $ANSWERS Sentinels answer, $majority have to; the master is ${MASTER:-not known}, this is $ME"
+    sleep 1
+    look
+  done
+  if [ "$MASTER" != "$ME" ]; then
+    replicaof="replicaof $MASTER $REDIS_PORT"
+  fi
+fi
+
+umask 077
+{
+  listen_on $REDIS_PORT
+  cat << CONF
+dir $DATA
+aclfile $USERS/redis.acl
+masteruser $NODES_USER
+masterauth $(password_of_all)
+appendonly yes
+appendfsync $FSYNC
+save ""
+maxmemory $MAXMEMORY
+maxmemory-policy noeviction
+replica-announce-ip $ME
+replica-announce-port $REDIS_PORT
+repl-diskless-sync-delay 0
+client-output-buffer-limit replica $OUTPUT_BUFFER $OUTPUT_BUFFER 0
+min-replicas-to-write $MIN_REPLICAS
+min-replicas-max-lag 10
+$replicaof
+CONF
+} > "$RUN/redis.conf"
+
+sh "$(dirname "$0")/watch.sh" redis &
+exec redis-server "$RUN/redis.conf"

@@ -1,0 +1,19 @@
+# Before Redis is stopped: where it is the master, another node becomes it. Writes are held meanwhile, so that the other
+# lacks none of them.
+. "$(dirname "$0")/common.sh"
+
+case $(ask "$HERE" $REDIS_PORT INFO replication) in
+  *role:master*) ;;
+  *) exit 0 ;;
+esac
+ask "$HERE" $REDIS_PORT CLIENT PAUSE 5000 WRITE
+for node in $NODES; do
+  # The Sentinel of this pod ends now, too.
+  [ "$node" != "$ME" ] || continue
+  [ "$(ask "$node" $SENTINEL_PORT SENTINEL FAILOVER "$MASTER_NAME")" = OK ] || continue
+  for _ in 1 2 3 4 5 6 7 8 9 10; do
+    sleep 0.5
+    said=$(ask "$node" $SENTINEL_PORT SENTINEL MASTER "$MASTER_NAME") && [ "$(field ip "$said")" != "$ME" ] && exit 0
+  done
+done
+echo "no other node became the master: the Sentinels will notice that this one has gone"

@@ -1,0 +1,84 @@
+"""The Redis of a stack: which there are, and which tenants use them. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from components.problems import Problem
+from components.redis.connection import RedisConnection, connection
+
+if TYPE_CHECKING:
+    from components.redis.settings import RedisSettings
+
+    from .settings import StackSettings, TenantSettings
+
+
+@dataclass(frozen=True)
+class RedisPart:
+    """A Redis that the stack makes."""
+
+    settings: RedisSettings
+
+    namespace: str
+
+    tenants: tuple[TenantSettings, ...]
+    """Those who use it."""
+
+    of_tenant: bool
+    """Whether it is in its only tenant's namespace."""
+
+    @property
+    def clusters(self) -> int:
+        """RayClusters that use it. Those of stacks of a tenant's own are counted too: they may."""
+        return sum(
+            sum(cluster.fault_tolerance for cluster in tenant.clusters) + len(tenant.cluster_names)
+            for tenant in self.tenants
+        )
+
+
+def uses_redis(tenant: TenantSettings) -> bool:
+    """Whether a tenant has RayClusters that keep their tables, or may have them in a stack of its own."""
+    return bool(tenant.cluster_names) or any(cluster.fault_tolerance for cluster in tenant.clusters)
+
+
+def redis_parts(stack: StackSettings) -> list[RedisPart]:
+    """All Redis that the stack makes."""
+    settings = stack.redis
+    if settings is None or settings.mode == "external" or stack.platform is not None:
+        return []
+    tenants = tuple(tenant for tenant in stack.tenants if uses_redis(tenant))
+    if settings.scope == "perTenant":
+        return [RedisPart(settings, tenant.namespace_name, (tenant,), of_tenant=True) for tenant in tenants]
+    return [RedisPart(settings, _shared_namespace(settings, stack), tenants, of_tenant=False)]
+
+
+def redis_connection(stack: StackSettings, tenant: TenantSettings) -> RedisConnection | None:
+    """How a tenant's RayClusters reach their Redis; None where the stack says none."""
+    if stack.redis is None:
+        return None
+    shared = stack.redis.scope == "shared"
+    return connection(stack.redis, _shared_namespace(stack.redis, stack) if shared else tenant.namespace_name)
+
+
+def problems_of_redis(stack: StackSettings) -> Iterator[Problem]:
+    """What does not go together with the stack's Redis."""
+    namespace = stack.redis.namespace if stack.redis else None
+    if namespace is None:
+        return
+    if namespace.startswith("kube-"):
+        message = f"namespace {namespace!r} is Kubernetes' own: set another, or leave it out for the operator's"
+        yield Problem(("redis", "namespace"), namespace, message, "reserved-namespace")
+    owner = next((tenant.name for tenant in stack.tenants if tenant.namespace_name == namespace), None)
+    if owner:
+        message = (
+            f"namespace {namespace!r} is that of tenant {owner!r}, whose people may read Secrets there: set another, "
+            f"or "
+            "scope: perTenant for a Redis in each tenant's"
+        )
+        yield Problem(("redis", "namespace"), namespace, message, "redis-namespace")
+
+
+def _shared_namespace(settings: RedisSettings, stack: StackSettings) -> str:
+    return settings.namespace or stack.operator.namespace

@@ -1,0 +1,106 @@
+"""Redis in the stack: what `up` makes, in which order it goes, and what a change of passwords does to it."""
+
+import base64
+from typing import Any
+
+import pytest
+from kubernetes import client
+
+from local.rehearsal import Rehearsal
+from tests.engine.conftest import MakeStack
+from tests.engine.platform_stack import Stack, existing
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
+
+NAMESPACE = "ray-system"
+
+
+def tenants(settings: dict[str, Any]) -> None:
+    """Two tenants that may keep what their GCS knows, and one that does not."""
+    settings["redis"] = {}
+    settings["tenants"] = [
+        {"name": "a", "clusterNames": ["training"]},
+        {"name": "b", "clusterNames": ["training"]},
+        {"name": "idle"},
+    ]
+
+
+@pytest.fixture(scope="module")
+def core(cluster: Rehearsal) -> Any:
+    return client.CoreV1Api(cluster.client())
+
+
+@pytest.fixture(scope="module")
+def shared(stack: MakeStack) -> Stack:
+    """A stack with a shared Redis, up. The tests of this file are one day in its life, in their order."""
+    made = stack("redis")
+    made.edit(tenants)
+    made.up()
+    return made
+
+
+def secret(core: Any, namespace: str, name: str = "ray-redis") -> dict[str, str]:
+    data = core.read_namespaced_secret(name, namespace).data
+    return {key: base64.b64decode(value).decode() for key, value in data.items()}
+
+
+def test_up_waits_for_three_nodes_with_a_volume_each(shared: Stack, cluster: Rehearsal, core: Any) -> None:
+    made = client.AppsV1Api(cluster.client()).read_namespaced_stateful_set("ray-redis", NAMESPACE)
+    assert made.status.ready_replicas == 3
+    claims = core.list_namespaced_persistent_volume_claim(NAMESPACE).items
+    assert {claim.metadata.name: claim.status.phase for claim in claims} == {
+        f"data-ray-redis-{index}": "Bound" for index in range(3)
+    }
+    assert len({claim.spec.volume_name for claim in claims}) == 3
+
+
+def test_a_second_up_changes_nothing(shared: Stack) -> None:
+    shared.changes_nothing()
+
+
+def test_each_tenant_that_uses_it_has_a_secret_of_its_own(shared: Stack, core: Any) -> None:
+    found = {namespace: secret(core, namespace) for namespace in ("a", "b")}
+    assert found["a"]["username"] == "a"
+    assert found["a"]["password"] != found["b"]["password"]
+    assert found["a"]["passwords"] == found["a"]["password"] + "\n"
+    assert core.list_namespaced_secret("idle").items == []
+
+
+def test_no_password_is_in_plain_text_in_the_state(shared: Stack, core: Any) -> None:
+    passwords = [secret(core, "a")["password"], secret(core, NAMESPACE, "ray-redis-users")["passwords"].strip()]
+    files = shared.files()
+    assert "ray-redis" in files
+    assert [password for password in passwords if password in files] == []
+
+
+def test_a_rotation_in_two_steps_restarts_no_pod(shared: Stack, core: Any) -> None:
+    def pods() -> dict[str, str]:
+        return {pod.metadata.name: pod.metadata.uid for pod in core.list_namespaced_pod(NAMESPACE).items}
+
+    before, running = secret(core, "a"), pods()
+    shared.edit(lambda settings: settings.update(redis={"passwordGenerations": [1, 2]}))
+    shared.up()
+    both = secret(core, "a")
+    assert both["password"] != before["password"]
+    assert both["passwords"].split() == [both["password"], before["password"]]
+    shared.edit(lambda settings: settings.update(redis={"passwordGenerations": [2]}))
+    shared.up()
+    after = secret(core, "a")
+    assert after["passwords"].split() == [after["password"]] == [both["password"]]
+    assert pods() == running
+    shared.changes_nothing()
+
+
+def test_a_tenant_that_uses_it_no_more_loses_its_user(shared: Stack, core: Any) -> None:
+    shared.edit(lambda settings: settings["tenants"][1].update(clusterNames=[]))
+    shared.up()
+    acl = secret(core, NAMESPACE, "ray-redis-users")["redis.acl"]
+    assert [line.split()[1] for line in acl.splitlines()] == ["default", "_nodes", "a"]
+    assert core.list_namespaced_secret("b").items == []
+
+
+def test_destroy_takes_it_with_its_namespace(shared: Stack, cluster: Rehearsal, core: Any) -> None:
+    shared.destroy()
+    assert shared.resources() == []
+    assert f"namespace {NAMESPACE}" not in existing(cluster)
+    assert core.list_persistent_volume_claim_for_all_namespaces().items == []
