@@ -13,10 +13,11 @@ from ..priority_classes.settings import NO_PRIORITIES, PriorityNames
 from ..redis_gateway.supported import UnsupportedKubernetesError, check_kubernetes
 from ..tls.component import ClusterAuthority, ClusterAuthorityArgs
 from ..types import seconds
-from .fault_tolerance import RedisPlace, deletion_seconds
+from .fault_tolerance import OPTIONS, RedisPlace, deletion_seconds
 from .manifests import (
     CLIENT_PORT,
     DASHBOARD_PORT,
+    Body,
     asks_for_token,
     head_disruption_budget,
     head_ports,
@@ -106,11 +107,7 @@ class RayCluster(pulumi.ComponentResource):
             pulumi.log.warn(_OPEN.format(settings.name), resource=self)
         own = pulumi.ResourceOptions(parent=self)
         after = pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None, import_=args.import_id)
-        if redis:
-            limit = deletion_seconds(settings.annotations)
-            after = pulumi.ResourceOptions.merge(
-                after, pulumi.ResourceOptions(custom_timeouts=pulumi.CustomTimeouts(delete=f"{limit}s"))
-            )
+        after = pulumi.ResourceOptions.merge(after, _goes(body))
         if settings.tls is not None:
             authority = ClusterAuthorityArgs(settings.tls, settings.name, args.namespace)
             made = ClusterAuthority(f"{name}-tls", authority, own)
@@ -195,6 +192,19 @@ class RayCluster(pulumi.ComponentResource):
             )
         except NotReadyError as error:
             raise pulumi.RunError(str(error)) from error
+
+
+def _goes(body: Body) -> pulumi.ResourceOptions:
+    """How a RayCluster is let go. One that is kept in Redis takes its time, within the limit that KubeRay has.
+
+    One that is kept there no more is made anew: KubeRay's finalizer, once it is there, is only ever removed from a
+    RayCluster that still has the options (raycluster_controller.go: rayClusterReconcile), so that it could not be
+    deleted any more.
+    """
+    if OPTIONS in body["spec"]:
+        limit = deletion_seconds(body["metadata"]["annotations"])
+        return pulumi.ResourceOptions(custom_timeouts=pulumi.CustomTimeouts(delete=f"{limit}s"))
+    return pulumi.ResourceOptions(replace_on_changes=[f"spec.{OPTIONS}"], delete_before_replace=True)
 
 
 def connection(namespace: str, service: str) -> dict[str, str]:

@@ -73,6 +73,25 @@ def test_a_cluster_that_takes_the_place_of_a_deleted_one_finds_none_of_its_keys(
     kept.changes_nothing()
 
 
+def test_without_it_again_the_cluster_is_another_one_that_can_be_deleted(kept: Stack, rays: Rays) -> None:
+    """KubeRay never removes its finalizer from a RayCluster that has lost its options."""
+    before = rays.read(NAMESPACE, NAME)["metadata"]["uid"]
+    kept.edit(lambda settings: training(settings).update(faultTolerance=False))
+    kept.up()
+    found = rays.read(NAMESPACE, NAME)
+    assert found["metadata"]["uid"] != before
+    assert "finalizers" not in found["metadata"]
+    assert "gcsFaultToleranceOptions" not in found["spec"]
+
+
+def test_a_running_cluster_is_edited_where_it_is_to_be_kept(kept: Stack, rays: Rays) -> None:
+    before = rays.read(NAMESPACE, NAME)["metadata"]["uid"]
+    kept.edit(lambda settings: training(settings).update(faultTolerance=True))
+    kept.up()
+    assert rays.read(NAMESPACE, NAME)["metadata"]["uid"] == before
+    assert options(rays)
+
+
 def test_destroy_ends_although_nobody_cleans_up_and_says_what_was_left(
     kept: Stack, cluster: Rehearsal, core: Any, rays: Rays
 ) -> None:
