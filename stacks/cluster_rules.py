@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from components.images import not_allowed
 from components.kuberay import OperatorContext, validate
 from components.network.rules import exposed, ingress_not_allowed
 from components.problems import Problem, Problems
@@ -14,7 +13,7 @@ from components.ray_cluster.redis_rules import of_the_stack, redis_problems
 from components.tenant.rules import beyond_limits, beyond_quota
 
 from .findings import place
-from .rendered import redis_place, rendered
+from .rendered import redis_place, rendered, tenants_images_not_allowed
 
 if TYPE_CHECKING:
     from components.nodes import NodePool
@@ -71,11 +70,7 @@ def _where_said(cluster: RayClusterSettings, pools: tuple[NodePool, ...], body: 
 
 def _images(tenant: TenantSettings, place: RedisPlace | None, body: Body) -> Iterator[Problem]:
     registries = tenant.images.registries
-    # The gateway is the stack's choice, not the tenant's.
-    ours = place.gateway.image if place and place.gateway else None
-    for path, image in not_allowed(body, registries):
-        if image == ours:
-            continue
+    for path, image in tenants_images_not_allowed(body, registries, place):
         message = (
             f"image {image!r} is from none of the registries that tenant {tenant.name!r} may use "
             f"({', '.join(registries)}): use one from there, or add its registry to the tenant's images.registries"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from components.images import not_allowed
+from components.problems import Path
 from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.manifests import ray_cluster
 
@@ -44,3 +47,14 @@ def redis_place(stack: StackSettings, tenant: TenantSettings) -> RedisPlace | No
     gateway = stack.redis.gateway
     on = stack.redis.mode == "managed" if gateway.enabled is None else gateway.enabled
     return RedisPlace(connection, tenant.namespace_name, gateway if on else None)
+
+
+def tenants_images_not_allowed(
+    body: Body, registries: Sequence[str], redis: RedisPlace | None
+) -> Iterator[tuple[Path, str]]:
+    """The images of a RayCluster that are from none of the registries that its tenant may use.
+
+    The gateway's is the choice of who provides Redis, not the tenant's.
+    """
+    gateway = redis.gateway.image if redis and redis.gateway else None
+    return ((path, image) for path, image in not_allowed(body, registries) if image != gateway)
