@@ -64,14 +64,16 @@ field() {
   printf '%s\n' "$2" | sed -n "/^$1\$/{n;p;q;}"
 }
 
-# Sets MASTER and EPOCH as the Sentinels say them, of several the one with the greatest epoch; ANSWERS: how many said it.
+# Sets MASTER and EPOCH as the Sentinels say them, of several the one with the greatest epoch; ANSWERS: how many said it;
+# SEEN: whether one has seen a master run, so that there may be data.
 look() {
-  MASTER='' EPOCH=-1 ANSWERS=0
+  MASTER='' EPOCH=-1 ANSWERS=0 SEEN=''
   for node in $NODES; do
     said=$(ask "$node" $SENTINEL_PORT SENTINEL MASTER "$MASTER_NAME") || continue
     epoch=$(field config-epoch "$said")
     [ -n "$epoch" ] || continue
     ANSWERS=$((ANSWERS + 1))
+    [ "$epoch" -eq 0 ] && [ -z "$(field runid "$said")" ] || SEEN=yes
     if [ "$epoch" -gt "$EPOCH" ]; then
       EPOCH=$epoch MASTER=$(field ip "$said")
     fi
