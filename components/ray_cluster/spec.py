@@ -10,7 +10,7 @@ from ..problems import Problem, Problems
 from ..types import seconds
 from .autoscaler import autoscaler_options
 from .node_settings import WorkersSettings
-from .pod_defaults import ray_container, with_autoscaler_token
+from .pod_defaults import ended_soon, ray_container, with_autoscaler_token
 from .pods import HEAD_CONTAINER, WORKER_CONTAINER, Body, Standing, container, for_tls, laid_over, placement, template
 from .settings import RayClusterSettings
 from .worker_groups import WorkerGroup, all_groups, pool_named
@@ -70,7 +70,7 @@ def _head_that_scales(settings: RayClusterSettings, pools: tuple[NodePool, ...],
         return {"headGroupSpec": head}
     secured = {key: value for key, value in for_tls(settings).items() if value}
     options = {**autoscaler_options(settings), **ray_container(settings), **secured}
-    template, options = with_autoscaler_token(settings, head["template"], options)
+    template, options = with_autoscaler_token(settings, ended_soon(settings, head["template"]), options)
     head = {**head, "template": template}
     return {"enableInTreeAutoscaling": True, "autoscalerOptions": options, "headGroupSpec": head}
 
