@@ -30,6 +30,9 @@ _TOKEN: Body = {
 }
 """What Kubernetes mounts into a pod by itself: the account's token, and the API server's certificate authority."""
 
+_HEAD_ENDS_WITHIN = 10
+"""Seconds."""
+
 _RESTRICTED: Body = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 """What `restricted` asks of each container (kubernetes.io, Pod Security Standards)."""
 
@@ -81,6 +84,18 @@ def with_autoscaler_token(settings: RayClusterSettings, head: Body, options: Bod
         return head, options
     mounts = [*options.get("volumeMounts", []), {"name": TOKEN_VOLUME, "mountPath": _TOKEN_PATH, "readOnly": True}]
     return {**head, "spec": {**spec, "volumes": [*volumes, _TOKEN]}}, {**options, "volumeMounts": mounts}
+
+
+def ended_soon(settings: RayClusterSettings, head: Body) -> Body:
+    """The template of a head with an autoscaler, where it does not say how long it may take to end: not long.
+
+    The autoscaler, which is its container's first process and has no handler for SIGTERM (Ray 2.60), is ended only when
+    that time is over, and the pod, its Service and a head that replaces it wait for it. Ray itself ends in two seconds.
+    """
+    spec = head.get("spec")
+    if settings.pod_defaults == "none" or not isinstance(spec, dict):
+        return head
+    return {**head, "spec": {"terminationGracePeriodSeconds": _HEAD_ENDS_WITHIN, **spec}}
 
 
 def shows_kubernetes_tokens(settings: RayClusterSettings) -> bool:

@@ -11,7 +11,7 @@ from ..types import seconds
 from .autoscaler import autoscaler_options
 from .fault_tolerance import OPTIONS, RedisPlace, beside_head, options
 from .node_settings import WorkersSettings
-from .pod_defaults import ray_container, with_autoscaler_token
+from .pod_defaults import ended_soon, ray_container, with_autoscaler_token
 from .pods import HEAD_CONTAINER, WORKER_CONTAINER, Body, Standing, container, for_tls, laid_over, placement, template
 from .settings import RayClusterSettings
 from .worker_groups import WorkerGroup, all_groups, pool_named
@@ -84,7 +84,7 @@ def _head_that_scales(
         return {"headGroupSpec": head}
     secured = {key: value for key, value in for_tls(settings).items() if value}
     options = {**autoscaler_options(settings), **ray_container(settings), **secured}
-    template, options = with_autoscaler_token(settings, head["template"], options)
+    template, options = with_autoscaler_token(settings, ended_soon(settings, head["template"]), options)
     head = {**head, "template": template}
     return {"enableInTreeAutoscaling": True, "autoscalerOptions": options, "headGroupSpec": head}
 

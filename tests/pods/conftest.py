@@ -109,10 +109,12 @@ def platform(before: set[str], folder: Path, pytestconfig: pytest.Config, steps:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Adds pods, events and logs to the report of a failed test."""
     report = yield
     platform = getattr(item, "funcargs", {}).get("platform")
     if report.failed and isinstance(platform, Platform):
-        report.sections.append(("the node", platform.evidence()))
+        report.sections.append(("the node", platform.evidence(call.start)))
     return report

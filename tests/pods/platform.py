@@ -24,6 +24,15 @@ NAMESPACE = "team-a"
 
 CLUSTER = "training"
 
+SECURED = "secured"
+"""A RayCluster like it, with TLS."""
+
+REVIEWED = "reviewed"
+"""A head alone, which asks for tokens of Kubernetes."""
+
+USER = "may"
+"""An account in the tenant's namespace that may use the RayCluster REVIEWED."""
+
 KUBECTL_SECONDS = 120.0
 
 
@@ -73,36 +82,14 @@ class Platform:
         found = json.loads(self.kubectl("get", "pods", "-n", namespace, "-l", label, "-o", "json"))["items"]
         return {pod["metadata"]["name"]: pod for pod in found if "deletionTimestamp" not in pod["metadata"]}
 
-    @contextmanager
-    def another_cluster(self, name: str, users: tuple[dict[str, Any], ...] = (), **said: Any) -> Iterator[None]:
-        """A RayCluster beside the stack's own, like it but for what is said. None: not said."""
-
-        def add(settings: dict[str, Any]) -> None:
-            tenant = settings["tenants"][0]
-            like = {**training(settings), "name": name, **said}
-            tenant["clusters"].append({key: value for key, value in like.items() if value is not None})
-            tenant["users"] = list(users)
-
-        def remove(settings: dict[str, Any]) -> None:
-            settings["tenants"][0]["clusters"].pop()
-            del settings["tenants"][0]["users"]
-
-        self.stack.edit(add)
-        try:
-            self.stack.up()
-            yield
-        finally:
-            self.stack.edit(remove)
-            self.stack.up()
-
     def head(self, cluster: str = CLUSTER) -> str | None:
         """The name of the head's pod once it is Ready."""
         heads = self.pods(f"ray.io/node-type=head,ray.io/cluster={cluster}")
         return next((name for name, pod in heads.items() if is_ready(pod)), None)
 
     def workers(self) -> dict[str, str]:
-        """The group of each worker's pod."""
-        found = self.pods("ray.io/node-type=worker")
+        """The group of each worker's pod, of the stack's own RayCluster."""
+        found = self.pods(f"ray.io/node-type=worker,ray.io/cluster={CLUSTER}")
         return {name: pod["metadata"]["labels"]["ray.io/group"] for name, pod in found.items()}
 
     def in_head(self, *command: str, given: str = "", container: str = "ray-head", cluster: str = CLUSTER) -> str:
@@ -132,17 +119,17 @@ class Platform:
             finally:
                 process.terminate()
 
-    def evidence(self) -> str:
-        """For a failed test: nodes and pods, events, and the ends of the logs of all containers and programs."""
+    def evidence(self, since: float = 0.0) -> str:
+        """For a failed test: nodes and pods, the last events, and the ends of the logs that have grown since a time."""
         parts = [self._try("get", "nodes,pods,rayclusters", "-A", "-o", "wide")]
-        parts.append(self._try("get", "events", "-A", "--sort-by=.lastTimestamp"))
+        parts.append(_tail(self._try("get", "events", "-A", "--sort-by=.lastTimestamp")))
         logs = [
             *(self.rehearsal.run / "node" / "pod-logs").glob("*/*/*.log"),
             *self.rehearsal.supervisor.logs.glob("*"),
         ]
         for file in logs:
-            tail = "\n".join(file.read_text(errors="replace").splitlines()[-25:])
-            parts.append(f"--- {'/'.join(file.parts[-3:])}\n{tail}")
+            if file.stat().st_mtime >= since:
+                parts.append(f"--- {'/'.join(file.parts[-3:])}\n{_tail(file.read_text(errors='replace'))}")
         return "\n\n".join(parts)
 
     def _try(self, *arguments: str) -> str:
@@ -154,9 +141,23 @@ class Platform:
         return [str(program), f"--kubeconfig={self.rehearsal.kubeconfig}", *arguments]
 
 
+def _tail(text: str) -> str:
+    return "\n".join(text.splitlines()[-25:])
+
+
 def _tested(settings: dict[str, Any]) -> None:
-    """What the tests change of the stack file: idle workers go soon."""
+    """What the tests change of the stack file: idle workers go soon, and there are more RayClusters.
+
+    All come up with the stack. An `up` for each of them, and another to remove it, would take most of the tier's time.
+    """
+    tenant = settings["tenants"][0]
     training(settings)["idleTimeout"] = "10s"
+    alone = {key: said for key, said in training(settings).items() if key not in ("workers", "idleTimeout")}
+    tenant["clusters"] += [
+        {**training(settings), "name": SECURED, "tls": {}},
+        {**alone, "name": REVIEWED, "autoscaling": False, "authOptions": {"enableK8sTokenAuth": True}},
+    ]
+    tenant["users"] = [{"subject": f"serviceAccount:{NAMESPACE}/{USER}", "clusters": [REVIEWED]}]
 
 
 def is_ready(pod: dict[str, Any]) -> bool:

@@ -49,7 +49,7 @@ def _ran(platform: Platform, options: str) -> str:
 
 
 def _said(platform: Platform, options: str, code: int) -> str:
-    task = platform.start_in_head(TASK.format(options=options, seconds=20 if code else WAIT_SECONDS))
+    task = platform.start_in_head(TASK.format(options=options, seconds=12 if code else WAIT_SECONDS))
     said, _ = task.communicate(timeout=WAIT_SECONDS + 20)
     assert task.returncode == code, said
     return said

@@ -47,6 +47,9 @@ def test_the_cluster_stays_while_the_operator_is_restarted(platform: Platform, s
 
 
 def test_a_killed_head_is_replaced(platform: Platform, steps: Steps) -> None:
+    # Workers of a head without fault tolerance are lost with it, and their pods stay until KubeRay's liveness probe has
+    # failed for ten minutes (docs/operations.md).
+    until(lambda: not platform.workers(), "no worker is left")
     head = platform.head()
     assert head is not None
     with steps.step("a killed head is replaced and ready"):

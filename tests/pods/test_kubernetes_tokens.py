@@ -6,26 +6,17 @@ from http import HTTPStatus
 import pytest
 
 from tests.pods.jobs import Jobs
-from tests.pods.platform import NAMESPACE, Platform
+from tests.pods.platform import NAMESPACE, REVIEWED, USER, Platform
 
 pytestmark = [pytest.mark.pods, pytest.mark.timeout(300, func_only=True)]
-
-REVIEWED = "reviewed"
 
 
 @pytest.fixture(scope="module")
 def reviewed(platform: Platform) -> Iterator[str]:
-    """The address of its dashboard. It has a head alone, and one user: the account `may`."""
-
-    for account in ("may", "may-not"):
+    """The address of its dashboard, and two accounts, of which the stack file names one."""
+    for account in (USER, "may-not"):
         platform.kubectl("create", "serviceaccount", "-n", NAMESPACE, account)
-    user = {"subject": f"serviceAccount:{NAMESPACE}/may", "clusters": [REVIEWED]}
-    asks = {"authOptions": {"enableK8sTokenAuth": True}}
-    alone = {"workers": None, "idleTimeout": None, "autoscaling": False}
-    with (
-        platform.another_cluster(REVIEWED, (user,), **asks, **alone),
-        platform.forwarded(f"{REVIEWED}-head-svc", 8265) as address,
-    ):
+    with platform.forwarded(f"{REVIEWED}-head-svc", 8265) as address:
         yield address
 
 
@@ -35,7 +26,7 @@ def token(platform: Platform, account: str) -> str:
 
 
 def test_who_is_a_user_of_the_cluster_runs_a_job(platform: Platform, reviewed: str) -> None:
-    assert "here" in Jobs(reviewed, token(platform, "may")).run("echo here")
+    assert "here" in Jobs(reviewed, token(platform, USER)).run("echo here")
 
 
 def test_who_is_none_is_refused(platform: Platform, reviewed: str) -> None:

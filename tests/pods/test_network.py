@@ -95,23 +95,22 @@ class Pods:
     def __init__(self, platform: Platform) -> None:
         self._platform = platform
         self.addresses: dict[str, str] = {}
+        self._others = sorted({place.namespace for place in PLACES.values()} - MADE_BY_THE_STACK - THERE)
 
     def create(self) -> None:
-        namespaces = {place.namespace for place in PLACES.values()} - MADE_BY_THE_STACK - THERE
         bodies: list[dict[str, Any]] = [
-            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in sorted(namespaces)
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in self._others
         ]
         bodies += [pod(name, place) for name, place in PLACES.items()]
         self._platform.kubectl("create", "-f", "-", given=yaml.safe_dump_all(bodies))
         until(self._ready, "all pods are ready")
 
     def delete(self) -> None:
-        for name, place in PLACES.items():
-            self._platform.kubectl(
-                "delete", "pod", "-n", place.namespace, name, "--ignore-not-found", "--grace-period=0", "--force"
-            )
-        for name in {place.namespace for place in PLACES.values()} - MADE_BY_THE_STACK - THERE:
-            self._platform.kubectl("delete", "namespace", name, "--ignore-not-found")
+        there = sorted({place.namespace for place in PLACES.values()} & (MADE_BY_THE_STACK | THERE))
+        for namespace in there:
+            names = [name for name, place in PLACES.items() if place.namespace == namespace]
+            self._platform.kubectl("delete", "pod", "-n", namespace, *names, "--ignore-not-found", "--wait=false")
+        self._platform.kubectl("delete", "namespace", *self._others, "--ignore-not-found", "--wait=false")
 
     def connects(self, source: str, addresses: list[tuple[str, int]]) -> list[bool]:
         """Whether a pod gets through to each of the addresses."""

@@ -81,7 +81,7 @@ def space(platform: Platform) -> Iterator[str]:
     platform.rehearsal.placement.load([IMAGE])
     platform.create_namespace(SPACE)
     yield SPACE
-    platform.kubectl("delete", "namespace", SPACE)
+    platform.kubectl("delete", "namespace", SPACE, "--wait=false")
 
 
 @pytest.fixture

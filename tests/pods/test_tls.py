@@ -1,14 +1,10 @@
 """Ray's processes speak TLS with each other, and with nobody who has no certificate of their cluster's authority."""
 
-from collections.abc import Iterator
-
 import pytest
 
-from tests.pods.platform import Platform
+from tests.pods.platform import SECURED, Platform
 
-pytestmark = [pytest.mark.pods, pytest.mark.timeout(600, func_only=True)]
-
-SECURED = "secured"
+pytestmark = [pytest.mark.pods, pytest.mark.timeout(300, func_only=True)]
 
 TASK = """
 import ray, socket
@@ -32,29 +28,20 @@ with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as plain:
 """
 
 
-@pytest.fixture(scope="module")
-def secured(platform: Platform) -> Iterator[str]:
-    """The name of a RayCluster with TLS."""
-    with platform.another_cluster(SECURED, tls={}):
-        yield SECURED
-
-
-def test_a_task_runs_on_a_worker_that_the_autoscaler_brings(platform: Platform, secured: str) -> None:
-    said = platform.in_head("python", "-c", TASK, cluster=secured)
-    assert f"ran on {secured}-laptop-1gpu-worker-" in said
+def test_a_task_runs_on_a_worker_that_the_autoscaler_brings(platform: Platform) -> None:
+    said = platform.in_head("python", "-c", TASK, cluster=SECURED)
+    assert f"ran on {SECURED}-laptop-1gpu-worker-" in said
 
 
 @pytest.mark.parametrize("port", [6379, 10001])
-def test_who_has_a_certificate_of_the_cluster_is_let_in_and_nobody_else(
-    platform: Platform, secured: str, port: int
-) -> None:
+def test_who_has_a_certificate_of_the_cluster_is_let_in_and_nobody_else(platform: Platform, port: int) -> None:
     def knock(how: str) -> str:
-        return platform.in_head("python", "-c", KNOCK, str(port), how, cluster=secured).strip()
+        return platform.in_head("python", "-c", KNOCK, str(port), how, cluster=SECURED).strip()
 
     assert knock("certified") == "let in"
     assert knock("bare") != "let in"
 
 
-def test_the_authoritys_key_is_not_where_ray_runs(platform: Platform, secured: str) -> None:
-    found = platform.in_head("find", "/etc/ray", "-type", "f", cluster=secured).split()
+def test_the_authoritys_key_is_not_where_ray_runs(platform: Platform) -> None:
+    found = platform.in_head("find", "/etc/ray", "-type", "f", cluster=SECURED).split()
     assert sorted(found) == ["/etc/ray/tls/ca.crt", "/etc/ray/tls/tls.crt", "/etc/ray/tls/tls.key"]

@@ -53,6 +53,13 @@ def test_none_adds_nothing() -> None:
     assert made["autoscalerOptions"].keys() == {"version", "idleTimeoutSeconds", "imagePullPolicy"}
 
 
+def test_a_head_does_not_wait_long_for_its_autoscaler_to_end() -> None:
+    assert [pod.get("terminationGracePeriodSeconds") for pod in pods(spec())] == [10, *[None] * 5]
+    assert "terminationGracePeriodSeconds" not in pods(spec(autoscaling=False))[0]
+    said = {"podTemplate": {"spec": {"terminationGracePeriodSeconds": 60}}}
+    assert pods(spec(head=said))[0]["terminationGracePeriodSeconds"] == 60
+
+
 def test_the_user_may_be_another_or_that_of_the_image() -> None:
     assert pods(spec(runAsUser=2000))[0]["containers"][0]["securityContext"]["runAsUser"] == 2000
     made = spec(runAsUser="image")
