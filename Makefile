@@ -10,7 +10,7 @@ export PLUGINS NODES
 LOCAL = .venv/bin/python -m local
 
 .DEFAULT_GOAL := help
-.PHONY: help up down status kubeconfig env preview refresh destroy pulumi test test-pods lint format requirements
+.PHONY: help up down status kubeconfig env preview refresh destroy pulumi test test-pods test-failover lint format requirements
 
 help: ## List these commands.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,11 +50,15 @@ pulumi: .venv/installed ## Any other command, for example: make pulumi ARGS="sta
 test: .venv/installed ## All tests, each tier with its count; ARGS narrows unit and engine. Builds what is missing.
 	@$(LOCAL) build --tests
 	@.venv/bin/python -m pytest -m "not pods" --numprocesses logical --maxprocesses 6 --dist loadfile --no-loadscope-reorder $(ARGS)
-	@$(if $(ARGS),,$(MAKE) --no-print-directory test-pods)
+	@$(if $(ARGS),,$(MAKE) --no-print-directory test-pods test-failover)
 
 test-pods: .venv/installed ## Tests with real Ray in real pods, where they can run: Linux and root. With CI=true they have to.
 	@$(LOCAL) build --nodes real
-	@.venv/bin/python -m pytest -m pods tests/pods $(ARGS)
+	@.venv/bin/python -m pytest -m pods tests/pods --ignore tests/pods/failover $(ARGS)
+
+test-failover: .venv/installed ## The same for Redis and what keeps its tables there: 20 masters are lost, or FAILOVERS=N.
+	@$(LOCAL) build --nodes real
+	@.venv/bin/python -m pytest -m pods tests/pods/failover $(ARGS)
 
 lint: .venv/installed ## ruff (format and rules) and mypy --strict.
 	@.venv/bin/ruff format --check .

@@ -1,12 +1,13 @@
 """The container images that a stack's pods are made from."""
 
 from components.images import full_name, images_in, mirrored
+from components.redis_gateway.settings import IMAGE as GATEWAY_IMAGE
 
 from .redis import redis_parts
 from .rendered import rendered
 from .settings import StackSettings
 
-__all__ = ["full_name", "images_of"]
+__all__ = ["GATEWAY_IMAGE", "full_name", "images_of"]
 
 
 def images_of(stack: StackSettings) -> set[str]:

@@ -2,15 +2,16 @@
 
 from collections.abc import Iterable
 
+from local.images.gateway import GATEWAY
 from local.images.image import Image
 from local.images.programs import OPERATOR, PAUSE
 from local.images.ray import RAY
 from local.images.redis import REDIS
 from stacks.images import full_name
 
-__all__ = ["IMAGES", "OPERATOR", "PAUSE", "RAY", "REDIS", "Image", "full_name", "named"]
+__all__ = ["GATEWAY", "IMAGES", "OPERATOR", "PAUSE", "RAY", "REDIS", "Image", "full_name", "named"]
 
-IMAGES = (PAUSE, OPERATOR, RAY, REDIS)
+IMAGES = (PAUSE, OPERATOR, RAY, REDIS, GATEWAY)
 """All there are, under the names that stacks use."""
 
 

@@ -13,6 +13,8 @@ from typing import Any
 import ray
 from ray.experimental.internal_kv import _internal_kv_get, _internal_kv_put
 
+MOST_DETACHED = 5
+
 LATE = 1.0
 """Seconds from which on an operation counts as stalled."""
 
@@ -36,21 +38,22 @@ class Work(threading.Thread):
     def __init__(self, ending: threading.Event) -> None:
         super().__init__()
         self.done = 0
-        self.stalls: list[float] = []
+        self.stalls: list[tuple[float, float]] = []
+        """When each began, in seconds since 1970, and how many seconds it took."""
         self.failed: list[str] = []
         self._ending = ending
 
     def run(self) -> None:
         """Works until told to end."""
         while not self._ending.is_set():
-            begin = time.monotonic()
+            at, begin = time.time(), time.monotonic()
             try:
                 self.step(self.done)
             except Exception as error:  # what it is, is what the test asks for
                 self.failed.append(repr(error)[:500])
             self.done += 1
             if (seconds := time.monotonic() - begin) > LATE:
-                self.stalls.append(round(seconds, 2))
+                self.stalls.append((at, round(seconds, 2)))
 
     def step(self, number: int) -> None:
         """The one thing."""
@@ -78,13 +81,38 @@ class Actors(Work):
         ray.kill(actor)
 
 
+class Detached(Work):
+    """Makes actors that outlive their driver. The last of them stay."""
+
+    def __init__(self, ending: threading.Event) -> None:
+        super().__init__(ending)
+        self.there: dict[str, Any] = {}
+
+    def step(self, number: int) -> None:
+        """Makes one, and ends the one that is one too many."""
+        name = f"detached-{number}"
+        actor: Any = Keeper.options(name=name, lifetime="detached").remote()  # type: ignore[attr-defined] # of ray.remote
+        if ray.get(actor.add.remote(), timeout=60) != 1:
+            raise ValueError(f"{name} is another one")
+        self.there[name] = actor
+        if len(self.there) > MOST_DETACHED:
+            ray.kill(self.there.pop(next(iter(self.there))))
+
+    def lost(self) -> list[str]:
+        """Those that are not there, or know nothing of what they did, and those that ought not to be there."""
+        found = {each["name"] for each in ray.util.list_named_actors(all_namespaces=True)}
+        others = {name for name in found if name.startswith("detached-")} ^ set(self.there)
+        return sorted(others | {name for name, actor in self.there.items() if ray.get(actor.add.remote()) != 2})
+
+
 def main() -> None:
     """Works until standard input ends."""
     ray.init(address=sys.argv[1], namespace="load", log_to_driver=False, logging_level=logging.ERROR)
     keeper: Any = Keeper.options(name="keeper", lifetime="detached").remote()  # type: ignore[attr-defined] # the same
     ray.get(keeper.add.remote())
     ending = threading.Event()
-    works = {"keys": Keys(ending), "actors": Actors(ending)}
+    detached = Detached(ending)
+    works = {"keys": Keys(ending), "actors": Actors(ending), "detached": detached}
     for work in works.values():
         work.start()
     while any(work.done < 3 for work in works.values()):
@@ -98,7 +126,8 @@ def main() -> None:
     told = {name: {"done": it.done, "stalls": it.stalls, "failed": it.failed} for name, it in works.items()}
     missing = [number for number in range(works["keys"].done) if _internal_kv_get(f"key-{number}") != b"value"]
     kept = bool(ray.get(keeper.add.remote()) == 2 and ray.get_actor("keeper"))
-    sys.stdout.write(json.dumps({**told, "missing_keys": missing, "keeper_kept": kept}) + "\n")
+    seen = {"missing_keys": missing, "lost_actors": detached.lost(), "keeper_kept": kept}
+    sys.stdout.write(json.dumps({**told, **seen}) + "\n")
 
 
 if __name__ == "__main__":

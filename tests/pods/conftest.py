@@ -3,19 +3,16 @@
 import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import cast
+from typing import Any
 
 import pytest
 
 from local import tools
 from local.images import IMAGES
-from local.plugins import Mode, select
 from local.real_node import RealNode, unmet
-from local.rehearsal import Rehearsal
-from stacks.images import images_of
-from stacks.settings import load
+from tests.engine.platform_stack import training
 from tests.pods.machine import traces
-from tests.pods.platform import FILE, Platform
+from tests.pods.platform import NAMESPACE, REVIEWED, SECURED, USER, Platform, brought_up
 from tests.pods.steps import TABLE, Steps
 
 LEFT_OUT = pytest.StashKey[str]()
@@ -84,28 +81,26 @@ def before(built: None, folder: Path) -> set[str]:
     return traces(folder / "run")
 
 
+def _tested(settings: dict[str, Any]) -> None:
+    """What the tests change of the stack file: idle workers go soon, and there are more RayClusters.
+
+    All come up with the stack. An `up` for each of them, and another to remove it, would take most of the tier's time.
+    """
+    tenant = settings["tenants"][0]
+    training(settings)["idleTimeout"] = "10s"
+    alone = {key: said for key, said in training(settings).items() if key not in ("workers", "idleTimeout")}
+    tenant["clusters"] += [
+        {**training(settings), "name": SECURED, "tls": {}},
+        {**alone, "name": REVIEWED, "autoscaling": False, "authOptions": {"enableK8sTokenAuth": True}},
+    ]
+    tenant["users"] = [{"subject": f"serviceAccount:{NAMESPACE}/{USER}", "clusters": [REVIEWED]}]
+
+
 @pytest.fixture(scope="session")
-def platform(before: set[str], folder: Path, pytestconfig: pytest.Config, steps: Steps) -> Iterator[Platform]:
+def platform(before: set[str], folder: Path, steps: Steps) -> Iterator[Platform]:
     """The stack for real pods on its node, brought up once for all tests."""
-    rehearsal = Rehearsal(folder / "run", "real")
-    try:
-        settings = load(FILE)
-        wanted = images_of(settings)
-        rehearsal.placement.check(wanted)
-        with steps.step("node: from nothing to Ready"):
-            rehearsal.start(settings.nodes)
-        with steps.step("load the stack's images"):
-            rehearsal.placement.load(wanted)
-        platform = Platform(rehearsal, folder, select(cast("Mode", os.environ.get("PLUGINS", "auto"))))
-        try:
-            with steps.step("`pulumi up`: operator and a ready RayCluster"):
-                platform.stack.up()
-        except BaseException as error:
-            error.add_note(platform.evidence())
-            raise
+    with brought_up(folder, steps, _tested) as platform:
         yield platform
-    finally:
-        rehearsal.stop(clean=True)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -2,21 +2,25 @@
 
 import base64
 import json
+import os
 import re
 import subprocess
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
 
 from components.pod_security import level_labels
 from local import paths, tools
-from local.plugins import Selection
+from local.plugins import Mode, select
 from local.rehearsal import Rehearsal
-from tests.engine.platform_stack import Stack, training
+from stacks.images import images_of
+from stacks.settings import load
+from tests.engine.platform_stack import Stack
+from tests.pods.steps import Steps
 
 FILE = paths.ROOT / "Pulumi.pods.yaml"
 
@@ -35,6 +39,9 @@ USER = "may"
 
 KUBECTL_SECONDS = 120.0
 
+Edit = Callable[[dict[str, Any]], None]
+"""Changes settings of a stack file."""
+
 
 class PodsStack(Stack):
     """The stack file for real pods. Its RayCluster has to start within an `up`."""
@@ -45,10 +52,9 @@ class PodsStack(Stack):
 class Platform:
     """The stack on its node."""
 
-    def __init__(self, rehearsal: Rehearsal, folder: Path, plugins: Selection) -> None:
+    def __init__(self, rehearsal: Rehearsal, stack: PodsStack) -> None:
         self.rehearsal = rehearsal
-        self.stack = PodsStack("pods", folder, rehearsal, plugins, FILE)
-        self.stack.edit(_tested)
+        self.stack = stack
 
     def create_namespace(self, name: str) -> None:
         """A namespace in which Pod Security `restricted` is enforced, as in the tenant's."""
@@ -98,12 +104,18 @@ class Platform:
         assert head is not None, "the head is not ready"
         return self.kubectl("exec", "-i", "-n", NAMESPACE, head, "-c", container, "--", *command, given=given)
 
-    def start_in_head(self, script: str) -> "subprocess.Popen[str]":
-        """A Python script that runs in the head's Ray container while the test goes on."""
+    def start_in_head(self, script: str, *arguments: str) -> "subprocess.Popen[str]":
+        """A Python script that runs in the head's Ray container while the test goes on, with a pipe to its input."""
         head = self.head()
         assert head is not None, "the head is not ready"
-        command = ["exec", "-n", NAMESPACE, head, "-c", "ray-head", "--", "python", "-c", textwrap.dedent(script)]
-        return subprocess.Popen(self._kubectl(*command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        command = ["exec", "-i", "-n", NAMESPACE, head, "-c", "ray-head", "--", "python", "-c", textwrap.dedent(script)]
+        return subprocess.Popen(
+            self._kubectl(*command, *arguments),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
 
     @contextmanager
     def forwarded(self, service: str, port: int) -> Iterator[str]:
@@ -145,22 +157,33 @@ def _tail(text: str) -> str:
     return "\n".join(text.splitlines()[-25:])
 
 
-def _tested(settings: dict[str, Any]) -> None:
-    """What the tests change of the stack file: idle workers go soon, and there are more RayClusters.
-
-    All come up with the stack. An `up` for each of them, and another to remove it, would take most of the tier's time.
-    """
-    tenant = settings["tenants"][0]
-    training(settings)["idleTimeout"] = "10s"
-    alone = {key: said for key, said in training(settings).items() if key not in ("workers", "idleTimeout")}
-    tenant["clusters"] += [
-        {**training(settings), "name": SECURED, "tls": {}},
-        {**alone, "name": REVIEWED, "autoscaling": False, "authOptions": {"enableK8sTokenAuth": True}},
-    ]
-    tenant["users"] = [{"subject": f"serviceAccount:{NAMESPACE}/{USER}", "clusters": [REVIEWED]}]
-
-
 def is_ready(pod: dict[str, Any]) -> bool:
     """Whether a pod is Ready, as its Services see it."""
     conditions = pod["status"].get("conditions", [])
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+@contextmanager
+def brought_up(folder: Path, steps: Steps, edit: Edit) -> Iterator[Platform]:
+    """The stack for real pods, edited, on a node of its own."""
+    rehearsal = Rehearsal(folder / "run", "real")
+    stack = PodsStack("pods", folder, rehearsal, select(cast("Mode", os.environ.get("PLUGINS", "auto"))), FILE)
+    stack.edit(edit)
+    platform = Platform(rehearsal, stack)
+    try:
+        settings = load(stack.file)
+        wanted = images_of(settings)
+        rehearsal.placement.check(wanted)
+        with steps.step("node: from nothing to Ready"):
+            rehearsal.start(settings.nodes)
+        with steps.step("load the stack's images"):
+            rehearsal.placement.load(wanted)
+        try:
+            with steps.step("`pulumi up`"):
+                stack.up()
+        except BaseException as error:
+            error.add_note(platform.evidence())
+            raise
+        yield platform
+    finally:
+        rehearsal.stop(clean=True)

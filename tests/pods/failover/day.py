@@ -1,0 +1,54 @@
+"""What happened on a day on which masters were lost while Ray worked."""
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A master that was lost.
+
+    Fields: `kind`: how; `at`: when, in seconds since 1970; `elected`, `whole`: seconds until there was another, and
+    until there were three nodes again.
+    """
+
+    kind: str
+    at: float
+    elected: float
+    whole: float
+
+
+@dataclass(frozen=True)
+class Day:
+    """Fields: `noticed`: by the driver (tests/gateway/ray_load.py); `before`, `after`: Ray's containers and how often
+    each was started again, by pod."""
+
+    losses: list[Loss]
+    noticed: Mapping[str, Any]
+    before: Mapping[str, dict[str, int]]
+    after: Mapping[str, dict[str, int]]
+
+    def stall(self, work: str, loss: Loss) -> float:
+        """The longest that one operation of a kind of work took during a loss; 0 where none took a second."""
+        stalls = self.noticed[work]["stalls"]
+        return max((seconds for at, seconds in stalls if loss.at - seconds <= at <= loss.at + loss.whole), default=0.0)
+
+    def table(self) -> str:
+        """Each loss with its times, and what is usual."""
+        stalls = {work: [self.stall(work, loss) for loss in self.losses] for work in ("keys", "actors")}
+        lines = ["lost       write stalls  actor takes  new master  whole again"]
+        lines += [
+            f"{loss.kind:<9} {key:>13.1f} {actor:>12.1f} {loss.elected:>11.1f} {loss.whole:>12.1f}"
+            for loss, key, actor in zip(self.losses, stalls["keys"], stalls["actors"], strict=True)
+        ]
+        for work, of in stalls.items():
+            usual, most = statistics.median(of), statistics.quantiles(of, n=20, method="inclusive")[-1]
+            lines.append(f"{work}, {len(of)} losses: median {usual:.1f}, p95 {most:.1f}, longest {max(of):.1f}")
+        return "\n".join(lines)
+
+
+DAY = pytest.StashKey[Day]()

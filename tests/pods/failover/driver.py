@@ -1,0 +1,33 @@
+"""A driver in the head that has the GCS write all the time, and tells what it noticed."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from local import paths
+from tests.pods.platform import Platform
+
+SCRIPT = (paths.ROOT / "tests" / "gateway" / "ray_load.py").read_text()
+
+END_SECONDS = 120.0
+
+
+@contextmanager
+def working(platform: Platform) -> Iterator[dict[str, Any]]:
+    """The driver at work. What it noticed is in the mapping once it has ended, at the end of the context."""
+    noticed: dict[str, Any] = {}
+    driver = platform.start_in_head(SCRIPT, "auto")
+    try:
+        assert driver.stdout is not None
+        said = ""
+        while not said.endswith("begun\n"):
+            line = driver.stdout.readline()
+            assert line, f"the driver has ended:\n{said}"
+            said += line
+        yield noticed
+        said, _ = driver.communicate(timeout=END_SECONDS)
+        assert driver.returncode == 0, said
+        noticed.update(json.loads(said.splitlines()[-1]))
+    finally:
+        driver.kill()

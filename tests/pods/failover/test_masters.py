@@ -1,0 +1,44 @@
+"""Masters of Redis are lost, and nobody who uses Ray loses anything by it."""
+
+import pytest
+
+from tests.pods.failover.conftest import OTHER
+from tests.pods.failover.day import Day
+from tests.pods.failover.redis import Redis
+from tests.pods.platform import CLUSTER, NAMESPACE, Platform
+
+pytestmark = [pytest.mark.pods, pytest.mark.timeout(3600)]
+
+
+def test_two_clusters_of_one_name_have_keys_of_their_own(redis: Redis) -> None:
+    found = redis.keys()
+    for namespace in (NAMESPACE, OTHER):
+        assert [key for key in found if key.startswith(f"RAY{namespace}.{CLUSTER}.")], namespace
+    assert not [key for key in found if not key.startswith((f"RAY{NAMESPACE}.", f"RAY{OTHER}.", "redis-gateway:"))]
+
+
+def test_no_head_and_no_worker_restarts(day: Day) -> None:
+    assert day.after == day.before
+    assert not any(restarts for pod in day.after.values() for restarts in pod.values())
+
+
+def test_no_call_fails(day: Day) -> None:
+    assert {work: day.noticed[work]["failed"] for work in ("keys", "actors", "detached")} == {
+        "keys": [],
+        "actors": [],
+        "detached": [],
+    }
+
+
+def test_nothing_that_was_acknowledged_is_lost(day: Day) -> None:
+    assert day.noticed["missing_keys"] == []
+    assert day.noticed["lost_actors"] == []
+    assert day.noticed["keeper_kept"]
+
+
+def test_a_removed_cluster_leaves_no_key(platform: Platform, redis: Redis, day: Day) -> None:
+    platform.stack.edit(lambda settings: settings["tenants"][0].update(clusters=[]))
+    platform.stack.up()
+    left = redis.keys()
+    assert not [key for key in left if NAMESPACE in key]
+    assert [key for key in left if key.startswith(f"RAY{OTHER}.")]
