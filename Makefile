@@ -10,10 +10,10 @@ export PLUGINS NODES
 LOCAL = .venv/bin/python -m local
 
 .DEFAULT_GOAL := help
-.PHONY: help up down status kubeconfig env preview refresh destroy pulumi test test-pods test-failover lint format requirements
+.PHONY: help up down status kubeconfig env preview refresh destroy pulumi gateway-image test test-pods test-failover lint format requirements
 
 help: ## List these commands.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "  Settings: STACK=dev  PLUGINS=auto|real|stand-in  NODES=simulated|real (with up)  CLEAN=1 (with down)"
 
 up: .venv/installed ## Start the rehearsal cluster and run `pulumi up` of STACK.
@@ -46,6 +46,9 @@ destroy: .venv/installed ## Remove everything that the stack made from the clust
 
 pulumi: .venv/installed ## Any other command, for example: make pulumi ARGS="stack output --json"
 	@$(LOCAL) pulumi --stack $(STACK) -- $(ARGS)
+
+gateway-image: .venv/installed ## As root: build the image of the Redis gateway, and print its archive (docs/redis-gateway.md).
+	@$(LOCAL) gateway-image
 
 test: .venv/installed ## All tests, each tier with its count; ARGS narrows unit and engine. Builds what is missing.
 	@$(LOCAL) build --tests

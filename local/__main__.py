@@ -9,7 +9,7 @@ import typer
 
 from local import paths, report, tools
 from local.errors import RehearsalError
-from local.images import IMAGES
+from local.images import GATEWAY, IMAGES
 from local.plugins import select
 from local.progress import console, step
 from local.proxies import EXCEPTIONS, corrections
@@ -115,6 +115,13 @@ def build(
     tools.build_missing((*tools.TOOLS, *(tools.TEST_TOOLS if tests else ())))
     if nodes == "real" and not unmet():
         RealNode(paths.RUN).build(image.reference for image in IMAGES)
+
+
+@app.command()
+def gateway_image() -> None:
+    """Build the image of the Redis gateway, and print its archive: `docker load --input ARCHIVE`. As root."""
+    with GATEWAY.held() as archive:
+        print(archive)
 
 
 def _running() -> Rehearsal:

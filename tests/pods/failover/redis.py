@@ -16,7 +16,8 @@ ASK = '. /etc/redis/scripts/common.sh; ask "$1" "$2" $3'
 """What the scripts in the containers have to ask a server, as its own user."""
 
 KINDS = ("process", "pod", "drain")
-"""How a master is lost: its process is killed, its pod is gone without a word, or is asked to go, as by a drain."""
+"""How a master is lost: its process is killed, and may be back before a Sentinel notices; its pod is gone without a
+word; or it is asked to go, as by a drain."""
 
 
 class Redis:
@@ -55,16 +56,27 @@ class Redis:
     def lose_master(self, kind: str) -> Loss:
         """Loses the master in one of KINDS, and waits until Redis is whole again."""
         until(self.whole, "Redis is whole")
-        old = self.master()
+        old = self._running_master()
         at, begin = time.time(), time.monotonic()
-        getattr(self, f"_lose_{kind}")(old)
-        until(lambda: self.master() not in ("", old), "another node is the master", 60)
+        getattr(self, f"_lose_{kind}")(self.master())
+        until(lambda: self._running_master() not in ("", old), "another process is the master", 60)
         elected = time.monotonic() - begin
         until(self.whole, "Redis is whole again")
         return Loss(kind, at, elected, time.monotonic() - begin)
 
+    def _running_master(self) -> str:
+        """What the master's process calls itself; nothing where there is none."""
+        if not (pod := self.master()):
+            return ""
+        try:
+            said = dict(line.split(":", 1) for line in self.ask("INFO", pod=pod).splitlines() if ":" in line)
+        except AssertionError:
+            return ""  # it is the one that is lost
+        return said["run_id"] if said.get("role", "").strip() == "master" else ""
+
     def _lose_process(self, pod: str) -> None:
-        (watch,) = (process for process in self._platform.rehearsal.supervisor.strays() if _watches(process, pod))
+        box = next(each for each in self._platform.rehearsal.supervisor.strays() if each.name() == "unshare")
+        (watch,) = (process for process in box.children(recursive=True) if _watches(process, pod))
         server = watch.parent()
         assert server is not None
         server.kill()
