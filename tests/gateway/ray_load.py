@@ -15,6 +15,9 @@ from ray.experimental.internal_kv import _internal_kv_get, _internal_kv_put
 
 MOST_DETACHED = 5
 
+PAUSE = 1.0
+"""Seconds between two actors: each is a process to start, which must not take all of the machine."""
+
 LATE = 1.0
 """Seconds from which on an operation counts as stalled."""
 
@@ -79,6 +82,7 @@ class Actors(Work):
         if ray.get(actor.add.remote(), timeout=60) != 1:
             raise ValueError(f"actor-{number} is another one")
         ray.kill(actor)
+        time.sleep(PAUSE)
 
 
 class Detached(Work):
@@ -97,6 +101,7 @@ class Detached(Work):
         self.there[name] = actor
         if len(self.there) > MOST_DETACHED:
             ray.kill(self.there.pop(next(iter(self.there))))
+        time.sleep(PAUSE)
 
     def lost(self) -> list[str]:
         """Those that are not there, or know nothing of what they did, and those that ought not to be there."""
