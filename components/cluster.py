@@ -47,9 +47,15 @@ def read(call: Callable[..., Any], *names: str, **options: str) -> dict[str, Any
     Raises ClusterUnreachableError where the API server does not answer or refuses; where it is a matter of rights,
     ForbiddenError.
     """
+    data = read_bytes(call, *names, **options)
+    return None if data is None else dict(json.loads(data))
+
+
+def read_bytes(call: Callable[..., Any], *names: str, **options: Any) -> bytes | None:
+    """What a read method of the Kubernetes client gets, such as the log of a container. As `read`."""
     try:
         response = call(*names, **options, _preload_content=False, _request_timeout=_SECONDS)
-        return dict(json.loads(response.data))
+        return bytes(response.data)
     except kubernetes.client.ApiException as error:
         if error.status == 404:
             return None

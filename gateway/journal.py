@@ -11,6 +11,7 @@ The hash has one field for each of the last `WINDOW` writes, used in turn, and t
 connection that may write. A new connection raises it, so that what an older one has still in its buffers is refused.
 """
 
+import uuid
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -18,9 +19,6 @@ from hiredis import ReplyError, pack_command
 
 from .commands import Kind
 from .settings import JOURNAL_SECONDS
-
-KEY_PREFIX = b"redis-gateway:"
-"""Of the journals' keys, each for one client's connection; the gateway's Redis user needs them."""
 
 WINDOW = 4096
 """Writes that a journal remembers, so many can be unanswered or kept at once; about 400 KB when full."""
@@ -51,6 +49,11 @@ redis.call('HSET', KEYS[1], 'epoch', ARGV[1])
 redis.call('EXPIRE', KEYS[1], %(seconds)d)
 return redis.call('HGETALL', KEYS[1])
 """.replace(b"%(seconds)d", str(JOURNAL_SECONDS).encode())
+
+
+def new_key(prefix: str) -> bytes:
+    """A key for the journal of one client's connection. The gateway's Redis user has to have a right to the prefix."""
+    return f"{prefix}{uuid.uuid4().hex}".encode()
 
 
 def write(journal: bytes, epoch: int, number: int, command: Sequence[bytes], kind: Kind) -> bytes:

@@ -68,8 +68,15 @@ class Link:
     async def _say_who(self, settings: Settings, sentinel: bool) -> None:
         file = settings.sentinel_password_file if sentinel else settings.redis_password_file
         user = settings.sentinel_username if sentinel else settings.redis_username
-        if passwords := secrets(file):
-            await self.ask(settings.connect_seconds, b"AUTH", user.encode(), passwords[0].encode())
+        left = list(secrets(file))
+        while left:
+            try:
+                await self.ask(settings.connect_seconds, b"AUTH", user.encode(), left.pop(0).encode())
+                left.clear()
+            except DeniedError:
+                # While passwords are being changed, the node may not know the newest yet.
+                if not left:
+                    raise
 
     async def __aenter__(self) -> Self:
         return self

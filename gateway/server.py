@@ -4,7 +4,6 @@ import asyncio
 import logging
 import signal
 import time
-import uuid
 
 import hiredis
 
@@ -124,7 +123,7 @@ class Gateway:
 
     async def _become_ready(self) -> None:
         """Is ready as soon as a master has taken a write as sessions send it; says why not until then."""
-        key, told = journal.KEY_PREFIX + uuid.uuid4().hex.encode(), ""
+        key, told = journal.new_key(self.settings.journal_prefix), ""
         within = self.settings.connect_seconds
         while self.health.reason is not None:
             looked = asyncio.ensure_future(self.masters.current())

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import time
-import uuid
 from contextlib import suppress
 
 import hiredis
@@ -34,7 +33,7 @@ class Session:
         self._reader = reader
         self._writer = writer
         self._greeting = Greeting(shared.settings, self._metrics.denied.inc)
-        self._journal = Journal(journal.KEY_PREFIX + uuid.uuid4().hex.encode())
+        self._journal = Journal(journal.new_key(shared.settings.journal_prefix))
         self._exchange: Exchange | None = None
         self._room = asyncio.Event()
 

@@ -73,13 +73,14 @@ class Settings(BaseModel):
     """User for the nodes."""
 
     redis_password_file: Path | None = None
-    """File with the password for the nodes, read again for each connection. None: they ask for none."""
+    """File with the password for the nodes, read again for each connection. Several, one per line, the newest first,
+    are tried in turn. None: they ask for none."""
 
     sentinel_username: str = "default"
     """User for the Sentinels."""
 
     sentinel_password_file: Path | None = None
-    """File with the password for the Sentinels, read again for each connection. None: they ask for none."""
+    """File with the password for the Sentinels, as `redis_password_file`. None: they ask for none."""
 
     client_username: str = "default"
     """User that clients say; a client that says only a password means this one."""
@@ -104,6 +105,9 @@ class Settings(BaseModel):
 
     listen_tls_ca_file: Path | None = None
     """Authority of the clients' certificates. Set: a client has to show one."""
+
+    journal_prefix: str = Field(default="redis-gateway:", min_length=1, pattern="^[!-~]+$")
+    """What the keys of the journals begin with: where several users share a Redis, one that only this one may write."""
 
     wait_replicas: int = Field(default=1, ge=0, le=16)
     """How many replicas must have a write before the client is told that it is done (Redis' WAIT). 0: none."""

@@ -5,19 +5,22 @@ from collections.abc import Iterator
 from components.access.personas import NamedCluster
 from components.kuberay.names import derived
 from components.nodes import NodePool
-from components.ray_cluster.manifests import ray_cluster
+from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.settings import RayClusterSettings
 
+from .rendered import Body, as_tenant_gives
 from .settings import TenantSettings
 
 _EVERY_POD = "default"
 """ServiceAccount of a pod that names none."""
 
 
-def named_clusters(tenant: TenantSettings, pools: tuple[NodePool, ...]) -> Iterator[NamedCluster]:
+def named_clusters(
+    tenant: TenantSettings, pools: tuple[NodePool, ...], redis: RedisPlace | None = None
+) -> Iterator[NamedCluster]:
     """The tenant's RayClusters, and those of a stack of its own, which are expected to have a token each."""
     for cluster in tenant.clusters:
-        yield _of_this_stack(cluster, pools, tenant.service_account(cluster))
+        yield _of_this_stack(cluster, as_tenant_gives(tenant, cluster, pools, redis)["spec"])
     for name in tenant.cluster_names:
         yield NamedCluster(name, derived(name))
 
@@ -30,9 +33,8 @@ def own_accounts(tenant: TenantSettings) -> list[str]:
     return list(dict.fromkeys(account for account in accounts if account))
 
 
-def _of_this_stack(cluster: RayClusterSettings, pools: tuple[NodePool, ...], account: str | None) -> NamedCluster:
+def _of_this_stack(cluster: RayClusterSettings, spec: Body) -> NamedCluster:
     """Read from the spec, because overrides and pod templates may say otherwise than the settings."""
-    spec = ray_cluster(cluster, pools, account)["spec"]
     options = spec.get("authOptions") or {}
     if options.get("mode") != "token":
         return NamedCluster(cluster.name)

@@ -11,6 +11,7 @@ from components.images import with_mirrors
 from .network import tenant_policies
 from .other_platform import other_platform
 from .platform import Platform
+from .rendered import redis_place
 from .settings import PROJECT, StackSettings, TenantSettings
 from .tenant import Tenant, TenantArgs, TenantClusters, TenantClustersArgs
 from .tenant_only import told
@@ -96,6 +97,7 @@ def _clusters(
         operator_namespace=settings.operator.namespace,
         service_account=service_account,
         context=settings.kubernetes.context,
+        redis=redis_place(settings, tenant),
     )
 
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from components.images import not_allowed
 from components.kuberay import OperatorContext, validate
 from components.network.rules import exposed, ingress_not_allowed
 from components.problems import Problem, Problems
-from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.origin import said_at
+from components.ray_cluster.redis_rules import of_the_stack, redis_problems
 from components.tenant.rules import beyond_limits, beyond_quota
 
 from .findings import place
+from .rendered import redis_place, rendered, tenants_images_not_allowed
 
 if TYPE_CHECKING:
     from components.nodes import NodePool
+    from components.ray_cluster.fault_tolerance import RedisPlace
     from components.ray_cluster.settings import RayClusterSettings
 
     from .settings import StackSettings, TenantSettings
@@ -36,15 +37,20 @@ def problems_of_clusters(stack: StackSettings) -> Iterator[Problem]:
 
 def _of_tenant(tenant: TenantSettings, stack: StackSettings, operator: OperatorContext) -> Iterator[Problem]:
     bodies: list[Body] = []
+    place = redis_place(stack, tenant)
     for at, cluster in enumerate(tenant.clusters):
         # On another stack's platform it is that stack that allows Ingresses.
         found = list(ingress_not_allowed(cluster, tenant.network)) if stack.platform is None else []
         try:
-            body = ray_cluster(tenant.given(cluster), stack.nodes, tenant.service_account(cluster))
+            body = rendered(stack, tenant, cluster)
         except Problems as error:
             found += error.problems
         else:
-            refused = validate(body, operator) or [*exposed(cluster, body["spec"]), *_images(tenant, body)]
+            refused = [of_the_stack(cluster, each) for each in validate(body, operator)] or [
+                *exposed(cluster, body["spec"]),
+                *redis_problems(cluster, place, body),
+                *_images(tenant, place, body),
+            ]
             found += [_where_said(cluster, stack.nodes, body, problem) for problem in refused]
             bodies += [] if found else [body]
         yield from (problem.below(("clusters", at)) for problem in found)
@@ -62,9 +68,9 @@ def _where_said(cluster: RayClusterSettings, pools: tuple[NodePool, ...], body: 
     return Problem(path, problem.value, message, problem.rule)
 
 
-def _images(tenant: TenantSettings, body: Body) -> Iterator[Problem]:
+def _images(tenant: TenantSettings, place: RedisPlace | None, body: Body) -> Iterator[Problem]:
     registries = tenant.images.registries
-    for path, image in not_allowed(body, registries):
+    for path, image in tenants_images_not_allowed(body, registries, place):
         message = (
             f"image {image!r} is from none of the registries that tenant {tenant.name!r} may use "
             f"({', '.join(registries)}): use one from there, or add its registry to the tenant's images.registries"

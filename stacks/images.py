@@ -1,9 +1,9 @@
 """The container images that a stack's pods are made from."""
 
 from components.images import full_name, images_in, mirrored
-from components.ray_cluster.manifests import ray_cluster
 
 from .redis import redis_parts
+from .rendered import rendered
 from .settings import StackSettings
 
 __all__ = ["full_name", "images_of"]
@@ -22,7 +22,7 @@ def images_of(stack: StackSettings) -> set[str]:
         found.update({part.settings.exporter.image} if part.settings.exporter else ())
     for tenant in stack.tenants:
         for cluster in tenant.clusters:
-            found.update(image for _, image in images_in(ray_cluster(cluster, stack.nodes)))
+            found.update(image for _, image in images_in(rendered(stack, tenant, cluster)))
     return {mirrored(image, stack.images.mirrors) for image in found}
 
 

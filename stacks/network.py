@@ -4,11 +4,13 @@ from dataclasses import replace
 
 from components.network import manifests
 from components.network.manifests import Body, Openings, RayPods
-from components.ray_cluster.manifests import head_ports, ray_cluster
+from components.ray_cluster.fault_tolerance import RedisPlace
+from components.ray_cluster.manifests import head_ports
 from components.ray_cluster.settings import RayClusterSettings
 from components.redis.names import EXPORTER_PORT, LABELS, REDIS_PORT, SELECTOR, SENTINEL_PORT
 
 from .redis import RedisPart
+from .rendered import redis_place, rendered
 from .settings import StackSettings, TenantSettings
 
 
@@ -39,12 +41,15 @@ def tenant_policies(stack: StackSettings, tenant: TenantSettings) -> list[Body]:
     said = tenant.network
     if not (stack.network.policies and said.policies):
         return []
-    named = RayPods(workers_ask_api_server=tenant.ray_deployer is not None, ingress=said.ingress)
+    place = redis_place(stack, tenant)
+    named = RayPods(
+        workers_ask_api_server=tenant.ray_deployer is not None,
+        ingress=said.ingress,
+        redis=place.connection if place else None,
+        gateway=bool(place and place.gateway),
+    )
     clusters = [
-        *(
-            _ray_pods(cluster, ray_cluster(cluster, stack.nodes, tenant.service_account(cluster))["spec"])
-            for cluster in tenant.clusters
-        ),
+        *(_ray_pods(cluster, rendered(stack, tenant, cluster)["spec"], place) for cluster in tenant.clusters),
         *(replace(named, name=name) for name in tenant.cluster_names),
     ]
     if said.other_clusters:
@@ -63,7 +68,8 @@ def tenant_policies(stack: StackSettings, tenant: TenantSettings) -> list[Body]:
     ]
 
 
-def _ray_pods(cluster: RayClusterSettings, spec: Body) -> RayPods:
+def _ray_pods(cluster: RayClusterSettings, spec: Body, place: RedisPlace | None) -> RayPods:
+    place = place if cluster.fault_tolerance else None
     # Every process of Ray asks the API server itself about tokens of Kubernetes that it is shown.
     reviews_tokens = bool((spec.get("authOptions") or {}).get("enableK8sTokenAuth"))
     scales = bool(spec.get("enableInTreeAutoscaling"))
@@ -73,6 +79,8 @@ def _ray_pods(cluster: RayClusterSettings, spec: Body) -> RayPods:
         head_asks_api_server=scales or reviews_tokens or _has_account(spec["headGroupSpec"]),
         workers_ask_api_server=reviews_tokens or any(map(_has_account, spec.get("workerGroupSpecs") or ())),
         ingress=cluster.ingress is not None,
+        redis=place.connection if place else None,
+        gateway=bool(place and place.gateway),
     )
 
 

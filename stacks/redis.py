@@ -64,10 +64,7 @@ def redis_connection(stack: StackSettings, tenant: TenantSettings) -> RedisConne
 
 def problems_of_redis(stack: StackSettings) -> Iterator[Problem]:
     """What does not go together with the stack's Redis."""
-    if stack.redis is None:
-        yield from _without_redis(stack)
-        return
-    namespace = stack.redis.namespace
+    namespace = stack.redis.namespace if stack.redis else None
     if namespace is None:
         return
     if namespace.startswith("kube-"):
@@ -81,18 +78,6 @@ def problems_of_redis(stack: StackSettings) -> Iterator[Problem]:
             "scope: perTenant for a Redis in each tenant's"
         )
         yield Problem(("redis", "namespace"), namespace, message, "redis-namespace")
-
-
-def _without_redis(stack: StackSettings) -> Iterator[Problem]:
-    for index, tenant in enumerate(stack.tenants):
-        for at, cluster in enumerate(tenant.clusters):
-            if cluster.fault_tolerance:
-                message = (
-                    "the stack has no Redis to keep the cluster's tables in: add ray-platform:redis, {} for three "
-                    "nodes "
-                    "with their defaults"
-                )
-                yield Problem(("tenants", index, "clusters", at, "faultTolerance"), True, message, "redis-missing")
 
 
 def _shared_namespace(settings: RedisSettings, stack: StackSettings) -> str:

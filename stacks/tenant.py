@@ -13,6 +13,7 @@ from components.network.manifests import Body
 from components.nodes import NodePool
 from components.priority_classes.settings import PriorityNames
 from components.ray_cluster.component import RayCluster, RayClusterArgs
+from components.ray_cluster.fault_tolerance import RedisPlace
 from components.tenant.component import Quota, QuotaArgs
 from components.tenant.guard import TenantGuard, TenantGuardArgs
 
@@ -37,6 +38,9 @@ class TenantClustersArgs:
     """Account of the RayClusters whose settings name none. Default: the one that the tenant's settings say."""
 
     context: str | None = None
+
+    redis: RedisPlace | None = None
+    """Where the GCS of its RayClusters may keep what it knows; None: there is no Redis for them."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,7 @@ class Tenant(pulumi.ComponentResource):
                 # Cluster admins may do in each tenant's namespace what its own admins may.
                 admins=tuple(dict.fromkeys([*args.cluster_admins, *settings.admins])),
                 users=settings.users,
-                clusters=tuple(named_clusters(settings, args.clusters.pools)),
+                clusters=tuple(named_clusters(settings, args.clusters.pools, args.clusters.redis)),
                 accounts=own_accounts(settings),
                 ingresses=settings.network.ingress,
             ),
@@ -130,6 +134,7 @@ class TenantClusters(pulumi.ComponentResource):
                     priorities=args.priorities,
                     operator_namespace=args.operator_namespace,
                     context=args.context,
+                    redis=args.redis,
                     import_id=f"{settings.namespace_name}/{cluster.name}" if cluster.adopt else None,
                 ),
                 pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None),
@@ -143,12 +148,13 @@ class TenantClusters(pulumi.ComponentResource):
 
 
 def _summary(cluster: RayCluster) -> pulumi.Output[dict[str, Any]]:
-    return pulumi.Output.all(cluster.connection, cluster.status).apply(
+    return pulumi.Output.all(cluster.connection, cluster.status, cluster.storage_namespace).apply(
         lambda known: {
             **known[0],
             "state": known[1]["state"],
             "status": known[1],
             "greatestGpus": cluster.greatest_gpus,
             "workerGroups": cluster.worker_groups,
+            **({"storageNamespace": known[2]} if known[2] else {}),
         }
     )

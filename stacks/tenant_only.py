@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
-from components.images import not_allowed
 from components.operator.supported import UnsupportedVersionError, check_ray, release_of
 from components.problems import Path, Problem
-from components.ray_cluster.manifests import ray_cluster
+
+from .rendered import redis_place, rendered, tenants_images_not_allowed
 
 if TYPE_CHECKING:
     from .settings import StackSettings, TenantSettings
@@ -125,7 +125,8 @@ def _tenants(stack: StackSettings, tenants: Mapping[str, Any]) -> Iterator[str]:
                     f"RayCluster {cluster.name!r} is not in clusterNames of tenant {there['tenant']!r} "
                     f"({', '.join(names) or 'none'}), so nobody would be let in: use one of these, or add it there"
                 )
-            for _, image in not_allowed(ray_cluster(cluster, stack.nodes), there["registries"]):
+            body, place = rendered(stack, tenant, cluster), redis_place(stack, tenant)
+            for _, image in tenants_images_not_allowed(body, there["registries"], place):
                 allowed = ", ".join(there["registries"])
                 yield f"RayCluster {cluster.name!r} has image {image!r}, and the tenant may use {allowed}"
         if lacking := [name for name in there["pullSecrets"] if name not in tenant.images.pull_secrets]:

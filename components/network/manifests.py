@@ -1,7 +1,4 @@
-"""What the network's settings become: NetworkPolicies and an Ingress, as the API server takes them. Pure functions.
-
-Not here: Redis. Head and clean-up Job need a way to it once a stack makes one.
-"""
+"""What the network's settings become: NetworkPolicies and an Ingress, as the API server takes them. Pure functions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +6,8 @@ from typing import Any
 
 from ..ray_cluster.manifests import HEAD_PORTS
 from ..ray_cluster.pods import CLUSTER_LABEL, NODE_TYPE_LABEL
+from ..redis.connection import RedisConnection
+from ..redis_gateway.manifests import METRICS_PORT as GATEWAY_METRICS_PORT
 from .settings import DNS_PORT, ApiServerSettings, DnsSettings, Egress, IngressSettings, NetworkSettings, Peer
 
 Body = dict[str, Any]
@@ -26,6 +25,10 @@ OPERATOR_METRICS_PORT = 8080
 OF_A_JOB: Body = {"matchExpressions": [{"key": "batch.kubernetes.io/job-name", "operator": "Exists"}]}
 """Pods of Jobs. KubeRay gives the pod of a RayJob's submitter no label of its own (ray-operator/controllers/ray/
 rayjob_controller.go, createNewK8sJob), so that it is known by the Job's."""
+
+CLEANS_UP = "redis-cleanup"
+"""Node type of the pod of KubeRay's Job that deletes a cluster's keys (ray-operator/controllers/ray/
+raycluster_controller.go, buildRedisCleanupJob)."""
 
 HEAD_METRICS_PORTS = (44217, 44227)
 """Where autoscaler and dashboard show their metrics (ray/_private/ray_constants.py)."""
@@ -56,6 +59,12 @@ class RayPods:
 
     ingress: bool = False
     """Whether the ingress controller reaches the dashboard."""
+
+    redis: RedisConnection | None = None
+    """Where the head reaches Redis, and the Job that cleans up; None: they do not."""
+
+    gateway: bool = False
+    """Whether the Redis gateway is beside the head, and shows its metrics."""
 
     @property
     def selector(self) -> Body:
@@ -127,11 +136,21 @@ def ray_policies(pods: RayPods, openings: Openings, network: NetworkSettings, op
             *_opened([_namespace(operator_namespace)], [ports["dashboard"], ports["serve"]]),
             *_opened(dashboard, [ports["dashboard"]]),
             *_opened([_peer(each) for each in openings.client], [ports["client"]]),
-            *_opened(monitoring, HEAD_METRICS_PORTS),
+            *_opened(monitoring, [*HEAD_METRICS_PORTS, *([GATEWAY_METRICS_PORT] if pods.gateway else [])]),
         ],
         egress=[api_server] if pods.head_asks_api_server else None,
     )
-    return [every_pod, head]
+    return [every_pod, head, *([_redis(f"redis{suffix}", pods, pods.redis)] if pods.redis else [])]
+
+
+def _redis(name: str, pods: RayPods, redis: RedisConnection) -> Body:
+    """Who speaks to Redis may: the head, and the Job that cleans up, whose pod has the labels of the head's cluster."""
+    types = {"key": NODE_TYPE_LABEL, "operator": "In", "values": [HEAD[NODE_TYPE_LABEL], CLEANS_UP]}
+    said = pods.selector.get("matchExpressions", [])
+    # Addresses outside that nobody says may be any.
+    places = [_namespace(redis.namespace)] if redis.namespace else [{"ipBlock": {"cidr": each}} for each in redis.cidrs]
+    way = {**({"to": places} if places else {}), "ports": _ports("TCP", redis.ports)}
+    return _policy(name, {**pods.selector, "matchExpressions": [*said, types]}, egress=[way])
 
 
 def operator_policies(network: NetworkSettings, namespace: str, watched: Sequence[str]) -> list[Body]:

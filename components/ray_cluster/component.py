@@ -1,7 +1,7 @@
 """How a RayCluster is provisioned."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pulumi
@@ -10,11 +10,14 @@ from ..kubernetes import KubernetesObject, in_namespace
 from ..network.component import DashboardIngress, DashboardIngressArgs
 from ..nodes import NodePool
 from ..priority_classes.settings import NO_PRIORITIES, PriorityNames
+from ..redis_gateway.supported import UnsupportedKubernetesError, check_kubernetes
 from ..tls.component import ClusterAuthority, ClusterAuthorityArgs
 from ..types import seconds
+from .fault_tolerance import OPTIONS, RedisPlace, deletion_seconds
 from .manifests import (
     CLIENT_PORT,
     DASHBOARD_PORT,
+    Body,
     asks_for_token,
     head_disruption_budget,
     head_ports,
@@ -24,6 +27,7 @@ from .manifests import (
 from .readiness import NotReadyError, until_ready
 from .settings import FIRST_RAY_WITH_TOKENS, RayClusterSettings
 from .status import status_summary
+from .storage_namespace import StorageNamespace, StorageNamespaceArgs
 from .worker_groups import all_groups
 
 _OPEN = (
@@ -56,6 +60,9 @@ class RayClusterArgs:
     context: str | None = None
     """Context of the kubeconfig, the provider's; None for the current one."""
 
+    redis: RedisPlace | None = None
+    """Where its GCS keeps what it knows, if the settings want it kept; its storage namespace is made here."""
+
     import_id: str | None = None
     """`<namespace>/<name>` of a RayCluster that runs already, to take it in; None to make it."""
 
@@ -80,6 +87,7 @@ class RayCluster(pulumi.ComponentResource):
             conditions. In an update it is known once the cluster is ready; a cluster that is not within
             `ready_timeout` fails the update with the reasons (pulumi.RunError).
         state: that of the status.
+        storage_namespace: what its keys in Redis begin with, after `RAY`; None without fault tolerance.
     """
 
     connection: pulumi.Output[dict[str, str]]
@@ -87,15 +95,19 @@ class RayCluster(pulumi.ComponentResource):
     greatest_gpus: int
     status: pulumi.Output[dict[str, Any]]
     state: pulumi.Output[str | None]
+    storage_namespace: pulumi.Output[str] | None
 
     def __init__(self, name: str, args: RayClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:RayCluster", name, None, opts)
         settings = args.settings
-        body = ray_cluster(settings, args.pools, args.service_account, args.priorities)
+        keys = self._storage_namespace(name, args)
+        redis = replace(args.redis, storage_namespace=keys) if args.redis and keys else None
+        body = ray_cluster(settings, args.pools, args.service_account, args.priorities, redis)
         if not asks_for_token(body):
             pulumi.log.warn(_OPEN.format(settings.name), resource=self)
         own = pulumi.ResourceOptions(parent=self)
         after = pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None, import_=args.import_id)
+        after = pulumi.ResourceOptions.merge(after, _goes(body))
         if settings.tls is not None:
             authority = ClusterAuthorityArgs(settings.tls, settings.name, args.namespace)
             made = ClusterAuthority(f"{name}-tls", authority, own)
@@ -139,6 +151,7 @@ class RayCluster(pulumi.ComponentResource):
             lambda known: self._settled(args, known)
         )
         self.state = self.status.apply(lambda status: status["state"])
+        self.storage_namespace = keys
         self.register_outputs(
             {
                 "connection": self.connection,
@@ -146,8 +159,20 @@ class RayCluster(pulumi.ComponentResource):
                 "greatest_gpus": self.greatest_gpus,
                 "status": self.status,
                 "state": self.state,
+                "storage_namespace": keys,
             }
         )
+
+    def _storage_namespace(self, name: str, args: RayClusterArgs) -> pulumi.Output[str] | None:
+        if not (args.settings.fault_tolerance and args.redis):
+            return None
+        if args.redis.gateway:
+            try:
+                check_kubernetes(args.context)
+            except UnsupportedKubernetesError as error:
+                raise pulumi.RunError(f"RayCluster {args.settings.name!r}: {error}") from error
+        place = StorageNamespaceArgs(args.namespace, args.settings.name, args.context)
+        return StorageNamespace(f"{name}-storage-namespace", place, pulumi.ResourceOptions(parent=self)).name
 
     async def _settled(self, args: RayClusterArgs, known: Sequence[dict[str, Any] | None]) -> dict[str, Any]:
         """The cluster's status: in a preview as it was last seen, in an update once it is ready."""
@@ -167,6 +192,19 @@ class RayCluster(pulumi.ComponentResource):
             )
         except NotReadyError as error:
             raise pulumi.RunError(str(error)) from error
+
+
+def _goes(body: Body) -> pulumi.ResourceOptions:
+    """How a RayCluster is let go. One that is kept in Redis takes its time, within the limit that KubeRay has.
+
+    One that is kept there no more is made anew: KubeRay's finalizer, once it is there, is only ever removed from a
+    RayCluster that still has the options (raycluster_controller.go: rayClusterReconcile), so that it could not be
+    deleted any more.
+    """
+    if OPTIONS in body["spec"]:
+        limit = deletion_seconds(body["metadata"]["annotations"])
+        return pulumi.ResourceOptions(custom_timeouts=pulumi.CustomTimeouts(delete=f"{limit}s"))
+    return pulumi.ResourceOptions(replace_on_changes=[f"spec.{OPTIONS}"], delete_before_replace=True)
 
 
 def connection(namespace: str, service: str) -> dict[str, str]:

@@ -1,11 +1,13 @@
 """Why a RayCluster is not ready: what the cluster says of it, its pods and the operator. Only reads."""
 
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import kubernetes
 
-from ..cluster import ClusterUnreachableError, ForbiddenError, connect, read
+from ..cluster import ClusterUnreachableError, ForbiddenError, connect, read, read_bytes
 from .pods import CLUSTER_LABEL
 
 _LINES = 12
@@ -23,6 +25,8 @@ class Evidence:
     events: tuple[dict[str, Any], ...] = ()
     operator_pods: tuple[dict[str, Any], ...] | None = ()
     """None: this account may not look at them."""
+    logs: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """The end of the log of containers that run and are not ready, by the names of pod and container."""
 
 
 def why_not_ready(context: str | None, namespace: str, name: str, operator_namespace: str) -> list[str]:
@@ -37,7 +41,7 @@ def reasons(evidence: Evidence) -> list[str]:
     """The reasons in what was read: the cluster's conditions, pods that wait, warnings newest first, the operator."""
     if evidence.cluster is None:
         return ["it is not there: it was deleted after it had been made"]
-    lines = [*_conditions(evidence.cluster), *(line for pod in evidence.pods for line in _pod(pod))]
+    lines = [*_conditions(evidence.cluster), *(line for pod in evidence.pods for line in _pod(pod, evidence.logs))]
     # A pod says in its status what the scheduler and the kubelet say in events.
     said = "\n".join(lines)
     lines += [_event(event) for event in _warnings(evidence.events) if event["message"] not in said]
@@ -54,7 +58,26 @@ def _read(context: str | None, namespace: str, name: str, operator_namespace: st
     pod_items = _items(pods)
     names = {name, *(pod["metadata"]["name"] for pod in pod_items)}
     about = tuple(event for event in _items(events) if event["involvedObject"].get("name") in names)
-    return Evidence(cluster, pod_items, about, _operator_pods(core, operator_namespace))
+    logs = {each: _log(core, namespace, *each) for pod in pod_items for each in _starting(pod)}
+    return Evidence(cluster, pod_items, about, _operator_pods(core, operator_namespace), logs)
+
+
+def _starting(pod: dict[str, Any]) -> list[tuple[str, str]]:
+    """Sidecars of the pod that run, and have not started by their probe, so that everything else waits for them."""
+    return [
+        (pod["metadata"]["name"], container["name"])
+        for container in pod.get("status", {}).get("initContainerStatuses", [])
+        if container.get("state", {}).get("running") and container.get("started") is False
+    ]
+
+
+def _log(core: Any, namespace: str, pod: str, container: str) -> str:
+    """The end of a container's log, as far as it can be had: not everybody may read it."""
+    try:
+        text = read_bytes(core.read_namespaced_pod_log, pod, namespace, container=container, tail_lines=20)
+    except ClusterUnreachableError:
+        return ""
+    return (text or b"").decode(errors="replace")
 
 
 def _operator_pods(core: Any, namespace: str) -> tuple[dict[str, Any], ...] | None:
@@ -98,7 +121,7 @@ def _is_bad(condition: dict[str, Any]) -> bool:
     return true if kind in ("ReplicaFailure", "RayClusterSuspending", "RayClusterSuspended") else not true
 
 
-def _pod(pod: dict[str, Any]) -> list[str]:
+def _pod(pod: dict[str, Any], logs: Mapping[tuple[str, str], str]) -> list[str]:
     """Why a pod is not scheduled, does not start, or has ended."""
     name, status = pod["metadata"]["name"], pod.get("status", {})
     lines = [
@@ -110,8 +133,22 @@ def _pod(pod: dict[str, Any]) -> list[str]:
         for state in ("waiting", "terminated"):
             detail = container.get("state", {}).get(state)
             if detail and detail.get("reason") not in ("Completed", "PodInitializing", "ContainerCreating"):
-                lines.append(f"pod {name}, container {container['name']}: {_joined(detail)}")
+                before = (container.get("lastState", {}).get("terminated") or {}).get("message")
+                ended = f"; it ended with: {_last(before)}" if state == "waiting" and before else ""
+                lines.append(f"pod {name}, container {container['name']}: {_joined(detail)}{ended}")
+    for _, sidecar in _starting(pod):
+        why = _last(logs.get((name, sidecar), "")) or "its log says why"
+        lines.append(f"pod {name}, container {sidecar}: runs, but is not ready, and Ray waits for it: {why}")
     return lines
+
+
+def _last(text: str) -> str:
+    """The last line that a container wrote; of a line in JSON its message."""
+    line = next((each for each in reversed(text.splitlines()) if each.strip()), "")
+    try:
+        return str(json.loads(line)["message"])
+    except (ValueError, KeyError, TypeError):
+        return line.strip()
 
 
 def _joined(detail: dict[str, Any]) -> str:
@@ -120,7 +157,7 @@ def _joined(detail: dict[str, Any]) -> str:
 
 def _warnings(events: tuple[dict[str, Any], ...]) -> list[dict[str, Any]]:
     """Events that warn, newest first."""
-    return sorted((event for event in events if event.get("type") == "Warning"), key=_when, reverse=True)
+    return sorted((event for event in events if event.get("type") == "Warning"), key=when, reverse=True)
 
 
 def _event(event: dict[str, Any]) -> str:
@@ -128,7 +165,7 @@ def _event(event: dict[str, Any]) -> str:
     return f"{about['kind']} {about['name']}: {event['reason']}: {event['message']}"
 
 
-def _when(event: dict[str, Any]) -> str:
+def when(event: dict[str, Any]) -> str:
     """Time of an event in RFC 3339, which sorts as text."""
     return event.get("lastTimestamp") or event.get("eventTime") or event["metadata"].get("creationTimestamp") or ""
 
@@ -136,7 +173,7 @@ def _when(event: dict[str, Any]) -> str:
 def _operator(pods: tuple[dict[str, Any], ...] | None, cluster: dict[str, Any]) -> list[str]:
     if pods is not None and not pods:
         return ["the operator has no pod: is its Deployment scaled down, or in another namespace?"]
-    lines = [line for pod in pods or () for line in _pod(pod)]
+    lines = [line for pod in pods or () for line in _pod(pod, {})]
     if not cluster.get("status"):
         lines.append("the operator has not looked at the RayCluster: does it run, and does it watch the namespace?")
     return lines

@@ -7,6 +7,7 @@ from typing import Any
 from ..nodes import NodePool
 from ..priority_classes.settings import NO_PRIORITIES, PriorityNames
 from ..problems import Problems
+from .fault_tolerance import RedisPlace
 from .origin import said_at
 from .pods import CLUSTER_LABEL, NODE_TYPE_LABEL, Body
 from .resources import refused_resources
@@ -47,16 +48,18 @@ def ray_cluster(
     pools: tuple[NodePool, ...],
     service_account: Any = None,
     priorities: PriorityNames = NO_PRIORITIES,
+    redis: RedisPlace | None = None,
 ) -> Body:
     """The `ray.io/v1` RayCluster. Fields that were not set stay KubeRay's to default.
 
     `service_account`: of head and workers where the settings name none, a name or what will become one. None: KubeRay
     makes one for the head.
     `priorities`: PriorityClasses that are there for head and workers.
+    `redis`: where the GCS keeps what it knows, if the settings want it kept.
     Raises Problems, with paths in the settings, where it cannot be made as `cluster_spec` says, or Kubernetes would
     refuse the resources of a container.
     """
-    spec = cluster_spec(settings, pools, service_account, priorities)
+    spec = cluster_spec(settings, pools, service_account, priorities, redis)
     if problems := list(refused_resources(spec)):
         raise Problems(replace(each, path=said_at(settings, pools, spec, each.path)) for each in problems)
     return {

@@ -1,7 +1,7 @@
 """Pod templates of head and workers. Pure functions."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..nodes import GPU_PRODUCT_LABEL, NodePool
@@ -23,6 +23,25 @@ WORKER_CONTAINER = "ray-worker"
 
 
 @dataclass(frozen=True)
+class Beside:
+    """What a pod has beside Ray's own."""
+
+    init_containers: tuple[Body, ...] = ()
+    """Those that start before all others."""
+
+    volumes: tuple[Body, ...] = ()
+
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Variables of Ray's container, which the cluster's own may override."""
+
+    mounts: tuple[Body, ...] = ()
+    """Mounts in Ray's container."""
+
+
+NOTHING_BESIDE = Beside()
+
+
+@dataclass(frozen=True)
 class Standing:
     """What a pod is to Kubernetes, as far as the stack says it. None: not said."""
 
@@ -34,7 +53,12 @@ class Standing:
 
 
 def container(
-    settings: RayClusterSettings, name: str, image: str | None, amounts: Mapping[str, str], env: Mapping[str, str]
+    settings: RayClusterSettings,
+    name: str,
+    image: str | None,
+    amounts: Mapping[str, str],
+    env: Mapping[str, str],
+    mounts: Iterable[Body] = (),
 ) -> Body:
     """Ray's container. Requests are limits, so that no neighbour takes what it was promised."""
     made: Body = {
@@ -48,8 +72,8 @@ def container(
     secured = for_tls(settings)
     if variables := [*secured["env"], *({"name": variable, "value": value} for variable, value in env.items())]:
         made["env"] = variables
-    if mounts := [*settings.volume_mounts, *secured["volumeMounts"]]:
-        made["volumeMounts"] = mounts
+    if mounted := [*settings.volume_mounts, *secured["volumeMounts"], *mounts]:
+        made["volumeMounts"] = mounted
     return made
 
 
@@ -67,6 +91,7 @@ def template(
     standing: Standing,
     pool: NodePool | None,
     over: Iterable[tuple[Path, Mapping[str, Any]]] = (),
+    beside: Beside = NOTHING_BESIDE,
 ) -> Body:
     """The pod template around Ray's container `ray`, on the nodes of `pool`.
 
@@ -84,10 +109,14 @@ def template(
         spec["serviceAccountName"] = standing.account
     if settings.image_pull_secrets:
         spec["imagePullSecrets"] = [{"name": name} for name in settings.image_pull_secrets]
+    initial = list(beside.init_containers)
     if settings.tls is not None:
         certificate = tls.init_container(ray["name"] == HEAD_CONTAINER, ray["image"], settings.image_pull_policy)
-        spec["initContainers"] = [{**certificate, **pod_defaults.ray_container(settings)}]
-    if volumes := [*settings.volumes, *(tls.volumes(settings.name) if settings.tls is not None else ())]:
+        initial.append({**certificate, **pod_defaults.ray_container(settings)})
+    if initial:
+        spec["initContainers"] = initial
+    of_tls = tls.volumes(settings.name) if settings.tls is not None else ()
+    if volumes := [*settings.volumes, *of_tls, *beside.volumes]:
         spec["volumes"] = volumes
     made: Body = {"metadata": {"labels": dict(settings.labels)}, "spec": spec} if settings.labels else {"spec": spec}
     for path, said in over:

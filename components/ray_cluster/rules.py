@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ..problems import Path, Problem
-from ..types import image_version
+from ..types import image_version, version_tuple
 
 if TYPE_CHECKING:
     from .settings import RayClusterSettings
@@ -18,6 +18,7 @@ def problems_of(cluster: RayClusterSettings) -> Iterator[Problem]:
     yield from _images(cluster)
     yield from _authentication(cluster)
     yield from _said_twice(cluster)
+    yield from _fault_tolerance(cluster)
     if not cluster.scales:
         yield from _without_autoscaler(cluster)
     bounds = (cluster.min_workers, cluster.initial_workers, cluster.max_workers)
@@ -90,6 +91,28 @@ def _said_twice(cluster: RayClusterSettings) -> Iterator[Problem]:
     if cluster.pod_defaults == "none" and "run_as_user" in said:
         message = "podDefaults none adds no user to the pods: remove runAsUser, or podDefaults"
         yield Problem(("runAsUser",), cluster.run_as_user, message, "said-twice")
+
+
+FIRST_RAY_WITH_REDIS_USERS = "2.41.0"
+"""Ray knows users of Redis since this version (ray-operator/controllers/ray/common/pod.go)."""
+
+
+def _fault_tolerance(cluster: RayClusterSettings) -> Iterator[Problem]:
+    if not cluster.fault_tolerance:
+        return
+    options = "gcsFaultToleranceOptions"
+    if options in cluster.overrides:
+        message = (
+            "stands beside faultTolerance, which makes it, with the stack's redis: remove it, or faultTolerance for a "
+            "Redis that the stack does not know"
+        )
+        yield Problem(("overrides", options), None, message, "said-twice")
+    if version_tuple(cluster.ray_version) < version_tuple(FIRST_RAY_WITH_REDIS_USERS):
+        message = (
+            f"faultTolerance needs Ray {FIRST_RAY_WITH_REDIS_USERS} or later, which knows users of Redis, and "
+            f"rayVersion is {cluster.ray_version!r}: raise rayVersion, or remove faultTolerance"
+        )
+        yield Problem(("faultTolerance",), True, message, "redis-users-need-ray")
 
 
 _AUTOSCALERS = {

@@ -9,6 +9,7 @@ from ..priority_classes.settings import NO_PRIORITIES, PriorityNames
 from ..problems import Problem, Problems
 from ..types import seconds
 from .autoscaler import autoscaler_options
+from .fault_tolerance import OPTIONS, RedisPlace, beside_head, options
 from .node_settings import WorkersSettings
 from .pod_defaults import ray_container, with_autoscaler_token
 from .pods import HEAD_CONTAINER, WORKER_CONTAINER, Body, Standing, container, for_tls, laid_over, placement, template
@@ -30,6 +31,13 @@ HEAD_PORTS = {
 FULL_WORKER = "full-worker"
 """Ray custom resource of a worker that has all GPUs of its node; ado's SFTTrainer reserves a whole node by it."""
 
+_NO_REDIS = Problem(
+    ("faultTolerance",),
+    True,
+    "faultTolerance needs a Redis, and the stack has none: set ray-platform:redis ({} is enough), or remove it",
+    "fault-tolerance-needs-redis",
+)
+
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 """One thread in each process: Ray starts a process for each CPU, and each would start a thread for each CPU."""
 
@@ -39,33 +47,39 @@ def cluster_spec(
     pools: tuple[NodePool, ...],
     service_account: Any = None,
     priorities: PriorityNames = NO_PRIORITIES,
+    redis: RedisPlace | None = None,
 ) -> Body:
     """The spec, with the overrides laid over it. The arguments are those of `manifests.ray_cluster`.
 
     Raises Problems, with paths in the settings, as `all_groups` does, where the head's pool cannot be told from others,
-    and where a part in Kubernetes' own words cannot be merged.
+    where a part in Kubernetes' own words cannot be merged, and where fault tolerance is wanted and there is no Redis.
     """
+    redis = redis if settings.fault_tolerance else None
     account = settings.service_account or service_account
     head, worker = Standing(account, priorities.head), Standing(account, priorities.worker)
-    problems: list[Problem] = []
+    problems = [_NO_REDIS] if settings.fault_tolerance and redis is None else []
     spec: Body = {
         "rayVersion": settings.ray_version,
-        **(_kept(problems, lambda: _head_that_scales(settings, pools, head)) or {}),
+        **(_kept(problems, lambda: _head_that_scales(settings, pools, head, redis)) or {}),
         "workerGroupSpecs": _kept(
             problems, lambda: [_worker_group(settings, group, worker) for group in all_groups(settings, pools)]
         ),
     }
     if auth := _auth(settings):
         spec["authOptions"] = auth
+    if redis:
+        spec[OPTIONS] = options(redis, settings.name)
     overridden: Body = _kept(problems, lambda: laid_over(spec, settings.overrides, ("overrides",)))
     if problems:
         raise Problems(problems)
     return overridden
 
 
-def _head_that_scales(settings: RayClusterSettings, pools: tuple[NodePool, ...], standing: Standing) -> Body:
+def _head_that_scales(
+    settings: RayClusterSettings, pools: tuple[NodePool, ...], standing: Standing, redis: RedisPlace | None
+) -> Body:
     """The head, with the autoscaler in it where the cluster scales."""
-    head = _head(settings, pools, standing)
+    head = _head(settings, pools, standing, redis)
     if not settings.scales:
         return {"headGroupSpec": head}
     secured = {key: value for key, value in for_tls(settings).items() if value}
@@ -97,10 +111,15 @@ def _auth(settings: RayClusterSettings) -> Body:
     return {"mode": "token"} if settings.knows_tokens else {}
 
 
-def _head(settings: RayClusterSettings, pools: tuple[NodePool, ...], standing: Standing) -> Body:
+def _head(
+    settings: RayClusterSettings, pools: tuple[NodePool, ...], standing: Standing, redis: RedisPlace | None
+) -> Body:
     head = settings.head
     amounts = {"cpu": head.cpu, "memory": head.memory}
-    ray = container(settings, HEAD_CONTAINER, head.image, amounts, {**settings.env, **head.env})
+    beside = beside_head(settings, redis)
+    ray = container(
+        settings, HEAD_CONTAINER, head.image, amounts, {**beside.env, **settings.env, **head.env}, beside.mounts
+    )
     ray["ports"] = [{"name": name, "containerPort": port} for name, port in HEAD_PORTS.items()]
     over = [(("head", "podTemplate"), head.pod_template)]
     return {
@@ -113,7 +132,7 @@ def _head(settings: RayClusterSettings, pools: tuple[NodePool, ...], standing: S
         },
         **({"serviceType": head.service_type} if head.service_type else {}),
         **({"labels": dict(head.labels)} if head.labels else {}),
-        "template": template(settings, ray, standing, _head_pool(settings, pools), over),
+        "template": template(settings, ray, standing, _head_pool(settings, pools), over, beside),
     }
 
 

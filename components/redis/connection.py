@@ -52,6 +52,9 @@ class RedisConnection:
     secret: str = SECRET
     """Name of the Secret in the tenant's namespace, with the keys that stand above."""
 
+    passwords_key: str = PASSWORDS_KEY
+    """Its key with all passwords: a Secret that the tenant's people made has one password alone."""
+
     @property
     def address(self) -> str:
         """`HOST:PORT` for those who can be told one address only."""
@@ -74,6 +77,7 @@ def connection(settings: RedisSettings, namespace: str) -> RedisConnection:
             cidrs=external.cidrs,
             tls=external.tls,
             secret=SECRET if external.secret_namespace else external.secret_name,
+            passwords_key=PASSWORDS_KEY if external.secret_namespace else PASSWORD_KEY,
         )
     managed = settings.mode == "managed"
     port = SENTINEL_PORT if managed else REDIS_PORT

@@ -8,6 +8,7 @@ from pydantic.alias_generators import to_camel
 
 from ..operator.settings import ComputeResources, Toleration
 from ..problems import Problem, Problems
+from ..redis_gateway.settings import GatewaySettings
 from ..tls.settings import IssuerSettings
 from ..types import DnsLabel, DnsSubdomain, Image, Labels, Memory, Settings
 from .external import ExternalSettings
@@ -122,10 +123,11 @@ class RedisSettings(Settings):
     exporter: RedisExporterSettings | None = None
     backup: RedisBackupSettings | None = None
     external: ExternalSettings | None = None
+    gateway: GatewaySettings = GatewaySettings()
 
     @model_validator(mode="after")
     def _goes_together(self) -> Self:
-        if problems := [*self._of_other_modes(), *self._of_one_namespace()]:
+        if problems := [*self._of_other_modes(), *self._of_one_namespace(), *self._of_the_gateway()]:
             raise Problems(problems)
         return self
 
@@ -147,6 +149,13 @@ class RedisSettings(Settings):
             return []
         message = "scope perTenant puts a Redis into each tenant's namespace: remove this key, or set scope to shared"
         return [Problem(("namespace",), self.namespace, message, "redis-namespace")]
+
+    def _of_the_gateway(self) -> list[Problem]:
+        wanted, there = self.gateway.wait_replicas, self.external.replicas if self.external else self.nodes - 1
+        if wanted is None or wanted <= there:
+            return []
+        message = f"no write is acknowledged before {wanted} replicas have it, and there are {there}: lower it"
+        return [Problem(("gateway", "waitReplicas"), wanted, message, "redis-wait-replicas")]
 
     @property
     def nodes(self) -> int:

@@ -1,7 +1,7 @@
 """How much of a quota a RayCluster takes, as Kubernetes counts it. Pure functions, on bodies that KubeRay takes."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -20,6 +20,10 @@ RESOURCES = ("cpu", "memory")
 AUTOSCALER = {"cpu": "500m", "memory": "512Mi"}
 """What KubeRay gives the autoscaler's container where `autoscalerOptions.resources` is not said
 (ray-operator/controllers/ray/common/pod.go: BuildAutoscalerContainer)."""
+
+CLEANING_UP = {"cpu": "200m", "memory": "256Mi"}
+"""What KubeRay gives Ray's container in the Job that deletes a cluster's keys from Redis, after its head has gone
+(ray-operator/controllers/ray/raycluster_controller.go: buildRedisCleanupJob)."""
 
 WAITING = {"cpu": "200m", "memory": "256Mi"}
 """What KubeRay gives the init container `wait-gcs-ready` of each worker (pod.go: DefaultWorkerPodTemplate)."""
@@ -94,12 +98,17 @@ def demand(body: Body, limits: LimitSettings | None) -> Demand:
         body = {"name": "autoscaler", "resources": options.get("resources") or _same(AUTOSCALER)}
         autoscaler = [Container(("spec", "autoscalerOptions"), body)]
     groups = [_group(("spec", "headGroupSpec"), "the head", head, limits, beside=autoscaler)]
+    objects = {"count/rayclusters.ray.io": Decimal(1), **_services(head)}
+    if "gcsFaultToleranceOptions" in spec:
+        groups = [_cleaned_up(groups[0], head, limits)]
+        # It comes when the head goes. All of a tenant's clusters may go at once.
+        objects |= {"count/jobs.batch": Decimal(1)}
     for index, group in enumerate(spec.get("workerGroupSpecs") or ()):
         path, title = ("spec", "workerGroupSpecs", index), f"worker group {group['groupName']!r}"
         waiting = Container(path, {"name": "wait-gcs-ready", "resources": _same(WAITING)})
         groups.append(_group(path, title, group, limits, before=[waiting]))
     runs = () if spec.get("suspend") else tuple(groups)
-    return Demand(runs, {"count/rayclusters.ray.io": Decimal(1), **_services(head)})
+    return Demand(runs, objects)
 
 
 def defaults(limits: LimitSettings | None) -> dict[str, dict[str, str]]:
@@ -149,6 +158,15 @@ def _group(
     usage = {**_pod(containers, initial, defaults(limits)), "pods": Decimal(1), "count/pods": Decimal(1)}
     each = _times(usage, group.get("numOfHosts") or 1)
     return Group(path, title, (*containers, *initial), each, *_numbers(group))
+
+
+def _cleaned_up(head: Group, body: Body, limits: LimitSettings | None) -> Group:
+    """The head, or after it the pod that cleans up, whichever takes more: that has the head's init containers."""
+    job = Container(head.path, {"name": "redis-cleanup", "resources": _same(CLEANING_UP)})
+    initial = list(_containers(head.path, body["template"]["spec"], "initContainers"))
+    usage = _pod([job], initial, defaults(limits))
+    most = {entry: max(value, usage.get(entry, Decimal(0))) for entry, value in (usage | head.usage).items()}
+    return replace(head, containers=(*head.containers, job), usage=most)
 
 
 def _numbers(group: Body) -> tuple[int, int | None]:

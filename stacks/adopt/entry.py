@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from components.images import with_mirrors
-from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.settings import RayClusterSettings
 from components.strategic_merge import difference
 
 from ..importing.manifests import from_manifest
 from ..importing.notes import RefusedError
+from ..rendered import as_tenant_gives
 from ..settings import LONGEST_TENANT_NAME, StackSettings, TenantSettings
 from .live import Body, CannotAdoptError
 
@@ -96,4 +96,4 @@ def _exact(cluster: dict[str, Any], body: Body, tenant: TenantSettings, mirrors:
 
 def _rendered(cluster: dict[str, Any], tenant: TenantSettings, mirrors: Mapping[str, str]) -> Body:
     settings = RayClusterSettings.model_validate(cluster, by_alias=True, by_name=False)
-    return with_mirrors(ray_cluster(tenant.given(settings), (), tenant.service_account(settings)), mirrors)
+    return with_mirrors(as_tenant_gives(tenant, settings), mirrors)

@@ -12,10 +12,10 @@ from pydantic import ValidationError
 from components.kuberay import OperatorContext, validate
 from components.kuberay.context import DEFAULT_FEATURE_GATES
 from components.problems import Problems
-from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.settings import RayClusterSettings
 from components.strategic_merge import difference
 
+from ..rendered import as_tenant_gives
 from ..settings import TenantSettings
 from .answers import Answers
 from .cluster_spec import image_of, settings_of
@@ -195,7 +195,7 @@ def _rendered(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
     """The spec that an entry becomes, with its defaults."""
     try:
         settings = RayClusterSettings.model_validate(entry, by_alias=True, by_name=False)
-        return defaulted(ray_cluster(settings, (), _TENANT.service_account(settings))["spec"])
+        return defaulted(as_tenant_gives(_TENANT, settings)["spec"])
     except ValidationError as error:
         raise RefusedError(*_faults(error, path)) from error
     except ValueError as error:

@@ -105,6 +105,48 @@ def test_passwords_change_while_the_gateway_runs(nodes: Nodes, make_gateway: Mak
         load.advance()
 
 
+def test_a_rotation_in_two_steps_loses_no_connection_and_needs_no_restart(
+    nodes: Nodes, make_gateway: MakeGateway, tmp_path: Path
+) -> None:
+    """First the gateway has both passwords and no node knows the new one, then nodes know both, then only the new."""
+    file = tmp_path / "passwords"
+    file.write_text(PASSWORD)
+    gateway = make_gateway(nodes, redis_password_file=file, sentinel_password_file=file).wait_ready()
+    with Load(gateway) as load:
+        file.write_text(f"the-next-password\n{PASSWORD}\n")
+        nodes.master.ask("CLIENT", "KILL", "USER", "gateway")
+        load.advance()
+        for node in (*nodes.redis, *nodes.sentinels):
+            node.ask("ACL", "SETUSER", "gateway", ">the-next-password")
+        nodes.master.ask("CLIENT", "KILL", "USER", "gateway")
+        load.advance()
+        for node in (*nodes.redis, *nodes.sentinels):
+            node.ask("ACL", "SETUSER", "gateway", f"<{PASSWORD}")
+        file.write_text("the-next-password\n")
+        nodes.master.kill()
+        load.advance()
+
+
+def test_no_password_of_several_that_fits_keeps_the_gateway_unready(
+    nodes: Nodes, make_gateway: MakeGateway, tmp_path: Path
+) -> None:
+    file = tmp_path / "passwords"
+    file.write_text("wrong\nwrong-too\n")
+    gateway = make_gateway(nodes, redis_password_file=file)
+    eventually("it says why", lambda: "WRONGPASS" in gateway.get("readyz")[1], OSError)
+
+
+def test_a_user_that_may_write_the_keys_of_one_tenant_alone_is_enough(nodes: Nodes, make_gateway: MakeGateway) -> None:
+    for node in nodes.redis:
+        node.ask("ACL", "SETUSER", "gateway", "resetkeys", "~RAYteam-a.*", "~DUMMY", "~redis-gateway:team-a.*")
+    gateway = make_gateway(nodes, journal_prefix="redis-gateway:team-a.").wait_ready()
+    with gateway.wire() as wire:
+        assert wire.must("HSET", "RAYteam-a.training.1@KV", "field", "value") == 1
+        assert str(wire.ask("HSET", "RAYteam-b.training.1@KV", "field", "value")).startswith("NOPERM")
+        [journal] = nodes.master.ask("KEYS", "redis-gateway:*")
+        assert journal.startswith(b"redis-gateway:team-a.")
+
+
 def test_clients_say_one_of_the_passwords_in_the_file(nodes: Nodes, make_gateway: MakeGateway, tmp_path: Path) -> None:
     file = tmp_path / "passwords"
     file.write_text(f"{CLIENT_PASSWORD}\n")

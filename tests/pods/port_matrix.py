@@ -11,6 +11,7 @@ PORTS: dict[Port, str] = {
     ("head", 8000): "Serve, 8000",
     ("head", 8080): "metrics, 8080",
     ("head", 44217): "metrics, 44217 and 44227",
+    ("head", 9399): "Redis gateway's metrics, 9399",
     ("worker", 8000): "worker: Serve, 8000",
     ("worker", 8080): "worker: metrics, 8080",
     ("worker", 10002): "worker: any other",
@@ -31,7 +32,7 @@ SOURCES: dict[str, tuple[str, set[Port]]] = {
     "dashboard": ("`dashboardFrom`", {DASHBOARD}),
     "client": ("`clientFrom`", {("head", 10001)}),
     "serve": ("`serveFrom`", SERVE),
-    "monitoring": ("`monitoring`", {("head", 8080), ("head", 44217), ("worker", 8080)}),
+    "monitoring": ("`monitoring`", {("head", 8080), ("head", 44217), ("head", 9399), ("worker", 8080)}),
     "ingress": ("`ingressController`, for clusters with an `ingress`", {DASHBOARD}),
     "elsewhere": ("any other namespace", set()),
 }
@@ -41,6 +42,7 @@ DESTINATIONS = {
     "dns-pod": "DNS server, a pod",
     "dns-node": "DNS cache of the node",
     "api-server": "API server",
+    "redis": "Redis",
     "said": "what `egress` says",
     "same-host": "another port there",
     "foreign-pod": "pods of other namespaces",
@@ -49,7 +51,8 @@ DESTINATIONS = {
 DNS = {"dns-pod", "dns-node"}
 
 REACH: dict[str, tuple[str, set[str]]] = {
-    "head": ("head", {*DNS, "said", "api-server"}),
+    "head": ("head", {*DNS, "said", "api-server", "redis"}),
+    "cleanup": ("the Job that cleans up after a RayCluster", {*DNS, "said", "redis"}),
     "worker": ("worker", {*DNS, "said"}),
     "tenant-pod": ("any other pod of the tenant", {*DNS, "said"}),
 }

@@ -69,6 +69,7 @@ PLACES = {
     "head": ray_pod("net-a", "adhoc", "head", tuple(port for pod, port in PORTS if pod == "head")),
     "worker": ray_pod("net-a", "adhoc", "worker", tuple(port for pod, port in PORTS if pod == "worker")),
     "other-cluster": ray_pod("net-a", "other", "worker"),
+    "cleanup": ray_pod("net-a", "adhoc", "redis-cleanup"),
     "submitter": Place("net-a", {"batch.kubernetes.io/job-name": "job"}),
     "tenant-pod": Place("net-a", {"app": "notebook"}),
     "same-name": ray_pod("net-b", "adhoc", "worker"),
@@ -78,6 +79,7 @@ PLACES = {
     "serve": Place("net-serve", {"app": "serve"}),
     "monitoring": Place("net-monitoring", {}),
     "ingress": Place("net-ingress", {}),
+    "redis": Place("net-redis", {}, ports=(6379, 26379)),
     "elsewhere": Place("net-elsewhere", {}, ports=(8000,)),
     "dns": Place("kube-system", {"k8s-app": "kube-dns"}, ports=(53,), root=True),
 }
@@ -202,6 +204,7 @@ def test_pods_of_a_tenant_reach_what_they_need_and_what_the_stack_says(
         "dns-pod": (pods.addresses["dns"], 53),
         "dns-node": (DNS, 53),
         "api-server": ("10.96.0.1", 443),
+        "redis": (pods.addresses["redis"], 6379),
         "said": (node, SAID),
         "same-host": (node, NOT_SAID),
         "foreign-pod": (pods.addresses["elsewhere"], 8000),

@@ -68,6 +68,15 @@ def test_what_the_autoscaler_started_is_kept() -> None:
     assert rendered(entry(body, NOTHING).cluster)["spec"] == body["spec"]
 
 
+def test_a_redis_of_ones_own_stays_where_it_is_although_the_stack_has_one() -> None:
+    body = live()
+    body["spec"]["gcsFaultToleranceOptions"] = {"redisAddress": "redis:6379", "externalStorageNamespace": "mine"}
+    made = entry(body, parse({"redis": {}}))
+    assert rendered(made.cluster)["spec"] == body["spec"]
+    assert "faultTolerance" not in made.cluster
+    assert made.cluster["overrides"]["gcsFaultToleranceOptions"]["externalStorageNamespace"] == "mine"
+
+
 def test_a_cluster_that_the_stack_has_is_refused() -> None:
     cluster = {"name": "training", "rayVersion": "2.60.0", "image": IMAGE}
     stack = parse({"tenants": [{"name": "research", "clusters": [cluster]}]})

@@ -128,6 +128,59 @@ def test_metrics_are_for_monitoring() -> None:
     assert {**reads, "ports": tcp(44217, 44227)} in found["head.training"]["ingress"]
 
 
+KEPT = {**CLUSTER, "faultTolerance": True}
+
+
+def of_redis(redis: dict[str, Any], tenant: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The specs of the policies of a tenant whose cluster is fault tolerant, by name."""
+    said = {"name": "team-a", "clusters": [KEPT], **(tenant or {})}
+    stack = parse({"network": {"monitoring": ["monitoring"]}, "redis": redis, "tenants": [said]})
+    return {body["metadata"]["name"]: body["spec"] for body in tenant_policies(stack, stack.tenants[0])}
+
+
+def test_redis_is_reached_by_the_head_and_by_the_job_that_cleans_up() -> None:
+    found = of_redis({})
+    assert found["redis.training"] == {
+        "podSelector": {
+            "matchLabels": {"ray.io/cluster": "training"},
+            "matchExpressions": [
+                {"key": "ray.io/node-type", "operator": "In", "values": ["head", "redis-cleanup"]},
+            ],
+        },
+        "policyTypes": ["Egress"],
+        "egress": [{"to": [from_namespace("ray-system")], "ports": tcp(6379, 26379)}],
+    }
+
+
+def test_a_cluster_that_is_not_fault_tolerant_has_no_way_to_redis() -> None:
+    assert "redis.training" not in of_redis({}, {"clusters": [CLUSTER]})
+
+
+def test_redis_in_the_tenants_own_namespace_is_reached_there() -> None:
+    [rule] = of_redis({"scope": "perTenant"})["redis.training"]["egress"]
+    assert rule["to"] == [from_namespace("team-a")]
+
+
+def test_redis_outside_is_reached_where_it_is_said_to_be() -> None:
+    outside = {"address": "redis.example.com:6380", "secretName": "redis"}
+    [rule] = of_redis({"mode": "external", "external": outside})["redis.training"]["egress"]
+    assert rule == {"ports": tcp(6380)}
+    said = {**outside, "cidrs": ["10.40.0.7/32"]}
+    [rule] = of_redis({"mode": "external", "external": said})["redis.training"]["egress"]
+    assert rule["to"] == [{"ipBlock": {"cidr": "10.40.0.7/32"}}]
+
+
+def test_clusters_of_a_tenants_own_stack_may_be_fault_tolerant_too() -> None:
+    assert "redis.adhoc" in of_redis({}, {"clusters": [], "clusterNames": ["adhoc"]})
+
+
+def test_metrics_of_the_gateway_are_for_monitoring_where_there_is_one() -> None:
+    reads = {"from": [from_namespace("monitoring")]}
+    assert {**reads, "ports": tcp(44217, 44227, 9399)} in of_redis({})["head.training"]["ingress"]
+    without = of_redis({"gateway": {"enabled": False}})["head.training"]["ingress"]
+    assert {**reads, "ports": tcp(44217, 44227)} in without
+
+
 def test_the_ports_are_those_that_the_pod_template_says() -> None:
     container = {"name": "ray-head", "ports": [{"name": "dashboard", "containerPort": 9265}]}
     head = {"podTemplate": {"spec": {"containers": [container]}}}

@@ -48,6 +48,26 @@ def test_a_pod_that_is_merely_starting_is_no_reason() -> None:
     assert lines == ["no event and no condition says why: read the operator's log"]
 
 
+def test_a_gateway_without_redis_is_told_with_its_own_reason() -> None:
+    starting = {"name": "redis-gateway", "started": False, "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}
+    log = '{"message": "listening"}\n{"level": "warning", "message": "not ready: s-0:26379 says: WRONGPASS"}\n'
+    pod = head_pod(initContainerStatuses=[starting])
+    logs = {("training-head", "redis-gateway"): log}
+    said = "pod training-head, container redis-gateway: runs, but is not ready, and Ray waits for it: "
+    assert reasons(Evidence(cluster(), (pod,), (), OPERATOR, logs)) == [f"{said}not ready: s-0:26379 says: WRONGPASS"]
+    assert reasons(Evidence(cluster(), (pod,), (), OPERATOR)) == [f"{said}its log says why"]
+
+
+def test_what_a_container_that_ends_again_and_again_said_last_is_told() -> None:
+    looping = {
+        "name": "redis-gateway",
+        "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 20s"}},
+        "lastState": {"terminated": {"message": "redis-gateway: REDIS_GATEWAY_HOLD_SECONDS: too long\n"}},
+    }
+    [line] = reasons(Evidence(cluster(), (head_pod(initContainerStatuses=[looping]),), (), OPERATOR))
+    assert line.endswith("back-off 20s; it ended with: redis-gateway: REDIS_GATEWAY_HOLD_SECONDS: too long")
+
+
 def test_warnings_come_newest_first_and_other_events_not_at_all() -> None:
     events = (
         event("older", "2026-01-01T00:00:00Z"),

@@ -51,3 +51,13 @@ INIT = {"initContainers": [{"name": "fetch", "image": "other:2.60.0"}]}
 )
 def test_what_a_cluster_names_beside_its_own(cluster: dict[str, Any]) -> None:
     assert _images(cluster) == {RAY, OPERATOR, "other:2.60.0"}
+
+
+def test_the_gateway_beside_a_fault_tolerant_head_from_where_all_images_come() -> None:
+    kept = {"faultTolerance": True}
+    external = {"mode": "external", "external": {"address": "redis:6379", "secretName": "redis"}}
+    assert _images(kept, redis=external) == {RAY, OPERATOR}
+    named = {**external, "gateway": {"enabled": True, "image": "platform/redis-gateway:1.0.0"}}
+    assert _images(kept, redis=named) == {RAY, OPERATOR, "platform/redis-gateway:1.0.0"}
+    mirrors = {"docker.io/platform": "registry.example.com/ours"}
+    assert "registry.example.com/ours/redis-gateway:1.0.0" in _images(kept, redis=named, images={"mirrors": mirrors})

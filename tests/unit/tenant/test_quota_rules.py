@@ -7,8 +7,10 @@ import pytest
 
 from components.kuberay import OperatorContext, validate
 from components.nodes import NodePool
+from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.settings import RayClusterSettings
+from components.redis.connection import RedisConnection
 from components.tenant.demand import demand
 from components.tenant.rules import beyond_limits, beyond_quota, shown
 from components.tenant.settings import DEFAULT_LIMITS, LimitSettings, QuotaSettings
@@ -18,9 +20,9 @@ pytestmark = pytest.mark.unit
 POOLS = (NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8),)
 
 
-def body(name: str = "training", **settings: Any) -> dict[str, Any]:
+def body(name: str = "training", redis: RedisPlace | None = None, **settings: Any) -> dict[str, Any]:
     said = {"name": name, "rayVersion": "2.60.0", "image": "ray:2.60.0", **settings}
-    made = ray_cluster(RayClusterSettings.model_validate(said, by_alias=True), POOLS)
+    made = ray_cluster(RayClusterSettings.model_validate(said, by_alias=True), POOLS, redis=redis)
     assert validate(made, OperatorContext()) == []
     return made
 
@@ -40,6 +42,36 @@ def test_a_head_counts_with_the_autoscaler_beside_it() -> None:
     assert taken["limits.memory"] == 16 * 2**30 + 512 * 2**20
     assert taken["pods"] == 1
     assert demand(body(autoscaling=False), None).at_first["requests.cpu"] == 2
+
+
+REDIS = RedisPlace(RedisConnection(("redis:26379",), "ray", replicas=2), "team-a")
+
+
+def test_the_gateway_counts_beside_the_head() -> None:
+    with_it = demand(body(redis=REDIS, faultTolerance=True), None).at_first
+    without = demand(body(), None).at_first
+    assert with_it["requests.cpu"] - without["requests.cpu"] == Decimal("0.25")
+    assert with_it["limits.memory"] - without["limits.memory"] == 512 * 2**20
+    assert with_it["pods"] == without["pods"]
+
+
+def test_the_job_that_cleans_up_after_a_cluster_fits_where_its_head_was() -> None:
+    small = {"cpu": "100m", "memory": "128Mi"}
+    taken = demand(body(redis=REDIS, faultTolerance=True, autoscaling=False, head=small), None).at_first
+    assert taken["requests.cpu"] == Decimal("0.45")
+    assert taken["requests.memory"] == (256 + 512) * 2**20
+
+
+def test_a_quota_that_leaves_no_room_for_that_job_is_refused() -> None:
+    [message] = refused({"hard": {"count/jobs.batch": "0"}}, body(redis=REDIS, faultTolerance=True))
+    assert "count/jobs.batch is limited to 0, and the stack's clusters start with 1" in message
+    assert refused({"hard": {"count/jobs.batch": "0"}}, body()) == []
+
+
+def test_limits_that_would_refuse_that_job_are_told() -> None:
+    limits = LimitSettings.model_validate({"min": {"memory": "300Mi"}})
+    [found] = beyond_limits([body(redis=REDIS, faultTolerance=True)], limits)
+    assert "container 'redis-cleanup' requests memory 256Mi, less than the tenant's limits.min" in found.problem.message
 
 
 def test_workers_count_that_are_there_from_the_beginning() -> None:

@@ -1,0 +1,48 @@
+"""What a stack file may say about the Redis gateway. What the program itself can be told is in gateway/settings.py."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, Strict
+
+from ..operator.settings import ComputeResources
+from ..types import Duration, Image, Settings, seconds
+
+VERSION = "1.0.0"
+"""Version of the gateway's container image. To be raised with every change of `gateway/`, because an image that a node
+has is not pulled again."""
+
+IMAGE = f"ray-platform/redis-gateway:{VERSION}"
+
+LONGEST_HOLD = 300
+"""Seconds; the gateway's own limit, half of what its journals live (gateway/settings.py: LONGEST_HOLD)."""
+
+
+def _holdable(duration: str) -> str:
+    if not 1 <= seconds(duration) <= LONGEST_HOLD:
+        raise ValueError(f"{duration!r} is not from 1s to {LONGEST_HOLD}s, so long as the gateway can hold a command")
+    return duration
+
+
+class GatewaySettings(Settings):
+    """A container beside each fault tolerant head that keeps the GCS's connection open while Redis fails over. It is a
+    native sidecar, for which the cluster needs Kubernetes 1.29 or later."""
+
+    enabled: bool | None = None
+    """False: Ray speaks to Redis directly, and each failover restarts the head. Default: true for `mode: managed`."""
+
+    image: Image = IMAGE
+    """Image of the gateway."""
+
+    wait_replicas: Annotated[int, Strict(), Field(ge=0, le=16)] | None = None
+    """How many replicas must have a write before Ray is told that it is done. Default: 1, without replicas 0."""
+
+    unreplicated: Literal["hold", "answer"] = "hold"
+    """What becomes of a write that too few replicas have: `hold` waits up to `holdTimeout`, so that no write that was
+    acknowledged is lost; `answer` acknowledges it all the same."""
+
+    hold_timeout: Annotated[Duration, AfterValidator(_holdable)] = "60s"
+    """So long a command is held while there is no master; then Ray gets an error. At most 300s."""
+
+    resources: ComputeResources = ComputeResources(cpu="250m", memory="512Mi")
+    """CPU and memory of the container. It holds a package of a runtime environment twice while that passes, and a
+    gateway that runs out of memory restarts its head."""

@@ -1,0 +1,39 @@
+"""Whether a cluster's Kubernetes has native sidecars, which the gateway is one of. Only reads."""
+
+import re
+
+import kubernetes
+
+from ..cluster import ClusterUnreachableError, connect, read
+from .manifests import FIRST_KUBERNETES
+
+
+class UnsupportedKubernetesError(Exception):
+    """The cluster's Kubernetes is too old for the gateway; the text says what to do."""
+
+
+def check_kubernetes(context: str | None) -> None:
+    """Holds the API server's version against what the gateway needs.
+
+    `context`: of the kubeconfig, the provider's; None for the current one.
+    A version that cannot be read, because the API server does not answer or says it otherwise, is let through: what is
+    applied next fails by itself where it has to.
+
+    Raises UnsupportedKubernetesError.
+    """
+    try:
+        said = read(kubernetes.client.VersionApi(connect(context)).get_code) or {}
+    except ClusterUnreachableError:
+        return
+    # Some clouds write `29+`.
+    numbers = [re.match(r"\d+", str(said.get(part, ""))) for part in ("major", "minor")]
+    version = tuple(int(number[0]) for number in numbers if number)
+    if len(version) == len(FIRST_KUBERNETES) and version < FIRST_KUBERNETES:
+        raise UnsupportedKubernetesError(
+            f"the Redis gateway is a native sidecar, which needs Kubernetes {_dotted(FIRST_KUBERNETES)} or later, and "
+            f"this is {_dotted(version)}: raise it, or set redis.gateway.enabled to false"
+        )
+
+
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))

@@ -1,0 +1,60 @@
+"""The RayClusters of a tenant, as a stack renders them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from components.images import not_allowed
+from components.problems import Path
+from components.ray_cluster.fault_tolerance import RedisPlace
+from components.ray_cluster.manifests import ray_cluster
+
+from .redis import redis_connection
+
+if TYPE_CHECKING:
+    from components.nodes import NodePool
+    from components.ray_cluster.settings import RayClusterSettings
+
+    from .settings import StackSettings, TenantSettings
+
+Body = dict[str, Any]
+
+
+def rendered(stack: StackSettings, tenant: TenantSettings, cluster: RayClusterSettings) -> Body:
+    """The RayCluster's body with all that stack and tenant give it, but for what only an update knows.
+
+    Raises Problems, with paths in the cluster's settings, as `ray_cluster` does.
+    """
+    return as_tenant_gives(tenant, cluster, stack.nodes, redis_place(stack, tenant))
+
+
+def as_tenant_gives(
+    tenant: TenantSettings,
+    cluster: RayClusterSettings,
+    pools: tuple[NodePool, ...] = (),
+    redis: RedisPlace | None = None,
+) -> Body:
+    """The RayCluster's body with all that its tenant gives it. Raises Problems as `ray_cluster` does."""
+    return ray_cluster(tenant.given(cluster), pools, tenant.service_account(cluster), redis=redis)
+
+
+def redis_place(stack: StackSettings, tenant: TenantSettings) -> RedisPlace | None:
+    """Where the tenant's RayClusters keep what their GCS knows; None where the stack has no Redis."""
+    connection = redis_connection(stack, tenant)
+    if stack.redis is None or connection is None:
+        return None
+    gateway = stack.redis.gateway
+    on = stack.redis.mode == "managed" if gateway.enabled is None else gateway.enabled
+    return RedisPlace(connection, tenant.namespace_name, gateway if on else None)
+
+
+def tenants_images_not_allowed(
+    body: Body, registries: Sequence[str], redis: RedisPlace | None
+) -> Iterator[tuple[Path, str]]:
+    """The images of a RayCluster that are from none of the registries that its tenant may use.
+
+    The gateway's is the choice of who provides Redis, not the tenant's.
+    """
+    gateway = redis.gateway.image if redis and redis.gateway else None
+    return ((path, image) for path, image in not_allowed(body, registries) if image != gateway)

@@ -1,0 +1,105 @@
+"""A RayCluster whose GCS is kept in Redis: what `up` makes of it, what no later cluster finds, and how it goes."""
+
+import time
+from typing import Any
+
+import pytest
+from kubernetes import client
+
+from local.rehearsal import Rehearsal
+from tests.engine.conftest import MakeStack
+from tests.engine.platform_stack import Rays, Stack, existing, training
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
+
+NAMESPACE, NAME = "team-a", "training"
+
+GIVES_UP_AFTER = 20
+"""Seconds after which KubeRay lets the RayCluster go although nobody cleaned up."""
+
+
+def kept_in_redis(settings: dict[str, Any]) -> None:
+    settings["redis"] = {}
+    settings["tenants"][0]["quota"] = {"cpu": 100, "memory": "1000Gi", "pods": 20}
+    training(settings)["faultTolerance"] = True
+    training(settings)["annotations"] = {"ray.io/gcs-ft-deletion-timeout": str(GIVES_UP_AFTER)}
+
+
+@pytest.fixture(scope="module")
+def core(cluster: Rehearsal) -> Any:
+    return client.CoreV1Api(cluster.client())
+
+
+@pytest.fixture(scope="module")
+def kept(stack: MakeStack) -> Stack:
+    """A stack with a fault tolerant RayCluster, up. The tests of this file are one day in its life, in their order."""
+    made = stack("kept")
+    made.edit(kept_in_redis)
+    made.up()
+    return made
+
+
+def options(rays: Rays) -> dict[str, Any]:
+    found: dict[str, Any] = rays.read(NAMESPACE, NAME)["spec"]["gcsFaultToleranceOptions"]
+    return found
+
+
+def test_the_head_has_the_gateway_beside_it_and_ray_speaks_to_that(kept: Stack, core: Any, rays: Rays) -> None:
+    [head] = core.list_namespaced_pod(NAMESPACE, label_selector="ray.io/node-type=head").items
+    assert [each.name for each in head.spec.init_containers if each.restart_policy == "Always"] == ["redis-gateway"]
+    env = {each.name: each for each in head.spec.containers[0].env}
+    assert env["RAY_REDIS_ADDRESS"].value == options(rays)["redisAddress"] == "redis://127.0.0.1:6399"
+    assert env["REDIS_PASSWORD"].value_from.secret_key_ref.name == "ray-redis"
+    assert rays.read(NAMESPACE, NAME)["metadata"]["finalizers"]
+
+
+def test_the_storage_namespace_is_of_tenant_and_cluster_and_stays(kept: Stack, rays: Rays) -> None:
+    named = options(rays)["externalStorageNamespace"]
+    assert named.startswith(f"{NAMESPACE}.{NAME}.")
+    assert kept.outputs()["clusters"][f"{NAMESPACE}/{NAME}"]["storageNamespace"] == named
+    kept.changes_nothing()
+
+
+def test_a_cluster_that_takes_the_place_of_a_deleted_one_finds_none_of_its_keys(kept: Stack, rays: Rays) -> None:
+    before = options(rays)["externalStorageNamespace"]
+    rays.delete(NAMESPACE, NAME)
+    deadline = time.monotonic() + 120
+    while rays.there(NAMESPACE, NAME):
+        assert time.monotonic() < deadline, "the RayCluster is not gone after its keys are"
+        time.sleep(1)
+    kept.pulumi("refresh", "--yes", "--skip-preview")
+    kept.up()
+    assert options(rays)["externalStorageNamespace"] != before
+    kept.changes_nothing()
+
+
+def test_without_it_again_the_cluster_is_another_one_that_can_be_deleted(kept: Stack, rays: Rays) -> None:
+    """KubeRay never removes its finalizer from a RayCluster that has lost its options."""
+    before = rays.read(NAMESPACE, NAME)["metadata"]["uid"]
+    kept.edit(lambda settings: training(settings).update(faultTolerance=False))
+    kept.up()
+    found = rays.read(NAMESPACE, NAME)
+    assert found["metadata"]["uid"] != before
+    assert "finalizers" not in found["metadata"]
+    assert "gcsFaultToleranceOptions" not in found["spec"]
+
+
+def test_a_running_cluster_is_edited_where_it_is_to_be_kept(kept: Stack, rays: Rays) -> None:
+    before = rays.read(NAMESPACE, NAME)["metadata"]["uid"]
+    kept.edit(lambda settings: training(settings).update(faultTolerance=True))
+    kept.up()
+    assert rays.read(NAMESPACE, NAME)["metadata"]["uid"] == before
+    assert options(rays)
+
+
+def test_destroy_ends_although_nobody_cleans_up_and_says_what_was_left(
+    kept: Stack, cluster: Rehearsal, core: Any, rays: Rays
+) -> None:
+    """A quota that somebody made keeps KubeRay from cleaning up, as a Redis that is down would."""
+    named = options(rays)["externalStorageNamespace"]
+    no_jobs = {"metadata": {"name": "no-jobs"}, "spec": {"hard": {"count/jobs.batch": "0"}}}
+    core.create_namespaced_resource_quota(NAMESPACE, no_jobs)
+    result = kept.pulumi("destroy", "--yes", "--skip-preview")
+    assert f"its keys may be left in Redis: RAY{named}@*" in result.output
+    assert kept.resources() == []
+    assert f"namespace {NAMESPACE}" not in existing(cluster)

@@ -1,0 +1,235 @@
+"""What a RayCluster with `faultTolerance` has, and what it refuses."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+import pytest
+
+from components.kuberay import OperatorContext, validate
+from components.nodes import NodePool
+from components.problems import Problems
+from components.ray_cluster import component
+from components.ray_cluster.component import RayCluster, RayClusterArgs
+from components.ray_cluster.fault_tolerance import RedisPlace, deletion_seconds
+from components.ray_cluster.manifests import ray_cluster
+from components.ray_cluster.origin import said_at
+from components.ray_cluster.redis_rules import of_the_stack, redis_problems
+from components.ray_cluster.settings import RayClusterSettings
+from components.redis.connection import RedisConnection
+from components.redis_gateway.supported import UnsupportedKubernetesError
+from tests.unit.recorder import Recorder, record
+
+pytestmark = pytest.mark.unit
+
+POOLS = (NodePool(pool="cpu", count=2, cpu="8", memory="64Gi"),)
+CONNECTION = RedisConnection(
+    ("ray-redis-0.ray-redis.ray-system.svc:26379",),
+    "ray",
+    replicas=2,
+    service="ray-redis-sentinel.ray-system.svc:26379",
+    namespace="ray-system",
+)
+WITH_GATEWAY = RedisPlace(CONNECTION, "team-a")
+DIRECT = RedisPlace(CONNECTION, "team-a", gateway=None)
+TIMEOUT = "RAY_gcs_rpc_server_reconnect_timeout_s"
+
+
+def settings(**said: Any) -> RayClusterSettings:
+    short = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", "workers": {"pool": "cpu"}}
+    return RayClusterSettings.model_validate({**short, "faultTolerance": True, **said})
+
+
+def spec(place: RedisPlace = WITH_GATEWAY, **said: Any) -> dict[str, Any]:
+    body = ray_cluster(settings(**said), POOLS, redis=place)
+    assert validate(body, OperatorContext()) == []
+    assert list(redis_problems(settings(**said), place, body)) == []
+    return dict(body["spec"])
+
+
+def head(made: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(made["headGroupSpec"]["template"]["spec"])
+
+
+def env(container: Mapping[str, Any]) -> dict[str, Any]:
+    return {each["name"]: each.get("value") for each in container.get("env", ())}
+
+
+def found(place: RedisPlace = WITH_GATEWAY, **said: Any) -> list[tuple[str, str]]:
+    """What is wrong, and where it is said."""
+    cluster = settings(**said)
+    body = ray_cluster(cluster, POOLS, redis=place)
+    problems = [of_the_stack(cluster, each) for each in validate(body, OperatorContext())]
+    problems = problems or list(redis_problems(cluster, place, body))
+    return [(".".join(map(str, said_at(cluster, POOLS, body["spec"], each.path))), each.message) for each in problems]
+
+
+def provisioned(**said: Any) -> Recorder:
+    args = RayClusterArgs(settings(**said), POOLS, "team-a", redis=WITH_GATEWAY)
+
+    def program() -> None:
+        redis = pulumi.CustomResource("t:t:Redis", "redis", {})
+        RayCluster("team-a/training", args, pulumi.ResourceOptions(depends_on=[redis]))
+
+    return record(program)
+
+
+@pytest.fixture
+def new_kubernetes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(component, "check_kubernetes", lambda _context: None)
+
+
+def test_ray_speaks_to_the_gateway_beside_it() -> None:
+    options = spec()["gcsFaultToleranceOptions"]
+    assert options["redisAddress"] == "redis://127.0.0.1:6399"
+    assert options["redisPassword"] == {"valueFrom": {"secretKeyRef": {"name": "ray-redis", "key": "password"}}}
+    assert options["redisUsername"] == {"valueFrom": {"secretKeyRef": {"name": "ray-redis", "key": "username"}}}
+
+
+def test_the_gateway_is_in_the_head_alone_and_before_all_that_might_need_redis() -> None:
+    own = {"spec": {"initContainers": [{"name": "fetch", "image": "busybox"}]}}
+    made = spec(tls={}, head={"podTemplate": own})
+    assert [each["name"] for each in head(made)["initContainers"]] == ["redis-gateway", "certificate", "fetch"]
+    workers = made["workerGroupSpecs"][0]["template"]["spec"]
+    assert [each["name"] for each in workers["initContainers"]] == ["certificate"]
+
+
+def test_without_a_gateway_ray_tries_as_long_as_a_failover_takes() -> None:
+    made = spec(DIRECT)
+    assert made["gcsFaultToleranceOptions"]["redisAddress"] == "redis://ray-redis-sentinel.ray-system.svc:26379"
+    assert "initContainers" not in head(made)
+    assert env(head(made)["containers"][0])["RAY_num_redis_request_retries"] == "9"
+
+
+def test_what_the_cluster_says_of_retries_counts() -> None:
+    [ray] = head(spec(DIRECT, head={"env": {"RAY_num_redis_request_retries": "20"}}))["containers"]
+    assert [each["value"] for each in ray["env"] if each["name"] == "RAY_num_redis_request_retries"] == ["20"]
+
+
+def test_without_a_gateway_ray_checks_the_certificate_of_redis_itself() -> None:
+    encrypted = RedisPlace(RedisConnection(("redis:6379",), None, replicas=0, tls=True), "team-a", gateway=None)
+    made = spec(encrypted, volumes=[{"name": "data", "emptyDir": {}}])
+    assert made["gcsFaultToleranceOptions"]["redisAddress"] == "rediss://redis:6379"
+    [ray] = head(made)["containers"]
+    assert env(ray)["RAY_REDIS_CA_CERT"] == "/etc/ray/redis/ca.crt"
+    assert [each["mountPath"] for each in ray["volumeMounts"]] == ["/etc/ray/redis"]
+    assert {"data", "ray-redis"} <= {each["name"] for each in head(made)["volumes"]}
+
+
+@pytest.mark.parametrize("pod_defaults", ["secure", "none"])
+def test_the_gateway_is_restricted_whatever_the_pods_are(pod_defaults: str) -> None:
+    [gateway] = head(spec(podDefaults=pod_defaults))["initContainers"]
+    assert gateway["securityContext"]["runAsNonRoot"] is True
+
+
+def test_where_images_say_the_user_the_gateways_image_does_too() -> None:
+    [gateway] = head(spec(runAsUser="image"))["initContainers"]
+    assert "runAsUser" not in gateway["securityContext"]
+
+
+def test_a_cluster_without_it_has_nothing_of_it() -> None:
+    assert "redis" not in str(spec(faultTolerance=False)).lower()
+
+
+def test_it_is_refused_where_the_stack_has_no_redis() -> None:
+    with pytest.raises(Problems, match="faultTolerance needs a Redis, and the stack has none"):
+        ray_cluster(settings(), POOLS)
+
+
+def test_versions_that_know_no_users_of_redis_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"needs Ray 2\.41\.0 or later"):
+        settings(rayVersion="2.40.0", image="ray:2.40.0", authOptions={"mode": "disabled"})
+
+
+@pytest.mark.parametrize(
+    ("said", "place"),
+    [
+        ({"annotations": {"ray.io/ft-enabled": "true"}}, "annotations.ray.io/ft-enabled"),
+        ({"annotations": {"ray.io/external-storage-namespace": "x"}}, "annotations.ray.io/external-storage-namespace"),
+        ({"env": {"RAY_REDIS_ADDRESS": "redis:6379"}}, "env.RAY_REDIS_ADDRESS"),
+        ({"head": {"env": {"REDIS_USERNAME": "ray"}}}, "head.env.REDIS_USERNAME"),
+        ({"head": {"rayStartParams": {"redis-username": "ray"}}}, "head.rayStartParams.redis-username"),
+    ],
+)
+def test_other_ways_to_say_redis_are_refused_in_the_words_of_the_stack(said: dict[str, Any], place: str) -> None:
+    [(where, message)] = found(**said)
+    assert where == place
+    assert "stands beside faultTolerance" in message
+
+
+def test_kuberays_options_beside_it_are_refused() -> None:
+    with pytest.raises(ValueError, match="stands beside faultTolerance"):
+        settings(overrides={"gcsFaultToleranceOptions": {"redisAddress": "redis:6379"}})
+
+
+def test_a_storage_namespace_of_ones_own_is_refused() -> None:
+    [(where, message)] = found(env={"RAY_external_storage_namespace": "shared"})
+    assert where == "env.RAY_external_storage_namespace"
+    assert "remove the variable" in message
+
+
+@pytest.mark.parametrize(
+    ("template", "place"),
+    [
+        ({"initContainers": [{"name": "redis-gateway", "image": "mine"}]}, "initContainers.0"),
+        ({"initContainers": [{"name": "redis-gateway", "$patch": "delete"}]}, "initContainers"),
+        ({"containers": [{"name": "redis-gateway", "image": "mine"}]}, "containers.0.name"),
+        ({"volumes": [{"name": "ray-redis", "emptyDir": {}}]}, "volumes.0"),
+        (
+            {"containers": [{"name": "proxy", "image": "mine", "ports": [{"containerPort": 6399}]}]},
+            "containers.0.ports.0.containerPort",
+        ),
+        (
+            {"initContainers": [{"name": "proxy", "image": "mine", "ports": [{"containerPort": 9399}]}]},
+            "initContainers.0.ports.0.containerPort",
+        ),
+    ],
+)
+def test_a_pod_template_that_takes_what_is_the_gateways_is_refused(template: dict[str, Any], place: str) -> None:
+    [(where, _), *_] = found(head={"podTemplate": {"spec": template}})
+    assert where == f"head.podTemplate.spec.{place}"
+
+
+@pytest.mark.parametrize(
+    ("said", "place"),
+    [
+        ({"env": {TIMEOUT: "300"}}, f"env.{TIMEOUT}"),
+        ({"head": {"env": {TIMEOUT: "600"}}}, f"head.env.{TIMEOUT}"),
+        ({"workers": {"pool": "cpu", "env": {TIMEOUT: "60"}}}, f"workers.0.env.{TIMEOUT}"),
+    ],
+)
+def test_workers_may_not_give_up_before_the_head_is_back(said: dict[str, Any], place: str) -> None:
+    [(where, message)] = found(**said)
+    assert where == place
+    assert "would end while the head comes back" in message
+
+
+def test_workers_may_wait_longer_or_shorter_as_long_as_they_outwait_the_head() -> None:
+    spec(workers={"pool": "cpu", "env": {TIMEOUT: "120"}})
+    spec(head={"env": {TIMEOUT: "30"}}, workers={"pool": "cpu", "env": {TIMEOUT: "60"}})
+
+
+def test_each_cluster_that_is_made_has_a_storage_namespace_of_its_own(new_kubernetes: None) -> None:
+    recorder = provisioned()
+    named = recorder.registered["team-a/training-storage-namespace"]
+    assert (named.inputs["namespace"], named.inputs["cluster"]) == ("team-a", "training")
+    assert recorder.made_before("team-a/training-storage-namespace", "team-a/training-ray-cluster")
+    assert recorder.made_before("redis", "team-a/training-ray-cluster")
+
+
+def test_a_cluster_without_fault_tolerance_has_no_storage_namespace() -> None:
+    assert "team-a/training-storage-namespace" not in provisioned(faultTolerance=False).registered
+
+
+def test_too_old_a_kubernetes_is_told_before_anything_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_context: str | None) -> None:
+        raise UnsupportedKubernetesError("1.28 is too old")
+
+    monkeypatch.setattr(component, "check_kubernetes", refuse)
+    with pytest.raises(pulumi.RunError, match="is too old"):
+        provisioned()
+
+
+@pytest.mark.parametrize(("said", "limit"), [(None, 600), ("60", 600), ("1200", 1500), ("soon", 600), ("-5", 600)])
+def test_a_deletion_may_take_as_long_as_kuberay_gives_it(said: str | None, limit: int) -> None:
+    assert deletion_seconds({"ray.io/gcs-ft-deletion-timeout": said} if said else {}) == limit

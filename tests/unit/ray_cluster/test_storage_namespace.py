@@ -1,0 +1,122 @@
+"""The part of Redis that is a RayCluster's: when it is named anew, and what is said of what was left there."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components.cluster import ClusterUnreachableError
+from components.ray_cluster import leftover, storage_namespace
+from components.ray_cluster.leftover import what_was_left, why_left
+from components.ray_cluster.storage_namespace import _Provider
+
+pytestmark = pytest.mark.unit
+
+PLACE = {"namespace": "team-a", "cluster": "training", "context": None, "name": None, "made": None}
+
+
+def live(monkeypatch: pytest.MonkeyPatch, cluster: dict[str, Any] | Exception | None) -> None:
+    """What the API server has under the RayCluster's name."""
+
+    def read(*_: Any, **__: Any) -> dict[str, Any] | None:
+        if isinstance(cluster, Exception):
+            raise cluster
+        return cluster
+
+    monkeypatch.setattr(storage_namespace, "connect", lambda _context: None)
+    monkeypatch.setattr(storage_namespace, "read", read)
+
+
+def made() -> dict[str, Any]:
+    outs = _Provider().create(PLACE).outs
+    assert outs is not None
+    return outs
+
+
+def changed(**news: Any) -> list[str]:
+    """What makes another one of it."""
+    return list(_Provider().diff("id", made(), {**PLACE, **news}).replaces or [])
+
+
+def test_no_two_have_the_same_name() -> None:
+    names = {made()["name"] for _ in range(100)}
+    assert len(names) == 100
+    assert all(re.fullmatch(r"team-a\.training\.[0-9a-f]{10}", name) for name in names)
+
+
+def test_it_stays_while_its_cluster_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    live(monkeypatch, {"metadata": {}})
+    assert changed() == []
+
+
+def test_another_cluster_has_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    live(monkeypatch, {"metadata": {}})
+    assert changed(namespace="team-b") == ["namespace"]
+    assert changed(cluster="serving") == ["cluster"]
+
+
+@pytest.mark.parametrize("cluster", [None, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}])
+def test_what_a_deleted_cluster_had_is_not_the_next_ones(
+    monkeypatch: pytest.MonkeyPatch, cluster: dict[str, Any] | None
+) -> None:
+    live(monkeypatch, cluster)
+    assert changed() == ["cluster"]
+
+
+def test_an_api_server_that_does_not_answer_takes_nobodys_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    live(monkeypatch, ClusterUnreachableError("no answer"))
+    assert changed() == []
+
+
+def test_another_context_leaves_it_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    live(monkeypatch, {"metadata": {}})
+    olds = made()
+    news = {**PLACE, "context": "renamed"}
+    assert _Provider().diff("id", olds, news).changes
+    assert _Provider().update("id", olds, news).outs == {**olds, "context": "renamed"}
+
+
+def event(kind: str, name: str, reason: str, at: str = "2026-01-02T00:00:00Z") -> dict[str, Any]:
+    about = {"kind": kind, "name": name}
+    return {"involvedObject": about, "reason": reason, "message": f"{reason}!", "lastTimestamp": at}
+
+
+def test_a_cluster_that_kuberay_cleaned_up_after_leaves_nothing() -> None:
+    assert why_left([event("RayCluster", "training", "CreatedRedisCleanupJob")], "training") is None
+
+
+def test_that_kuberay_gave_up_is_told() -> None:
+    gave_up = event("RayCluster", "training", "ForceDeletedStuckCluster")
+    failed = event("Job", "training-redis-cleanup", "BackoffLimitExceeded")
+    assert why_left([failed, gave_up], "training") == "ForceDeletedStuckCluster!"
+    assert why_left([gave_up], "serving") is None
+
+
+@pytest.mark.parametrize("reason", ["BackoffLimitExceeded", "DeadlineExceeded"])
+def test_that_its_job_failed_is_told(reason: str) -> None:
+    said = why_left([event("Job", "training-redis-cleanup", reason)], "training")
+    assert said == f"Job training-redis-cleanup failed: {reason}!"
+
+
+def test_the_job_of_a_long_name_is_known_by_its_end() -> None:
+    name = "a" * 53
+    job = f"{name}-redis-cleanup"[-63:]
+    assert why_left([event("Job", job, "DeadlineExceeded")], name) is not None
+
+
+def test_events_of_an_earlier_cluster_of_the_name_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    gave_up = event("RayCluster", "training", "ForceDeletedStuckCluster", at="2026-01-01T00:00:00Z")
+    monkeypatch.setattr(leftover, "connect", lambda _context: None)
+    monkeypatch.setattr(leftover, "read", lambda *_: {"items": [gave_up]})
+    assert what_was_left(None, "team-a", "training", "team-a.training.1", "2026-01-01T12:00:00Z") is None
+    said = what_was_left(None, "team-a", "training", "team-a.training.1", "2025-12-31T00:00:00Z")
+    assert said is not None
+    assert "RAYteam-a.training.1@*" in said
+
+
+def test_where_it_cannot_be_told_that_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    said = what_was_left("no-such-context", "team-a", "training", "team-a.training.1", "2026-01-01T00:00:00Z")
+    assert said is not None
+    assert "it cannot be told whether Redis was cleaned up: no usable kubeconfig" in said

@@ -1,0 +1,95 @@
+"""The gateway beside a head, as the pod has it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components.redis.connection import RedisConnection
+from components.redis_gateway import settings as ours
+from components.redis_gateway.manifests import METRICS_PORT, sidecar, volume, volume_keys
+from components.redis_gateway.settings import GatewaySettings
+from gateway.settings import LONGEST_HOLD, Settings
+
+pytestmark = pytest.mark.unit
+
+SENTINELS = RedisConnection(("s-0.redis:26379", "s-1.redis:26379"), "mymaster", replicas=2, namespace="ray-system")
+SINGLE = RedisConnection(("redis:6379",), None, replicas=0)
+
+
+def made(connection: RedisConnection = SENTINELS, **said: Any) -> dict[str, Any]:
+    return sidecar(GatewaySettings.model_validate(said), connection, "team-a", 65532, "IfNotPresent")
+
+
+def environment(body: dict[str, Any], folder: Path) -> dict[str, str]:
+    """What the program sees, with the files of the volume in a folder."""
+    folder.mkdir(exist_ok=True)
+    for name in ("passwords", "ca.crt"):
+        (folder / name).write_text("x")
+    said = {each["name"]: each.get("value", "team-a") for each in body["env"]}
+    return {name: value.replace("/etc/ray/redis", str(folder)) for name, value in said.items()}
+
+
+@pytest.mark.parametrize("connection", [SENTINELS, SINGLE])
+def test_the_program_takes_all_that_it_is_told(connection: RedisConnection, tmp_path: Path) -> None:
+    settings = Settings.of(environment(made(connection), tmp_path))
+    assert settings.listen == ("127.0.0.1", 6399)
+    assert settings.journal_prefix == "redis-gateway:team-a."
+    assert (settings.wait_replicas, settings.hold_seconds) == (min(1, connection.replicas), 60)
+    assert {settings.redis_username, settings.client_username} == {"team-a"}
+    assert settings.client_password_file == settings.redis_password_file == tmp_path / "passwords"
+
+
+def test_sentinels_are_told_by_the_name_of_their_master(tmp_path: Path) -> None:
+    settings = Settings.of(environment(made(), tmp_path))
+    assert [str(each) for each in settings.sentinels] == list(SENTINELS.nodes)
+    assert (settings.master_name, settings.sentinel_username) == ("mymaster", "team-a")
+
+
+def test_tls_is_checked_against_the_authority_in_the_tenants_secret(tmp_path: Path) -> None:
+    encrypted = RedisConnection(("redis:6379",), None, replicas=0, tls=True)
+    assert Settings.of(environment(made(encrypted), tmp_path)).tls_ca_file == tmp_path / "ca.crt"
+    assert "ca.crt" in volume_keys(encrypted)
+    assert "ca.crt" not in volume_keys(SINGLE)
+
+
+def test_what_is_said_of_it_reaches_it(tmp_path: Path) -> None:
+    said = made(waitReplicas=2, holdTimeout="2m", unreplicated="answer")
+    settings = Settings.of(environment(said, tmp_path))
+    assert (settings.wait_replicas, settings.hold_seconds, settings.unreplicated) == (2, 120, "answer")
+
+
+def test_it_goes_on_running_and_the_head_waits_until_it_is_ready() -> None:
+    container = made()
+    assert container["restartPolicy"] == "Always"
+    assert container["startupProbe"]["httpGet"] == {"path": "/readyz", "port": METRICS_PORT}
+    assert container["livenessProbe"]["httpGet"]["path"] == "/livez"
+    assert "readinessProbe" not in container
+
+
+def test_pod_security_restricted_admits_it_by_itself() -> None:
+    context = made()["securityContext"]
+    assert context["readOnlyRootFilesystem"] is context["runAsNonRoot"] is True
+    assert context["allowPrivilegeEscalation"] is False
+    assert context["capabilities"] == {"drop": ["ALL"]}
+    assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+
+
+def test_its_memory_is_all_it_may_use_and_all_it_is_promised() -> None:
+    resources = made(resources={"cpu": "250m", "memory": "1Gi"})["resources"]
+    assert resources["limits"] == resources["requests"] == {"cpu": "250m", "memory": "1Gi"}
+
+
+def test_no_password_stands_in_the_pod() -> None:
+    container = made()
+    assert [each["name"] for each in container["env"] if "PASSWORD" in each["name"] and "value" in each] == [
+        f"REDIS_GATEWAY_{who}_PASSWORD_FILE" for who in ("REDIS", "SENTINEL", "CLIENT")
+    ]
+    assert volume(SENTINELS, "passwords")["secret"]["secretName"] == "ray-redis"
+
+
+@pytest.mark.parametrize("wrong", ["0s", "301s"])
+def test_no_more_is_held_than_the_program_can(wrong: str) -> None:
+    assert ours.LONGEST_HOLD == LONGEST_HOLD
+    with pytest.raises(ValueError, match="from 1s to 300s"):
+        GatewaySettings.model_validate({"holdTimeout": wrong})
