@@ -74,8 +74,7 @@ def problems_of_redis(stack: StackSettings) -> Iterator[Problem]:
     if owner:
         message = (
             f"namespace {namespace!r} is that of tenant {owner!r}, whose people may read Secrets there: set another, "
-            f"or "
-            "scope: perTenant for a Redis in each tenant's"
+            "or scope: perTenant for a Redis in each tenant's"
         )
         yield Problem(("redis", "namespace"), namespace, message, "redis-namespace")
 

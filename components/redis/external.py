@@ -37,8 +37,8 @@ class ExternalSettings(Settings):
     """Replicas beside the master. With them writes are acknowledged once a replica has them."""
 
     secret_name: DnsSubdomain
-    """Secret with keys `password` and, unless the user is `default`, `username`, and with `tls` the authority
-    `ca.crt`. It is in `secretNamespace`, from where each tenant gets a copy, or else in each tenant's namespace."""
+    """Secret with keys `username` (`default` where Redis has no users) and `password`, with `tls` also `ca.crt`. It is
+    in `secretNamespace`, from where each tenant gets a copy, or else in each tenant's namespace."""
 
     secret_namespace: DnsLabel | None = None
     """Namespace of the Secret. Default: one of that name is in each tenant's."""

@@ -16,9 +16,6 @@ from .external import ExternalSettings
 DEFAULT_IMAGE = "docker.io/library/redis:7.2.11"
 """Redis' own image. 7.2 is the last release line with a BSD licence."""
 
-MOST_CLUSTERS = 500
-"""RayClusters of one Redis: its users are in one Secret, which may have 1 MiB."""
-
 Generation = Annotated[int, Strict(), Field(ge=1, le=2**31 - 1)]
 
 
@@ -45,8 +42,20 @@ class RedisTlsSettings(Settings):
     """TLS between clients, nodes and Sentinels of Redis. Clients show no certificate: they have passwords."""
 
     issuer: IssuerSettings | None = None
-    """Who certifies the nodes. Default: nobody; the stack makes an authority, its key a secret of Pulumi. An `Issuer`
-    has to be in the namespace of Redis."""
+    """Who certifies the nodes. Default: nobody; the stack makes a certificate for ten years. An `Issuer` has to be in
+    the namespace of Redis."""
+
+    authority: str | None = Field(default=None, pattern=r"^-----BEGIN CERTIFICATE-----\n(.*\n)+$")
+    """Certificate of the issuer's authority, PEM, that clients check those of the nodes with."""
+
+    @model_validator(mode="after")
+    def _both(self) -> Self:
+        if (self.issuer is None) != (self.authority is None):
+            lacking = "authority" if self.issuer else "issuer"
+            message = f"an issuer and its authority's certificate go together: add {lacking}, or remove this key"
+            said = "issuer" if self.issuer else "authority"
+            raise Problems([Problem((said,), None, message, "redis-tls")])
+        return self
 
 
 class RedisExporterSettings(Settings):
