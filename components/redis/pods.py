@@ -31,6 +31,10 @@ USER = 999
 DOWN_AFTER = 2000
 """Milliseconds after which a Sentinel takes a silent master for lost: with 5000 a failover takes three seconds more."""
 
+DOWN_AFTER_AT_START = 60_000
+"""The same until a Sentinel has first seen the master: when all start again, another would be made the master that was
+up sooner, and what only the last master has would be lost."""
+
 FAILOVER_TIMEOUT = 10_000
 """Milliseconds. A Sentinel tries a failover again after twice this time."""
 
@@ -204,7 +208,13 @@ def _redis(settings: RedisSettings, namespace: str, clusters: int) -> Body:
 
 
 def _sentinel(settings: RedisSettings, namespace: str) -> Body:
-    env = environment(settings, namespace, DOWN_AFTER=DOWN_AFTER, FAILOVER_TIMEOUT=FAILOVER_TIMEOUT)
+    env = environment(
+        settings,
+        namespace,
+        DOWN_AFTER=DOWN_AFTER,
+        DOWN_AFTER_AT_START=DOWN_AFTER_AT_START,
+        FAILOVER_TIMEOUT=FAILOVER_TIMEOUT,
+    )
     return _server(settings, "sentinel", SENTINEL_PORT, env, SENTINEL)
 
 

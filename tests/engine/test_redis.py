@@ -45,7 +45,8 @@ def secret(core: Any, namespace: str, name: str = "ray-redis") -> dict[str, str]
 
 
 def test_up_waits_for_three_nodes_with_a_volume_each(shared: Stack, cluster: Rehearsal, core: Any) -> None:
-    made = client.AppsV1Api(cluster.client()).read_namespaced_stateful_set("ray-redis", NAMESPACE)
+    apps: Any = client.AppsV1Api(cluster.client())
+    made = apps.read_namespaced_stateful_set("ray-redis", NAMESPACE)
     assert made.status.ready_replicas == 3
     claims = core.list_namespaced_persistent_volume_claim(NAMESPACE).items
     assert {claim.metadata.name: claim.status.phase for claim in claims} == {

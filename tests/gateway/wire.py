@@ -18,9 +18,11 @@ class ClosedError(Exception):
 class Wire:
     """A connection that speaks the Redis protocol."""
 
-    def __init__(self, port: int, password: str | None = None, tls: ssl.SSLContext | None = None) -> None:
-        plain = socket.create_connection(("127.0.0.1", port), timeout=SECONDS)
-        self._socket = tls.wrap_socket(plain, server_hostname="127.0.0.1") if tls else plain
+    def __init__(
+        self, port: int, password: str | None = None, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1"
+    ) -> None:
+        plain = socket.create_connection((host, port), timeout=SECONDS)
+        self._socket = tls.wrap_socket(plain, server_hostname=host) if tls else plain
         self._parser = hiredis.Reader()
         self._rest = memoryview(b"")
         if password is not None:

@@ -64,18 +64,27 @@ field() {
   printf '%s\n' "$2" | sed -n "/^$1\$/{n;p;q;}"
 }
 
-# Sets MASTER and EPOCH as the Sentinels say them, of several the one with the greatest epoch; ANSWERS: how many said it.
+# Sets MASTER and EPOCH as the Sentinels say them, of several the one with the greatest epoch; ANSWERS: how many said it;
+# SEEN: whether one has seen a master run, so that there may be data.
 look() {
-  MASTER='' EPOCH=-1 ANSWERS=0
+  MASTER='' EPOCH=-1 ANSWERS=0 SEEN=''
   for node in $NODES; do
     said=$(ask "$node" $SENTINEL_PORT SENTINEL MASTER "$MASTER_NAME") || continue
     epoch=$(field config-epoch "$said")
     [ -n "$epoch" ] || continue
     ANSWERS=$((ANSWERS + 1))
+    [ "$epoch" -eq 0 ] && [ -z "$(field runid "$said")" ] || SEEN=yes
     if [ "$epoch" -gt "$EPOCH" ]; then
-      EPOCH=$epoch MASTER=$(field ip "$said")
+      # Not what SENTINEL MASTER says: until a failover has ended, it shows the old address with the new epoch.
+      named=$(master_says "$node") && [ -n "$named" ] && MASTER=$named EPOCH=$epoch
     fi
   done
+}
+
+# master_says HOST: who a Sentinel says is the master.
+master_says() {
+  address=$(ask "$1" $SENTINEL_PORT SENTINEL GET-MASTER-ADDR-BY-NAME "$MASTER_NAME") || return 1
+  printf '%s\n' "$address" | head -n 1
 }
 
 listen_on() {

@@ -1,10 +1,10 @@
 # Starts Redis as a master or as a replica, as the Sentinels say.
 . "$(dirname "$0")/common.sh"
 
-# A node that the Sentinels name and that has no data would take them from its replicas. An epoch of 1 or more says that
-# there have been data; then the Sentinels make a node the master that has them.
+# A node that the Sentinels name and that has no data would take them from its replicas. While it waits, the Sentinels
+# make another the master.
 would_wipe() {
-  [ "$MASTER" = "$ME" ] && [ ! -e "$DATA/appendonlydir" ] && [ "$EPOCH" -gt 0 ]
+  [ "$MASTER" = "$ME" ] && [ ! -e "$DATA/appendonlydir" ] && [ -n "$SEEN" ]
 }
 
 replicaof=''

@@ -15,6 +15,9 @@ identity() {
   printf '%s' "$1" | sha1sum | cut -c 1-40
 }
 
+# Epochs: 0 of a master that nobody has seen, 1 of one that has run (watch.sh), 2 and more of those after it.
+# Where all have to start, the last master is waited for: it has what was written last. watch.sh sets the time that holds
+# from then on.
 umask 077
 {
   listen_on $SENTINEL_PORT
@@ -32,17 +35,17 @@ sentinel myid $(identity "$ME")
 sentinel monitor $MASTER_NAME $MASTER $REDIS_PORT 2
 sentinel auth-user $MASTER_NAME $NODES_USER
 sentinel auth-pass $MASTER_NAME $password
-sentinel down-after-milliseconds $MASTER_NAME $DOWN_AFTER
+sentinel down-after-milliseconds $MASTER_NAME $DOWN_AFTER_AT_START
 sentinel failover-timeout $MASTER_NAME $FAILOVER_TIMEOUT
 sentinel parallel-syncs $MASTER_NAME 1
 sentinel config-epoch $MASTER_NAME $EPOCH
-sentinel current-epoch $EPOCH
+sentinel current-epoch $((EPOCH > 0 ? EPOCH : 1))
 CONF
+  # All are known from the start: a Sentinel that is alone has no majority, and where the master has no data left, or does
+  # not come back, another can be made the master at once.
   for node in $NODES; do
-    # All Sentinels are known from the start, so that one that is alone has no majority.
     [ "$node" = "$ME" ] || echo "sentinel known-sentinel $MASTER_NAME $node $SENTINEL_PORT $(identity "$node")"
-    # Where there have been data, a master that comes back without them must not be the only one that is known.
-    [ "$node" = "$MASTER" ] || [ "$EPOCH" -eq 0 ] || echo "sentinel known-replica $MASTER_NAME $node $REDIS_PORT"
+    [ "$node" = "$MASTER" ] || echo "sentinel known-replica $MASTER_NAME $node $REDIS_PORT"
   done
 } > "$RUN/sentinel.conf"
 

@@ -31,10 +31,13 @@ set_password() {
   [ "$password" = "$(head -n 1 "$USERS/passwords")" ]
 }
 
-# Written only when this Sentinel has seen a master: from then on there may be data.
-remember() {
+# The master is remembered once this Sentinel sees it: from then on there may be data.
+watch_master() {
   said=$(ask "$HERE" $own_port SENTINEL MASTER "$MASTER_NAME") || return 0
   [ "$(field flags "$said")" = master ] || return 0
+  if [ "$(field down-after-milliseconds "$said")" != "$DOWN_AFTER" ]; then
+    ask "$HERE" $own_port SENTINEL SET "$MASTER_NAME" down-after-milliseconds "$DOWN_AFTER" > /dev/null
+  fi
   epoch=$(field config-epoch "$said")
   now="$((epoch > 0 ? epoch : 1)) $(field ip "$said")"
   if [ "$now" != "$(cat "$MEMORY" 2> /dev/null)" ]; then
@@ -54,5 +57,5 @@ while sleep "${WATCH_SECONDS:-5}"; do
   if [ "$now" != "$done_with" ] && set_users && set_password; then
     done_with=$now
   fi
-  [ "$server" = redis ] || remember
+  [ "$server" = redis ] || watch_master
 done

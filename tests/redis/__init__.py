@@ -1,0 +1,1 @@
+"""The scripts of Redis' pods, with real servers."""

@@ -1,0 +1,217 @@
+"""The pods of a Redis as processes: the very commands, environment and files of the manifests, on loopback addresses.
+
+What a kubelet and the cluster's DNS do is done here: a container is a process group, a Secret a folder, and a node's
+name is its address.
+"""
+
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from components.redis.manifests import users_files
+from components.redis.names import REDIS_PORT, SENTINEL_PORT
+from components.redis.pods import DOWN_AFTER, scripts, template
+from components.redis.settings import RedisSettings
+from components.redis.users import NODES_USER
+from tests.gateway.waiting import eventually
+from tests.gateway.wire import ClosedError, Wire
+
+PASSWORDS: dict[str, list[str]] = {NODES_USER: ["nodes-1"], "a": ["a-1"], "a-b": ["b-1"]}
+"""Of two tenants, the name of one beginning with that of the other."""
+
+
+def free_addresses(count: int) -> list[str]:
+    """Loopback addresses on which nothing has Redis' ports."""
+    while True:
+        network = f"127.{random.randrange(1, 255)}.{random.randrange(1, 255)}"  # noqa: S311 (to keep tests apart)
+        found = [f"{network}.{index + 1}" for index in range(count)]
+        try:
+            for address in found:
+                for port in (REDIS_PORT, SENTINEL_PORT):
+                    socket.create_server((address, port)).close()
+        except OSError:
+            continue
+        return found
+
+
+class Pod:
+    """A pod of the StatefulSet, with its volume."""
+
+    def __init__(self, folder: Path, address: str, containers: Sequence[Mapping[str, Any]], nodes: str) -> None:
+        self.address, self.data, self._folder, self._containers = address, folder / "data", folder, containers
+        self._nodes = nodes
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.data.mkdir(parents=True)
+
+    def start(self) -> None:
+        """Starts what does not run of its containers."""
+        for container in self._containers:
+            self.start_container(container["name"])
+
+    def start_container(self, name: str) -> None:
+        """Starts a container, or starts it again, as a kubelet does: with what it left in its emptyDir."""
+        container = self._container(name)
+        self._run_folder(name).mkdir(parents=True, exist_ok=True)
+        with (self._folder / f"{name}.log").open("ab") as log:
+            self._processes[name] = subprocess.Popen(
+                self._here(container["command"]),
+                env=self._environment(container),
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def kill(self, name: str) -> None:
+        """Ends a container with all of its processes."""
+        process = self._processes.pop(name, None)
+        if process:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+    def delete(self) -> None:
+        """Ends the pod at once, as with its node. What was in its emptyDirs is lost, its volume stays."""
+        for container in self._containers:
+            self.kill(container["name"])
+            shutil.rmtree(self._run_folder(container["name"]), ignore_errors=True)
+
+    def lose_data(self) -> None:
+        """Its volume is empty."""
+        shutil.rmtree(self.data)
+        self.data.mkdir()
+
+    def probe(self, name: str, probe: str = "readinessProbe") -> bool:
+        """What the kubelet sees."""
+        return self._run(name, self._container(name)[probe]["exec"]["command"]) == 0
+
+    def pre_stop(self) -> None:
+        """What comes before the end of a pod that is deleted in order."""
+        assert self._run("redis", self._container("redis")["lifecycle"]["preStop"]["exec"]["command"]) == 0
+
+    def wire(self, user: str = NODES_USER, password: str = "nodes-1", port: int = REDIS_PORT) -> Wire:  # noqa: S107 (of a test)
+        """A connection to one of its servers."""
+        wire = Wire(port, host=self.address)
+        wire.must("AUTH", user, password)
+        return wire
+
+    def ask(self, *command: str | int, port: int = REDIS_PORT, password: str = "nodes-1") -> Any:  # noqa: S107 (of a test)
+        """An answer to the nodes' user."""
+        with self.wire(password=password, port=port) as wire:
+            return wire.must(*command)
+
+    def down_after(self) -> int:
+        """After how many milliseconds its Sentinel takes a silent master for lost."""
+        said = self.ask("SENTINEL", "MASTER", "mymaster", port=SENTINEL_PORT)
+        return int(dict(zip(said[::2], said[1::2], strict=True))[b"down-after-milliseconds"])
+
+    def log(self, name: str) -> str:
+        return (self._folder / f"{name}.log").read_text()
+
+    def _run(self, name: str, command: Sequence[str]) -> int:
+        container = self._container(name)
+        environment = self._environment(container)
+        return subprocess.run(self._here(command), env=environment, check=False, capture_output=True).returncode
+
+    def _container(self, name: str) -> Mapping[str, Any]:
+        return next(each for each in self._containers if each["name"] == name)
+
+    def _here(self, command: Sequence[str]) -> list[str]:
+        shell, file, *arguments = command
+        return [shell, str(self._folder.parent / "scripts" / Path(file).name), *arguments]
+
+    def _run_folder(self, name: str) -> Path:
+        return self._folder / f"{name}-run"
+
+    def _environment(self, container: Mapping[str, Any]) -> dict[str, str]:
+        said = {each["name"]: each.get("value", "") for each in container["env"]}
+        here = {
+            "ME": self.address,
+            "LISTEN": self.address,
+            "NODES": self._nodes,
+            "USERS": str(self._folder.parent / "users"),
+            "DATA": str(self.data),
+            "RUN": str(self._run_folder(container["name"])),
+            # Shorter than in a cluster, so that a test need not wait so long.
+            "WATCH_SECONDS": "0.5",
+            "DOWN_AFTER_AT_START": "10000",
+        }
+        return {"PATH": os.environ["PATH"], **said, **here}
+
+
+class Pods:
+    """All pods of a Redis."""
+
+    def __init__(self, folder: Path, settings: RedisSettings | None = None) -> None:
+        settings = settings or RedisSettings()
+        containers = template(settings, "ray-system", clusters=1, priority_class=None)["spec"]["containers"]
+        addresses = free_addresses(settings.nodes)
+        self._folder = folder
+        (folder / "scripts").mkdir(parents=True)
+        for name, text in scripts().items():
+            (folder / "scripts" / name).write_text(text)
+        self.set_users(PASSWORDS)
+        self.pods = [
+            Pod(folder / f"ray-redis-{index}", address, containers, " ".join(addresses))
+            for index, address in enumerate(addresses)
+        ]
+
+    def set_users(self, passwords: Mapping[str, Sequence[str]]) -> None:
+        """Changes the Secret, and the files at once, as a kubelet does."""
+        new = self._folder / f"users-{random.getrandbits(32)}"
+        new.mkdir()
+        for name, text in users_files(passwords).items():
+            (new / name).write_text(text)
+        link = self._folder / "users.new"
+        link.symlink_to(new.name)
+        link.rename(self._folder / "users")
+
+    def start(self) -> None:
+        """Starts all, and waits until they are ready."""
+        for pod in self.pods:
+            pod.start()
+        self.wait_ready()
+
+    def wait_ready(self) -> None:
+        """Waits for one master with all others in step."""
+        eventually("all are ready", self._ready, OSError, ClosedError)
+
+    def _ready(self) -> bool:
+        roles = [pod.ask("ROLE") for pod in self.pods]
+        masters = [role for role in roles if role[0] == b"master"]
+        return (
+            len(masters) == 1
+            and len(masters[0][2]) == len(self.pods) - 1
+            and all(pod.probe("redis") and pod.down_after() == DOWN_AFTER for pod in self.pods)
+        )
+
+    @property
+    def master(self) -> Pod:
+        """The pod that the Sentinels name."""
+        for pod in self.pods:
+            try:
+                host, _ = pod.ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "mymaster", port=SENTINEL_PORT)
+            except (OSError, ClosedError):
+                continue
+            return next(each for each in self.pods if each.address == host.decode())
+        raise AssertionError("no Sentinel answers")
+
+    def wait_for_master_other_than(self, pod: Pod) -> Pod:
+        """Waits until another is the master, and says so itself."""
+
+        def moved() -> Pod | None:
+            master = self.master
+            return master if master is not pod and master.ask("ROLE")[0] == b"master" else None
+
+        found = eventually(f"another than {pod.address} is the master", moved, OSError, ClosedError)
+        assert found
+        return found
+
+    def stop(self) -> None:
+        """Ends all of them."""
+        for pod in self.pods:
+            pod.delete()

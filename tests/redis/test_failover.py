@@ -1,0 +1,123 @@
+"""What a Redis of three survives, and that nothing is lost by it."""
+
+import pytest
+
+from components.redis.names import SENTINEL_PORT
+from tests.gateway.waiting import eventually
+from tests.gateway.wire import ClosedError
+from tests.redis.pods import Pod, Pods
+
+pytestmark = pytest.mark.engine
+
+KEY = "RAYa.training.x@KV"
+
+
+def write(pod: Pod, value: str, replicas: int = 2) -> None:
+    """A write that so many replicas have."""
+    with pod.wire("a", "a-1") as wire:
+        wire.must("HSET", KEY, "field", value)
+        assert wire.must("WAIT", replicas, 5000) == replicas
+
+
+def read(pod: Pod) -> bytes | None:
+    with pod.wire("a", "a-1") as wire:
+        value: bytes | None = wire.must("HGET", KEY, "field")
+        return value
+
+
+def test_at_first_the_first_node_is_the_master_and_all_are_ready(redis: Pods) -> None:
+    assert redis.master is redis.pods[0]
+    assert all(pod.probe(name) for pod in redis.pods for name in ("redis", "sentinel"))
+    for pod in redis.pods:
+        assert int(pod.ask("SENTINEL", "CKQUORUM", "mymaster", port=SENTINEL_PORT).split()[1]) == 3
+
+
+def test_a_lost_master_is_replaced_and_comes_back_as_a_replica(redis: Pods) -> None:
+    first = redis.master
+    write(first, "before")
+    first.delete()
+    second = redis.wait_for_master_other_than(first)
+    assert read(second) == b"before"
+    first.start()
+    redis.wait_ready()
+    assert redis.master is second
+    assert read(first) == b"before"
+
+
+def test_a_master_that_comes_back_empty_does_not_wipe_its_replicas(redis: Pods) -> None:
+    first = redis.master
+    write(first, "kept")
+    first.kill("redis")
+    first.lose_data()
+    first.start_container("redis")
+    second = redis.wait_for_master_other_than(first)
+    redis.wait_ready()
+    assert "waiting" in first.log("redis")
+    assert read(second) == read(first) == b"kept"
+
+
+def test_after_all_were_lost_the_last_master_is_the_master_again(redis: Pods) -> None:
+    """Not the first node: it was down when the last was written."""
+    first = redis.master
+    write(first, "old")
+    first.delete()
+    second = redis.wait_for_master_other_than(first)
+    eventually("the third follows", lambda: len(second.ask("ROLE")[2]) == 1)
+    write(second, "new", replicas=1)
+    eventually("all remember", lambda: all(pod is first or remembered(pod) == second.address for pod in redis.pods))
+    redis.stop()
+    redis.start()
+    assert redis.master is second
+    assert read(first) == b"new"
+
+
+def remembered(pod: Pod) -> str:
+    file = pod.data / "master"
+    return file.read_text().split()[1] if file.exists() else ""
+
+
+def test_after_all_were_lost_and_the_masters_volume_too_the_replicas_data_are_kept(redis: Pods) -> None:
+    first = redis.master
+    write(first, "kept")
+    eventually("all remember", lambda: all(remembered(pod) for pod in redis.pods))
+    redis.stop()
+    first.lose_data()
+    redis.start()
+    assert redis.master is not first
+    assert read(first) == b"kept"
+
+
+def test_one_node_alone_takes_no_writes_and_two_do(redis: Pods) -> None:
+    """A master that is cut off would take writes that nobody has after it."""
+    first = redis.master
+    write(first, "before")
+    others = [pod for pod in redis.pods if pod is not first]
+    for pod in others:
+        pod.delete()
+
+    def refused() -> bool:
+        with first.wire("a", "a-1") as wire:
+            return str(wire.ask("HSET", KEY, "field", "lost")).startswith("NOREPLICAS")
+
+    eventually("it refuses writes", refused)
+    others[0].start()
+    eventually("it takes writes", lambda: not refused(), OSError, ClosedError)
+
+
+def test_a_master_that_is_stopped_in_order_hands_over_before(redis: Pods) -> None:
+    first = redis.master
+    write(first, "kept")
+    first.pre_stop()
+    [second] = [pod for pod in redis.pods if pod is not first and pod.ask("ROLE")[0] == b"master"]
+    assert read(second) == b"kept"
+
+
+def test_a_replica_without_its_master_is_alive_but_not_ready(redis: Pods) -> None:
+    replica = redis.pods[2]
+    for pod in redis.pods[:2]:
+        pod.delete()
+    eventually("it is not ready", lambda: not replica.probe("redis"))
+    assert replica.probe("redis", "livenessProbe")
+    assert replica.probe("sentinel")
+    replica.kill("redis")
+    assert not replica.probe("redis", "livenessProbe")
