@@ -10,6 +10,9 @@ from ..kubernetes import KubernetesObject, in_namespace
 from ..network.component import NetworkPolicies, NetworkPoliciesArgs
 from .backup import backup_objects
 from .certificate import NodesCertificate
+from .connection import CA_KEY, PASSWORD_KEY, USERNAME_KEY
+from .existing import UnfitError
+from .external import ExternalSettings
 from .manifests import (
     Body,
     certificate_secret,
@@ -22,6 +25,7 @@ from .manifests import (
     users_secret,
 )
 from .names import NAME, names_of_nodes
+from .of_others import see
 from .password import Password
 from .settings import RedisSettings
 from .users import EXPORTER_USER, NODES_USER
@@ -138,3 +142,48 @@ class RedisHa(pulumi.ComponentResource):
             f"{name}-secret-{tenant}", in_namespace(body, namespace), pulumi.ResourceOptions(parent=self)
         )
         return made.id.apply(lambda _: str(body["metadata"]["name"]))
+
+
+@dataclass(frozen=True)
+class ExternalRedisArgs:
+    """What an ExternalRedis is made from."""
+
+    settings: ExternalSettings
+
+    tenants: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
+    """Namespaces of the tenants that use it, by name."""
+
+    context: str | None = None
+    """Context of the kubeconfig, the provider's; None for the current one."""
+
+
+class ExternalRedis(pulumi.ComponentResource):
+    """A Redis of others. It is looked at, in previews too; what cannot be seen from here is warned of.
+
+    Its Secret is copied into the tenants' namespaces where it is in one namespace: as it is at each `up`.
+
+    Raises pulumi.RunError where it lets nobody in, is a Redis Cluster or no master, or evicts.
+    """
+
+    def __init__(self, name: str, args: ExternalRedisArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ray-platform:index:ExternalRedis", name, None, opts)
+        try:
+            seen = see(args.settings, args.context, next(iter(args.tenants), ""))
+        except UnfitError as error:
+            raise pulumi.RunError(f"redis.external: the Redis there {error}") from error
+        if seen.warning:
+            pulumi.log.warn(
+                f"redis.external could not be looked at: {seen.warning}. RayClusters need it to answer them, to let "
+                "them in, and never to evict (maxmemory-policy noeviction)",
+                resource=self,
+            )
+        if args.settings.secret_namespace and seen.secret:
+            known = seen.secret
+            texts = tenant_secret(known[USERNAME_KEY], [known[PASSWORD_KEY]], known.get(CA_KEY))
+            for tenant, namespace in args.tenants.items():
+                KubernetesObject(
+                    f"{name}-secret-{tenant}",
+                    in_namespace(secret(pulumi.Output.secret(texts)), namespace),
+                    pulumi.ResourceOptions(parent=self),
+                )
+        self.register_outputs({})

@@ -184,7 +184,7 @@ class Pods:
             for index, address in enumerate(addresses)
         ]
         if settings.tls:
-            self.certify()
+            self.certify(*new_certificate(["ray-redis-0"]))
 
     def set_users(self, passwords: Mapping[str, Sequence[str]]) -> None:
         """Changes the Secret, and the files at once, as a kubelet does."""
@@ -196,9 +196,9 @@ class Pods:
         link.symlink_to(new.name)
         link.rename(self._folder / "users")
 
-    def certify(self) -> None:
-        """Makes a new certificate. Its names are no addresses, so that only its authority is checked here."""
-        authority, certificate, key = new_certificate(["ray-redis-0"])
+    def certify(self, authority: str, certificate: str, key: str) -> None:
+        """Changes the Secret with the certificate. All PEM; names are not checked here, as nodes are called by
+        address."""
         for name, text in (("ca.crt", authority), ("tls.crt", certificate), ("tls.key", key)):
             (self._folder / "tls" / name).write_text(text)
         for pod in self.pods:
