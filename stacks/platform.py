@@ -6,12 +6,12 @@ from components.access.component import ClusterAccess, ClusterAccessArgs
 from components.kubernetes import KubernetesObject
 from components.operator.component import KubeRayOperator, KubeRayOperatorArgs
 from components.priority_classes.component import PriorityClasses
-from components.redis.component import RedisHa, RedisHaArgs
+from components.redis.component import ExternalRedis, ExternalRedisArgs, RedisHa, RedisHaArgs
 from components.redis.manifests import namespace as redis_namespace
 from components.tenant import manifests
 
 from .network import operator_policies, redis_policies
-from .redis import RedisPart, redis_parts
+from .redis import RedisPart, redis_parts, redis_users
 from .settings import StackSettings, TenantSettings
 
 
@@ -30,7 +30,7 @@ class Platform(pulumi.ComponentResource):
 
     operator: KubeRayOperator
     priority_classes: PriorityClasses
-    redis: dict[str, RedisHa]
+    redis: dict[str, pulumi.Resource]
     namespaces: dict[str, pulumi.Output[str]]
 
     def __init__(self, name: str, args: StackSettings, opts: pulumi.ResourceOptions | None = None) -> None:
@@ -59,9 +59,21 @@ class Platform(pulumi.ComponentResource):
             ),
             pulumi.ResourceOptions(parent=self, depends_on=[self.operator]),
         )
-        made = [(part, self._redis(name, args, part)) for part in redis_parts(args)]
-        self.redis = {tenant.name: redis for part, redis in made for tenant in part.tenants}
+        self.redis = self._redis_of_tenants(name, args)
         self.register_outputs({"namespaces": self.namespaces})
+
+    def _redis_of_tenants(self, name: str, args: StackSettings) -> dict[str, pulumi.Resource]:
+        users = redis_users(args)
+        if args.redis and args.redis.external and users:
+            there = ExternalRedisArgs(
+                args.redis.external,
+                {tenant.namespace_name: self.namespaces[tenant.name] for tenant in users},
+                args.kubernetes.context,
+            )
+            external = ExternalRedis(f"{name}-redis", there, pulumi.ResourceOptions(parent=self))
+            return {tenant.name: external for tenant in users}
+        made = [(part, self._redis(name, args, part)) for part in redis_parts(args)]
+        return {tenant.name: redis for part, redis in made for tenant in part.tenants}
 
     def _redis(self, name: str, args: StackSettings, part: RedisPart) -> RedisHa:
         namespace: pulumi.Input[str] = part.namespace

@@ -43,12 +43,17 @@ def uses_redis(tenant: TenantSettings) -> bool:
     return bool(tenant.cluster_names) or any(cluster.fault_tolerance for cluster in tenant.clusters)
 
 
+def redis_users(stack: StackSettings) -> tuple[TenantSettings, ...]:
+    """The tenants that use a Redis."""
+    return tuple(tenant for tenant in stack.tenants if uses_redis(tenant))
+
+
 def redis_parts(stack: StackSettings) -> list[RedisPart]:
     """All Redis that the stack makes."""
     settings = stack.redis
     if settings is None or settings.mode == "external" or stack.platform is not None:
         return []
-    tenants = tuple(tenant for tenant in stack.tenants if uses_redis(tenant))
+    tenants = redis_users(stack)
     if settings.scope == "perTenant":
         return [RedisPart(settings, tenant.namespace_name, (tenant,), of_tenant=True) for tenant in tenants]
     return [RedisPart(settings, _shared_namespace(settings, stack), tenants, of_tenant=False)]
@@ -74,8 +79,7 @@ def problems_of_redis(stack: StackSettings) -> Iterator[Problem]:
     if owner:
         message = (
             f"namespace {namespace!r} is that of tenant {owner!r}, whose people may read Secrets there: set another, "
-            f"or "
-            "scope: perTenant for a Redis in each tenant's"
+            "or scope: perTenant for a Redis in each tenant's"
         )
         yield Problem(("redis", "namespace"), namespace, message, "redis-namespace")
 

@@ -14,13 +14,14 @@ from pydantic.alias_generators import to_camel
 from components.operator.supported import UnsupportedVersionError, check_ray, release_of
 from components.problems import Path, Problem
 
+from .redis import redis_connection
 from .rendered import redis_place, rendered, tenants_images_not_allowed
 
 if TYPE_CHECKING:
     from .settings import StackSettings, TenantSettings
 
-_OWN = {"kubernetes", "operator", "priority_classes", "nodes", "images", "platform", "tenants"}
-"""What such a stack may say; `operator` and `priority_classes` are what is there."""
+_OWN = {"kubernetes", "operator", "priority_classes", "nodes", "images", "platform", "redis", "tenants"}
+"""What such a stack may say; `operator`, `priority_classes` and `redis` are what is there."""
 
 _OF_THE_OPERATOR = {"version", "namespace", "watch_namespaces", "batch_scheduler", "feature_gates"}
 """What of the operator decides how its RayClusters are judged and found."""
@@ -64,11 +65,11 @@ def told(stack: StackSettings) -> dict[str, Any]:
     names = stack.priorities.names
     return {
         "priorityClasses": {"head": names.head, "worker": names.worker},
-        "tenants": {tenant.namespace_name: _told_of(tenant) for tenant in stack.tenants},
+        "tenants": {tenant.namespace_name: _told_of(stack, tenant) for tenant in stack.tenants},
     }
 
 
-def _told_of(tenant: TenantSettings) -> dict[str, Any]:
+def _told_of(stack: StackSettings, tenant: TenantSettings) -> dict[str, Any]:
     return {
         "tenant": tenant.name,
         "namespace": tenant.namespace_name,
@@ -76,7 +77,17 @@ def _told_of(tenant: TenantSettings) -> dict[str, Any]:
         "clusterNames": list(tenant.cluster_names),
         "registries": list(tenant.images.registries),
         "pullSecrets": list(tenant.images.pull_secrets),
+        "redis": _redis(stack, tenant),
     }
+
+
+def _redis(stack: StackSettings, tenant: TenantSettings) -> list[str]:
+    """How a tenant's RayClusters reach Redis, for both sides to compare; empty where there is none."""
+    there = redis_connection(stack, tenant)
+    if there is None:
+        return []
+    master = f"master {there.master_name}" if there.master_name else "no Sentinels"
+    return [*there.nodes, master, f"Secret {there.secret}", "TLS" if there.tls else "no TLS"]
 
 
 def check(stack: StackSettings, platform: str, outputs: Mapping[str, Any]) -> None:
@@ -129,5 +140,11 @@ def _tenants(stack: StackSettings, tenants: Mapping[str, Any]) -> Iterator[str]:
             for _, image in tenants_images_not_allowed(body, there["registries"], place):
                 allowed = ", ".join(there["registries"])
                 yield f"RayCluster {cluster.name!r} has image {image!r}, and the tenant may use {allowed}"
+        kept = [cluster.name for cluster in tenant.clusters if cluster.fault_tolerance]
+        if kept and (own := _redis(stack, tenant)) != (of_platform := there.get("redis") or []):
+            yield (
+                f"RayCluster {kept[0]!r} would be kept in Redis at {', '.join(own)}, and the platform has "
+                f"{', '.join(of_platform) or 'none'}: say redis as it is there, or remove faultTolerance"
+            )
         if lacking := [name for name in there["pullSecrets"] if name not in tenant.images.pull_secrets]:
             yield f"images.pullSecrets of tenant {tenant.name!r} lacks {', '.join(lacking)}: add it"

@@ -75,6 +75,13 @@ class RayCluster(pulumi.ComponentResource):
 
     What the component depends on (`depends_on`), such as the operator, the RayCluster depends on.
 
+    With fault tolerance its GCS is kept in Redis, under a storage namespace that no other RayCluster ever has. Its
+    deletion then waits until KubeRay has cleaned up there or has given up, and warns of what was left. Where fault
+    tolerance is switched off again, the RayCluster is replaced.
+
+    Raises components.problems.Problems where the settings cannot be rendered, such as fault tolerance without `redis`,
+    and pulumi.RunError where the cluster's Kubernetes is too old for the gateway.
+
     Limitation: `replicas` of the worker groups are the autoscaler's once it runs. After it has changed them, an edit of
     any part of the object fails with a conflict of field managers, because `workerGroupSpecs` is one value to
     server-side apply. Until then edits go through; afterwards delete the RayCluster and run `up` again.

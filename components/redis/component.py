@@ -8,7 +8,24 @@ import pulumi
 
 from ..kubernetes import KubernetesObject, in_namespace
 from ..network.component import NetworkPolicies, NetworkPoliciesArgs
-from .manifests import Body, objects, secret, stateful_set, tenant_secret, users_files, users_secret
+from .backup import backup_objects
+from .certificate import NodesCertificate
+from .connection import CA_KEY, PASSWORD_KEY, USERNAME_KEY
+from .existing import UnfitError
+from .external import ExternalSettings
+from .manifests import (
+    Body,
+    certificate_secret,
+    objects,
+    requested_certificate,
+    secret,
+    stateful_set,
+    tenant_secret,
+    users_files,
+    users_secret,
+)
+from .names import NAME, names_of_nodes
+from .of_others import see
 from .password import Password
 from .settings import RedisSettings
 from .users import EXPORTER_USER, NODES_USER
@@ -52,55 +69,121 @@ class RedisHa(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: RedisHaArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:RedisHa", name, None, opts)
-        settings = args.settings
-        own = pulumi.ResourceOptions(parent=self)
+        settings, namespace = args.settings, args.namespace_name
         exporter = [EXPORTER_USER] if settings.exporter else []
         passwords = {
             user: self._passwords(name, user, settings.password_generations)
             for user in (NODES_USER, *exporter, *sorted(args.tenants))
         }
-
-        def here(part: str, body: Body) -> KubernetesObject:
-            return KubernetesObject(f"{name}-{part}", in_namespace(body, args.namespace), own)
-
-        needed: list[pulumi.Resource] = [
-            here("users", users_secret(pulumi.Output.all(**passwords).apply(users_files))),
-            NetworkPolicies(f"{name}-network", NetworkPoliciesArgs(args.policies, args.namespace), own),
-            *(here(f"{body['kind'].lower()}-{body['metadata']['name']}", body) for body in objects(settings)),
+        bodies = [
+            users_secret(pulumi.Output.all(**passwords).apply(users_files)),
+            *objects(settings),
+            *(backup_objects(settings, settings.backup, namespace, args.clusters) if settings.backup else ()),
         ]
-        KubernetesObject(
-            f"{name}-stateful-set",
-            in_namespace(
-                stateful_set(settings, args.namespace_name, args.clusters, args.priority_class), args.namespace
-            ),
-            pulumi.ResourceOptions(parent=self, depends_on=needed),
-        )
+        authority, certificates = self._certificates(name, settings, namespace)
+        below = pulumi.ResourceOptions(parent=self)
+        needed: list[pulumi.Resource] = [
+            NetworkPolicies(f"{name}-network", NetworkPoliciesArgs(args.policies, args.namespace), below),
+            *(self._object(name, body, args.namespace) for body in (*bodies, *certificates)),
+        ]
+        last = stateful_set(settings, namespace, args.clusters, args.priority_class)
+        self._object(name, last, args.namespace, needed)
         self.secrets = {
-            tenant: _copy(f"{name}-secret-{tenant}", tenant, namespace, passwords[tenant], own)
-            for tenant, namespace in args.tenants.items()
+            tenant: self._secret(name, tenant, there, passwords[tenant], authority)
+            for tenant, there in args.tenants.items()
         }
         self.register_outputs({"secrets": self.secrets})
 
+    def _object(
+        self, name: str, body: Body, namespace: pulumi.Input[str], after: Sequence[pulumi.Resource] = ()
+    ) -> KubernetesObject:
+        part = body["metadata"]["name"].removeprefix(NAME)
+        return KubernetesObject(
+            f"{name}-{body['kind'].lower()}{part}",
+            in_namespace(body, namespace),
+            pulumi.ResourceOptions(parent=self, depends_on=list(after)),
+        )
+
     def _passwords(self, name: str, user: str, generations: Sequence[int]) -> pulumi.Output[list[str]]:
         """The user's passwords, the oldest first."""
+        below = pulumi.ResourceOptions(parent=self)
         made = [
-            Password(
-                f"{name}-password-{user}-{generation}", f"user {user} of Redis", pulumi.ResourceOptions(parent=self)
-            ).password
+            Password(f"{name}-password-{user}-{generation}", f"user {user} of Redis", below).password
             for generation in generations
         ]
         return pulumi.Output.all(*made)
 
+    def _certificates(
+        self, name: str, settings: RedisSettings, namespace: str
+    ) -> tuple[pulumi.Input[str | None], list[Body]]:
+        """The authority that clients check the nodes' certificate with, None without TLS; and what holds it."""
+        if settings.tls is None:
+            return None, []
+        names = names_of_nodes(namespace, settings.nodes)
+        if settings.tls.issuer:
+            return settings.tls.authority, [requested_certificate(settings.tls.issuer, names)]
+        made = NodesCertificate(f"{name}-certificate", names, pulumi.ResourceOptions(parent=self))
+        return made.authority, [certificate_secret(made.authority, made.certificate, made.key)]
 
-def _copy(
-    name: str,
-    tenant: str,
-    namespace: pulumi.Input[str],
-    passwords: pulumi.Output[list[str]],
-    opts: pulumi.ResourceOptions,
-) -> pulumi.Output[str]:
-    """The Secret in a tenant's namespace."""
-    texts: pulumi.Output[dict[str, Any]] = passwords.apply(lambda known: tenant_secret(tenant, known))
-    body = secret(texts)
-    made = KubernetesObject(name, in_namespace(body, namespace), opts)
-    return made.id.apply(lambda _: str(body["metadata"]["name"]))
+    def _secret(
+        self,
+        name: str,
+        tenant: str,
+        namespace: pulumi.Input[str],
+        passwords: pulumi.Output[list[str]],
+        authority: pulumi.Input[str | None],
+    ) -> pulumi.Output[str]:
+        """The Secret in a tenant's namespace."""
+        texts: pulumi.Output[dict[str, Any]] = pulumi.Output.all(passwords, authority).apply(
+            lambda known: tenant_secret(tenant, known[0], known[1])
+        )
+        body = secret(texts)
+        made = KubernetesObject(
+            f"{name}-secret-{tenant}", in_namespace(body, namespace), pulumi.ResourceOptions(parent=self)
+        )
+        return made.id.apply(lambda _: str(body["metadata"]["name"]))
+
+
+@dataclass(frozen=True)
+class ExternalRedisArgs:
+    """What an ExternalRedis is made from."""
+
+    settings: ExternalSettings
+
+    tenants: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
+    """Namespaces of the tenants that use it, by name."""
+
+    context: str | None = None
+    """Context of the kubeconfig, the provider's; None for the current one."""
+
+
+class ExternalRedis(pulumi.ComponentResource):
+    """A Redis of others. It is looked at, in previews too; what cannot be seen from here is warned of.
+
+    Its Secret is copied into the tenants' namespaces where it is in one namespace: as it is at each `up`.
+
+    Raises pulumi.RunError where it lets nobody in, is a Redis Cluster or no master, or evicts.
+    """
+
+    def __init__(self, name: str, args: ExternalRedisArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ray-platform:index:ExternalRedis", name, None, opts)
+        try:
+            seen = see(args.settings, args.context, next(iter(args.tenants), ""))
+        except UnfitError as error:
+            raise pulumi.RunError(f"redis.external: the Redis there {error}") from error
+        if seen.warning:
+            pulumi.log.warn(
+                f"redis.external could not be looked at: {seen.warning}. RayClusters need it to answer them, to let "
+                "them in, and never to evict (maxmemory-policy noeviction)",
+                resource=self,
+            )
+        if args.settings.secret_namespace and seen.secret:
+            known = seen.secret
+            texts = tenant_secret(known[USERNAME_KEY], [known[PASSWORD_KEY]], known.get(CA_KEY))
+            for tenant, namespace in args.tenants.items():
+                KubernetesObject(
+                    f"{name}-secret-{tenant}",
+                    in_namespace(secret(pulumi.Output.secret(texts)), namespace),
+                    pulumi.ResourceOptions(parent=self),
+                )
+        self.register_outputs({})

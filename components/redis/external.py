@@ -1,9 +1,10 @@
 """What a stack file may say about a Redis that is there already."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field, Strict, model_validator
 
+from ..problems import Problem, Problems
 from ..types import Cidr, DnsLabel, DnsSubdomain, Settings
 
 MOST_HOST = 253
@@ -33,12 +34,12 @@ class ExternalSettings(Settings):
     address: HostAndPort | None = None
     """Where it is itself, where it has no Sentinels."""
 
-    replicas: int = 0
+    replicas: Annotated[int, Strict(), Field(ge=0, le=16)] = 0
     """Replicas beside the master. With them writes are acknowledged once a replica has them."""
 
     secret_name: DnsSubdomain
-    """Secret with keys `password` and, unless the user is `default`, `username`, and with `tls` the authority
-    `ca.crt`. It is in `secretNamespace`, from where each tenant gets a copy, or else in each tenant's namespace."""
+    """Secret with keys `username` (`default` where Redis has no users) and `password`, with `tls` also `ca.crt`. It is
+    in `secretNamespace`, from where each tenant gets a copy, or else in each tenant's namespace."""
 
     secret_namespace: DnsLabel | None = None
     """Namespace of the Secret. Default: one of that name is in each tenant's."""
@@ -54,3 +55,14 @@ class ExternalSettings(Settings):
 
     verify: bool = True
     """False: it is not looked at before it is used."""
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Self:
+        if bool(self.sentinels) == bool(self.address):
+            told = "names both sentinels and an address" if self.address else "says neither sentinels nor an address"
+            message = f"{told}: name all of its Sentinels, or, where it has none, its address"
+            raise Problems([Problem((), None, message, "redis-external")])
+        if self.namespace and self.cidrs:
+            message = "cidrs are for a Redis outside the cluster, and namespace says that it is inside: remove one"
+            raise Problems([Problem(("cidrs",), list(self.cidrs), message, "redis-external")])
+        return self

@@ -4,8 +4,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..pod_security import level_labels
+from ..tls.settings import IssuerSettings
 from .connection import CA_KEY, PASSWORD_KEY, PASSWORDS_KEY, SECRET, USERNAME_KEY
 from .names import (
+    CERTIFICATE_SECRET,
     EXPORTER_PORT,
     LABELS,
     NAME,
@@ -70,6 +72,33 @@ def secret(texts: Any) -> Body:
         "kind": "Secret",
         "metadata": {"name": SECRET, "labels": dict(LABELS)},
         "stringData": texts,
+    }
+
+
+def certificate_secret(authority: Any, certificate: Any, key: Any) -> Body:
+    """The Secret with the nodes' certificate, where the stack makes it. All PEM, or what will become it."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": CERTIFICATE_SECRET, "labels": dict(LABELS)},
+        "stringData": {"ca.crt": authority, "tls.crt": certificate, "tls.key": key},
+    }
+
+
+def requested_certificate(issuer: IssuerSettings, names: Sequence[str]) -> Body:
+    """The Certificate of cert-manager that makes the same Secret."""
+    return {
+        "apiVersion": "cert-manager.io/v1",
+        "kind": "Certificate",
+        "metadata": {"name": CERTIFICATE_SECRET, "labels": dict(LABELS)},
+        "spec": {
+            "secretName": CERTIFICATE_SECRET,
+            "dnsNames": list(names),
+            # Nodes are each other's clients, too.
+            "usages": ["server auth", "client auth"],
+            "privateKey": {"algorithm": "ECDSA", "size": 256},
+            "issuerRef": {"group": "cert-manager.io", **issuer.model_dump()},
+        },
     }
 
 

@@ -15,6 +15,12 @@ CERTIFICATE_SECRET = "ray-redis-tls"  # noqa: S105 (a Secret's name)
 SCRIPTS = "ray-redis-scripts"
 """ConfigMap with the scripts of its containers."""
 
+BACKUP = "ray-redis-backup"
+"""CronJob that copies the data, and the volume of the copies."""
+
+RESTORE = "ray-redis-restore"
+"""CronJob that never runs by itself, and of which a Job is made to put a copy back."""
+
 LABELS = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/part-of": "ray-platform"}
 """Of all objects."""
 
@@ -32,3 +38,8 @@ EXPORTER_PORT = 9121
 def hosts(namespace: str, nodes: int) -> tuple[str, ...]:
     """The nodes' names in DNS, the same for as long as there is the StatefulSet."""
     return tuple(f"{NAME}-{index}.{NAME}.{namespace}.svc" for index in range(nodes))
+
+
+def names_of_nodes(namespace: str, nodes: int) -> list[str]:
+    """All names that the nodes are called by, which their certificate has to have."""
+    return [*hosts(namespace, nodes), *(f"{service}.{namespace}.svc" for service in (NAME, SENTINELS)), "localhost"]

@@ -48,11 +48,12 @@ _TLS = "/etc/redis/tls"
 _RUN = "/run/redis"
 _DATA = "/data"
 
-_RESTRICTED: Body = {
+RESTRICTED: Body = {
     "allowPrivilegeEscalation": False,
     "readOnlyRootFilesystem": True,
     "capabilities": {"drop": ["ALL"]},
 }
+"""The security context of a container. It writes only into its volumes."""
 
 
 def scripts() -> dict[str, str]:
@@ -75,17 +76,11 @@ def template(settings: RedisSettings, namespace: str, clusters: int, priority_cl
         "securityContext": pod_security(),
         "containers": containers,
         "volumes": [
-            {"name": "users", "secret": {"secretName": USERS_SECRET, "defaultMode": 0o440}},
-            {"name": "scripts", "configMap": {"name": SCRIPTS}},
+            *pod_volumes(settings),
             # Configurations hold the nodes' password: they stay in memory.
             *(
                 {"name": f"{each}-run", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}
                 for each in _servers(settings)
-            ),
-            *(
-                [{"name": "tls", "secret": {"secretName": CERTIFICATE_SECRET, "defaultMode": 0o440}}]
-                if settings.tls
-                else []
             ),
         ],
         **scheduling(settings, priority_class),
@@ -161,6 +156,16 @@ def mounts(settings: RedisSettings) -> list[Body]:
     ]
 
 
+def pod_volumes(settings: RedisSettings) -> list[Body]:
+    """The volumes of `mounts`."""
+    certificate = {"secretName": CERTIFICATE_SECRET, "defaultMode": 0o440}
+    return [
+        {"name": "users", "secret": {"secretName": USERS_SECRET, "defaultMode": 0o440}},
+        {"name": "scripts", "configMap": {"name": SCRIPTS}},
+        *([{"name": "tls", "secret": certificate}] if settings.tls else []),
+    ]
+
+
 def _servers(settings: RedisSettings) -> tuple[str, ...]:
     return ("redis", "sentinel") if settings.mode == "managed" else ("redis",)
 
@@ -173,7 +178,7 @@ def _server(settings: RedisSettings, name: str, port: int, env: list[Body], give
         "env": env,
         "ports": [{"name": name, "containerPort": port}],
         "resources": amounts(given),
-        "securityContext": dict(_RESTRICTED),
+        "securityContext": dict(RESTRICTED),
         "volumeMounts": [
             {"name": "data", "mountPath": _DATA},
             {"name": f"{name}-run", "mountPath": _RUN},
@@ -237,7 +242,7 @@ def _exporter(settings: RedisSettings) -> Body:
         ],
         "ports": [{"name": "metrics", "containerPort": EXPORTER_PORT}],
         "resources": amounts(settings.exporter.resources),
-        "securityContext": dict(_RESTRICTED),
+        "securityContext": dict(RESTRICTED),
         "volumeMounts": [{"name": "tls", "mountPath": _TLS, "readOnly": True}] if settings.tls else [],
         "readinessProbe": {"httpGet": {"path": "/health", "port": "metrics"}, "periodSeconds": 10},
     }

@@ -16,8 +16,7 @@ from .external import ExternalSettings
 DEFAULT_IMAGE = "docker.io/library/redis:7.2.11"
 """Redis' own image. 7.2 is the last release line with a BSD licence."""
 
-MOST_CLUSTERS = 500
-"""RayClusters of one Redis: its users are in one Secret, which may have 1 MiB."""
+_CRON_FIELDS = 5
 
 Generation = Annotated[int, Strict(), Field(ge=1, le=2**31 - 1)]
 
@@ -29,6 +28,12 @@ def _one_or_two_in_order(generations: tuple[int, ...]) -> tuple[int, ...]:
             "write [1], during a rotation [1, 2], after it [2]"
         )
     return generations
+
+
+def _five_fields(schedule: str) -> str:
+    if len(schedule.split()) != _CRON_FIELDS:
+        raise ValueError(f"{schedule!r} is not a schedule of cron's five fields: write for example 30 3 * * *")
+    return schedule
 
 
 class RedisStorageSettings(Settings):
@@ -45,8 +50,20 @@ class RedisTlsSettings(Settings):
     """TLS between clients, nodes and Sentinels of Redis. Clients show no certificate: they have passwords."""
 
     issuer: IssuerSettings | None = None
-    """Who certifies the nodes. Default: nobody; the stack makes an authority, its key a secret of Pulumi. An `Issuer`
-    has to be in the namespace of Redis."""
+    """Who certifies the nodes. Default: nobody; the stack makes a certificate for ten years. An `Issuer` has to be in
+    the namespace of Redis."""
+
+    authority: str | None = Field(default=None, pattern=r"^-----BEGIN CERTIFICATE-----\n(.*\n)+$")
+    """Certificate of the issuer's authority, PEM, that clients check those of the nodes with."""
+
+    @model_validator(mode="after")
+    def _both(self) -> Self:
+        if (self.issuer is None) != (self.authority is None):
+            lacking = "authority" if self.issuer else "issuer"
+            message = f"an issuer and its authority's certificate go together: add {lacking}, or remove this key"
+            said = "issuer" if self.issuer else "authority"
+            raise Problems([Problem((said,), None, message, "redis-tls")])
+        return self
 
 
 class RedisExporterSettings(Settings):
@@ -62,7 +79,7 @@ class RedisExporterSettings(Settings):
 class RedisBackupSettings(Settings):
     """Copies of the data in a PersistentVolumeClaim of their own, from which they can be restored."""
 
-    schedule: str = Field(default="0 * * * *", pattern=r"^\S+( \S+){4}$")
+    schedule: Annotated[str, AfterValidator(_five_fields)] = "0 * * * *"
     """When, as cron has it. Default: every hour."""
 
     keep: Annotated[int, Strict(), Field(ge=1, le=1000)] = 24
@@ -142,7 +159,7 @@ class RedisSettings(Settings):
             return [Problem(("mode",), "external", message, "redis-mode")]
         said = sorted(self.model_fields_set - {"mode", "external", "gateway"})
         message = "mode external makes no Redis: remove this key, or set mode to managed or single"
-        return [Problem((to_camel(field),), getattr(self, field), message, "redis-mode") for field in said]
+        return [Problem((to_camel(field),), None, message, "redis-mode") for field in said]
 
     def _of_one_namespace(self) -> list[Problem]:
         if self.scope == "shared" or self.namespace is None:

@@ -60,13 +60,16 @@ def test_the_storage_namespace_is_of_tenant_and_cluster_and_stays(kept: Stack, r
     kept.changes_nothing()
 
 
-def test_a_cluster_that_takes_the_place_of_a_deleted_one_finds_none_of_its_keys(kept: Stack, rays: Rays) -> None:
+def test_a_cluster_that_takes_the_place_of_a_deleted_one_finds_none_of_its_keys(
+    kept: Stack, core: Any, rays: Rays
+) -> None:
     before = options(rays)["externalStorageNamespace"]
     rays.delete(NAMESPACE, NAME)
     deadline = time.monotonic() + 120
     while rays.there(NAMESPACE, NAME):
         assert time.monotonic() < deadline, "the RayCluster is not gone after its keys are"
         time.sleep(1)
+    assert core.list_namespaced_event(NAMESPACE, field_selector="reason=ForceDeletedStuckCluster").items == []
     kept.pulumi("refresh", "--yes", "--skip-preview")
     kept.up()
     assert options(rays)["externalStorageNamespace"] != before

@@ -23,7 +23,9 @@ RAY = Path(sys.executable).with_name("ray")
 class Head:
     """Runs for as long as a `with` lasts. No other Ray on this machine is touched."""
 
-    def __init__(self, redis: int, namespace: str, log: Path, password: str | None = None) -> None:
+    def __init__(
+        self, redis: int, namespace: str, log: Path, password: str | None = None, user: str | None = None
+    ) -> None:
         self.port, client, agent = free_ports(3)
         # Sockets of Ray lie below this folder, and a socket's path has at most 107 characters.
         self._folder = tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True)
@@ -45,6 +47,8 @@ class Head:
         }
         if password:
             self._command.append(f"--redis-password={password}")
+        if user:
+            self._command.append(f"--redis-username={user}")
 
     def __enter__(self) -> Self:
         with self._log.open("ab") as log:

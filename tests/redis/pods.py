@@ -9,11 +9,13 @@ import random
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from components.redis.certificate import new_certificate
 from components.redis.manifests import users_files
 from components.redis.names import REDIS_PORT, SENTINEL_PORT
 from components.redis.pods import DOWN_AFTER, scripts, template
@@ -43,10 +45,14 @@ def free_addresses(count: int) -> list[str]:
 class Pod:
     """A pod of the StatefulSet, with its volume."""
 
+    tls: ssl.SSLContext | None = None
+    """What clients check certificates with."""
+
     def __init__(self, folder: Path, address: str, containers: Sequence[Mapping[str, Any]], nodes: str) -> None:
         self.address, self.data, self._folder, self._containers = address, folder / "data", folder, containers
         self._nodes = nodes
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._restarted: set[str] = set()
         self.data.mkdir(parents=True)
 
     def start(self) -> None:
@@ -66,6 +72,21 @@ class Pod:
                 stderr=log,
                 start_new_session=True,
             )
+
+    def start_ended(self, name: str) -> bool:
+        """Starts a container again that has ended by itself. Whether it has ever."""
+        if self._processes[name].poll() is not None:
+            self.start_container(name)
+            self._restarted.add(name)
+        return name in self._restarted
+
+    def run(self, container: Mapping[str, Any], **env: str) -> "subprocess.CompletedProcess[str]":
+        """Runs a Job's container to its end."""
+        self._run_folder(container["name"]).mkdir(parents=True, exist_ok=True)
+        environment = {**self._environment(container), **env}
+        return subprocess.run(
+            self._here(container["command"]), env=environment, check=False, capture_output=True, text=True
+        )
 
     def kill(self, name: str) -> None:
         """Ends a container with all of its processes."""
@@ -95,7 +116,7 @@ class Pod:
 
     def wire(self, user: str = NODES_USER, password: str = "nodes-1", port: int = REDIS_PORT) -> Wire:  # noqa: S107 (of a test)
         """A connection to one of its servers."""
-        wire = Wire(port, host=self.address)
+        wire = Wire(port, host=self.address, tls=self.tls)
         wire.must("AUTH", user, password)
         return wire
 
@@ -136,6 +157,8 @@ class Pod:
             "USERS": str(self._folder.parent / "users"),
             "DATA": str(self.data),
             "RUN": str(self._run_folder(container["name"])),
+            "BACKUP": str(self._folder.parent / "backup"),
+            **({"TLS": str(self._folder.parent / "tls")} if said["TLS"] else {}),
             # Shorter than in a cluster, so that a test need not wait so long.
             "WATCH_SECONDS": "0.5",
             "DOWN_AFTER_AT_START": "10000",
@@ -151,7 +174,8 @@ class Pods:
         containers = template(settings, "ray-system", clusters=1, priority_class=None)["spec"]["containers"]
         addresses = free_addresses(settings.nodes)
         self._folder = folder
-        (folder / "scripts").mkdir(parents=True)
+        for each in ("scripts", "backup", "tls"):
+            (folder / each).mkdir(parents=True)
         for name, text in scripts().items():
             (folder / "scripts" / name).write_text(text)
         self.set_users(PASSWORDS)
@@ -159,6 +183,8 @@ class Pods:
             Pod(folder / f"ray-redis-{index}", address, containers, " ".join(addresses))
             for index, address in enumerate(addresses)
         ]
+        if settings.tls:
+            self.certify(*new_certificate(["ray-redis-0"]))
 
     def set_users(self, passwords: Mapping[str, Sequence[str]]) -> None:
         """Changes the Secret, and the files at once, as a kubelet does."""
@@ -169,6 +195,15 @@ class Pods:
         link = self._folder / "users.new"
         link.symlink_to(new.name)
         link.rename(self._folder / "users")
+
+    def certify(self, authority: str, certificate: str, key: str) -> None:
+        """Changes the Secret with the certificate. All PEM; names are not checked here, as nodes are called by
+        address."""
+        for name, text in (("ca.crt", authority), ("tls.crt", certificate), ("tls.key", key)):
+            (self._folder / "tls" / name).write_text(text)
+        for pod in self.pods:
+            pod.tls = ssl.create_default_context(cadata=authority)
+            pod.tls.check_hostname = False
 
     def start(self) -> None:
         """Starts all, and waits until they are ready."""

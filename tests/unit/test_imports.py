@@ -22,7 +22,15 @@ MAY_IMPORT = {
 """What each part of the project may import of the project."""
 
 WITH_PULUMI = {
-    *("component.py", "kubernetes.py", "guard.py", "authority.py", "password.py", "storage_namespace.py"),
+    *(
+        "component.py",
+        "kubernetes.py",
+        "guard.py",
+        "authority.py",
+        "certificate.py",
+        "password.py",
+        "storage_namespace.py",
+    ),
     *("build.py", "platform.py", "other_platform.py", "tenant.py", "running.py"),
 }
 """Files that make resources or speak to the engine. All others of components and stacks are plain functions and data:

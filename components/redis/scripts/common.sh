@@ -75,9 +75,16 @@ look() {
     ANSWERS=$((ANSWERS + 1))
     [ "$epoch" -eq 0 ] && [ -z "$(field runid "$said")" ] || SEEN=yes
     if [ "$epoch" -gt "$EPOCH" ]; then
-      EPOCH=$epoch MASTER=$(field ip "$said")
+      # Not what SENTINEL MASTER says: until a failover has ended, it shows the old address with the new epoch.
+      named=$(master_says "$node") && [ -n "$named" ] && MASTER=$named EPOCH=$epoch
     fi
   done
+}
+
+# master_says HOST: who a Sentinel says is the master.
+master_says() {
+  address=$(ask "$1" $SENTINEL_PORT SENTINEL GET-MASTER-ADDR-BY-NAME "$MASTER_NAME") || return 1
+  printf '%s\n' "$address" | head -n 1
 }
 
 listen_on() {

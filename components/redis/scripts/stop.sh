@@ -13,7 +13,7 @@ for node in $NODES; do
   [ "$(ask "$node" $SENTINEL_PORT SENTINEL FAILOVER "$MASTER_NAME")" = OK ] || continue
   for _ in 1 2 3 4 5 6 7 8 9 10; do
     sleep 0.5
-    said=$(ask "$node" $SENTINEL_PORT SENTINEL MASTER "$MASTER_NAME") && [ "$(field ip "$said")" != "$ME" ] && exit 0
+    said=$(master_says "$node") && [ "$said" != "$ME" ] && exit 0
   done
 done
 echo "no other node became the master: the Sentinels will notice that this one has gone"

@@ -45,6 +45,19 @@ watch_master() {
   fi
 }
 
+# A certificate that was renewed. Redis reads it anew; a Sentinel cannot, so it starts again.
+set_certificate() {
+  if [ "$server" = redis ]; then
+    [ "$(ask "$HERE" $own_port CONFIG SET tls-cert-file "$TLS/tls.crt")" = OK ]
+  else
+    kill "$PPID"
+  fi
+}
+
+certificate() {
+  [ -z "$TLS" ] || cat "$TLS/tls.crt" "$TLS/tls.key" "$TLS/ca.crt" | cksum
+}
+
 # A mounted Secret changes as a whole: all its files at once.
 seen() {
   cat "$USERS/passwords" "$USERS/$server.acl" | cksum
@@ -52,10 +65,15 @@ seen() {
 
 # The server has read the files as they are, but perhaps not all others have.
 done_with=''
+started_with=$(certificate)
 while sleep "${WATCH_SECONDS:-5}"; do
   now=$(seen)
   if [ "$now" != "$done_with" ] && set_users && set_password; then
     done_with=$now
+  fi
+  now=$(certificate)
+  if [ "$now" != "$started_with" ] && set_certificate; then
+    started_with=$now
   fi
   [ "$server" = redis ] || watch_master
 done

@@ -3,7 +3,7 @@
 import pytest
 from hiredis import ReplyError
 
-from gateway.journal import done
+from gateway.journal import done, new_key
 
 pytestmark = pytest.mark.unit
 
@@ -14,3 +14,9 @@ def test_numbers_and_errors_are_remembered_as_they_were_answered() -> None:
     assert found[1] == -5
     assert isinstance(found[2], ReplyError)
     assert str(found[2]) == wrong
+
+
+def test_each_clients_journal_has_a_key_of_its_own_under_the_prefix() -> None:
+    keys = {new_key("redis-gateway:team-a.") for _ in range(10)}
+    assert len(keys) == 10
+    assert all(key.startswith(b"redis-gateway:team-a.") for key in keys)

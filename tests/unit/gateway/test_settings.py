@@ -40,6 +40,7 @@ def test_a_service_of_the_same_name_sets_nothing() -> None:
         ({"REDIS_GATEWAY_TLS_KEY_FILE": "/dev/null"}, "TLS_CERT_FILE and REDIS_GATEWAY_TLS_KEY_FILE belong together"),
         ({"REDIS_GATEWAY_LISTEN_TLS_CA_FILE": "/dev/null"}, "needs REDIS_GATEWAY_LISTEN_TLS_CERT_FILE"),
         ({"REDIS_GATEWAY_REDIS_PASSWORD_FILE": "/dev/null"}, "/dev/null is empty; write the password into it"),
+        ({"REDIS_GATEWAY_JOURNAL_PREFIX": "two words:"}, "REDIS_GATEWAY_JOURNAL_PREFIX: String should match pattern"),
         ({"REDIS_GATEWAY_MAX_CLIENTS": "many"}, "REDIS_GATEWAY_MAX_CLIENTS: Input should be a valid integer"),
     ],
 )

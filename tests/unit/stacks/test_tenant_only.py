@@ -17,10 +17,10 @@ PLATFORM = "acme/ray-platform/prod"
 CLUSTER = {"name": "adhoc", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
 
 
-def platform(**tenant: Any) -> dict[str, Any]:
-    """The outputs of the platform's stack, with what is said of its tenant team-a."""
+def platform(redis: dict[str, Any] | None = None, **tenant: Any) -> dict[str, Any]:
+    """The outputs of the platform's stack, with what is said of its Redis and its tenant team-a."""
     said = {"name": "team-a", "clusterNames": ["adhoc"], **tenant}
-    stack = parse({"tenants": [said, {"name": "team-b"}]})
+    stack = parse({"tenants": [said, {"name": "team-b"}], **({"redis": redis} if redis is not None else {})})
     return {"operator": {"version": "1.6.2", "namespace": "ray-system"}, **told(stack)}
 
 
@@ -68,6 +68,15 @@ def test_images_of_other_registries_and_missing_pull_secrets_are_said() -> None:
     said = mismatch(tenants_own(), outputs)
     assert "RayCluster 'adhoc' has image 'rayproject/ray:2.60.0', and the tenant may use quay.io" in said
     assert "images.pullSecrets of tenant 'team-a' lacks registry" in said
+
+
+def test_a_cluster_is_kept_in_the_redis_that_the_platform_has() -> None:
+    kept = [{"name": "team-a", "clusters": [{**CLUSTER, "faultTolerance": True}]}]
+    stack = tenants_own(redis={}, tenants=kept)
+    check(stack, PLATFORM, platform(redis={}))
+    assert "and the platform has none: say redis as it is there" in mismatch(stack, platform())
+    assert "and the platform has ray-redis-0" in mismatch(stack, platform(redis={"scope": "perTenant"}))
+    check(tenants_own(redis={}), PLATFORM, platform())
 
 
 def test_a_stack_that_is_no_platform_is_said() -> None:

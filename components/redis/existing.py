@@ -1,0 +1,110 @@
+"""Looks at a Redis that is there already, before RayClusters rely on it. Changes nothing."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from .connection import CA_KEY, PASSWORD_KEY, USERNAME_KEY
+from .external import ExternalSettings
+
+_SECONDS = 3.0
+"""What has not answered by then is taken for unreachable from here."""
+
+
+class NotReachedError(Exception):
+    """It cannot be told what there is, because nobody answers, or nobody who is asked from here."""
+
+
+class UnfitError(Exception):
+    """It would not do for RayClusters; the text says why and what to change."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a Redis says of itself."""
+
+    role: str
+    policy: str
+    """Its `maxmemory-policy`."""
+    cluster: bool
+    """Whether it is a Redis Cluster."""
+
+
+def look(external: ExternalSettings, secret: Mapping[str, str]) -> Found:
+    """What is there. `secret`: what the Secret holds. Raises NotReachedError, and UnfitError where it lets nobody
+    in."""
+    try:
+        host, port = _master(external, secret) if external.sentinels else _split(external.address or "")
+        with _client(host, port, external, secret) as client:
+            said: dict[str, Any] = client.info("everything")
+    except redis.AuthenticationError as error:
+        message = f"does not take the username and password in Secret {external.secret_name!r}: {error}"
+        raise UnfitError(message) from None
+    except redis.ResponseError as error:
+        raise UnfitError(f"answers: {error}. Its user has to be allowed INFO") from None
+    except (redis.RedisError, OSError) as error:
+        raise NotReachedError(str(error)) from None
+    return Found(str(said["role"]), str(said["maxmemory_policy"]), bool(said.get("cluster_enabled")))
+
+
+def check(found: Found) -> None:
+    """Raises UnfitError."""
+    if problems := list(_problems(found)):
+        raise UnfitError("; ".join(problems))
+
+
+def _problems(found: Found) -> Iterator[str]:
+    if found.cluster:
+        yield "is a Redis Cluster, and Ray's tables have keys of several slots: use one with Sentinels, or alone"
+    if found.role != "master":
+        yield f"is a {found.role}, which takes no writes: name the master, or its Sentinels"
+    if found.policy != "noeviction":
+        yield (
+            f"has maxmemory-policy {found.policy}, and a RayCluster whose tables are evicted does not start again: set "
+            "it to noeviction"
+        )
+
+
+def _master(external: ExternalSettings, secret: Mapping[str, str]) -> tuple[str, int]:
+    """What the first Sentinel that answers says."""
+    errors = []
+    for address in external.sentinels:
+        try:
+            with _client(*_split(address), external, secret) as client:
+                named = client.execute_command("SENTINEL", "GET-MASTER-ADDR-BY-NAME", external.master_name)
+        except redis.AuthenticationError:
+            raise
+        except redis.ResponseError as error:
+            raise UnfitError(f"has a Sentinel {address} that answers: {error}") from None
+        except (redis.RedisError, OSError) as error:
+            errors.append(f"{address}: {error}")
+            continue
+        if named is None:
+            raise UnfitError(f"has no master {external.master_name!r}, says its Sentinel {address}: set masterName")
+        return str(named[0]), int(named[1])
+    raise NotReachedError("; ".join(errors))
+
+
+def _client(host: str, port: int, external: ExternalSettings, secret: Mapping[str, str]) -> "redis.Redis":
+    return redis.Redis(
+        host=host,
+        port=port,
+        username=secret.get(USERNAME_KEY) or None,
+        password=secret.get(PASSWORD_KEY) or None,
+        ssl=external.tls,
+        ssl_ca_data=secret.get(CA_KEY) if external.tls else None,
+        socket_timeout=_SECONDS,
+        socket_connect_timeout=_SECONDS,
+        protocol=2,
+        decode_responses=True,
+        retry=Retry(NoBackoff(), 0),
+    )
+
+
+def _split(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    return host.removeprefix("[").removesuffix("]"), int(port)

@@ -1,0 +1,71 @@
+"""The gateway with the very environment that a head's pod gives it, as the user of one tenant, before a real GCS."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from components.redis.connection import RedisConnection
+from components.redis_gateway.manifests import FOLDER, sidecar
+from components.redis_gateway.settings import GatewaySettings
+from tests.gateway.nodes import MASTER, RIGHTS, SENTINEL_RIGHTS, Nodes
+from tests.gateway.process import Gateway
+from tests.gateway.ray_head import Head
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+
+TENANT = "team-a"
+
+KEYS = f"resetkeys ~RAY{TENANT}.* ~DUMMY ~redis-gateway:{TENANT}.*"
+"""What the user of a tenant may touch."""
+
+SECRET = "the-password-of-the-tenant"  # noqa: S105 - of processes that live as long as a test
+
+CLEANUP = """
+import sys
+from ray._private.gcs_utils import cleanup_redis_storage
+host, port, user, password, namespace = sys.argv[1:]
+done = cleanup_redis_storage(host=host, port=int(port), username=user, password=password, use_ssl=False,
+                             storage_namespace=namespace)
+sys.exit(not done)
+"""
+"""What KubeRay's Job runs (KubeRay 1.6.2: raycluster_controller.go, buildRedisCleanupJob)."""
+
+
+@pytest.fixture
+def of_tenant(nodes: Nodes) -> Nodes:
+    """Nodes and Sentinels that know the user of a tenant."""
+    others = " ".join(right for right in RIGHTS.split() if not right.startswith("~"))
+    for node in nodes.redis:
+        node.ask("ACL", "SETUSER", TENANT, "on", f">{SECRET}", *KEYS.split(), *others.split())
+    for sentinel in nodes.sentinels:
+        sentinel.ask("ACL", "SETUSER", TENANT, "on", f">{SECRET}", *SENTINEL_RIGHTS.split())
+    return nodes
+
+
+def environment(nodes: Nodes, volume: Path) -> dict[str, str]:
+    """What the sidecar's container has, with the Secret's volume in a folder."""
+    volume.mkdir()
+    (volume / "passwords").write_text(f"{SECRET}\n")
+    sentinels = tuple(f"127.0.0.1:{sentinel.port}" for sentinel in nodes.sentinels)
+    body = sidecar(GatewaySettings(), RedisConnection(sentinels, MASTER, replicas=2), TENANT, None, "IfNotPresent")
+    said = {each["name"]: each.get("value", TENANT).replace(FOLDER, str(volume)) for each in body["env"]}
+    own_ports = {"REDIS_GATEWAY_LISTEN", "REDIS_GATEWAY_HTTP_LISTEN"}
+    return {name.removeprefix("REDIS_GATEWAY_").lower(): said[name] for name in said.keys() - own_ports}
+
+
+def test_a_gcs_lives_on_the_keys_of_its_tenant_and_leaves_none(of_tenant: Nodes, tmp_path: Path) -> None:
+    namespace = f"{TENANT}.training.0a1b2c3d4e"
+    gateway = Gateway(tmp_path / "gateway-0", None, (), **environment(of_tenant, tmp_path / "secret"))
+    try:
+        gateway.wait_ready()
+        with Head(gateway.port, namespace, tmp_path / "ray.log", SECRET, TENANT):
+            keys = {key.decode() for key in of_tenant.master.ask("KEYS", "*")}
+        assert any(key.startswith(f"RAY{namespace}@") for key in keys)
+        assert {key for key in keys if not key.startswith((f"RAY{namespace}@", f"redis-gateway:{TENANT}."))} == set()
+        who = ("127.0.0.1", str(gateway.port), TENANT, SECRET, namespace)
+        subprocess.run([sys.executable, "-c", CLEANUP, *who], cwd=tmp_path, check=True, timeout=60)
+        assert of_tenant.master.ask("KEYS", "RAY*") == []
+    finally:
+        gateway.kill()
