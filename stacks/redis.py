@@ -24,7 +24,7 @@ class RedisPart:
     namespace: str
 
     tenants: tuple[TenantSettings, ...]
-    """Those who use it."""
+    """Those who may use it."""
 
     of_tenant: bool
     """Whether it is in its only tenant's namespace."""
@@ -53,10 +53,11 @@ def redis_parts(stack: StackSettings) -> list[RedisPart]:
     settings = stack.redis
     if settings is None or settings.mode == "external" or stack.platform is not None:
         return []
-    tenants = redis_users(stack)
     if settings.scope == "perTenant":
-        return [RedisPart(settings, tenant.namespace_name, (tenant,), of_tenant=True) for tenant in tenants]
-    return [RedisPart(settings, _shared_namespace(settings, stack), tenants, of_tenant=False)]
+        users = redis_users(stack)
+        return [RedisPart(settings, tenant.namespace_name, (tenant,), of_tenant=True) for tenant in users]
+    # Every tenant has a user: when its last RayCluster leaves the stack file, the Job that cleans up still needs it.
+    return [RedisPart(settings, _shared_namespace(settings, stack), stack.tenants, of_tenant=False)]
 
 
 def redis_connection(stack: StackSettings, tenant: TenantSettings) -> RedisConnection | None:

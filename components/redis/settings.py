@@ -124,7 +124,7 @@ class RedisSettings(Settings):
 
     resources: ComputeResources | None = None
     """CPU that each node asks for, and its memory, of which Redis fills 60 % with data. Default: 100m and 256Mi, and
-    for each RayCluster that uses it 10m and 64Mi."""
+    10m and 64Mi for each RayCluster that uses it, counted as 1, 2, 4, 8 and so on."""
 
     spread: Literal["preferred", "required"] = "preferred"
     """`preferred`: its pods are on nodes of their own as far as there is room. `required`: or else they do not

@@ -26,7 +26,9 @@ def resources(settings: RedisSettings, clusters: int) -> ComputeResources:
     """CPU and memory of a node. `clusters`: how many RayClusters keep their tables there."""
     if settings.resources:
         return settings.resources
-    cpu, memory = (each[0] + each[1] * clusters for each in (_CPU, _MEMORY))
+    # Other amounts restart every node, so most RayClusters that come or go are to change nothing: 1, 2, 4, 8, ...
+    counted = 1 << max(clusters - 1, 0).bit_length()
+    cpu, memory = (each[0] + each[1] * counted for each in (_CPU, _MEMORY))
     return ComputeResources(cpu=f"{cpu}m", memory=f"{memory}Mi")
 
 

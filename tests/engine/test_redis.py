@@ -16,7 +16,7 @@ NAMESPACE = "ray-system"
 
 
 def tenants(settings: dict[str, Any]) -> None:
-    """Two tenants that may keep what their GCS knows, and one that does not."""
+    """Two tenants that may have RayClusters in stacks of their own, and one that has none yet."""
     settings["redis"] = {}
     settings["tenants"] = [
         {"name": "a", "clusterNames": ["training"]},
@@ -59,12 +59,11 @@ def test_a_second_up_changes_nothing(shared: Stack) -> None:
     shared.changes_nothing()
 
 
-def test_each_tenant_that_uses_it_has_a_secret_of_its_own(shared: Stack, core: Any) -> None:
-    found = {namespace: secret(core, namespace) for namespace in ("a", "b")}
+def test_each_tenant_has_a_secret_of_its_own(shared: Stack, core: Any) -> None:
+    found = {namespace: secret(core, namespace) for namespace in ("a", "b", "idle")}
     assert found["a"]["username"] == "a"
     assert found["a"]["password"] != found["b"]["password"]
     assert found["a"]["passwords"] == found["a"]["password"] + "\n"
-    assert core.list_namespaced_secret("idle").items == []
 
 
 def test_no_password_is_in_plain_text_in_the_state(shared: Stack, core: Any) -> None:
@@ -92,12 +91,19 @@ def test_a_rotation_in_two_steps_restarts_no_pod(shared: Stack, core: Any) -> No
     shared.changes_nothing()
 
 
-def test_a_tenant_that_uses_it_no_more_loses_its_user(shared: Stack, core: Any) -> None:
+def users(core: Any) -> list[str]:
+    acl = secret(core, NAMESPACE, "ray-redis-users")["redis.acl"]
+    return [line.split()[1] for line in acl.splitlines()]
+
+
+def test_a_tenant_keeps_its_user_without_clusters_and_loses_it_when_it_goes(shared: Stack, core: Any) -> None:
+    """What cleans up after a tenant's last RayCluster needs the user when that has left the stack file already."""
     shared.edit(lambda settings: settings["tenants"][1].update(clusterNames=[]))
     shared.up()
-    acl = secret(core, NAMESPACE, "ray-redis-users")["redis.acl"]
-    assert [line.split()[1] for line in acl.splitlines()] == ["default", "_nodes", "a"]
-    assert core.list_namespaced_secret("b").items == []
+    assert users(core) == ["default", "_nodes", "a", "b", "idle"]
+    shared.edit(lambda settings: settings["tenants"].pop(1))
+    shared.up()
+    assert users(core) == ["default", "_nodes", "a", "idle"]
 
 
 def test_destroy_takes_it_with_its_namespace(shared: Stack, cluster: Rehearsal, core: Any) -> None:
