@@ -12,13 +12,11 @@ import pytest
 class Loss:
     """A master that was lost.
 
-    Fields: `kind`: how; `at`: when, in seconds since 1970; `elected`, `whole`: seconds until there was another, and
-    until there were three nodes again.
+    Fields: `kind`: how; `at`: when, in seconds since 1970; `whole`: seconds until there were three nodes again.
     """
 
     kind: str
     at: float
-    elected: float
     whole: float
 
 
@@ -40,9 +38,9 @@ class Day:
     def table(self) -> str:
         """Each loss with its times, and what is usual."""
         stalls = {work: [self.stall(work, loss) for loss in self.losses] for work in ("keys", "actors")}
-        lines = ["lost       write stalls  actor takes  new master  whole again"]
+        lines = ["lost       write stalls  actor takes  whole again"]
         lines += [
-            f"{loss.kind:<9} {key:>13.1f} {actor:>12.1f} {loss.elected:>11.1f} {loss.whole:>12.1f}"
+            f"{loss.kind:<9} {key:>13.1f} {actor:>12.1f} {loss.whole:>12.1f}"
             for loss, key, actor in zip(self.losses, stalls["keys"], stalls["actors"], strict=True)
         ]
         for work, of in stalls.items():

@@ -5,15 +5,18 @@ from typing import Any
 
 import psutil
 
-from components.redis.names import NAME, SELECTOR
+from components.redis.names import SELECTOR
 from tests.pods.failover.day import Loss
 from tests.pods.platform import Platform, is_ready
 from tests.pods.steps import until
 
 SYSTEM = "ray-system"
 
-ASK = '. /etc/redis/scripts/common.sh; ask "$1" "$2" $3'
-"""What the scripts in the containers have to ask a server, as its own user."""
+WITH_SCRIPTS = ". /etc/redis/scripts/common.sh; "
+"""What the scripts in the containers can do: ask servers as their own user, and look who the master is."""
+
+SCRIPT = "/etc/redis/scripts/a-test"
+"""The scripts find each other by the name of the first."""
 
 KINDS = ("process", "pod", "drain")
 """How a master is lost: its process is killed, and may be back before a Sentinel notices; its pod is gone without a
@@ -26,16 +29,15 @@ class Redis:
     def __init__(self, platform: Platform) -> None:
         self._platform = platform
 
-    def ask(self, command: str, host: str = "127.0.0.1", port: int = 6379, pod: str | None = None) -> str:
-        """What a node or a Sentinel answers to its own user."""
-        where = ["-n", SYSTEM, pod or f"{NAME}-0", "-c", "redis", "--", "sh", "-c", ASK, "/etc/redis/scripts/any"]
-        return self._platform.kubectl("exec", *where, host, str(port), command).strip()
+    def ask(self, pod: str, command: str) -> str:
+        """What a node answers to its own user; nothing where it does not."""
+        return self._shell(pod, f'ask 127.0.0.1 6379 "{command}"')
 
     def master(self) -> str:
-        """The pod of the master, as most Sentinels say."""
-        said = [self._said_by(pod) for pod in self.pods()]
-        named = [name for name in said if name]
-        return max(set(named), key=named.count) if named else ""
+        """The pod of the master, as the Sentinels say; nothing where none can be asked."""
+        ready = [name for name, pod in self.pods().items() if is_ready(pod)]
+        said = (self._shell(pod, "look; echo $MASTER") for pod in ready)
+        return next(filter(None, said), "").partition(".")[0]
 
     def pods(self) -> dict[str, dict[str, Any]]:
         """Its pods."""
@@ -43,14 +45,14 @@ class Redis:
 
     def keys(self) -> list[str]:
         """All keys that it holds."""
-        return self.ask("KEYS *", pod=self.master()).split()
+        return self.ask(self.master(), "KEYS *").split()
 
     def whole(self) -> bool:
         """Whether all three nodes are there, and the master has two replicas that keep up."""
         pods = self.pods()
         if len(pods) < 3 or not all(map(is_ready, pods.values())):
             return False
-        said = self.ask("INFO replication", pod=self.master())
+        said = self.ask(self.master(), "INFO replication")
         return "role:master" in said and said.count("state=online") == 2
 
     def lose_master(self, kind: str) -> Loss:
@@ -60,18 +62,12 @@ class Redis:
         at, begin = time.time(), time.monotonic()
         getattr(self, f"_lose_{kind}")(self.master())
         until(lambda: self._running_master() not in ("", old), "another process is the master", 60)
-        elected = time.monotonic() - begin
         until(self.whole, "Redis is whole again")
-        return Loss(kind, at, elected, time.monotonic() - begin)
+        return Loss(kind, at, time.monotonic() - begin)
 
     def _running_master(self) -> str:
         """What the master's process calls itself; nothing where there is none."""
-        if not (pod := self.master()):
-            return ""
-        try:
-            said = dict(line.split(":", 1) for line in self.ask("INFO", pod=pod).splitlines() if ":" in line)
-        except AssertionError:
-            return ""  # it is the one that is lost
+        said = dict(line.split(":", 1) for line in self.ask(self.master(), "INFO").splitlines() if ":" in line)
         return said["run_id"] if said.get("role", "").strip() == "master" else ""
 
     def _lose_process(self, pod: str) -> None:
@@ -87,12 +83,13 @@ class Redis:
     def _lose_drain(self, pod: str) -> None:
         self._platform.kubectl("delete", "pod", "-n", SYSTEM, pod, "--wait=false")
 
-    def _said_by(self, pod: str) -> str:
+    def _shell(self, pod: str, script: str) -> str:
+        """What a script says in a pod; nothing where that is the one that was lost."""
+        command = ["exec", "-n", SYSTEM, pod, "-c", "redis", "--", "sh", "-c", WITH_SCRIPTS + script, SCRIPT]
         try:
-            said = self.ask("SENTINEL GET-MASTER-ADDR-BY-NAME mymaster", port=26379, pod=pod)
+            return self._platform.kubectl(*command).strip()
         except AssertionError:
-            return ""  # it is the one that is lost
-        return said.partition(".")[0]
+            return ""
 
 
 def _watches(process: psutil.Process, pod: str) -> bool:
