@@ -26,7 +26,6 @@ _WITHOUT_GATEWAY = {"RAY_num_redis_request_retries": "9", "RAY_redis_retry_max_m
 it restarts before Sentinel has named the next master, and once more; with more than 9 it only restarts later. Measured
 on real pods, `down-after` 2 s: 12.5 s without control plane, against 29.8 s."""
 
-
 DELETION_TIMEOUT = "ray.io/gcs-ft-deletion-timeout"
 """Annotation with the seconds after which KubeRay lets a deleted RayCluster go although its keys are still in Redis
 (since 1.6.2, raycluster_controller.go: getGCSFTDeletionTimeout)."""
