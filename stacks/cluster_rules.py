@@ -13,6 +13,7 @@ from components.ray_cluster.redis_rules import of_the_stack, redis_problems
 from components.tenant.rules import beyond_limits, beyond_quota
 
 from .findings import place
+from .redis import redis_of
 from .rendered import redis_place, rendered, tenants_images_not_allowed
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def _of_tenant(tenant: TenantSettings, stack: StackSettings, operator: OperatorC
         yield from (problem.below(("clusters", at)) for problem in found)
     # What is not right has no size yet.
     if len(bodies) == len(tenant.clusters):
-        yield from _beyond(tenant, stack.nodes, bodies)
+        yield from _beyond(tenant, stack, bodies)
 
 
 def _where_said(cluster: RayClusterSettings, pools: tuple[NodePool, ...], body: Body, problem: Problem) -> Problem:
@@ -78,15 +79,15 @@ def _images(tenant: TenantSettings, place: RedisPlace | None, body: Body) -> Ite
         yield Problem(path, image, message, "image-registry")
 
 
-def _beyond(tenant: TenantSettings, pools: tuple[NodePool, ...], bodies: list[Body]) -> Iterator[Problem]:
+def _beyond(tenant: TenantSettings, stack: StackSettings, bodies: list[Body]) -> Iterator[Problem]:
     """What of the tenant's clusters its limits would refuse or change, or its quota does not suffice for."""
     limits = tenant.limits_in_force
     found = list(beyond_limits(bodies, limits))
     if not found and tenant.quota:
-        found = list(beyond_quota(bodies, tenant.quota, limits))
+        found = list(beyond_quota(bodies, tenant.quota, limits, redis_of(stack, tenant)))
     for each in found:
         if each.cluster is None:
             yield each.problem.below(("quota",))
         else:
             at = each.cluster
-            yield _where_said(tenant.clusters[at], pools, bodies[at], each.problem).below(("clusters", at))
+            yield _where_said(tenant.clusters[at], stack.nodes, bodies[at], each.problem).below(("clusters", at))

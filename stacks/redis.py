@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from components.problems import Problem
 from components.redis.connection import RedisConnection, connection
+from components.redis.manifests import Body, stateful_set
 
 if TYPE_CHECKING:
     from components.redis.settings import RedisSettings
@@ -58,6 +59,15 @@ def redis_parts(stack: StackSettings) -> list[RedisPart]:
         return [RedisPart(settings, tenant.namespace_name, (tenant,), of_tenant=True) for tenant in users]
     # Every tenant has a user: when its last RayCluster leaves the stack file, the Job that cleans up still needs it.
     return [RedisPart(settings, _shared_namespace(settings, stack), stack.tenants, of_tenant=False)]
+
+
+def redis_of(stack: StackSettings, tenant: TenantSettings) -> list[Body]:
+    """The StatefulSets of the tenant's own Redis, in its namespace."""
+    return [
+        stateful_set(part.settings, part.namespace, part.clusters)
+        for part in redis_parts(stack)
+        if part.of_tenant and tenant in part.tenants
+    ]
 
 
 def redis_connection(stack: StackSettings, tenant: TenantSettings) -> RedisConnection | None:

@@ -7,7 +7,6 @@ from typing import Any
 import pulumi
 
 from ..kubernetes import KubernetesObject, in_namespace
-from ..network.component import NetworkPolicies, NetworkPoliciesArgs
 from .backup import backup_objects
 from .certificate import NodesCertificate
 from .connection import CA_KEY, PASSWORD_KEY, USERNAME_KEY
@@ -58,6 +57,7 @@ class RedisHaArgs:
 class RedisHa(pulumi.ComponentResource):
     """A Redis for the tables of RayClusters: three nodes with a Sentinel each, or one node.
 
+    What the component depends on (`depends_on`), such as the operator whose namespace it is in, all of it depends on.
     RayClusters depend on this component, so that they are there after it and gone before it: without Redis their keys
     could not be deleted. Its data outlive it as PersistentVolumeClaims, until their namespace goes.
 
@@ -70,6 +70,8 @@ class RedisHa(pulumi.ComponentResource):
     def __init__(self, name: str, args: RedisHaArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:RedisHa", name, None, opts)
         settings, namespace = args.settings, args.namespace_name
+        # A component's children do not wait for what it depends on.
+        self._below = pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None)
         exporter = [EXPORTER_USER] if settings.exporter else []
         passwords = {
             user: self._passwords(name, user, settings.password_generations)
@@ -81,9 +83,8 @@ class RedisHa(pulumi.ComponentResource):
             *(backup_objects(settings, settings.backup, namespace, args.clusters) if settings.backup else ()),
         ]
         authority, certificates = self._certificates(name, settings, namespace)
-        below = pulumi.ResourceOptions(parent=self)
         needed: list[pulumi.Resource] = [
-            NetworkPolicies(f"{name}-network", NetworkPoliciesArgs(args.policies, args.namespace), below),
+            *self._policies(name, args),
             *(self._object(name, body, args.namespace) for body in (*bodies, *certificates)),
         ]
         last = stateful_set(settings, namespace, args.clusters, args.priority_class)
@@ -101,14 +102,21 @@ class RedisHa(pulumi.ComponentResource):
         return KubernetesObject(
             f"{name}-{body['kind'].lower()}{part}",
             in_namespace(body, namespace),
-            pulumi.ResourceOptions(parent=self, depends_on=list(after)),
+            pulumi.ResourceOptions.merge(self._below, pulumi.ResourceOptions(depends_on=list(after))),
         )
+
+    def _policies(self, name: str, args: RedisHaArgs) -> list[pulumi.Resource]:
+        return [
+            KubernetesObject(
+                f"{name}-network-{body['metadata']['name']}", in_namespace(body, args.namespace), self._below
+            )
+            for body in args.policies
+        ]
 
     def _passwords(self, name: str, user: str, generations: Sequence[int]) -> pulumi.Output[list[str]]:
         """The user's passwords, the oldest first."""
-        below = pulumi.ResourceOptions(parent=self)
         made = [
-            Password(f"{name}-password-{user}-{generation}", f"user {user} of Redis", below).password
+            Password(f"{name}-password-{user}-{generation}", f"user {user} of Redis", self._below).password
             for generation in generations
         ]
         return pulumi.Output.all(*made)
@@ -122,7 +130,7 @@ class RedisHa(pulumi.ComponentResource):
         names = names_of_nodes(namespace, settings.nodes)
         if settings.tls.issuer:
             return settings.tls.authority, [requested_certificate(settings.tls.issuer, names)]
-        made = NodesCertificate(f"{name}-certificate", names, pulumi.ResourceOptions(parent=self))
+        made = NodesCertificate(f"{name}-certificate", names, self._below)
         return made.authority, [certificate_secret(made.authority, made.certificate, made.key)]
 
     def _secret(
@@ -138,9 +146,7 @@ class RedisHa(pulumi.ComponentResource):
             lambda known: tenant_secret(tenant, known[0], known[1])
         )
         body = secret(texts)
-        made = KubernetesObject(
-            f"{name}-secret-{tenant}", in_namespace(body, namespace), pulumi.ResourceOptions(parent=self)
-        )
+        made = KubernetesObject(f"{name}-secret-{tenant}", in_namespace(body, namespace), self._below)
         return made.id.apply(lambda _: str(body["metadata"]["name"]))
 
 
@@ -172,11 +178,8 @@ class ExternalRedis(pulumi.ComponentResource):
         except UnfitError as error:
             raise pulumi.RunError(f"redis.external: the Redis there {error}") from error
         if seen.warning:
-            pulumi.log.warn(
-                f"redis.external could not be looked at: {seen.warning}. RayClusters need it to answer them, to let "
-                "them in, and never to evict (maxmemory-policy noeviction)",
-                resource=self,
-            )
+            needs = "RayClusters need it to let them in, and never to evict (maxmemory-policy noeviction)"
+            pulumi.log.warn(f"redis.external could not be looked at: {seen.warning}. {needs}", resource=self)
         if args.settings.secret_namespace and seen.secret:
             known = seen.secret
             texts = tenant_secret(known[USERNAME_KEY], [known[PASSWORD_KEY]], known.get(CA_KEY))

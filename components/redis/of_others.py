@@ -45,7 +45,7 @@ def see(external: ExternalSettings, context: str | None, namespace: str) -> Seen
     try:
         check(look(external, secret))
     except NotReachedError as error:
-        return Seen(secret, f"it does not answer from here: {error}")
+        return Seen(secret, f"it does not answer from here: {error}".rstrip("."))
     return Seen(secret, None)
 
 

@@ -113,7 +113,7 @@ class RedisSettings(Settings):
     """Secrets in its namespace to pull the image with."""
 
     storage: RedisStorageSettings = RedisStorageSettings()
-    """Where each node keeps its data. Cannot be changed while Redis is there."""
+    """Where each node keeps its data. A change replaces the StatefulSet; volumes that are there stay as they are."""
 
     fsync: Literal["everysec", "always", "no"] = "everysec"
     """When what was written is forced to the disk: what a machine that loses power may lose. `everysec`: a second.

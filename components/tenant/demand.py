@@ -111,6 +111,18 @@ def demand(body: Body, limits: LimitSettings | None) -> Demand:
     return Demand(runs, objects)
 
 
+def of_stateful_set(body: Body, limits: LimitSettings | None) -> Demand:
+    """What a StatefulSet takes in a namespace with that LimitRange, with its volumes."""
+    spec = body["spec"]
+    group = _group(("spec",), body["metadata"]["name"], spec, limits)
+    number = int(spec["replicas"])
+    storage = [
+        amount(claim["spec"]["resources"]["requests"]["storage"]) for claim in spec.get("volumeClaimTemplates") or ()
+    ]
+    volumes = {"requests.storage": sum(storage, Decimal(0)), "persistentvolumeclaims": Decimal(len(storage))}
+    return Demand((replace(group, at_first=number, most=number),), _times(volumes, number))
+
+
 def defaults(limits: LimitSettings | None) -> dict[str, dict[str, str]]:
     """What containers get that do not say `limits` and `requests` of cpu and memory.
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from ..problems import Path, Problem, dotted
 from ..quantities import amount
-from .demand import RESOURCES, Body, Container, Demand, Group, defaults, demand, total
+from .demand import RESOURCES, Body, Container, Demand, Group, defaults, demand, of_stateful_set, total
 from .manifests import hard
 from .settings import ENTRIES, LimitSettings, QuotaSettings
 
@@ -32,12 +32,18 @@ def beyond_limits(bodies: Sequence[Body], limits: LimitSettings | None) -> Itera
                 yield from (Found(index, problem) for problem in _of_container(container, limits))
 
 
-def beyond_quota(bodies: Sequence[Body], quota: QuotaSettings, limits: LimitSettings | None) -> Iterator[Found]:
+def beyond_quota(
+    bodies: Sequence[Body], quota: QuotaSettings, limits: LimitSettings | None, beside: Sequence[Body] = ()
+) -> Iterator[Found]:
     """What of a quota is less than the clusters start with, and worker groups of which none could start beside that.
 
-    The clusters are all of the tenant's in the stack; what else is in the namespace is not known here.
+    The clusters are all of the tenant's in the stack, and `beside` StatefulSets that the stack makes in its namespace;
+    what else is there is not known here.
     """
-    demands = [(body["metadata"]["name"], demand(body, limits)) for body in bodies]
+    demands = [
+        *((body["metadata"]["name"], of_stateful_set(body, limits)) for body in beside),
+        *((body["metadata"]["name"], demand(body, limits)) for body in bodies),
+    ]
     at_first = total(each.at_first for _, each in demands)
     for entry, most in hard(quota).items():
         path = (_KEYS[entry],) if entry in _KEYS else ("hard", entry)
@@ -45,7 +51,7 @@ def beyond_quota(bodies: Sequence[Body], quota: QuotaSettings, limits: LimitSett
         if taken > amount(most):
             yield Found(None, _too_small(path, entry, most, taken, demands))
             continue
-        for index, (_, each) in enumerate(demands):
+        for index, (_, each) in enumerate(demands[len(beside) :]):
             yield from (Found(index, problem) for problem in _never(each.groups, path, entry, most, taken))
 
 

@@ -111,3 +111,52 @@ def test_destroy_takes_it_with_its_namespace(shared: Stack, cluster: Rehearsal, 
     assert shared.resources() == []
     assert f"namespace {NAMESPACE}" not in existing(cluster)
     assert core.list_persistent_volume_claim_for_all_namespaces().items == []
+
+
+def in_each_tenants_namespace(settings: dict[str, Any]) -> None:
+    settings["network"] = {"monitoring": ["monitoring"]}
+    settings["redis"] = {"mode": "single", "scope": "perTenant", "tls": {}, "exporter": {}, "backup": {}}
+    settings["tenants"] = [
+        {
+            "name": "a",
+            "clusterNames": ["training"],
+            "quota": {"cpu": 4, "memory": "8Gi", "pods": 10, "storage": "20Gi"},
+        },
+        {"name": "idle"},
+    ]
+
+
+def test_one_in_a_tenants_namespace_keeps_to_what_the_tenant_may(stack: MakeStack, core: Any) -> None:
+    own = stack("redis-per-tenant")
+    own.edit(in_each_tenants_namespace)
+    own.up()
+    assert [pod.metadata.name for pod in core.list_namespaced_pod("a").items] == ["ray-redis-0"]
+    assert core.read_namespaced_resource_quota("ray-platform", "a").status.used["requests.storage"] == "6Gi"
+    made = secret(core, "a", "ray-redis-tls")
+    assert secret(core, "a")["ca.crt"] == made["ca.crt"]
+    assert made["tls.key"] not in own.files()
+    assert "ray-redis-0" not in [pod.metadata.name for pod in core.list_namespaced_pod("idle").items]
+    own.changes_nothing()
+    own.destroy()
+
+
+def test_the_secret_of_a_redis_of_others_is_copied_and_kept_equal(stack: MakeStack, core: Any) -> None:
+    """Nobody answers at that address, which is warned of."""
+    core.create_namespace({"metadata": {"name": "theirs"}})
+    given = {"username": "ray", "password": "first-password"}
+    core.create_namespaced_secret("theirs", {"metadata": {"name": "redis"}, "stringData": given})
+    external = {"address": "redis.invalid:6379", "secretName": "redis", "secretNamespace": "theirs"}
+    others = stack("redis-external")
+    others.edit(tenants)
+    others.edit(lambda settings: settings.update(redis={"mode": "external", "external": external}))
+    assert "redis.external could not be looked at: it does not answer from here" in others.up().output
+    assert secret(core, "a") == {**given, "passwords": "first-password\n"}
+    core.patch_namespaced_secret("redis", "theirs", {"stringData": {"password": "second-password"}})
+    others.up()
+    assert secret(core, "a")["passwords"] == "second-password\n"
+    assert "second-password" not in others.files()
+    core.delete_namespaced_secret("redis", "theirs")
+    assert "has no credentials: there is no Secret theirs/redis" in others.up(fails=True).output
+    core.create_namespaced_secret("theirs", {"metadata": {"name": "redis"}, "stringData": given})
+    others.destroy()
+    core.delete_namespace("theirs")

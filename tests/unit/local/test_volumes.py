@@ -1,0 +1,45 @@
+"""Volumes of a rehearsal: for which claims they are made, and where."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.volumes import SELECTED_NODE, STORAGE_CLASS, volume
+
+pytestmark = pytest.mark.unit
+
+FOLDER = Path("/run/node/volumes")
+
+
+def claim(storage_class: str = STORAGE_CLASS, node: str | None = "real-0", **spec: Any) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": "data-ray-redis-0",
+            "namespace": "ray-system",
+            "uid": "1234",
+            "annotations": {SELECTED_NODE: node} if node else {},
+        },
+        "spec": {
+            "storageClassName": storage_class,
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+            **spec,
+        },
+    }
+
+
+def test_a_volume_is_on_the_node_of_its_pod_and_for_its_claim_alone() -> None:
+    made = volume(claim(), FOLDER)
+    assert made is not None
+    spec = made["spec"]
+    assert spec["local"] == {"path": "/run/node/volumes/pvc-1234"}
+    [term] = spec["nodeAffinity"]["required"]["nodeSelectorTerms"]
+    assert term["matchExpressions"][0]["values"] == ["real-0"]
+    assert spec["claimRef"]["uid"] == "1234"
+    assert spec["capacity"] == {"storage": "1Gi"}
+
+
+@pytest.mark.parametrize("other", [claim("fast"), claim(node=None), claim(volumeName="pvc-1234")])
+def test_none_is_made_for_another_class_before_the_pod_has_a_node_or_twice(other: dict[str, Any]) -> None:
+    assert volume(other, FOLDER) is None

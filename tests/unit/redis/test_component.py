@@ -1,0 +1,84 @@
+"""How Redis is provisioned: what is made, and in which order."""
+
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pytest
+from cryptography import x509
+
+from components.redis.certificate import new_certificate
+from components.redis.component import ExternalRedis, ExternalRedisArgs
+from components.redis.external import ExternalSettings
+from stacks.build import build
+from stacks.settings import parse
+from tests.unit.recorder import Recorder, record
+
+pytestmark = pytest.mark.unit
+
+CLUSTER = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", "faultTolerance": True}
+
+
+@pytest.fixture(autouse=True)
+def newer_kubernetes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("components.ray_cluster.component.check_kubernetes", lambda _: None)
+
+
+def built(**redis: Any) -> Recorder:
+    said = {
+        "operator": {"location": "config/default"},
+        "redis": redis,
+        "tenants": [{"name": "a", "clusters": [CLUSTER]}, {"name": "b"}],
+    }
+    made = {"platform-redis-ray-system-password-a-1": {"password": "a-password"}}
+    return record(lambda: build(parse(said)), made)
+
+
+def test_redis_and_the_secret_outlive_the_ray_cluster(kubectl_that_renders: Path) -> None:
+    recorder = built()
+    for name in ("platform-redis-ray-system-statefulset", "platform-redis-ray-system-secret-a"):
+        assert recorder.made_before(name, "a/training-ray-cluster")
+    assert recorder.made_before("platform-kuberay-crd-guard", "platform-redis-ray-system-statefulset")
+    assert "platform-redis-ray-system-secret-b" not in recorder.registered
+
+
+def test_its_pods_start_behind_policies_and_with_users(kubectl_that_renders: Path) -> None:
+    recorder = built(namespace="redis")
+    last = "platform-redis-redis-statefulset"
+    for name in ("network-default-deny", "network-ray-redis", "secret-users", "configmap-scripts"):
+        assert recorder.made_before(f"platform-redis-redis-{name}", last)
+    assert recorder.made_before("platform-namespace-redis", last)
+    assert recorder.registered[last].inputs["spec"]["template"]["spec"]["priorityClassName"] == "ray-head"
+
+
+def test_each_generation_is_a_password_of_its_own_for_each_user(kubectl_that_renders: Path) -> None:
+    made = built(passwordGenerations=[1, 2]).kinds()["pulumi-python:dynamic/ray-platform:Password"]
+    names = [f"platform-redis-ray-system-password-{user}-{number}" for user in ("_nodes", "a") for number in (1, 2)]
+    assert made == names
+
+
+def test_an_issuer_of_cert_manager_certifies_the_nodes(kubectl_that_renders: Path) -> None:
+    pem = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+    recorder = built(tls={"issuer": {"name": "ca"}, "authority": pem})
+    names = recorder.registered["platform-redis-ray-system-certificate-tls"].inputs["spec"]["dnsNames"]
+    assert "ray-redis-2.ray-redis.ray-system.svc" in names
+    assert recorder.registered["platform-redis-ray-system-secret-a"].inputs["stringData"]["ca.crt"] == pem
+
+
+def test_the_stacks_own_certificate_is_of_an_authority_that_is_told_apart_from_it() -> None:
+    """With one name for both, OpenSSL takes the certificate for one that certifies itself, and refuses it."""
+    authority, certificate, _ = (text.encode() for text in new_certificate(["ray-redis-0"]))
+    ca, made = (x509.load_pem_x509_certificate(pem) for pem in (authority, certificate))
+    made.verify_directly_issued_by(ca)
+    assert made.subject != ca.subject
+    names = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["ray-redis-0"]
+
+
+def test_a_redis_of_others_without_its_secret_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("components.redis.of_others.connect", lambda _: None)
+    monkeypatch.setattr("components.redis.of_others.read", lambda *_: None)
+    said = {"address": "redis:6379", "secretName": "redis", "secretNamespace": "theirs"}
+    args = ExternalRedisArgs(ExternalSettings.model_validate(said), {"a": "a"})
+    with pytest.raises(pulumi.RunError, match="there is no Secret theirs/redis"):
+        record(lambda: ExternalRedis("redis", args))

@@ -1,0 +1,134 @@
+"""What the settings of Redis become."""
+
+from typing import Any
+
+import pytest
+
+from components.network.manifests import redis_metrics_policy, redis_policy
+from components.network.settings import DnsSettings
+from components.quantities import amount
+from components.redis.backup import backup_objects
+from components.redis.connection import connection
+from components.redis.external import ExternalSettings
+from components.redis.manifests import disruption_budget, objects, services, stateful_set, tenant_secret, users_files
+from components.redis.names import LABELS, SELECTOR
+from components.redis.settings import RedisBackupSettings, RedisExporterSettings, RedisSettings, RedisTlsSettings
+from components.redis.users import EXPORTER_USER, NODES_USER
+
+pytestmark = pytest.mark.unit
+
+EVERYTHING = RedisSettings(tls=RedisTlsSettings(), exporter=RedisExporterSettings(), backup=RedisBackupSettings())
+
+
+def pod(settings: RedisSettings, clusters: int = 1) -> dict[str, Any]:
+    made: dict[str, Any] = stateful_set(settings, "ray-system", clusters)["spec"]["template"]["spec"]
+    return made
+
+
+def all_pods() -> list[dict[str, Any]]:
+    bodies = backup_objects(EVERYTHING, RedisBackupSettings(), "ray-system", 1)
+    jobs = [body["spec"]["jobTemplate"]["spec"]["template"]["spec"] for body in bodies if body["kind"] == "CronJob"]
+    return [pod(EVERYTHING), *jobs]
+
+
+def test_every_pod_is_what_pod_security_restricted_asks_and_writes_only_into_volumes() -> None:
+    for each in all_pods():
+        assert each["securityContext"]["runAsNonRoot"] is True
+        assert each["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert each["automountServiceAccountToken"] is False
+        for container in each["containers"]:
+            assert container["securityContext"] == {
+                "allowPrivilegeEscalation": False,
+                "readOnlyRootFilesystem": True,
+                "capabilities": {"drop": ["ALL"]},
+            }
+
+
+def test_every_mount_has_its_volume() -> None:
+    for each in all_pods():
+        volumes = {"data", *(volume["name"] for volume in each["volumes"])}
+        assert {mount["name"] for container in each["containers"] for mount in container["volumeMounts"]} <= volumes
+
+
+def test_memory_is_never_taken_back_and_cpu_never_throttled() -> None:
+    for each in all_pods():
+        for container in each["containers"]:
+            amounts = container["resources"]
+            assert amounts["limits"] == {"memory": amounts["requests"]["memory"]}
+            assert "cpu" in amounts["requests"]
+
+
+@pytest.mark.parametrize("clusters", [0, 1, 40])
+def test_data_and_lagging_replicas_leave_room_in_the_memory(clusters: int) -> None:
+    redis = pod(RedisSettings(), clusters)["containers"][0]
+    env = {each["name"]: each.get("value") for each in redis["env"]}
+    limit = amount(redis["resources"]["limits"]["memory"])
+    assert limit == (256 + 64 * clusters) * 2**20
+    assert int(env["MAXMEMORY"]) + int(env["OUTPUT_BUFFER"]) < limit * 4 / 5
+
+
+def test_no_password_is_in_the_pods_nor_in_acl_files() -> None:
+    passwords = {NODES_USER: ["secret-0"], EXPORTER_USER: ["secret-1"], "team-a": ["secret-2", "secret-3"]}
+    files = users_files(passwords)
+    assert "secret-" not in files["redis.acl"] + files["sentinel.acl"]
+    assert files["passwords"] == "secret-0\n"
+    assert files["exporter-password"] == "secret-1"
+    assert files["redis.acl"].splitlines()[0] == "user default off"
+    assert EXPORTER_USER not in files["sentinel.acl"]
+
+
+def test_a_tenants_secret_has_the_newest_password_and_all_that_are_taken() -> None:
+    made = tenant_secret("team-a", ["old", "new"], "PEM")
+    assert made == {"username": "team-a", "password": "new", "passwords": "new\nold\n", "ca.crt": "PEM"}
+
+
+def test_one_node_needs_no_sentinel_and_no_budget() -> None:
+    single = RedisSettings(mode="single")
+    assert [container["name"] for container in pod(single)["containers"]] == ["redis"]
+    assert [body["kind"] for body in objects(single)] == ["ConfigMap", "Service"]
+    assert "affinity" not in pod(single)
+
+
+def test_three_nodes_are_kept_apart_and_drained_one_at_a_time() -> None:
+    assert disruption_budget()["spec"]["maxUnavailable"] == 1
+    affinity = pod(RedisSettings(spread="required"))["affinity"]["podAntiAffinity"]
+    [term] = affinity["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert term["topologyKey"] == "kubernetes.io/hostname"
+
+
+def test_nodes_find_each_other_before_they_are_ready() -> None:
+    for body in services(RedisSettings()):
+        assert body["spec"]["publishNotReadyAddresses"] is True
+
+
+def test_only_heads_clean_up_jobs_and_its_own_pods_reach_it() -> None:
+    spec = redis_policy(LABELS, (6379, 26379), ["team-a"], DnsSettings())["spec"]
+    [rule] = spec["ingress"]
+    own, clients = rule["from"]
+    assert own == {"podSelector": {"matchLabels": LABELS}}
+    [namespaces] = clients["namespaceSelector"]["matchExpressions"]
+    assert namespaces["values"] == ["team-a"]
+    [types] = clients["podSelector"]["matchExpressions"]
+    assert types["values"] == ["head", "redis-cleanup"]
+    assert [port["port"] for port in rule["ports"]] == [6379, 26379]
+    assert spec["policyTypes"] == ["Ingress", "Egress"]
+    assert len(spec["egress"]) == 2
+    [nobody] = redis_policy(LABELS, (6379,), [], DnsSettings())["spec"]["ingress"]
+    assert nobody["from"] == [own]
+    [metrics] = redis_metrics_policy(SELECTOR, 9121, ["monitoring"])["spec"]["ingress"]
+    assert [port["port"] for port in metrics["ports"]] == [9121]
+
+
+def test_a_connection_names_sentinels_by_their_lasting_names() -> None:
+    made = connection(RedisSettings(), "ray-system")
+    assert made.nodes[2] == "ray-redis-2.ray-redis.ray-system.svc:26379"
+    assert made.address == "ray-redis-sentinels.ray-system.svc:26379"
+    assert (made.master_name, made.replicas, made.namespace) == ("mymaster", 2, "ray-system")
+    alone = connection(RedisSettings(mode="single"), "team-a")
+    assert (alone.nodes, alone.master_name) == (("ray-redis-0.ray-redis.team-a.svc:6379",), None)
+
+
+def test_a_connection_to_a_redis_of_others_has_what_is_said_of_it() -> None:
+    said = {"sentinels": ["sentinel.example.com:5000"], "secretName": "redis", "cidrs": ["10.20.0.0/24"]}
+    made = connection(RedisSettings(mode="external", external=ExternalSettings.model_validate(said)), "")
+    assert (made.ports, made.secret, made.cidrs) == ((5000, 6379), "redis", ("10.20.0.0/24",))
