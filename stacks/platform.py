@@ -11,7 +11,7 @@ from components.redis.manifests import namespace as redis_namespace
 from components.tenant import manifests
 
 from .network import operator_policies, redis_policies
-from .redis import RedisPart, redis_parts, redis_users
+from .redis import RedisPart, redis_parts, redis_users, uses_redis
 from .settings import StackSettings, TenantSettings
 
 
@@ -73,7 +73,7 @@ class Platform(pulumi.ComponentResource):
             external = ExternalRedis(f"{name}-redis", there, pulumi.ResourceOptions(parent=self))
             return {tenant.name: external for tenant in users}
         made = [(part, self._redis(name, args, part)) for part in redis_parts(args)]
-        return {tenant.name: redis for part, redis in made for tenant in part.tenants}
+        return {tenant.name: redis for part, redis in made for tenant in part.tenants if uses_redis(tenant)}
 
     def _redis(self, name: str, args: StackSettings, part: RedisPart) -> RedisHa:
         namespace: pulumi.Input[str] = part.namespace
