@@ -68,9 +68,9 @@ def test_each_tenant_has_a_secret_of_its_own(shared: Stack, core: Any) -> None:
 
 def test_no_password_is_in_plain_text_in_the_state(shared: Stack, core: Any) -> None:
     passwords = [secret(core, "a")["password"], secret(core, NAMESPACE, "ray-redis-users")["passwords"].strip()]
-    files = shared.files()
-    assert "ray-redis" in files
-    assert [password for password in passwords if password in files] == []
+    state = shared.pulumi("stack", "export").output
+    assert "ray-redis" in state
+    assert [password for password in passwords if password in state] == []
 
 
 def test_a_rotation_in_two_steps_restarts_no_pod(shared: Stack, core: Any) -> None:
@@ -134,7 +134,7 @@ def test_one_in_a_tenants_namespace_keeps_to_what_the_tenant_may(stack: MakeStac
     assert core.read_namespaced_resource_quota("ray-platform", "a").status.used["requests.storage"] == "6Gi"
     made = secret(core, "a", "ray-redis-tls")
     assert secret(core, "a")["ca.crt"] == made["ca.crt"]
-    assert made["tls.key"] not in own.files()
+    assert made["tls.key"] not in own.pulumi("stack", "export").output
     assert "ray-redis-0" not in [pod.metadata.name for pod in core.list_namespaced_pod("idle").items]
     own.changes_nothing()
     own.destroy()
@@ -154,7 +154,7 @@ def test_the_secret_of_a_redis_of_others_is_copied_and_kept_equal(stack: MakeSta
     core.patch_namespaced_secret("redis", "theirs", {"stringData": {"password": "second-password"}})
     others.up()
     assert secret(core, "a")["passwords"] == "second-password\n"
-    assert "second-password" not in others.files()
+    assert "second-password" not in others.pulumi("stack", "export").output
     core.delete_namespaced_secret("redis", "theirs")
     assert "has no credentials: there is no Secret theirs/redis" in others.up(fails=True).output
     core.create_namespaced_secret("theirs", {"metadata": {"name": "redis"}, "stringData": given})
