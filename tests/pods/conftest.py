@@ -17,6 +17,9 @@ from tests.pods.steps import TABLE, Steps
 
 LEFT_OUT = pytest.StashKey[str]()
 
+RECENT = 300.0
+"""Seconds before a test that failed from which on logs are of interest: its fixtures may have had their part in it."""
+
 LAST = ("test_edits.py", "test_removal.py")
 
 
@@ -111,5 +114,5 @@ def pytest_runtest_makereport(
     report = yield
     platform = getattr(item, "funcargs", {}).get("platform")
     if report.failed and isinstance(platform, Platform):
-        report.sections.append(("the node", platform.evidence(call.start)))
+        report.sections.append(("the node", platform.evidence(call.start - RECENT)))
     return report

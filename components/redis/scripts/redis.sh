@@ -1,6 +1,13 @@
 # Starts Redis as a master or as a replica, as the Sentinels say.
 . "$(dirname "$0")/common.sh"
 
+# Two servers must not have one volume: a pod that is deleted by force still ends while its successor starts.
+exec 9> "$DATA/lock"
+until flock -n 9; do
+  echo "waiting: another server has the data, and ends"
+  sleep 1
+done
+
 # A node that the Sentinels name and that has no data would take them from its replicas. While it waits, the Sentinels
 # make another the master.
 would_wipe() {
@@ -44,5 +51,5 @@ $replicaof
 CONF
 } > "$RUN/redis.conf"
 
-sh "$(dirname "$0")/watch.sh" redis &
+sh "$(dirname "$0")/watch.sh" redis 9>&- &
 exec redis-server "$RUN/redis.conf"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from local.images import REDIS
 from tests.engine.platform_stack import training
@@ -65,13 +66,21 @@ def day(platform: Platform, redis: Redis, pytestconfig: pytest.Config) -> Day:
     losses = []
     with working(platform) as noticed:
         losses += [redis.lose_master(kind) for kind in itertools.islice(itertools.cycle(KINDS), RUNS)]
-    return pytestconfig.stash.setdefault(DAY, Day(losses, noticed, before, started(platform)))
+    day = Day(losses, noticed, before, started(platform), gateway_counts(platform))
+    return pytestconfig.stash.setdefault(DAY, day)
 
 
 def started(platform: Platform) -> dict[str, dict[str, int]]:
     """Of each of Ray's pods, by its name, how often each of its containers was started again."""
     pods = {**platform.pods("ray.io/cluster"), **platform.pods("ray.io/cluster", OTHER)}
     return {name: restarts(pod) for name, pod in pods.items()}
+
+
+def gateway_counts(platform: Platform) -> dict[str, float]:
+    """What the gateway beside the head has counted (docs/redis-gateway.md, Probes, metrics, end)."""
+    said = platform.in_head("wget", "-qO-", "http://127.0.0.1:9399/metrics")
+    samples = (sample for family in text_string_to_metric_families(said) for sample in family.samples)
+    return {sample.name: sample.value for sample in samples if not sample.labels}
 
 
 def restarts(pod: dict[str, Any]) -> dict[str, int]:

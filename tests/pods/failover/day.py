@@ -23,12 +23,13 @@ class Loss:
 @dataclass(frozen=True)
 class Day:
     """Fields: `noticed`: by the driver (tests/gateway/ray_load.py); `before`, `after`: Ray's containers and how often
-    each was started again, by pod."""
+    each was started again, by pod; `gateway`: what the gateway beside the head counted."""
 
     losses: list[Loss]
     noticed: Mapping[str, Any]
     before: Mapping[str, dict[str, int]]
     after: Mapping[str, dict[str, int]]
+    gateway: Mapping[str, float]
 
     def stall(self, work: str, loss: Loss) -> float:
         """The longest that one operation of a kind of work took during a loss; 0 where none took a second."""

@@ -1,6 +1,8 @@
 """The stack's Redis, as its operator sees it: who is the master, and how it is lost."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import psutil
@@ -18,9 +20,9 @@ WITH_SCRIPTS = ". /etc/redis/scripts/common.sh; "
 SCRIPT = "/etc/redis/scripts/a-test"
 """The scripts find each other by the name of the first."""
 
-KINDS = ("process", "pod", "drain")
-"""How a master is lost: its process is killed, and may be back before a Sentinel notices; its pod is gone without a
-word; or it is asked to go, as by a drain."""
+KINDS = ("process", "hang", "force", "drain")
+"""How a master is lost: its process is killed, and may be back before a Sentinel notices; it hangs until another is the
+master; its pod is deleted by force, so that its successor starts beside it; or it is asked to go, as by a drain."""
 
 
 class Redis:
@@ -58,10 +60,10 @@ class Redis:
     def lose_master(self, kind: str) -> Loss:
         """Loses the master in one of KINDS, and waits until Redis is whole again."""
         until(self.whole, "Redis is whole")
-        old = self._running_master()
+        old, pod = self._running_master(), self.master()
         at, begin = time.time(), time.monotonic()
-        getattr(self, f"_lose_{kind}")(self.master())
-        until(lambda: self._running_master() not in ("", old), "another process is the master", 60)
+        with getattr(self, f"_{kind}")(pod):
+            until(lambda: self._running_master() not in ("", old), "another process is the master", 60)
         until(self.whole, "Redis is whole again")
         return Loss(kind, at, time.monotonic() - begin)
 
@@ -70,18 +72,36 @@ class Redis:
         said = dict(line.split(":", 1) for line in self.ask(self.master(), "INFO").splitlines() if ":" in line)
         return said["run_id"] if said.get("role", "").strip() == "master" else ""
 
-    def _lose_process(self, pod: str) -> None:
+    @contextmanager
+    def _process(self, pod: str) -> Iterator[None]:
+        self._server(pod).kill()
+        yield
+
+    @contextmanager
+    def _hang(self, pod: str) -> Iterator[None]:
+        server = self._server(pod)
+        server.suspend()
+        try:
+            yield
+        finally:
+            server.resume()
+
+    @contextmanager
+    def _force(self, pod: str) -> Iterator[None]:
+        self._platform.kubectl("delete", "pod", "-n", SYSTEM, pod, "--grace-period=0", "--force", "--wait=false")
+        yield
+
+    @contextmanager
+    def _drain(self, pod: str) -> Iterator[None]:
+        self._platform.kubectl("delete", "pod", "-n", SYSTEM, pod, "--wait=false")
+        yield
+
+    def _server(self, pod: str) -> psutil.Process:
         box = next(each for each in self._platform.rehearsal.supervisor.strays() if each.name() == "unshare")
         (watch,) = (process for process in box.children(recursive=True) if _watches(process, pod))
         server = watch.parent()
         assert server is not None
-        server.kill()
-
-    def _lose_pod(self, pod: str) -> None:
-        self._platform.kubectl("delete", "pod", "-n", SYSTEM, pod, "--grace-period=0", "--force", "--wait=false")
-
-    def _lose_drain(self, pod: str) -> None:
-        self._platform.kubectl("delete", "pod", "-n", SYSTEM, pod, "--wait=false")
+        return server
 
     def _shell(self, pod: str, script: str) -> str:
         """What a script says in a pod; nothing where that is the one that was lost."""

@@ -31,6 +31,7 @@ def test_no_call_fails(day: Day) -> None:
 
 
 def test_nothing_that_was_acknowledged_is_lost(day: Day) -> None:
+    assert day.gateway["redis_gateway_lost_writes_total"] == 0
     assert day.noticed["missing_keys"] == []
     assert day.noticed["lost_actors"] == []
     assert day.noticed["keeper_kept"]
