@@ -12,6 +12,7 @@ import socket
 import ssl
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,9 @@ class Pod:
 
     def start_ended(self, name: str) -> bool:
         """Starts a container again that has ended by itself. Whether it has ever."""
-        if self._processes[name].poll() is not None:
+        if (process := self._processes[name]).poll() is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # in a container all end with the first
             self.start_container(name)
             self._restarted.add(name)
         return name in self._restarted

@@ -1,5 +1,7 @@
 """What a Redis of three survives, and that nothing is lost by it."""
 
+import fcntl
+
 import pytest
 
 from components.redis.names import SENTINEL_PORT
@@ -54,6 +56,19 @@ def test_a_master_that_comes_back_empty_does_not_wipe_its_replicas(redis: Pods) 
     redis.wait_ready()
     assert "waiting" in first.log("redis")
     assert read(second) == read(first) == b"kept"
+
+
+def test_one_server_at_a_time_has_a_volume(redis: Pods) -> None:
+    """A pod that is deleted by force goes on for a while beside its successor."""
+    pod = next(pod for pod in redis.pods if pod is not redis.master)
+    with (pod.data / "lock").open("w") as lock:
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        pod.delete()
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        pod.start()
+        eventually("it waits", lambda: "another server has the data" in pod.log("redis"))
+    redis.wait_ready()
 
 
 def test_after_all_were_lost_the_last_master_is_the_master_again(redis: Pods) -> None:
