@@ -21,7 +21,9 @@ password=$(password_of_all)
 
 # A server of this Job's own reads the copy, and sends its keys on. It listens on a Unix socket alone.
 cp "$copy" "$RUN/dump.rdb" || exit 1
-socket=$RUN/redis.sock
+# Named without its folder, as the kernel takes no more than 107 characters.
+cd "$RUN" || exit 1
+socket=redis.sock
 {
   printf '%s\n' "port 0" "unixsocket $socket" "dir $RUN" 'save ""' "appendonly no"
   [ -z "$TLS" ] || printf '%s\n' "tls-cluster yes" "tls-ca-cert-file $TLS/ca.crt" "tls-cert-file $TLS/tls.crt" \
