@@ -105,9 +105,10 @@ class Pod:
             shutil.rmtree(self._run_folder(container["name"]), ignore_errors=True)
 
     def lose_data(self) -> None:
-        """Its volume is empty."""
-        shutil.rmtree(self.data)
+        """Its volume is empty. What goes on in the pod may be writing to it."""
+        lost = self.data.rename(self.data.with_name("lost"))
         self.data.mkdir()
+        shutil.rmtree(lost)
 
     def probe(self, name: str, probe: str = "readinessProbe") -> bool:
         """What the kubelet sees."""

@@ -57,11 +57,11 @@ class Recorder(MockMonitor):
         return super().RegisterResourceOutputs(request)  # type: ignore[no-untyped-call]  # as above
 
     def kinds(self) -> dict[str, list[str]]:
-        """Names of what was registered, by type."""
+        """Names of what was registered, sorted, by type. Who does not depend on another comes in no certain order."""
         kinds: dict[str, list[str]] = {}
         for each in self.registered.values():
             kinds.setdefault(each.type, []).append(each.name)
-        return kinds
+        return {kind: sorted(names) for kind, names in kinds.items()}
 
     def made_before(self, first: str, second: str) -> bool:
         """Whether `second` waits for `first`, directly or through others."""
