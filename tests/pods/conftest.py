@@ -84,16 +84,21 @@ def before(built: None, folder: Path) -> set[str]:
     return traces(folder / "run")
 
 
+SMALL = {"resources": {"requests": {"cpu": "50m", "memory": "256Mi"}, "limits": {"cpu": "500m", "memory": "512Mi"}}}
+"""An autoscaler that reserves little. With KubeRay's own 500m for both of them a machine with two cores has no room for
+a worker beside one that is idle."""
+
+
 def _tested(settings: dict[str, Any]) -> None:
     """What the tests change of the stack file: idle workers go soon, and there are more RayClusters.
 
     All come up with the stack. An `up` for each of them, and another to remove it, would take most of the tier's time.
     """
     tenant = settings["tenants"][0]
-    training(settings)["idleTimeout"] = "10s"
+    training(settings)["idleTimeout"] = "5s"
     alone = {key: said for key, said in training(settings).items() if key not in ("workers", "idleTimeout")}
     tenant["clusters"] += [
-        {**training(settings), "name": SECURED, "tls": {}},
+        {**training(settings), "name": SECURED, "tls": {}, "overrides": {"autoscalerOptions": SMALL}},
         {**alone, "name": REVIEWED, "autoscaling": False, "authOptions": {"enableK8sTokenAuth": True}},
     ]
     tenant["users"] = [{"subject": f"serviceAccount:{NAMESPACE}/{USER}", "clusters": [REVIEWED]}]
