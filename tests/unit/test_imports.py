@@ -37,18 +37,28 @@ WITH_PULUMI = {
 they are tested and reused without an engine."""
 
 
-def imported(file: Path) -> Iterator[str]:
-    """Top-level packages that a file imports, wherever in the file."""
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            yield (node.module or "").partition(".")[0]
-
-
 def files_of(part: str) -> list[Path]:
     path = ROOT / part
     return [path] if path.is_file() else sorted(path.rglob("*.py"))
+
+
+def imports_of(file: Path) -> list[ast.Import | ast.ImportFrom]:
+    """What a file imports, wherever in the file."""
+    return [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
+IMPORTS = {file: imports_of(file) for part in MAY_IMPORT for file in files_of(part)}
+"""Read when tests are collected: in a process in which other tests have run Python 3.11 may refuse with a SystemError
+(AST constructor recursion depth mismatch, python/cpython#106905)."""
+
+
+def imported(file: Path) -> Iterator[str]:
+    """Top-level packages that a file imports."""
+    for node in IMPORTS[file]:
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif node.level == 0:
+            yield (node.module or "").partition(".")[0]
 
 
 @pytest.mark.parametrize("part", [part for part in MAY_IMPORT if files_of(part)])
@@ -68,7 +78,7 @@ def test_a_component_reaches_into_no_other_package_by_relative_imports() -> None
     wrong = [
         str(file.relative_to(ROOT))
         for file in files_of("components")
-        for node in ast.walk(ast.parse(file.read_text()))
+        for node in IMPORTS[file]
         if isinstance(node, ast.ImportFrom) and node.level >= len(file.relative_to(ROOT).parts)
     ]
     assert wrong == []
