@@ -57,7 +57,7 @@ test: .venv/installed ## All tests, each tier with its count; ARGS narrows unit 
 
 test-pods: .venv/installed ## Tests with real Ray in real pods, where they can run: Linux and root. With CI=true they have to.
 	@$(LOCAL) build --nodes real
-	@.venv/bin/python -m pytest -m pods tests/pods --ignore tests/pods/failover $(ARGS)
+	@.venv/bin/python -m pytest -m pods tests/pods --ignore tests/pods/failover --durations=25 $(ARGS)
 
 test-failover: .venv/installed ## The same for Redis and what keeps its tables there: 20 masters are lost, or FAILOVERS=N.
 	@$(LOCAL) build --nodes real
