@@ -7,6 +7,10 @@ import pytest
 
 from local.proxies import PROXIES, corrections
 
+# Before gRPC is imported. Its handlers for forks crash now and then (a segmentation fault in its thread event_engine),
+# and are of no use: what is forked here becomes another program.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+
 TIERS = ("unit", "engine", "pods")
 
 SLOWEST = 40
