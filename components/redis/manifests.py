@@ -36,12 +36,7 @@ def namespace(name: str) -> Body:
 
 def users_secret(texts: Any) -> Body:
     """The Secret with who may do what. `texts`: what `users_files` makes, or what will become it."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": USERS_SECRET, "labels": dict(LABELS)},
-        "stringData": texts,
-    }
+    return _secret(USERS_SECRET, texts)
 
 
 def users_files(passwords: Passwords) -> dict[str, str]:
@@ -67,21 +62,20 @@ def tenant_secret(username: str, passwords: Sequence[str], authority: str | None
 
 def secret(texts: Any) -> Body:
     """The Secret in a tenant's namespace. `texts`: what `tenant_secret` makes, or what will become it."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": SECRET, "labels": dict(LABELS)},
-        "stringData": texts,
-    }
+    return _secret(SECRET, texts)
 
 
 def certificate_secret(authority: Any, certificate: Any, key: Any) -> Body:
     """The Secret with the nodes' certificate, where the stack makes it. All PEM, or what will become it."""
+    return _secret(CERTIFICATE_SECRET, {"ca.crt": authority, "tls.crt": certificate, "tls.key": key})
+
+
+def _secret(name: str, texts: Any) -> Body:
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": {"name": CERTIFICATE_SECRET, "labels": dict(LABELS)},
-        "stringData": {"ca.crt": authority, "tls.crt": certificate, "tls.key": key},
+        "metadata": {"name": name, "labels": dict(LABELS)},
+        "stringData": texts,
     }
 
 

@@ -15,7 +15,7 @@ import yaml
 
 from components.pod_security import level_labels
 from local import paths, tools
-from local.plugins import Mode, select
+from local.plugins import Mode, Selection, select
 from local.rehearsal import Rehearsal
 from stacks.images import images_of
 from stacks.settings import load
@@ -163,11 +163,16 @@ def is_ready(pod: dict[str, Any]) -> bool:
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
+def plugins() -> Selection:
+    """Those of Pulumi that the caller of the tests wants."""
+    return select(cast("Mode", os.environ.get("PLUGINS", "auto")))
+
+
 @contextmanager
 def brought_up(folder: Path, steps: Steps, edit: Edit) -> Iterator[Platform]:
     """The stack for real pods, edited, on a node of its own."""
     rehearsal = Rehearsal(folder / "run", "real")
-    stack = PodsStack("pods", folder, rehearsal, select(cast("Mode", os.environ.get("PLUGINS", "auto"))), FILE)
+    stack = PodsStack("pods", folder, rehearsal, plugins(), FILE)
     stack.edit(edit)
     platform = Platform(rehearsal, stack)
     try:

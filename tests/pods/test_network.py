@@ -1,20 +1,18 @@
 """Every cell of the port matrix, tried with real packets on a node that enforces NetworkPolicies."""
 
 import json
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import yaml
 
 from local import paths
 from local.images import RAY
-from local.plugins import Mode, select
 from local.real_node.programs import DNS
-from tests.pods.platform import CLUSTER, NAMESPACE, Platform, PodsStack, is_ready
+from tests.pods.platform import CLUSTER, NAMESPACE, Platform, PodsStack, is_ready, plugins
 from tests.pods.port_matrix import DESTINATIONS, PORTS, REACH, SOURCES
 from tests.pods.steps import Steps, until
 
@@ -158,8 +156,7 @@ def pod(name: str, place: Place) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def pods(platform: Platform, tmp_path_factory: pytest.TempPathFactory, steps: Steps) -> Iterator[Pods]:
     """The tenants, by the stack, and pods in them and around them."""
-    plugins = select(cast("Mode", os.environ.get("PLUGINS", "auto")))
-    stack = PodsStack("network", tmp_path_factory.mktemp("network"), platform.rehearsal, plugins, FILE)
+    stack = PodsStack("network", tmp_path_factory.mktemp("network"), platform.rehearsal, plugins(), FILE)
     node = platform.rehearsal.placement.address
 
     def open_a_port(settings: dict[str, Any]) -> None:

@@ -14,18 +14,17 @@ __all__ = ["programs"]
 @pytest.fixture
 def redis(tmp_path: Path) -> Iterator[Pods]:
     """Three nodes with their Sentinels, all in step."""
-    made = Pods(tmp_path / "redis")
-    try:
-        made.start()
-        yield made
-    finally:
-        made.stop()
+    yield from _started(tmp_path / "redis")
 
 
 @pytest.fixture(scope="module")
 def redis_of_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pods]:
     """The same, for tests that change nothing."""
-    made = Pods(tmp_path_factory.mktemp("redis") / "redis")
+    yield from _started(tmp_path_factory.mktemp("redis") / "redis")
+
+
+def _started(folder: Path) -> Iterator[Pods]:
+    made = Pods(folder)
     try:
         made.start()
         yield made

@@ -63,9 +63,8 @@ def redis(platform: Platform) -> Redis:
 def day(platform: Platform, redis: Redis, pytestconfig: pytest.Config) -> Day:
     """Masters are lost one after the other, in all ways in turn, while Ray works."""
     before = started(platform)
-    losses = []
     with working(platform) as noticed:
-        losses += [redis.lose_master(kind) for kind in itertools.islice(itertools.cycle(KINDS), RUNS)]
+        losses = [redis.lose_master(kind) for kind in itertools.islice(itertools.cycle(KINDS), RUNS)]
     day = Day(losses, noticed, before, started(platform), gateway_counts(platform))
     return pytestconfig.stash.setdefault(DAY, day)
 
