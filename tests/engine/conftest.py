@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from kubernetes import client
 
 from local.plugins import Mode, Selection, select
 from local.rehearsal import Rehearsal
@@ -40,6 +41,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
         yield rehearsal
     finally:
         rehearsal.stop(clean=True)
+
+
+@pytest.fixture(scope="session")
+def core(cluster: Rehearsal) -> client.CoreV1Api:
+    """What an administrator sees with kubectl."""
+    return client.CoreV1Api(cluster.client())
 
 
 @pytest.fixture

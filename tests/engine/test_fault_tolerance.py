@@ -4,7 +4,6 @@ import time
 from typing import Any
 
 import pytest
-from kubernetes import client
 
 from local.rehearsal import Rehearsal
 from tests.engine.conftest import MakeStack
@@ -23,11 +22,6 @@ def kept_in_redis(settings: dict[str, Any]) -> None:
     settings["tenants"][0]["quota"] = {"cpu": 100, "memory": "1000Gi", "pods": 20}
     training(settings)["faultTolerance"] = True
     training(settings)["annotations"] = {"ray.io/gcs-ft-deletion-timeout": str(GIVES_UP_AFTER)}
-
-
-@pytest.fixture(scope="module")
-def core(cluster: Rehearsal) -> Any:
-    return client.CoreV1Api(cluster.client())
 
 
 @pytest.fixture(scope="module")

@@ -14,12 +14,6 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(240)]
 
 
 @pytest.fixture(scope="module")
-def core(cluster: Rehearsal) -> client.CoreV1Api:
-    """What a user sees with kubectl."""
-    return client.CoreV1Api(cluster.client())
-
-
-@pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory, plugins: Selection, cluster: Rehearsal) -> Project:
     """The program `shop` with its settings. The tests of this file are its life, in their order."""
     made = Project.make(tmp_path_factory.mktemp("shop"), PROGRAMS / "shop.py", plugins)

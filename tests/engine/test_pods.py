@@ -17,12 +17,6 @@ NAMESPACE = "guarded"
 
 
 @pytest.fixture(scope="module")
-def core(cluster: Rehearsal) -> client.CoreV1Api:
-    """The API server, as a cluster admin asks it."""
-    return client.CoreV1Api(cluster.client())
-
-
-@pytest.fixture(scope="module")
 def up(stack: MakeStack, core: client.CoreV1Api) -> Stack:
     """A cluster with a worker and TLS, and a container beside the head that says nothing of its rights."""
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}

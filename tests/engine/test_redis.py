@@ -26,11 +26,6 @@ def tenants(settings: dict[str, Any]) -> None:
 
 
 @pytest.fixture(scope="module")
-def core(cluster: Rehearsal) -> Any:
-    return client.CoreV1Api(cluster.client())
-
-
-@pytest.fixture(scope="module")
 def shared(stack: MakeStack) -> Stack:
     """A stack with a shared Redis, up. The tests of this file are one day in its life, in their order."""
     made = stack("redis")

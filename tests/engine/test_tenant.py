@@ -45,12 +45,6 @@ def remove(name: str) -> Callable[[dict[str, Any]], None]:
 
 
 @pytest.fixture(scope="module")
-def core(cluster: Rehearsal) -> Any:
-    """What an administrator sees with kubectl."""
-    return client.CoreV1Api(cluster.client())
-
-
-@pytest.fixture(scope="module")
 def shared(stack: MakeStack, rays: Rays) -> Stack:
     """A stack with three tenants, up. The tests of this file are one day in its life, in their order."""
     made = stack("tenants")
