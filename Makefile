@@ -10,7 +10,7 @@ export PLUGINS NODES
 LOCAL = .venv/bin/python -m local
 
 .DEFAULT_GOAL := help
-.PHONY: help up down status kubeconfig env preview refresh destroy pulumi gateway-image test test-pods test-failover lint format requirements
+.PHONY: help up down status kubeconfig env preview refresh destroy pulumi gateway-image test test-pods test-failover bench-failover lint format requirements
 
 help: ## List these commands.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,11 +57,15 @@ test: .venv/installed ## All tests, each tier with its count; ARGS narrows unit 
 
 test-pods: .venv/installed ## Tests with real Ray in real pods, where they can run: Linux and root. With CI=true they have to.
 	@$(LOCAL) build --nodes real
-	@.venv/bin/python -m pytest -m pods tests/pods --ignore tests/pods/failover --durations=25 $(ARGS)
+	@.venv/bin/python -m pytest -m pods tests/pods --ignore tests/pods/failover --durations=25 --numprocesses 2 --dist loadscope $(ARGS)
 
 test-failover: .venv/installed ## The same for Redis and what keeps its tables there: 20 masters are lost, or FAILOVERS=N.
 	@$(LOCAL) build --nodes real
 	@.venv/bin/python -m pytest -m pods tests/pods/failover $(ARGS)
+
+bench-failover: .venv/installed ## As root: lose 100 masters of Redis with the gateway and 100 without; two hours. ARGS="--losses 20".
+	@$(LOCAL) build --nodes real
+	@.venv/bin/python -m benchmarks.failover $(ARGS)
 
 lint: .venv/installed ## ruff (format and rules) and mypy --strict.
 	@.venv/bin/ruff format --check .

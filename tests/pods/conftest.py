@@ -6,12 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped] # has none
 
 from local import tools
 from local.images import IMAGES
 from local.real_node import RealNode, unmet
+from local.rehearsal import Rehearsal
+from stacks.settings import NodePool
 from tests.engine.platform_stack import training
 from tests.pods.machine import traces
+from tests.pods.node import Node
 from tests.pods.platform import NAMESPACE, REVIEWED, SECURED, USER, Platform, brought_up
 from tests.pods.steps import TABLE, Steps
 
@@ -20,31 +24,63 @@ LEFT_OUT = pytest.StashKey[str]()
 RECENT = 300.0
 """Seconds before a test that failed from which on logs are of interest: its fixtures may have had their part in it."""
 
+BARE = NodePool(pool="bare", count=1, cpu="8", memory="16Gi", gpus=4)
+
 LAST = ("test_edits.py", "test_removal.py")
+
+WITHOUT_STACK = ("test_box.py", "test_redis.py")
 
 
 @pytest.hookimpl(trylast=True)  # after -m has chosen
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Puts the refused edit, which every later `up` would try again, and the removal of stack and node last.
 
-    Leaves the tier out where it cannot run, and says why. Continuous integration has to run it.
+    Leaves the tier out where it cannot run.
     """
     items.sort(key=lambda item: LAST.index(item.path.name) if item.path.name in LAST else -1)
     tier = [item for item in items if item.get_closest_marker("pods")]
     reasons = "; ".join(unmet())
     if not tier or not reasons:
         return
-    if os.environ.get("CI") == "true":
-        raise pytest.UsageError(f"the tests with real pods cannot run here: {reasons}")
     config.stash[LEFT_OUT] = reasons
     config.hook.pytest_deselected(items=tier)
     items[:] = [item for item in items if item not in tier]
 
 
+class ByNode(LoadScopeScheduling):  # type: ignore[misc] # the same
+    """Of two processes one has the tests on the node with the stack, the other those on a node without."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "node" if nodeid.partition("::")[0].endswith(WITHOUT_STACK) else "stack"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByNode | None:
+    """Who runs what, with `--dist loadscope`."""
+    return ByNode(config, log) if config.getoption("dist") == "loadscope" else None
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A tier that is left out is no mistake of whoever asked for the tests."""
-    if LEFT_OUT in session.config.stash and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+    """A tier that is left out is no mistake of whoever asked for the tests, but continuous integration has to run it.
+
+    A process that runs a part of the tests hands what it has to tell to the one that prints.
+    """
+    stash = session.config.stash
+    if (output := getattr(session.config, "workeroutput", None)) is not None:
+        output |= {"table": stash.get(TABLE, []), "left out": stash.get(LEFT_OUT, "")}
+    if LEFT_OUT in stash and os.environ.get("CI") == "true":
+        session.exitstatus = pytest.ExitCode.USAGE_ERROR
+    elif LEFT_OUT in stash and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
         session.exitstatus = pytest.ExitCode.OK
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Takes what one of the processes has to tell."""
+    output = getattr(node, "workeroutput", {})
+    node.config.stash.setdefault(TABLE, []).extend(output.get("table", []))
+    if reasons := output.get("left out"):
+        node.config.stash[LEFT_OUT] = reasons
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -111,13 +147,26 @@ def platform(before: set[str], folder: Path, steps: Steps) -> Iterator[Platform]
         yield platform
 
 
+@pytest.fixture(scope="session")
+def node(built: None, tmp_path_factory: pytest.TempPathFactory, steps: Steps) -> Iterator[Node]:
+    """A node without a stack."""
+    rehearsal = Rehearsal(tmp_path_factory.mktemp("node") / "run", "real")
+    try:
+        with steps.step("another node: from nothing to Ready"):
+            rehearsal.start([BARE])
+        yield Node(rehearsal)
+    finally:
+        rehearsal.stop(clean=True)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Adds pods, events and logs to the report of a failed test."""
     report = yield
-    platform = getattr(item, "funcargs", {}).get("platform")
-    if report.failed and isinstance(platform, Platform):
-        report.sections.append(("the node", platform.evidence(call.start - RECENT)))
+    if report.failed:
+        for node in getattr(item, "funcargs", {}).values():
+            if isinstance(node, Node):
+                report.sections.append(("the node", node.evidence(call.start - RECENT)))
     return report

@@ -11,15 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
-import yaml
-
-from components.pod_security import level_labels
-from local import paths, tools
+from local import paths
 from local.plugins import Mode, Selection, select
 from local.rehearsal import Rehearsal
 from stacks.images import images_of
 from stacks.settings import load
 from tests.engine.platform_stack import Stack
+from tests.pods.node import Node, is_ready
 from tests.pods.steps import Steps
 
 FILE = paths.ROOT / "Pulumi.pods.yaml"
@@ -37,8 +35,6 @@ REVIEWED = "reviewed"
 USER = "may"
 """An account in the tenant's namespace that may use the RayCluster REVIEWED."""
 
-KUBECTL_SECONDS = 120.0
-
 Edit = Callable[[dict[str, Any]], None]
 """Changes settings of a stack file."""
 
@@ -49,53 +45,26 @@ class PodsStack(Stack):
     seconds = 300.0
 
 
-class Platform:
+class Platform(Node):
     """The stack on its node."""
 
     def __init__(self, rehearsal: Rehearsal, stack: PodsStack) -> None:
-        self.rehearsal = rehearsal
+        super().__init__(rehearsal)
         self.stack = stack
-
-    def create_namespace(self, name: str) -> None:
-        """A namespace in which Pod Security `restricted` is enforced, as in the tenant's."""
-        metadata = {"name": name, "labels": level_labels("restricted")}
-        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
-        self.kubectl("create", "-f", "-", given=yaml.safe_dump(body))
-
-    def kubectl(self, *arguments: str, given: str = "") -> str:
-        """What kubectl printed. Fails the test with what it said if it failed."""
-        done = subprocess.run(
-            self._kubectl(*arguments), input=given, capture_output=True, text=True, timeout=KUBECTL_SECONDS, check=False
-        )
-        assert done.returncode == 0, f"kubectl {' '.join(arguments)} failed:\n{done.stdout}{done.stderr}"
-        return done.stdout
-
-    def refusal(self, *arguments: str, given: str = "") -> str:
-        """What kubectl said when it failed. Fails the test if it did not."""
-        done = subprocess.run(
-            self._kubectl(*arguments), input=given, capture_output=True, text=True, timeout=KUBECTL_SECONDS, check=False
-        )
-        assert done.returncode != 0, f"kubectl {' '.join(arguments)} did it:\n{done.stdout}"
-        return done.stderr
 
     def token(self, cluster: str = CLUSTER) -> str:
         """The token that a RayCluster asks for."""
         secret = json.loads(self.kubectl("get", "secret", "-n", NAMESPACE, cluster, "-o", "json"))
         return base64.b64decode(secret["data"]["auth_token"]).decode()
 
-    def pods(self, label: str, namespace: str = NAMESPACE) -> dict[str, dict[str, Any]]:
-        """Pods with a label that are not being deleted, by name."""
-        found = json.loads(self.kubectl("get", "pods", "-n", namespace, "-l", label, "-o", "json"))["items"]
-        return {pod["metadata"]["name"]: pod for pod in found if "deletionTimestamp" not in pod["metadata"]}
-
     def head(self, cluster: str = CLUSTER) -> str | None:
         """The name of the head's pod once it is Ready."""
-        heads = self.pods(f"ray.io/node-type=head,ray.io/cluster={cluster}")
+        heads = self.pods(f"ray.io/node-type=head,ray.io/cluster={cluster}", NAMESPACE)
         return next((name for name, pod in heads.items() if is_ready(pod)), None)
 
     def workers(self) -> dict[str, str]:
         """The group of each worker's pod, of the stack's own RayCluster."""
-        found = self.pods(f"ray.io/node-type=worker,ray.io/cluster={CLUSTER}")
+        found = self.pods(f"ray.io/node-type=worker,ray.io/cluster={CLUSTER}", NAMESPACE)
         return {name: pod["metadata"]["labels"]["ray.io/group"] for name, pod in found.items()}
 
     def in_head(self, *command: str, given: str = "", container: str = "ray-head", cluster: str = CLUSTER) -> str:
@@ -108,9 +77,13 @@ class Platform:
         """A Python script that runs in the head's Ray container while the test goes on, with a pipe to its input."""
         head = self.head()
         assert head is not None, "the head is not ready"
-        command = ["exec", "-i", "-n", NAMESPACE, head, "-c", "ray-head", "--", "python", "-c", textwrap.dedent(script)]
+        return self.start_in(head, "ray-head", script, *arguments)
+
+    def start_in(self, pod: str, container: str, script: str, *arguments: str) -> "subprocess.Popen[str]":
+        """The same in any pod of the tenant's."""
+        command = ["exec", "-i", "-n", NAMESPACE, pod, "-c", container, "--", "python", "-c", textwrap.dedent(script)]
         return subprocess.Popen(
-            self._kubectl(*command, *arguments),
+            self.command(*command, *arguments),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -120,7 +93,7 @@ class Platform:
     @contextmanager
     def forwarded(self, service: str, port: int) -> Iterator[str]:
         """The address of a Service's port on this machine, while it is forwarded."""
-        command = self._kubectl("port-forward", "-n", NAMESPACE, f"service/{service}", f":{port}")
+        command = self.command("port-forward", "-n", NAMESPACE, f"service/{service}", f":{port}")
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             try:
                 assert process.stdout is not None
@@ -130,37 +103,6 @@ class Platform:
                 yield f"http://{address[0]}"
             finally:
                 process.terminate()
-
-    def evidence(self, since: float = 0.0) -> str:
-        """For a failed test: nodes and pods, the last events, and the ends of the logs that have grown since a time."""
-        parts = [self._try("get", "nodes,pods,rayclusters", "-A", "-o", "wide")]
-        parts.append(_tail(self._try("get", "events", "-A", "--sort-by=.lastTimestamp")))
-        logs = [
-            *(self.rehearsal.run / "node" / "pod-logs").glob("*/*/*.log"),
-            *self.rehearsal.supervisor.logs.glob("*"),
-        ]
-        for file in logs:
-            if file.stat().st_mtime >= since:
-                parts.append(f"--- {'/'.join(file.parts[-3:])}\n{_tail(file.read_text(errors='replace'))}")
-        return "\n\n".join(parts)
-
-    def _try(self, *arguments: str) -> str:
-        done = subprocess.run(self._kubectl(*arguments), capture_output=True, text=True, timeout=30, check=False)
-        return f"{done.stdout}{done.stderr}"
-
-    def _kubectl(self, *arguments: str) -> list[str]:
-        program = tools.KUBERNETES.program("kubectl")
-        return [str(program), f"--kubeconfig={self.rehearsal.kubeconfig}", *arguments]
-
-
-def _tail(text: str) -> str:
-    return "\n".join(text.splitlines()[-25:])
-
-
-def is_ready(pod: dict[str, Any]) -> bool:
-    """Whether a pod is Ready, as its Services see it."""
-    conditions = pod["status"].get("conditions", [])
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
 def plugins() -> Selection:

@@ -18,7 +18,7 @@ from local.real_node.box import Box, hierarchies
 from local.rehearsal import Rehearsal
 from stacks.settings import NodePool
 from tests.pods.machine import traces
-from tests.pods.platform import Platform
+from tests.pods.node import Node
 from tests.pods.steps import Steps, until
 
 pytestmark = [pytest.mark.pods, pytest.mark.timeout(180, func_only=True)]
@@ -58,19 +58,19 @@ def second(built: None, tmp_path: Path) -> Iterator[Rehearsal]:
     made.stop(clean=True)
 
 
-def test_a_second_node_is_one_of_its_own(platform: Platform, second: Rehearsal, steps: Steps) -> None:
+def test_a_second_node_is_one_of_its_own(node: Node, second: Rehearsal, steps: Steps) -> None:
     with steps.step("a second node beside the first"):
         second.start([POOL])
-    assert second.placement.address != platform.rehearsal.placement.address
-    (node,) = live(second.client())
-    assert node["metadata"]["labels"].items() >= {"tier": "x", "nvidia.com/gpu.product": "NVIDIA-A100"}.items()
-    assert node["status"]["allocatable"]["nvidia.com/gpu"] == "4"
-    assert _pods(second) == []
-    assert len(_pods(platform.rehearsal)) >= 2
+    assert second.placement.address != node.rehearsal.placement.address
+    (there,) = live(second.client())
+    assert there["metadata"]["labels"].items() >= {"tier": "x", "nvidia.com/gpu.product": "NVIDIA-A100"}.items()
+    assert there["status"]["allocatable"]["nvidia.com/gpu"] == "4"
+    node.create_namespace("of-the-first")
+    assert "of-the-first" in _namespaces(node.rehearsal) - _namespaces(second)
 
 
 @pytest.mark.parametrize("victim", ["unshare", "supervisord"])
-def test_after_a_kill_stop_leaves_nothing(platform: Platform, second: Rehearsal, steps: Steps, victim: str) -> None:
+def test_after_a_kill_stop_leaves_nothing(node: Node, second: Rehearsal, steps: Steps, victim: str) -> None:
     before = traces(second.run)
     second.start([POOL])
     assert traces(second.run) - before, "the node cannot be seen"
@@ -82,11 +82,12 @@ def test_after_a_kill_stop_leaves_nothing(platform: Platform, second: Rehearsal,
     assert Rehearsal(second.run).kind == "real", "the folder does not remember that its node is a real one"
     second.start([POOL])
     assert len(live(second.client())) == 1
+    node.rehearsal.check()
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_start_that_is_killed_half_way_is_cleaned_up(
-    platform: Platform, second: Rehearsal, steps: Steps, moment: str
+    node: Node, second: Rehearsal, steps: Steps, moment: str
 ) -> None:
     before = traces(second.run)
     with subprocess.Popen([sys.executable, "-c", START, second.run], cwd=paths.ROOT) as start:
@@ -96,6 +97,7 @@ def test_a_start_that_is_killed_half_way_is_cleaned_up(
         second.stop(clean=True)
     assert traces(second.run) - before == set()
     assert list(second.supervisor.strays()) == []
+    node.rehearsal.check()
 
 
 def test_a_proxy_that_leads_nowhere_is_not_asked(behind_a_proxy: None, second: Rehearsal) -> None:
@@ -122,5 +124,6 @@ def _process(rehearsal: Rehearsal, name: str) -> psutil.Process:
     return outside if name == "unshare" else outside.children()[0]
 
 
-def _pods(rehearsal: Rehearsal) -> list[client.V1Pod]:
-    return list(client.CoreV1Api(rehearsal.client()).list_pod_for_all_namespaces().items)
+def _namespaces(rehearsal: Rehearsal) -> set[str]:
+    found = client.CoreV1Api(rehearsal.client()).list_namespace().items
+    return {str(each.metadata.name) for each in found if each.metadata}

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from tests.pods.platform import CLUSTER, NAMESPACE, Platform, is_ready
+from tests.pods.node import is_ready
+from tests.pods.platform import CLUSTER, NAMESPACE, Platform
 from tests.pods.steps import WAIT_SECONDS, Steps, until
 
 pytestmark = [pytest.mark.pods, pytest.mark.timeout(300, func_only=True)]
@@ -17,7 +18,7 @@ ray.init(logging_level="error")
 
 @ray.remote(num_cpus=0, num_gpus=1, max_retries=3)
 def work():
-    time.sleep(15)
+    time.sleep(8)
     return "done"
 
 print(ray.get(work.remote()))
@@ -26,7 +27,7 @@ print(ray.get(work.remote()))
 
 def test_a_task_survives_the_worker_that_it_ran_on(platform: Platform, steps: Steps) -> None:
     task = platform.start_in_head(LONG_TASK)
-    until(lambda: any(map(is_ready, platform.pods("ray.io/node-type=worker").values())), "a worker is ready")
+    until(lambda: "1.0/1.0 GPU" in platform.in_head("ray", "status"), "the task runs")
     (worker,) = platform.workers()
     with steps.step("a killed worker: its task is done on another"):
         _kill(platform, NAMESPACE, worker)

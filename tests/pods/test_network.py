@@ -12,7 +12,8 @@ import yaml
 from local import paths
 from local.images import RAY
 from local.real_node.programs import DNS
-from tests.pods.platform import CLUSTER, NAMESPACE, Platform, PodsStack, is_ready, plugins
+from tests.pods.node import is_ready
+from tests.pods.platform import CLUSTER, NAMESPACE, Platform, PodsStack, plugins
 from tests.pods.port_matrix import DESTINATIONS, PORTS, REACH, SOURCES
 from tests.pods.steps import Steps, until
 
@@ -215,8 +216,10 @@ def test_a_cluster_of_which_the_stack_says_nothing_is_closed(pods: Pods, platfor
     head = platform.head()
     assert head is not None
     found = json.loads(platform.kubectl("get", "pod", "-n", NAMESPACE, head, "-o", "json"))
-    ports = [6379, 8265, 10001, 8000, 8080]
-    for source in ("dashboard", "monitoring", "same-name", "elsewhere"):
-        assert not any(pods.connects(source, [(found["status"]["podIP"], port) for port in ports])), source
+    ports = [(found["status"]["podIP"], port) for port in (6379, 8265, 10001, 8000, 8080)]
+    sources = ("dashboard", "monitoring", "same-name", "elsewhere")
+    with ThreadPoolExecutor(len(sources)) as executor:
+        reached = dict(zip(sources, executor.map(lambda source: pods.connects(source, ports), sources), strict=True))
+    assert reached == dict.fromkeys(sources, [False] * len(ports))
     answers = platform.in_head("python", "-c", TRY, json.dumps([("127.0.0.1", 8265), (f"{CLUSTER}-head-svc", 8265)]))
     assert json.loads(answers) == [True, True]

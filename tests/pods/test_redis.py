@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from local.images import REDIS
-from tests.pods.platform import Platform, is_ready
+from tests.pods.node import Node, is_ready
 from tests.pods.steps import Steps, until
 
 pytestmark = [pytest.mark.pods, pytest.mark.timeout(180, func_only=True)]
@@ -28,8 +28,8 @@ CONTEXTS = {
 class Redis:
     """A pod of Redis."""
 
-    def __init__(self, platform: Platform, namespace: str, args: list[str], contexts: dict[str, Any]) -> None:
-        self._platform = platform
+    def __init__(self, node: Node, namespace: str, args: list[str], contexts: dict[str, Any]) -> None:
+        self._node = node
         self._namespace = namespace
         self._body = {
             "apiVersion": "v1",
@@ -53,16 +53,16 @@ class Redis:
         }
 
     def create(self) -> None:
-        self._platform.kubectl("create", "-f", "-", given=yaml.safe_dump(self._body))
+        self._node.kubectl("create", "-f", "-", given=yaml.safe_dump(self._body))
         until(lambda: is_ready(self.pod()), "Redis is ready", 60)
 
     def delete(self) -> None:
-        self._platform.kubectl("delete", "pod", "-n", self._namespace, "redis", "--ignore-not-found")
+        self._node.kubectl("delete", "pod", "-n", self._namespace, "redis", "--ignore-not-found")
 
     def pod(self) -> dict[str, Any]:
         """As the API server shows it."""
         found: dict[str, Any] = json.loads(
-            self._platform.kubectl("get", "pod", "-n", self._namespace, "redis", "-o", "json")
+            self._node.kubectl("get", "pod", "-n", self._namespace, "redis", "-o", "json")
         )
         return found
 
@@ -72,28 +72,28 @@ class Redis:
 
     def run(self, *command: str) -> str:
         """What a command in the container printed."""
-        return self._platform.kubectl("exec", "-n", self._namespace, "redis", "--", *command).strip()
+        return self._node.kubectl("exec", "-n", self._namespace, "redis", "--", *command).strip()
 
 
 @pytest.fixture(scope="module")
-def space(platform: Platform) -> Iterator[str]:
-    """The namespace, on a node that has the image, although no stack here names it."""
-    platform.rehearsal.placement.load([IMAGE])
-    platform.create_namespace(SPACE)
+def space(node: Node) -> Iterator[str]:
+    """The namespace, on a node that has the image."""
+    node.rehearsal.placement.load([IMAGE])
+    node.create_namespace(SPACE)
     yield SPACE
-    platform.kubectl("delete", "namespace", SPACE, "--wait=false")
+    node.kubectl("delete", "namespace", SPACE, "--wait=false")
 
 
 @pytest.fixture
-def restricted(platform: Platform, space: str) -> Iterator[Redis]:
+def restricted(node: Node, space: str) -> Iterator[Redis]:
     """Where Pod Security is enforced."""
-    yield from _made(Redis(platform, space, ["--appendonly", "yes", "--appendfsync", "always"], CONTEXTS))
+    yield from _made(Redis(node, space, ["--appendonly", "yes", "--appendfsync", "always"], CONTEXTS))
 
 
 @pytest.fixture
-def plain(platform: Platform, space: str) -> Iterator[Redis]:
+def plain(node: Node, space: str) -> Iterator[Redis]:
     """With nothing said of how it runs."""
-    yield from _made(Redis(platform, "default", [], {}))
+    yield from _made(Redis(node, "default", [], {}))
 
 
 def _made(redis: Redis) -> Iterator[Redis]:
