@@ -18,6 +18,9 @@ MOST_DETACHED = 5
 PAUSE = 1.0
 """Seconds between two actors: each is a process to start, which must not take all of the machine."""
 
+RUN = time.time_ns()
+"""In the names of this run's keys: they outlast it."""
+
 LATE = 1.0
 """Seconds from which on an operation counts as stalled."""
 
@@ -68,7 +71,7 @@ class Keys(Work):
 
     def step(self, number: int) -> None:
         """Writes one."""
-        if _internal_kv_put(f"key-{number}", b"value", overwrite=False):
+        if _internal_kv_put(f"key-{RUN}-{number}", b"value", overwrite=False):
             raise ValueError(f"key-{number} is said to have been there before")
         time.sleep(0.01)
 
@@ -129,10 +132,12 @@ def main() -> None:
     for work in works.values():
         work.join()
     told = {name: {"done": it.done, "stalls": it.stalls, "failed": it.failed} for name, it in works.items()}
-    missing = [number for number in range(works["keys"].done) if _internal_kv_get(f"key-{number}") != b"value"]
+    missing = [number for number in range(works["keys"].done) if _internal_kv_get(f"key-{RUN}-{number}") != b"value"]
     kept = bool(ray.get(keeper.add.remote()) == 2 and ray.get_actor("keeper"))
     seen = {"missing_keys": missing, "lost_actors": detached.lost(), "keeper_kept": kept}
     sys.stdout.write(json.dumps({**told, **seen}) + "\n")
+    for actor in (keeper, *detached.there.values()):
+        ray.kill(actor)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A driver in the head that has the GCS write all the time, and tells what it noticed."""
+"""A driver that has the GCS write all the time, and tells what it noticed."""
 
 import json
 from collections.abc import Iterator
@@ -14,10 +14,17 @@ END_SECONDS = 120.0
 
 
 @contextmanager
-def working(platform: Platform) -> Iterator[dict[str, Any]]:
-    """The driver at work. What it noticed is in the mapping once it has ended, at the end of the context."""
+def working(platform: Platform, on_worker: bool = False) -> Iterator[dict[str, Any]]:
+    """The driver at work. What it noticed is in the mapping once it has ended, at the end of the context.
+
+    `on_worker`: in the pod of the cluster's one worker, where it outlives a head that starts again.
+    """
     noticed: dict[str, Any] = {}
-    driver = platform.start_in_head(SCRIPT, "auto")
+    if on_worker:
+        (worker,) = platform.workers()
+        driver = platform.start_in(worker, "ray-worker", SCRIPT, "auto")
+    else:
+        driver = platform.start_in_head(SCRIPT, "auto")
     try:
         assert driver.stdout is not None
         said = ""

@@ -1,7 +1,7 @@
 """The stack's Redis, as its operator sees it: who is the master, and how it is lost."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -9,7 +9,8 @@ import psutil
 
 from components.redis.names import SELECTOR
 from tests.pods.failover.day import Loss
-from tests.pods.platform import Platform, is_ready
+from tests.pods.node import is_ready
+from tests.pods.platform import Platform
 from tests.pods.steps import until
 
 SYSTEM = "ray-system"
@@ -35,9 +36,9 @@ class Redis:
         """What a node answers to its own user; nothing where it does not."""
         return self._shell(pod, f'ask 127.0.0.1 6379 "{command}"')
 
-    def master(self) -> str:
-        """The pod of the master, as the Sentinels say; nothing where none can be asked."""
-        ready = [name for name, pod in self.pods().items() if is_ready(pod)]
+    def master(self, asked: Collection[str] = ()) -> str:
+        """The pod of the master, as the Sentinels say; nothing where none can be asked. `asked`: only these pods."""
+        ready = [name for name, pod in self.pods().items() if is_ready(pod) and (not asked or name in asked)]
         said = (self._shell(pod, "look; echo $MASTER") for pod in ready)
         return next(filter(None, said), "").partition(".")[0]
 
@@ -60,26 +61,26 @@ class Redis:
     def lose_master(self, kind: str) -> Loss:
         """Loses the master in one of KINDS, and waits until Redis is whole again."""
         until(self.whole, "Redis is whole")
-        old, pod = self._running_master(), self.master()
+        old, pod = self.running_master(), self.master()
         at, begin = time.time(), time.monotonic()
         with getattr(self, f"_{kind}")(pod):
-            until(lambda: self._running_master() not in ("", old), "another process is the master", 60)
+            until(lambda: self.running_master() not in ("", old), "another process is the master", 60)
         until(self.whole, "Redis is whole again")
         return Loss(kind, at, time.monotonic() - begin)
 
-    def _running_master(self) -> str:
+    def running_master(self) -> str:
         """What the master's process calls itself; nothing where there is none."""
         said = dict(line.split(":", 1) for line in self.ask(self.master(), "INFO").splitlines() if ":" in line)
         return said["run_id"] if said.get("role", "").strip() == "master" else ""
 
     @contextmanager
     def _process(self, pod: str) -> Iterator[None]:
-        self._server(pod).kill()
+        self.server(pod).kill()
         yield
 
     @contextmanager
     def _hang(self, pod: str) -> Iterator[None]:
-        server = self._server(pod)
+        server = self.server(pod)
         server.suspend()
         try:
             yield
@@ -88,7 +89,7 @@ class Redis:
 
     @contextmanager
     def _force(self, pod: str) -> Iterator[None]:
-        self._platform.kubectl("delete", "pod", "-n", SYSTEM, pod, "--grace-period=0", "--force", "--wait=false")
+        self.delete_by_force(pod)
         yield
 
     @contextmanager
@@ -96,12 +97,17 @@ class Redis:
         self._platform.kubectl("delete", "pod", "-n", SYSTEM, pod, "--wait=false")
         yield
 
-    def _server(self, pod: str) -> psutil.Process:
+    def delete_by_force(self, *pods: str) -> None:
+        """Deletes pods at once, whether or not their containers have ended."""
+        self._platform.kubectl("delete", "pod", "-n", SYSTEM, *pods, "--grace-period=0", "--force", "--wait=false")
+
+    def server(self, pod: str, server: str = "redis") -> psutil.Process:
+        """The process of one of a pod's servers, `redis` or `sentinel`."""
         box = next(each for each in self._platform.rehearsal.supervisor.strays() if each.name() == "unshare")
-        (watch,) = (process for process in box.children(recursive=True) if _watches(process, pod))
-        server = watch.parent()
-        assert server is not None
-        return server
+        (watch,) = (process for process in box.children(recursive=True) if _watches(process, pod, server))
+        found = watch.parent()
+        assert found is not None
+        return found
 
     def _shell(self, pod: str, script: str) -> str:
         """What a script says in a pod; nothing where that is the one that was lost."""
@@ -112,10 +118,10 @@ class Redis:
             return ""
 
 
-def _watches(process: psutil.Process, pod: str) -> bool:
-    """Whether a process is the one beside Redis in a pod. Redis itself writes its title over its environment."""
+def _watches(process: psutil.Process, pod: str, server: str) -> bool:
+    """Whether a process is the one beside a server in a pod. Redis itself writes its title over its environment."""
     try:
-        beside_redis = process.cmdline()[-1:] == ["redis"] and "watch.sh" in "".join(process.cmdline())
-        return beside_redis and process.environ().get("POD_NAME") == pod
+        beside_it = process.cmdline()[-1:] == [server] and "watch.sh" in "".join(process.cmdline())
+        return beside_it and process.environ().get("POD_NAME") == pod
     except psutil.Error:
         return False

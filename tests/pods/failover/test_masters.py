@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.pods.failover.conftest import OTHER
 from tests.pods.failover.day import Day
 from tests.pods.failover.redis import Redis
-from tests.pods.platform import CLUSTER, NAMESPACE, Platform
+from tests.pods.failover.stack import OTHER
+from tests.pods.platform import CLUSTER, NAMESPACE
 
 pytestmark = [pytest.mark.pods, pytest.mark.timeout(3600)]
 
@@ -35,11 +35,3 @@ def test_nothing_that_was_acknowledged_is_lost(day: Day) -> None:
     assert day.noticed["missing_keys"] == []
     assert day.noticed["lost_actors"] == []
     assert day.noticed["keeper_kept"]
-
-
-def test_a_removed_cluster_leaves_no_key(platform: Platform, redis: Redis, day: Day) -> None:
-    platform.stack.edit(lambda settings: settings["tenants"][0].update(clusters=[]))
-    platform.stack.up()
-    left = redis.keys()
-    assert not [key for key in left if NAMESPACE in key]
-    assert [key for key in left if key.startswith(f"RAY{OTHER}.")]
