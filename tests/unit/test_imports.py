@@ -17,7 +17,7 @@ MAY_IMPORT = {
     "local": {"local", "stacks"},
     "policies": {"policies", "stacks"},
     "gateway": {"gateway"},
-    "benchmarks": {"benchmarks", "stacks", "local"},
+    "benchmarks": {"benchmarks", "stacks", "local", "tests"},
 }
 """What each part of the project may import of the project."""
 
