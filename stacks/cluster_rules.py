@@ -28,9 +28,8 @@ Body = dict[str, Any]
 
 def problems_of_clusters(stack: StackSettings) -> Iterator[Problem]:
     """All that is wrong with a stack's RayClusters, each by itself and a tenant's together."""
-    operator = OperatorContext(
-        stack.operator.version, stack.operator.batch_scheduler, dict(stack.operator.feature_gates)
-    )
+    there = stack.operator_in_force
+    operator = OperatorContext(there.version, there.batch_scheduler, dict(there.feature_gates))
     for index, tenant in enumerate(stack.tenants):
         found = list(_of_tenant(tenant, stack, operator))
         yield from (problem.below(("tenants", index)) for problem in found)

@@ -18,6 +18,7 @@ from components.pod_security import PodSecurityLevel
 from components.priority_classes.settings import PriorityClassesSettings
 from components.problems import Path as Place
 from components.problems import Problems
+from components.queues.settings import SchedulerSettings
 from components.ray_cluster.settings import ClusterName, RayClusterSettings
 from components.redis.settings import RedisSettings
 from components.tenant.settings import (
@@ -171,6 +172,9 @@ class StackSettings(Settings):
     redis: RedisSettings | None = None
     """Where RayClusters with `faultTolerance` keep what they know. Default: nowhere, and no cluster may have it."""
 
+    scheduler: SchedulerSettings | None = None
+    """What serves queues and gangs. Default: nothing but Kubernetes' own scheduler."""
+
     platform: PlatformReference | None = None
     """That the platform belongs to another stack, and this one has RayClusters alone. Default: it is this stack's."""
 
@@ -179,6 +183,13 @@ class StackSettings(Settings):
 
     tenants: tuple[TenantSettings, ...] = ()
     """The teams."""
+
+    @property
+    def operator_in_force(self) -> OperatorSettings:
+        """`operator`, with what follows from the stack's scheduler."""
+        if self.scheduler and self.scheduler.volcano:
+            return self.operator.model_copy(update={"batch_scheduler": "volcano"})
+        return self.operator
 
     @property
     def priorities(self) -> PriorityClassesSettings:

@@ -8,9 +8,10 @@ import pulumi
 
 from ..cluster import ClusterUnreachableError
 from ..kubernetes import KubernetesObject, in_namespace
+from ..manifest_files import ManifestError
 from . import existing
 from .guard import CrdGuard
-from .kustomize import KustomizeError, render
+from .kustomize import render
 from .manifests import Body, UnexpectedTreeError, object_name, operator_objects
 from .settings import OperatorSettings
 from .supported import UnsupportedVersionError, check_ray
@@ -67,7 +68,7 @@ class KubeRayOperator(pulumi.ComponentResource):
                 first, access, last = operator_objects(tree, settings)
                 self._provision(name, args, (first, [*access, *args.policies], last))
                 version = settings.version
-        except (KustomizeError, UnexpectedTreeError, UnsupportedVersionError, ClusterUnreachableError) as error:
+        except (ManifestError, UnexpectedTreeError, UnsupportedVersionError, ClusterUnreachableError) as error:
             raise pulumi.RunError(str(error)) from error
         self.version = pulumi.Output.from_input(version)
         self.namespace = pulumi.Output.from_input(settings.namespace)

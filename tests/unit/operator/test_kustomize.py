@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from components.manifest_files import ManifestError
 from components.operator.kustomize import KustomizeError, render
 
 pytestmark = pytest.mark.unit
@@ -116,9 +117,9 @@ def test_a_failure_shows_what_kubectl_said_and_names_the_setting(kubectl_that_re
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("a: [", "is not YAML"), ("since: 2026-11-21", "is not YAML of Kubernetes"), ("", "renders to nothing")],
+    [("a: [", "is not YAML"), ("since: 2026-11-21", "is not YAML of Kubernetes"), ("", "renders to is nothing")],
 )
 def test_what_is_no_tree_is_refused(kubectl_that_renders: Path, tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "bin" / "kubectl").write_text(f"#!/bin/sh\necho '{text}'\n")
-    with pytest.raises(KustomizeError, match=message):
+    with pytest.raises(ManifestError, match=message):
         render("config/default")

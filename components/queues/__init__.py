@@ -1,0 +1,1 @@
+"""Queues: who may use how much of the cluster."""
