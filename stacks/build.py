@@ -21,8 +21,9 @@ def build(settings: StackSettings) -> dict[str, Any]:
     """Makes the stack's resources. Returns its outputs by name.
 
     `clusters`: by `<namespace>/<name>`, each RayCluster's head service, addresses, worker groups, GPUs of the greatest
-    worker, and state. `operator`: version and namespace. Where the platform is this stack's, `tenants` and
-    `priorityClasses`: what stacks of the tenants' own are held against (`tenant_only.told`).
+    worker, and state. `operator`: version and namespace. `scheduler`: name and version, where the stack has one. Where
+    the platform is this stack's, `tenants` and `priorityClasses`: what stacks of the tenants' own are held against
+    (`tenant_only.told`).
     """
     provider = pulumi_kubernetes.Provider(
         "cluster",
@@ -55,6 +56,7 @@ def _whole(settings: StackSettings, everywhere: pulumi.ResourceOptions) -> dict[
     return {
         "operator": {"version": platform.operator.version, "namespace": platform.operator.namespace},
         "clusters": {name: cluster for tenant in tenants for name, cluster in tenant.clusters.items()},
+        **({"scheduler": {"name": "volcano", "version": platform.scheduler.version}} if platform.scheduler else {}),
         **told(settings),
     }
 

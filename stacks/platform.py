@@ -17,8 +17,8 @@ from .settings import StackSettings, TenantSettings
 
 
 class Platform(pulumi.ComponentResource):
-    """The gang scheduler, the KubeRay operator, priorities, what people may do in the whole cluster, and a namespace for
-    each tenant.
+    """The gang scheduler, the KubeRay operator, priorities, what people may do in the whole cluster, and a namespace
+    for each tenant.
 
     Namespaces belong here because they are cluster-scoped, and because an operator that watches only some needs its
     Role in them before it starts.
@@ -31,7 +31,7 @@ class Platform(pulumi.ComponentResource):
         namespaces: the tenants' namespaces, by the tenants' names. Each that the stack makes is known once it exists.
     """
 
-    scheduler: pulumi.Resource | None
+    scheduler: Volcano | None
     operator: KubeRayOperator
     priority_classes: PriorityClasses
     redis: dict[str, pulumi.Resource]
@@ -68,7 +68,7 @@ class Platform(pulumi.ComponentResource):
         self.redis = self._redis_of_tenants(name, args)
         self.register_outputs({"namespaces": self.namespaces})
 
-    def _scheduler(self, name: str, args: StackSettings) -> pulumi.Resource | None:
+    def _scheduler(self, name: str, args: StackSettings) -> Volcano | None:
         if args.scheduler is None or args.scheduler.volcano is None:
             return None
         there = VolcanoArgs(args.scheduler.volcano, args.kubernetes.context)

@@ -88,7 +88,7 @@ def test_what_was_kept_and_is_spoilt_is_rendered_anew(
     kubectl_that_renders: Path, folder: Path, tmp_path: Path, spoil: Callable[[Path], object]
 ) -> None:
     first = render(str(folder))
-    (kept,) = (tmp_path / "cache" / "kustomize").iterdir()
+    (kept,) = (tmp_path / "cache" / "manifests").iterdir()
     spoil(kept)
     assert render(str(folder)) == first
 

@@ -1,0 +1,287 @@
+"""Volcano in the rehearsal: the real scheduler, controllers and webhook, as the stack installs them."""
+
+import time
+from collections.abc import Callable, Iterator
+from http import HTTPStatus
+from typing import Any
+
+import pytest
+import yaml
+from kubernetes import client
+
+from local import tools
+from local.host_pods.states import read_states
+from local.rehearsal import Rehearsal
+from tests.engine.conftest import MakeStack
+from tests.engine.people import Judge, Person, account
+from tests.engine.platform_stack import Stack, existing
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
+
+SETTLES = 60.0
+"""Seconds that a round or two of the scheduler, and what leads to them, may take on a busy machine."""
+
+VOLCANO = "volcano-system"
+
+HOME = "gangs"
+"""Namespace of the pods here."""
+
+SCHEDULING = ("scheduling.volcano.sh", "v1beta1")
+
+MANIFEST = tools.VOLCANO.share("installer") / "volcano-development.yaml"
+
+
+def with_volcano(settings: dict[str, Any], **said: Any) -> None:
+    settings["tenants"] = []
+    settings["scheduler"] = {"volcano": said}
+
+
+@pytest.fixture(scope="module")
+def before(cluster: Rehearsal) -> set[str]:
+    """What was in the cluster before."""
+    return existing(cluster)
+
+
+@pytest.fixture(scope="module")
+def up(stack: MakeStack, before: set[str]) -> Iterator[Stack]:
+    """A stack with Volcano and nothing else."""
+    volcano = stack("volcano")
+    volcano.edit(with_volcano)
+    volcano.up()
+    yield volcano
+    volcano.edit(with_volcano)
+    volcano.destroy()
+
+
+@pytest.fixture(scope="module")
+def gangs(up: Stack, cluster: Rehearsal) -> Iterator["Gangs"]:
+    """Where gangs are made."""
+    there = Gangs(cluster)
+    there.core.create_namespace({"metadata": {"name": HOME}})
+    yield there
+    there.core.delete_namespace(HOME)
+    settled(lambda: HOME not in [each.metadata.name for each in there.core.list_namespace().items])
+
+
+class Gangs:
+    """Queues, PodGroups and their pods, as kubectl makes them."""
+
+    def __init__(self, cluster: Rehearsal) -> None:
+        api = cluster.client()
+        self.core, self.apps, self.objects = client.CoreV1Api(api), client.AppsV1Api(api), client.CustomObjectsApi(api)
+
+    def queue(self, name: str, **spec: Any) -> None:
+        body = {
+            "apiVersion": "/".join(SCHEDULING),
+            "kind": "Queue",
+            "metadata": {"name": name},
+            "spec": {"weight": 1, **spec},
+        }
+        self.objects.create_cluster_custom_object(*SCHEDULING, "queues", body)
+
+    def delete_queue(self, name: str) -> None:
+        self.objects.delete_cluster_custom_object(*SCHEDULING, "queues", name)
+
+    def start(self, name: str, pods: int, gpus: int, queue: str = "default") -> None:
+        """A gang of as many pods, with as many GPUs each."""
+        group = {
+            "apiVersion": "/".join(SCHEDULING),
+            "kind": "PodGroup",
+            "metadata": {"name": name},
+            "spec": {"minMember": pods, "queue": queue},
+        }
+        self.objects.create_namespaced_custom_object(*SCHEDULING, HOME, "podgroups", group)
+        for index in range(pods):
+            amounts = {"nvidia.com/gpu": str(gpus), "cpu": "1"}
+            pod = {
+                "metadata": {
+                    "name": f"{name}-{index}",
+                    "labels": {"gang": name},
+                    "annotations": {"scheduling.k8s.io/group-name": name},
+                },
+                "spec": {
+                    "schedulerName": "volcano",
+                    "containers": [{"name": "ray", "image": "rayproject/ray:2.60.0", "resources": {"limits": amounts}}],
+                },
+            }
+            self.core.create_namespaced_pod(HOME, pod)
+
+    def end(self, name: str) -> None:
+        self.core.delete_collection_namespaced_pod(HOME, label_selector=f"gang={name}")
+        self.objects.delete_namespaced_custom_object(*SCHEDULING, HOME, "podgroups", name)
+
+    def placed(self, name: str) -> list[str]:
+        """The nodes that pods of a gang are on."""
+        pods = self.core.list_namespaced_pod(HOME, label_selector=f"gang={name}").items
+        return sorted(pod.spec.node_name for pod in pods if pod.spec.node_name)
+
+    def tells(self, name: str) -> str:
+        """What Volcano says of a PodGroup: its conditions."""
+        group = self.objects.get_namespaced_custom_object(*SCHEDULING, HOME, "podgroups", name)
+        return str(group.get("status", {}).get("conditions"))
+
+
+def settled(reached: Callable[[], Any], seconds: float = SETTLES) -> None:
+    """Waits for it."""
+    deadline = time.monotonic() + seconds
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def refusal(request: Callable[[], Any]) -> str:
+    """What the API server says to a request that it refuses; nothing where it takes it."""
+    try:
+        request()
+    except client.ApiException as error:
+        return str(error.body)
+    return ""
+
+
+def test_its_programs_run_when_up_ends(up: Stack, cluster: Rehearsal) -> None:
+    def states() -> dict[str, str]:
+        return {pod.deployment: pod.state for pod in read_states(cluster.run)}
+
+    names = ("volcano-scheduler", "volcano-controllers", "volcano-admission")
+    settled(lambda: all(states().get(f"{VOLCANO}/{name}") == "Running" for name in names))
+    assert up.outputs()["scheduler"] == {"name": "volcano", "version": "1.14.1"}
+
+
+def test_a_gang_starts_whole_or_holds_nothing(gangs: Gangs) -> None:
+    """Each needs three of the four nodes."""
+    gangs.start("first", pods=3, gpus=8)
+    settled(lambda: len(gangs.placed("first")) == 3)
+    gangs.start("second", pods=3, gpus=8)
+    settled(lambda: "NotEnoughResources" in gangs.tells("second"))
+    assert gangs.placed("second") == []
+    gangs.end("first")
+    settled(lambda: len(gangs.placed("second")) == 3)
+    gangs.end("second")
+
+
+def test_workers_fill_a_node_before_they_take_another(gangs: Gangs) -> None:
+    gangs.start("filling", pods=8, gpus=1)
+    settled(lambda: len(gangs.placed("filling")) == 8)
+    assert len(set(gangs.placed("filling"))) == 1
+    gangs.end("filling")
+
+
+TOO_MUCH = {"capability": {"cpu": "1"}, "guarantee": {"resource": {"cpu": "2"}}}
+"""A queue that is guaranteed more than it may have."""
+
+
+def test_a_queue_that_cannot_be_is_refused_by_volcanos_own_webhook(gangs: Gangs) -> None:
+    said = refusal(lambda: gangs.queue("wrong", **TOO_MUCH))
+    assert "validatequeue.volcano.sh" in said
+    assert "guarantee should less equal than capability" in said
+
+
+@pytest.fixture
+def webhook_down(gangs: Gangs, cluster: Rehearsal) -> Iterator[None]:
+    """The webhook has no pod."""
+    gangs.apps.patch_namespaced_deployment("volcano-admission", VOLCANO, {"spec": {"replicas": 0}})
+    name = f"{VOLCANO}/volcano-admission"
+    settled(lambda: name not in [pod.deployment for pod in read_states(cluster.run)])
+    yield
+    gangs.apps.patch_namespaced_deployment("volcano-admission", VOLCANO, {"spec": {"replicas": 1}})
+    settled(lambda: [pod.state for pod in read_states(cluster.run) if pod.deployment == name] == ["Running"])
+
+
+@pytest.mark.usefixtures("webhook_down")
+def test_gangs_start_while_the_webhook_is_down(gangs: Gangs) -> None:
+    gangs.start("unchecked", pods=2, gpus=8)
+    settled(lambda: len(gangs.placed("unchecked")) == 2)
+    gangs.end("unchecked")
+
+
+@pytest.fixture
+def strict(up: Stack) -> Iterator[Stack]:
+    """The stack with `failurePolicy: Fail`."""
+    up.edit(lambda settings: with_volcano(settings, webhook={"failurePolicy": "Fail"}))
+    up.up()
+    yield up
+    up.edit(with_volcano)
+    up.up()
+
+
+@pytest.mark.usefixtures("strict", "webhook_down")
+def test_where_it_has_to_answer_the_refusal_names_it(gangs: Gangs) -> None:
+    said = refusal(lambda: gangs.start("never", pods=1, gpus=1))
+    assert 'failed calling webhook \\"validatepodgroup.volcano.sh\\"' in said
+
+
+def rules_of_the_manifest(name: str) -> set[tuple[str, str, str, str]]:
+    """What a ClusterRole of Volcano's manifest gives: verb, group, resource, name."""
+    documents = yaml.load_all(MANIFEST.read_text(), Loader=yaml.CSafeLoader)
+    role = next(each for each in documents if each["kind"] == "ClusterRole" and each["metadata"]["name"] == name)
+    return {
+        (verb, group, resource, "")
+        for rule in role["rules"]
+        for verb in rule["verbs"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+
+
+@pytest.mark.usefixtures("up")
+@pytest.mark.parametrize("name", ["volcano-scheduler", "volcano-controllers"])
+@pytest.mark.parametrize("namespace", [VOLCANO, "default", "kube-system"])
+def test_they_may_do_what_the_manifest_says_and_nothing_else(name: str, namespace: str, cluster: Rehearsal) -> None:
+    judge = Judge(cluster.client())
+    everybody = judge.rules(Person("anybody"), namespace)
+    assert judge.rules(account(VOLCANO, name), namespace) - everybody == rules_of_the_manifest(name) - everybody
+
+
+CERTIFICATES = "certificates.k8s.io"
+
+
+@pytest.mark.usefixtures("up")
+def test_the_webhook_may_do_what_the_manifest_says_but_have_certificates_signed(cluster: Rehearsal) -> None:
+    judge = Judge(cluster.client())
+    everybody = judge.rules(Person("anybody"), VOLCANO)
+    given = {rule for rule in rules_of_the_manifest("volcano-admission") if rule[1] != CERTIFICATES}
+    assert judge.rules(account(VOLCANO, "volcano-admission"), VOLCANO) - everybody == given
+
+
+@pytest.mark.usefixtures("up")
+@pytest.mark.parametrize("name", ["volcano-scheduler", "volcano-controllers", "volcano-admission"])
+def test_they_run_with_these_rights_and_are_denied_none_that_they_ask_for(name: str, cluster: Rehearsal) -> None:
+    log = (cluster.run / "logs" / f"{name}.log").read_text()
+    assert "is forbidden" not in log
+
+
+def test_a_second_up_and_a_refresh_change_nothing(up: Stack) -> None:
+    """The webhook writes its authority into the webhook configurations when it starts; that is theirs already."""
+    up.changes_nothing()
+    up.pulumi("refresh", "--yes", "--skip-preview")
+    up.changes_nothing()
+
+
+def test_the_scheduler_starts_anew_with_another_configuration(up: Stack, cluster: Rehearsal) -> None:
+    up.edit(lambda settings: with_volcano(settings, scheduler={"queueShares": "proportion"}))
+    up.up()
+    folder = cluster.run / "host-pods" / f"{VOLCANO}_volcano-scheduler"
+    file = folder / "mounts" / "volcano.scheduler" / "volcano-scheduler.conf"
+    settled(lambda: file.is_file() and "proportion" in file.read_text())
+
+
+def test_another_stack_uses_the_volcano_that_is_there(up: Stack, stack: MakeStack, cluster: Rehearsal) -> None:
+    other = stack("other")
+    other.edit(lambda settings: with_volcano(settings, install="existing", namespace="elsewhere"))
+    refused = other.pulumi("preview", fails=True).output
+    assert "there is no Deployment volcano-scheduler with a version in namespace 'elsewhere'" in refused
+    assert "Traceback" not in refused
+
+
+def test_destroy_leaves_a_queue_that_is_somebody_elses_and_then_nothing(
+    up: Stack, gangs: Gangs, cluster: Rehearsal, before: set[str]
+) -> None:
+    gangs.queue("theirs")
+    refused = up.pulumi("destroy", "--yes", "--skip-preview", fails=True).output
+    assert "Volcano's CRDs are not deleted while there is Queue theirs" in refused
+    gangs.delete_queue("theirs")
+    up.destroy()
+    settled(lambda: existing(cluster) - {f"namespace {HOME}"} == before)
+    with pytest.raises(client.ApiException) as gone:
+        gangs.objects.list_cluster_custom_object(*SCHEDULING, "queues")
+    assert gone.value.status == HTTPStatus.NOT_FOUND
