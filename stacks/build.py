@@ -11,6 +11,7 @@ from components.images import with_mirrors
 from .network import tenant_policies
 from .other_platform import other_platform
 from .platform import Platform
+from .queues import scheduling_of
 from .rendered import redis_place
 from .settings import PROJECT, StackSettings, TenantSettings
 from .tenant import Tenant, TenantArgs, TenantClusters, TenantClustersArgs
@@ -62,9 +63,8 @@ def _whole(settings: StackSettings, everywhere: pulumi.ResourceOptions) -> dict[
 def _after(platform: Platform, tenant: TenantSettings) -> pulumi.ResourceOptions:
     """What a tenant's RayClusters need, and what therefore outlives them."""
     redis = platform.redis.get(tenant.name)
-    return pulumi.ResourceOptions(
-        depends_on=[platform.operator, platform.priority_classes, *([redis] if redis else [])]
-    )
+    rest = [each for each in (redis, platform.queues) if each]
+    return pulumi.ResourceOptions(depends_on=[platform.operator, platform.priority_classes, *rest])
 
 
 def _tenants_alone(settings: StackSettings, everywhere: pulumi.ResourceOptions) -> dict[str, Any]:
@@ -98,6 +98,7 @@ def _clusters(
         service_account=service_account,
         context=settings.kubernetes.context,
         redis=redis_place(settings, tenant),
+        scheduling={cluster.name: scheduling_of(settings, tenant, cluster) for cluster in tenant.clusters},
     )
 
 

@@ -1,0 +1,15 @@
+"""What a stack file may say about Volcano."""
+
+from typing import Literal
+
+from ..types import Settings, Version
+
+
+class VolcanoSettings(Settings):
+    """Volcano: gangs of pods that start whole or not at all, out of queues that share the cluster."""
+
+    version: Version = "1.14.1"
+    """Volcano's release, without the leading v."""
+
+    install: Literal["manifests", "existing"] = "manifests"
+    """`manifests`: this program installs and upgrades it. `existing`: it is there; its version is checked."""
