@@ -79,8 +79,10 @@ def _of_the_scheduler(
     stack: StackSettings, tenant: TenantSettings, cluster: RayClusterSettings, body: Body
 ) -> Iterator[Problem]:
     """What the stack's scheduler cannot do with a RayCluster; paths are in its settings."""
+    if stack.scheduler is None:
+        return
     yield from gang_in_part(cluster, body)
-    if stack.scheduler and stack.scheduler.kueue:
+    if stack.scheduler.kueue:
         yield from not_with_kueue(cluster, scheduling_of(stack, tenant, cluster), stack.scheduler.kueue, body)
 
 

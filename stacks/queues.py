@@ -16,6 +16,7 @@ from components.quantities import amount
 from components.queues.budget import beyond_quotas, beyond_room, problems_of_queues, rooms
 from components.queues.kueue import problems_with_kueue
 from components.queues.queue import Queue, children
+from components.queues.volcano import problems_with_volcano
 from components.ray_cluster.scheduling import NO_SCHEDULING, SETTINGS_BY_LABEL, Scheduling
 from components.tenant.demand import Body, demand
 from components.tenant.manifests import hard
@@ -93,6 +94,8 @@ def problems_of_scheduling(stack: StackSettings) -> Iterator[Problem]:
         yield from found or _quotas(stack, there)
         if stack.scheduler.kueue:
             yield from problems_with_kueue(there, stack.nodes)
+        if stack.scheduler.volcano:
+            yield from problems_with_volcano(there, stack.scheduler.volcano.scheduler.queue_shares)
 
 
 def beyond_queue(

@@ -95,15 +95,15 @@ class QueueSettings(Settings):
     """
 
     weight: Annotated[int, Strict(), Field(ge=1, le=MOST_WEIGHT)] | None = None
-    """Share of what is free, relative to other queues. Default: 1. Volcano heeds it with `queueShares: proportion`
-    only, which shares everything so, and Kueue with fair sharing."""
+    """Share relative to other queues, of the whole cluster with Volcano's `queueShares: proportion`, which alone heeds
+    it there, and of what is borrowed with Kueue's fair sharing. Default: 1."""
 
     guarantee: QueueAmounts = NOTHING
     """What is kept free for it, whoever else waits."""
 
     deserved: QueueAmounts = NOTHING
     """What it gets back from queues that have more than they deserve. Default: what is guaranteed. Volcano heeds it
-    with `queueShares: capacity`."""
+    with `queueShares: capacity`, its default here."""
 
     capability: QueueAmounts = NOTHING
     """What it never exceeds, autoscaled workers included. Default: no limit."""

@@ -1,7 +1,9 @@
 """What a queue becomes in Volcano. Pure functions."""
 
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
 
+from ..problems import Problem
 from .admission import ALLOWED_NAMESPACES, OF_THE_STACK
 from .queue import Queue
 
@@ -37,6 +39,30 @@ def volcano_queue(queue: Queue) -> Body:
             **({"capability": said.capability.named} if said.capability.named else {}),
         },
     }
+
+
+def problems_with_volcano(queues: Sequence[Queue], shares: Literal["proportion", "capacity"]) -> Iterator[Problem]:
+    """What queues say that Volcano does not read; paths are those of the queues.
+
+    Which of it is a matter of the plugin that shares the cluster among them:
+
+    pkg/scheduler/plugins/proportion/proportion.go reads weights, and neither what is deserved nor parents;
+    pkg/scheduler/plugins/capacity/capacity.go reads these, and no weights.
+    """
+    unread = ("weight",) if shares == "capacity" else ("deserved", "parent")
+    other = "proportion" if shares == "capacity" else "capacity"
+    for queue in queues:
+        for key in unread:
+            if key in queue.settings.model_fields_set:
+                message = (
+                    f"says nothing to Volcano while its queueShares are {shares}: remove it, or set "
+                    f"scheduler.volcano.scheduler.queueShares to {other}"
+                )
+                yield Problem((*queue.path, key), None, message, "queue-shares")
+        for part in ("guarantee", "deserved", "capability"):
+            if getattr(queue.settings, part).gpus_by_product:
+                message = "Volcano counts GPUs of all products together: say gpus"
+                yield Problem((*queue.path, part, "gpusByProduct"), None, message, "gpus-by-product")
 
 
 def _more_than_nothing(amounts: dict[str, str]) -> dict[str, str]:

@@ -7,6 +7,7 @@ import pytest
 
 from components.kuberay import OperatorContext, validate
 from components.nodes import NodePool
+from components.quantities import shown
 from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.settings import RayClusterSettings
