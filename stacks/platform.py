@@ -6,12 +6,14 @@ from components.access.component import ClusterAccess, ClusterAccessArgs
 from components.kubernetes import KubernetesObject
 from components.operator.component import KubeRayOperator, KubeRayOperatorArgs
 from components.priority_classes.component import PriorityClasses
+from components.queues.component import Queues, QueuesArgs
 from components.redis.component import ExternalRedis, ExternalRedisArgs, RedisHa, RedisHaArgs
 from components.redis.manifests import namespace as redis_namespace
 from components.tenant import manifests
 from components.volcano.component import Volcano, VolcanoArgs
 
 from .network import operator_policies, redis_policies
+from .queues import queues_of
 from .redis import RedisPart, redis_parts, redis_users, uses_redis
 from .settings import StackSettings, TenantSettings
 
@@ -27,6 +29,7 @@ class Platform(pulumi.ComponentResource):
         scheduler: what serves queues and gangs, where the stack has it; the operator depends on it.
         operator: the operator; RayClusters depend on it.
         priority_classes: the PriorityClasses of heads and workers; RayClusters depend on them.
+        queues: the queues of the cluster; RayClusters depend on them. None: nothing serves queues.
         redis: by the tenants' names, the Redis that their RayClusters use; these depend on it.
         namespaces: the tenants' namespaces, by the tenants' names. Each that the stack makes is known once it exists.
     """
@@ -34,6 +37,7 @@ class Platform(pulumi.ComponentResource):
     scheduler: Volcano | None
     operator: KubeRayOperator
     priority_classes: PriorityClasses
+    queues: Queues | None
     redis: dict[str, pulumi.Resource]
     namespaces: dict[str, pulumi.Output[str]]
 
@@ -65,6 +69,7 @@ class Platform(pulumi.ComponentResource):
             ),
             pulumi.ResourceOptions(parent=self, depends_on=[self.operator]),
         )
+        self.queues = self._queues(name, args)
         self.redis = self._redis_of_tenants(name, args)
         self.register_outputs({"namespaces": self.namespaces})
 
@@ -73,6 +78,16 @@ class Platform(pulumi.ComponentResource):
             return None
         there = VolcanoArgs(args.scheduler.volcano, args.kubernetes.context)
         return Volcano(f"{name}-volcano", there, pulumi.ResourceOptions(parent=self))
+
+    def _queues(self, name: str, args: StackSettings) -> Queues | None:
+        if args.scheduler is None:
+            return None
+        of_tenants = {tenant.namespace_name: self.namespaces[tenant.name] for tenant in args.tenants}
+        return Queues(
+            f"{name}-queues",
+            QueuesArgs(args.scheduler.backend, queues_of(args), args.nodes, of_tenants),
+            pulumi.ResourceOptions(parent=self, depends_on=[self.scheduler] if self.scheduler else []),
+        )
 
     def _redis_of_tenants(self, name: str, args: StackSettings) -> dict[str, pulumi.Resource]:
         users = redis_users(args)

@@ -18,7 +18,7 @@ from components.pod_security import PodSecurityLevel
 from components.priority_classes.settings import PriorityClassesSettings
 from components.problems import Path as Place
 from components.problems import Problems
-from components.queues.settings import SchedulerSettings
+from components.queues.settings import SchedulerSettings, SharedQueueSettings, TenantQueue
 from components.ray_cluster.settings import ClusterName, RayClusterSettings
 from components.redis.settings import RedisSettings
 from components.tenant.settings import (
@@ -121,6 +121,10 @@ class TenantSettings(Settings):
     network: TenantNetworkSettings = TenantNetworkSettings()
     """Who reaches the tenant's RayClusters, and what its pods reach."""
 
+    queue: TenantQueue | None = None
+    """Queue that the tenant's RayClusters wait in, unless they name another: the name of one in `queues`, or a mapping
+    for one of its own. Default: the scheduler's default one, which everybody may use."""
+
     clusters: tuple[RayClusterSettings, ...] = ()
     """The tenant's RayClusters."""
 
@@ -169,11 +173,14 @@ class StackSettings(Settings):
 
     images: ImagesSettings = ImagesSettings()
 
+    scheduler: SchedulerSettings | None = None
+    """What starts gangs whole and serves queues. Default: Kubernetes' own scheduler, which knows neither."""
+
+    queues: tuple[SharedQueueSettings, ...] = ()
+    """Queues that tenants share. One of a tenant's own is said there."""
+
     redis: RedisSettings | None = None
     """Where RayClusters with `faultTolerance` keep what they know. Default: nowhere, and no cluster may have it."""
-
-    scheduler: SchedulerSettings | None = None
-    """What serves queues and gangs. Default: nothing but Kubernetes' own scheduler."""
 
     platform: PlatformReference | None = None
     """That the platform belongs to another stack, and this one has RayClusters alone. Default: it is this stack's."""

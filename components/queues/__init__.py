@@ -1,1 +1,1 @@
-"""Queues: who may use how much of the cluster."""
+"""Queues: shares of the cluster that RayClusters wait in, for Volcano or for Kueue."""
