@@ -216,3 +216,20 @@ def test_a_gang_that_cannot_be_moved_fails_the_update_and_says_why(
     refused = gang.up(fails=True).output
     assert f"PodGroup {OTHER}/{pod_group('training')} keeps its queue and priority: " in refused
     assert REFUSAL in refused
+
+
+def test_another_network_topology_makes_the_cluster_anew_and_the_preview_says_so(
+    kubectl: Kubectl, project: MakeProject, cluster: Rehearsal
+) -> None:
+    training = project(PROGRAMS / "scheduled_cluster.py", cluster)
+    training.environment["PYTHONPATH"] = os.fspath(paths.ROOT)
+    for key, value in {"namespace": ALLOWED, "queue": QUEUE, "mode": "soft"}.items():
+        training.configure(key, value)
+    training.up(fails=True)  # there is no operator: the RayCluster is made, and never ready
+    training.configure("queue", "free")
+    assert "replace" not in training.pulumi("preview", "--diff").output
+    training.configure("mode", "hard")
+    replaced = training.pulumi("preview", "--diff").output
+    assert "replace" in replaced
+    assert "volcano.sh/network-topology-mode" in replaced
+    training.pulumi("destroy", "--yes", "--skip-preview")
