@@ -16,8 +16,6 @@ TOPOLOGY_MODE_LABEL = "volcano.sh/network-topology-mode"
 TOPOLOGY_TIER_LABEL = "volcano.sh/network-topology-highest-tier-allowed"
 """KubeRay makes the PodGroup of these (ray-operator/controllers/ray/batchscheduler/volcano/volcano_scheduler.go)."""
 
-TOPOLOGY_LABELS = (TOPOLOGY_MODE_LABEL, TOPOLOGY_TIER_LABEL)
-
 KUEUE_QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 KUEUE_PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 ELASTIC_ANNOTATION = "kueue.x-k8s.io/elastic-job"
@@ -26,6 +24,11 @@ ELASTIC_ANNOTATION = "kueue.x-k8s.io/elastic-job"
 PREEMPTABLE = "volcano.sh/preemptable"
 """Annotation of a pod that says whether Volcano may take its place from it (volcano, pkg/scheduler/api/pod_info.go:
 GetPodPreemptable)."""
+
+LABELS_OF_A_NEW_CLUSTER = (TOPOLOGY_MODE_LABEL, TOPOLOGY_TIER_LABEL, KUEUE_QUEUE_LABEL)
+"""Labels that nobody heeds any more once the RayCluster runs: KubeRay tells a PodGroup that is there of no other
+topology, and what runs would stay where it is; Kueue refuses another queue (kueue, pkg/controller/jobframework/
+validation.go: validateUpdateForQueueName)."""
 
 SETTINGS_BY_LABEL = {
     QUEUE_LABEL: "queue",

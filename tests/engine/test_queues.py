@@ -8,7 +8,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
@@ -80,7 +80,7 @@ class Kubectl:
     """What an administrator does by hand."""
 
     def __init__(self, cluster: Rehearsal) -> None:
-        self._command = [tools.KUBERNETES.program("kubectl"), "--kubeconfig", str(cluster.kubeconfig)]
+        self._command: list[str | Path] = [tools.KUBERNETES.program("kubectl"), "--kubeconfig", str(cluster.kubeconfig)]
 
     def tries(self, *arguments: str, bodies: list[Body] | None = None) -> "subprocess.CompletedProcess[str]":
         text = yaml.safe_dump_all(bodies) if bodies else None
@@ -181,10 +181,10 @@ def test_a_changed_queue_or_priority_reaches_the_gang_that_kuberay_has_made(
     gang.configure("namespace", ALLOWED)
 
     def live() -> Body:
-        spec: Body = gangs.get_namespaced_custom_object(
+        found = gangs.get_namespaced_custom_object(
             "scheduling.volcano.sh", "v1beta1", ALLOWED, "podgroups", pod_group("training")
-        )["spec"]
-        return spec
+        )
+        return cast("Body", cast("Body", found)["spec"])
 
     gang.configure("queue", "free")
     gang.up()  # KubeRay makes the gang later
