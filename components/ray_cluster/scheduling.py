@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..queues.admission import QUEUE_LABEL
+from ..queues.admission import KUEUE_QUEUE_LABEL, QUEUE_LABEL
 from ..queues.settings import RESERVED, Backend
 from .settings import RayClusterSettings
 
@@ -16,7 +16,6 @@ TOPOLOGY_MODE_LABEL = "volcano.sh/network-topology-mode"
 TOPOLOGY_TIER_LABEL = "volcano.sh/network-topology-highest-tier-allowed"
 """KubeRay makes the PodGroup of these (ray-operator/controllers/ray/batchscheduler/volcano/volcano_scheduler.go)."""
 
-KUEUE_QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 KUEUE_PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 ELASTIC_ANNOTATION = "kueue.x-k8s.io/elastic-job"
 """What Kueue reads (kueue, pkg/controller/constants/constants.go and pkg/workloadslicing/workloadslicing.go)."""

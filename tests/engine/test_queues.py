@@ -218,6 +218,20 @@ def test_a_gang_that_cannot_be_moved_fails_the_update_and_says_why(
     assert REFUSAL in refused
 
 
+def test_a_queue_stays_while_a_raycluster_of_any_namespace_names_it(
+    kubectl: Kubectl, project: MakeProject, cluster: Rehearsal
+) -> None:
+    guarded = project(PROGRAMS / "queue_guard.py", cluster)
+    guarded.environment["PYTHONPATH"] = os.fspath(paths.ROOT)
+    guarded.configure("queue", "free")
+    guarded.up()
+    kubectl.does("create", "-n", OTHER, "-f", "-", bodies=[NAMING["RayCluster"]("free")])
+    refused = guarded.pulumi("destroy", "--yes", "--skip-preview", fails=True).output
+    assert f"queue 'free' is not removed while there is RayCluster {OTHER}/ray" in refused
+    kubectl.does("delete", "-n", OTHER, "rayclusters/ray")
+    guarded.pulumi("destroy", "--yes", "--skip-preview")
+
+
 def test_another_network_topology_makes_the_cluster_anew_and_the_preview_says_so(
     kubectl: Kubectl, project: MakeProject, cluster: Rehearsal
 ) -> None:
