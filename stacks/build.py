@@ -23,7 +23,8 @@ def build(settings: StackSettings) -> dict[str, Any]:
 
     `clusters`: by `<namespace>/<name>`, each RayCluster's head service, addresses, worker groups, GPUs of the greatest
     worker, and state. `operator`: version and namespace. Where the platform is this stack's, `tenants`,
-    `priorityClasses` and `scheduler`: what stacks of the tenants' own are held against (`tenant_only.told`).
+    `priorityClasses` and, if it has one, `scheduler`: what stacks of the tenants' own are held against
+    (`tenant_only.told`).
     """
     provider = pulumi_kubernetes.Provider(
         "cluster",

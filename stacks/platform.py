@@ -85,7 +85,7 @@ class Platform(pulumi.ComponentResource):
         of_tenants = {tenant.namespace_name: self.namespaces[tenant.name] for tenant in args.tenants}
         return Queues(
             f"{name}-queues",
-            QueuesArgs(args.scheduler.backend, queues_of(args), args.nodes, of_tenants),
+            QueuesArgs(args.scheduler.backend, queues_of(args), args.nodes, of_tenants, args.kubernetes.context),
             pulumi.ResourceOptions(parent=self, depends_on=[self.scheduler] if self.scheduler else []),
         )
 

@@ -30,7 +30,9 @@ _OF_THE_OPERATOR = {"version", "namespace", "watch_namespaces", "batch_scheduler
 _OF_A_TENANT = {"name", "namespace", "images", "clusters", "queue"}
 
 
-TOLD = ("operator", "priorityClasses", "scheduler", "tenants")
+_ALWAYS_TOLD = ("operator", "priorityClasses", "tenants")
+
+TOLD = (*_ALWAYS_TOLD, "scheduler")
 """Outputs of the platform's stack that stacks of tenants' own are held against."""
 
 
@@ -73,7 +75,7 @@ def told(stack: StackSettings) -> dict[str, Any]:
     names = stack.priorities.names
     return {
         "priorityClasses": {"head": names.head, "worker": names.worker},
-        "scheduler": {"name": _backend(stack)},
+        **({"scheduler": {"name": stack.scheduler.backend}} if stack.scheduler else {}),
         "tenants": {tenant.namespace_name: _told_of(stack, tenant) for tenant in stack.tenants},
     }
 
@@ -107,14 +109,14 @@ def check(stack: StackSettings, platform: str, outputs: Mapping[str, Any]) -> No
     `platform`: that stack's name. `outputs`: those of TOLD, None for what it has not.
     Raises PlatformMismatchError.
     """
-    if missing := [name for name in TOLD if outputs.get(name) is None]:
+    if missing := [name for name in _ALWAYS_TOLD if outputs.get(name) is None]:
         raise PlatformMismatchError(
             f"stack {platform} does not tell its {', '.join(missing)}: is it the platform's stack, and has `pulumi up` "
             "run there with this version of the program?"
         )
     if found := [
         *_versions(stack, outputs),
-        *_scheduler(stack, outputs["scheduler"]["name"]),
+        *_scheduler(stack, outputs.get("scheduler")),
         *_tenants(stack, outputs["tenants"]),
     ]:
         raise PlatformMismatchError("\n  ".join([f"this stack does not go with stack {platform}:", *found]))
@@ -137,11 +139,11 @@ def _versions(stack: StackSettings, outputs: Mapping[str, Any]) -> Iterator[str]
             )
 
 
-def _scheduler(stack: StackSettings, there: str) -> Iterator[str]:
-    said = _backend(stack)
+def _scheduler(stack: StackSettings, told: Mapping[str, Any] | None) -> Iterator[str]:
+    said, there = stack.scheduler.backend if stack.scheduler else None, told["name"] if told else None
     if said != there:
-        fix = "remove scheduler" if there == "none" else f"set scheduler to {{{there}: {{}}}}"
-        yield f"scheduler is {said}, and the platform has {there}: {fix}"
+        fix = f"set scheduler to {{{there}: {{}}}}" if there else "remove scheduler"
+        yield f"scheduler is {said or 'none'}, and the platform has {there or 'none'}: {fix}"
 
 
 def _queues(tenant: TenantSettings, there: Mapping[str, Any]) -> Iterator[str]:
@@ -188,7 +190,3 @@ def _tenants(stack: StackSettings, tenants: Mapping[str, Any]) -> Iterator[str]:
         yield from _queues(tenant, there)
         if lacking := [name for name in there["pullSecrets"] if name not in tenant.images.pull_secrets]:
             yield f"images.pullSecrets of tenant {tenant.name!r} lacks {', '.join(lacking)}: add it"
-
-
-def _backend(stack: StackSettings) -> str:
-    return stack.scheduler.backend if stack.scheduler else "none"

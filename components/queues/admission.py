@@ -20,6 +20,9 @@ OF_THE_STACK = {"ray-platform/queue": "true"}
 QUEUE_LABEL = "volcano.sh/queue-name"
 """Label by which RayClusters and RayJobs name a queue (ray-operator/controllers/ray/batchscheduler/volcano)."""
 
+KUEUE_QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+"""The same for Kueue (kueue, pkg/controller/constants/constants.go)."""
+
 _QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
 """Annotation by which a pod that belongs to no gang names one (volcano, pkg/controllers/podgroup)."""
 

@@ -8,7 +8,8 @@ import pulumi
 from ..kubernetes import Body, KubernetesObject, in_namespace
 from ..nodes import NodePool
 from . import kueue
-from .admission import allowed_namespaces
+from .admission import KUEUE_QUEUE_LABEL, QUEUE_LABEL, allowed_namespaces
+from .guard import QueueGuard, QueueGuardArgs
 from .queue import Queue, children, parents_first
 from .settings import Backend
 from .volcano import volcano_queue
@@ -29,12 +30,15 @@ class QueuesArgs:
     namespaces: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
     """Namespaces that this program makes, by name: what is made in them waits for them."""
 
+    context: str | None = None
+    """Context of the kubeconfig, the provider's; None for the current one."""
+
 
 class Queues(pulumi.ComponentResource):
     """The queues of a cluster, and who may use them.
 
-    A queue is made after its parent and deleted before it. RayClusters depend on this component: a gang whose queue is
-    not there waits, and with Volcano's webhook is refused.
+    A queue is made after its parent and deleted before it, and not while a RayCluster names it. RayClusters depend on
+    this component: a gang whose queue is not there waits, and with Volcano's webhook is refused.
     """
 
     def __init__(self, name: str, args: QueuesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
@@ -53,6 +57,7 @@ class Queues(pulumi.ComponentResource):
         for queue in parents_first(args.queues):
             above = made.get(queue.settings.parent or "")
             made[queue.name] = self._made(queue.name, volcano_queue(queue), [above] if above else [])
+            self._guarded(queue, QUEUE_LABEL, args.context, made[queue.name])
         for body in allowed_namespaces() if args.queues else ():
             kind = "binding" if body["kind"].endswith("Binding") else "policy"
             self._made(f"{body['metadata']['name']}-{kind}", body)
@@ -67,9 +72,17 @@ class Queues(pulumi.ComponentResource):
             if children(args.queues, queue.name):
                 continue
             of_cluster = self._made(queue.name, kueue.cluster_queue(queue, args.pools), first)
+            self._guarded(queue, KUEUE_QUEUE_LABEL, args.context, of_cluster)
             for namespace in queue.namespaces:
                 inside = in_namespace(kueue.local_queue(queue), args.namespaces.get(namespace, namespace))
                 self._made(f"{queue.name}/{namespace}", inside, [of_cluster])
+
+    def _guarded(self, queue: Queue, label: str, context: str | None, made: pulumi.Resource) -> None:
+        QueueGuard(
+            f"{self._name}-{queue.name}-guard",
+            QueueGuardArgs(queue.name, label, context),
+            pulumi.ResourceOptions(parent=self, depends_on=[made]),
+        )
 
     def _made(self, part: str, body: Body, after: Sequence[pulumi.Resource] = ()) -> pulumi.Resource:
         waits = pulumi.ResourceOptions(parent=self, depends_on=list(after))

@@ -19,7 +19,8 @@ Backend = Literal["volcano", "kueue"]
 ROOT = "root"
 """The queue above all that name no parent. Volcano makes it, and `default` for pods that name no queue."""
 
-_RESERVED = (ROOT, "default")
+RESERVED = (ROOT, "default")
+"""Queues that Volcano makes itself."""
 
 MOST_WEIGHT = 65535
 """The Queue's CRD takes no more (volcano, config/crd/volcano/bases/scheduling.volcano.sh_queues.yaml)."""
@@ -29,7 +30,7 @@ _OF_ITS_OWN = {"cpu", "memory", GPU_RESOURCE}
 
 
 def _not_reserved(name: str) -> str:
-    if name in _RESERVED:
+    if name in RESERVED:
         raise ValueError(f"{name!r} is a queue that Volcano makes itself: choose another name")
     return name
 

@@ -49,18 +49,24 @@ def problems_with_volcano(queues: Sequence[Queue], shares: Literal["proportion",
     pkg/scheduler/plugins/proportion/proportion.go reads weights, and neither what is deserved nor parents;
     pkg/scheduler/plugins/capacity/capacity.go reads these, and no weights.
     """
-    unread = ("weight",) if shares == "capacity" else ("deserved", "parent")
     other = "proportion" if shares == "capacity" else "capacity"
     for queue in queues:
-        for key in unread:
-            if key in queue.settings.model_fields_set:
+        said = queue.settings
+        # With a weight of 1 each, queues share as those do that have none.
+        unread = (
+            {"weight": (said.weight or 1) > 1}
+            if shares == "capacity"
+            else {"deserved": bool(said.deserved.named), "parent": said.parent is not None}
+        )
+        for key, is_said in unread.items():
+            if is_said:
                 message = (
                     f"says nothing to Volcano while its queueShares are {shares}: remove it, or set "
                     f"scheduler.volcano.scheduler.queueShares to {other}"
                 )
                 yield Problem((*queue.path, key), None, message, "queue-shares")
         for part in ("guarantee", "deserved", "capability"):
-            if getattr(queue.settings, part).gpus_by_product:
+            if getattr(said, part).gpus_by_product:
                 message = "Volcano counts GPUs of all products together: say gpus"
                 yield Problem((*queue.path, part, "gpusByProduct"), None, message, "gpus-by-product")
 

@@ -26,7 +26,7 @@ from .manifests import (
 )
 from .pod_group import PodGroup, PodGroupArgs
 from .readiness import NotReadyError, until_ready
-from .scheduling import NO_SCHEDULING, TOPOLOGY_LABELS, Scheduling
+from .scheduling import LABELS_OF_A_NEW_CLUSTER, NO_SCHEDULING, Scheduling
 from .settings import FIRST_RAY_WITH_TOKENS, RayClusterSettings
 from .status import status_summary
 from .storage_namespace import StorageNamespace, StorageNamespaceArgs
@@ -82,9 +82,8 @@ class RayCluster(pulumi.ComponentResource):
 
     With fault tolerance its GCS is kept in Redis, under a storage namespace that no other RayCluster ever has. Its
     deletion then waits until KubeRay has cleaned up there or has given up, and warns of what was left. Where fault
-    tolerance is switched off again, the RayCluster is replaced. So it is where its network topology changes.
-
-    With Volcano another queue or priority takes effect at once, without an effect on what runs.
+    tolerance is switched off again, the RayCluster is replaced. So it is where its network topology changes, or with
+    Kueue its queue. With Volcano another queue or priority takes effect at once, without an effect on what runs.
 
     Raises components.problems.Problems where the settings cannot be rendered, such as fault tolerance without `redis`,
     and pulumi.RunError where the cluster's Kubernetes is too old for the gateway.
@@ -220,9 +219,9 @@ def _goes(body: Body) -> pulumi.ResourceOptions:
     RayCluster that still has the options (raycluster_controller.go: rayClusterReconcile), so that it could not be
     deleted any more.
 
-    Of another network topology KubeRay tells no PodGroup that is there, and what runs would stay where it is.
+    So is one whose labels its scheduler heeds only at first.
     """
-    anew = [f'metadata.labels["{label}"]' for label in TOPOLOGY_LABELS]
+    anew = [f'metadata.labels["{label}"]' for label in LABELS_OF_A_NEW_CLUSTER]
     if OPTIONS in body["spec"]:
         limit = deletion_seconds(body["metadata"]["annotations"])
         timeouts = pulumi.CustomTimeouts(delete=f"{limit}s")

@@ -3,10 +3,12 @@
 A RayJob has the same, and a RayService hands its own on to the RayCluster that it makes.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from ..queues.admission import QUEUE_LABEL
-from ..queues.settings import Backend
+from ..queues.admission import KUEUE_QUEUE_LABEL, QUEUE_LABEL
+from ..queues.settings import RESERVED, Backend
 from .settings import RayClusterSettings
 
 PRIORITY_LABEL = "ray.io/priority-class-name"
@@ -14,12 +16,18 @@ TOPOLOGY_MODE_LABEL = "volcano.sh/network-topology-mode"
 TOPOLOGY_TIER_LABEL = "volcano.sh/network-topology-highest-tier-allowed"
 """KubeRay makes the PodGroup of these (ray-operator/controllers/ray/batchscheduler/volcano/volcano_scheduler.go)."""
 
-TOPOLOGY_LABELS = (TOPOLOGY_MODE_LABEL, TOPOLOGY_TIER_LABEL)
-
-KUEUE_QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 KUEUE_PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 ELASTIC_ANNOTATION = "kueue.x-k8s.io/elastic-job"
 """What Kueue reads (kueue, pkg/controller/constants/constants.go and pkg/workloadslicing/workloadslicing.go)."""
+
+PREEMPTABLE = "volcano.sh/preemptable"
+"""Annotation of a pod that says whether Volcano may take its place from it (volcano, pkg/scheduler/api/pod_info.go:
+GetPodPreemptable)."""
+
+LABELS_OF_A_NEW_CLUSTER = (TOPOLOGY_MODE_LABEL, TOPOLOGY_TIER_LABEL, KUEUE_QUEUE_LABEL)
+"""Labels that nobody heeds any more once the RayCluster runs: KubeRay tells a PodGroup that is there of no other
+topology, and what runs would stay where it is; Kueue refuses another queue (kueue, pkg/controller/jobframework/
+validation.go: validateUpdateForQueueName)."""
 
 SETTINGS_BY_LABEL = {
     QUEUE_LABEL: "queue",
@@ -67,3 +75,33 @@ def annotations(settings: RayClusterSettings, scheduling: Scheduling) -> dict[st
     """The annotations of the RayCluster. Kueue lets only those scale that say so."""
     elastic = scheduling.backend == "kueue" and scheduling.queue is not None and settings.scales
     return {ELASTIC_ANNOTATION: "true"} if elastic else {}
+
+
+def spared_head(settings: RayClusterSettings, scheduling: Scheduling, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The spec with a head that Volcano takes for no other queue, unless its template says otherwise.
+
+    Volcano spares as many pods as a gang needs, whichever they are, and looks at one node at a time (volcano,
+    pkg/scheduler/plugins/gang/gang.go and actions/reclaim/reclaim.go): where workers come and go, the head alone on its
+    node would be one that may go, and all workers with it.
+    """
+    if scheduling.backend != "volcano" or settings.pod_defaults == "none":
+        return dict(spec)
+    head = spec["headGroupSpec"]
+    template = head["template"]
+    metadata = template.get("metadata") or {}
+    annotations = {PREEMPTABLE: "false", **(metadata.get("annotations") or {})}
+    spared = {**template, "metadata": {**metadata, "annotations": annotations}}
+    return {**spec, "headGroupSpec": {**head, "template": spared}}
+
+
+def said_by(labels: Mapping[str, str]) -> dict[str, Any]:
+    """The settings, as a stack file says them, that the labels of a RayCluster stand for; what none can say is left."""
+    mode, tier = labels.get(TOPOLOGY_MODE_LABEL), labels.get(TOPOLOGY_TIER_LABEL, "")
+    allowed = {"highestTierAllowed": int(tier)} if mode == "hard" and tier.isascii() and tier.isdigit() else {}
+    queue = labels.get(QUEUE_LABEL) or labels.get(KUEUE_QUEUE_LABEL)
+    said = {
+        "queue": None if queue in RESERVED else queue,
+        "priorityClass": labels.get(PRIORITY_LABEL) or labels.get(KUEUE_PRIORITY_LABEL),
+        "networkTopology": {"mode": mode, **allowed} if mode in ("hard", "soft") else None,
+    }
+    return {key: value for key, value in said.items() if value}

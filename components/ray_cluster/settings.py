@@ -172,7 +172,8 @@ class RayClusterSettings(Settings):
     """TLS between the cluster's processes; `{}` with an authority that the stack makes. Default: none."""
 
     queue: QueueName | None = None
-    """Queue that the cluster waits in. Default: its tenant's. A change takes effect at once, and stops nothing."""
+    """Queue that the cluster waits in. Default: its tenant's. With Volcano a change takes effect at once, and stops
+    nothing; with Kueue it makes the cluster anew."""
 
     gang: Literal["minimum", "all"] = "minimum"
     """What starts together or not at all. `minimum`: the head and the least workers of each group; the autoscaler's

@@ -8,7 +8,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
@@ -80,7 +80,7 @@ class Kubectl:
     """What an administrator does by hand."""
 
     def __init__(self, cluster: Rehearsal) -> None:
-        self._command = [tools.KUBERNETES.program("kubectl"), "--kubeconfig", str(cluster.kubeconfig)]
+        self._command: list[str | Path] = [tools.KUBERNETES.program("kubectl"), "--kubeconfig", str(cluster.kubeconfig)]
 
     def tries(self, *arguments: str, bodies: list[Body] | None = None) -> "subprocess.CompletedProcess[str]":
         text = yaml.safe_dump_all(bodies) if bodies else None
@@ -181,10 +181,10 @@ def test_a_changed_queue_or_priority_reaches_the_gang_that_kuberay_has_made(
     gang.configure("namespace", ALLOWED)
 
     def live() -> Body:
-        spec: Body = gangs.get_namespaced_custom_object(
+        found = gangs.get_namespaced_custom_object(
             "scheduling.volcano.sh", "v1beta1", ALLOWED, "podgroups", pod_group("training")
-        )["spec"]
-        return spec
+        )
+        return cast("Body", cast("Body", found)["spec"])
 
     gang.configure("queue", "free")
     gang.up()  # KubeRay makes the gang later
@@ -216,3 +216,34 @@ def test_a_gang_that_cannot_be_moved_fails_the_update_and_says_why(
     refused = gang.up(fails=True).output
     assert f"PodGroup {OTHER}/{pod_group('training')} keeps its queue and priority: " in refused
     assert REFUSAL in refused
+
+
+def test_a_queue_stays_while_a_raycluster_of_any_namespace_names_it(
+    kubectl: Kubectl, project: MakeProject, cluster: Rehearsal
+) -> None:
+    guarded = project(PROGRAMS / "queue_guard.py", cluster)
+    guarded.environment["PYTHONPATH"] = os.fspath(paths.ROOT)
+    guarded.configure("queue", "free")
+    guarded.up()
+    kubectl.does("create", "-n", OTHER, "-f", "-", bodies=[NAMING["RayCluster"]("free")])
+    refused = guarded.pulumi("destroy", "--yes", "--skip-preview", fails=True).output
+    assert f"queue 'free' is not removed while there is RayCluster {OTHER}/ray" in refused
+    kubectl.does("delete", "-n", OTHER, "rayclusters/ray")
+    guarded.pulumi("destroy", "--yes", "--skip-preview")
+
+
+def test_another_network_topology_makes_the_cluster_anew_and_the_preview_says_so(
+    kubectl: Kubectl, project: MakeProject, cluster: Rehearsal
+) -> None:
+    training = project(PROGRAMS / "scheduled_cluster.py", cluster)
+    training.environment["PYTHONPATH"] = os.fspath(paths.ROOT)
+    for key, value in {"namespace": ALLOWED, "queue": QUEUE, "mode": "soft"}.items():
+        training.configure(key, value)
+    training.up(fails=True)  # there is no operator: the RayCluster is made, and never ready
+    training.configure("queue", "free")
+    assert "replace" not in training.pulumi("preview", "--diff").output
+    training.configure("mode", "hard")
+    replaced = training.pulumi("preview", "--diff").output
+    assert "replace" in replaced
+    assert "volcano.sh/network-topology-mode" in replaced
+    training.pulumi("destroy", "--yes", "--skip-preview")

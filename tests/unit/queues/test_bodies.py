@@ -164,3 +164,24 @@ def test_kueue_is_told_queue_and_priority_and_that_a_cluster_scales() -> None:
 
 def test_without_a_scheduler_a_raycluster_is_what_it_was() -> None:
     assert "labels" not in metadata(NO_SCHEDULING)
+
+
+def head_annotations(scheduling: Scheduling, **said: Any) -> dict[str, str]:
+    settings = RayClusterSettings.model_validate(
+        {"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", **said}
+    )
+    template = ray_cluster(settings, (POOL,), scheduling=scheduling)["spec"]["headGroupSpec"]["template"]
+    return dict((template.get("metadata") or {}).get("annotations") or {})
+
+
+def test_volcano_takes_no_head_for_another_queue_because_all_workers_would_go_with_it() -> None:
+    volcano = Scheduling("volcano", "research")
+    assert head_annotations(volcano)["volcano.sh/preemptable"] == "false"
+    own = {"head": {"podTemplate": {"metadata": {"annotations": {"volcano.sh/preemptable": "true"}}}}}
+    assert head_annotations(volcano, **own)["volcano.sh/preemptable"] == "true"
+
+
+def test_pods_without_defaults_and_other_schedulers_pods_get_nothing_of_it() -> None:
+    assert "volcano.sh/preemptable" not in head_annotations(Scheduling("volcano"), podDefaults="none")
+    assert "volcano.sh/preemptable" not in head_annotations(Scheduling("kueue", "research"))
+    assert "volcano.sh/preemptable" not in head_annotations(NO_SCHEDULING)

@@ -97,7 +97,7 @@ def test_a_cluster_waits_in_a_queue_that_the_platform_lets_its_tenant_use() -> N
 
 
 def test_a_stack_that_is_no_platform_is_said() -> None:
-    assert "does not tell its priorityClasses, scheduler, tenants" in mismatch(
+    assert "does not tell its priorityClasses, tenants" in mismatch(
         tenants_own(), {"operator": {"version": "1.6.2"}, "priorityClasses": None, "tenants": None}
     )
 
