@@ -11,7 +11,7 @@ from components.redis.manifests import namespace as redis_namespace
 from components.tenant import manifests
 from components.volcano.component import Volcano, VolcanoArgs
 
-from .network import operator_policies, redis_policies
+from .network import operator_policies, redis_policies, volcano_policies
 from .redis import RedisPart, redis_parts, redis_users, uses_redis
 from .settings import StackSettings, TenantSettings
 
@@ -71,7 +71,7 @@ class Platform(pulumi.ComponentResource):
     def _scheduler(self, name: str, args: StackSettings) -> Volcano | None:
         if args.scheduler is None or args.scheduler.volcano is None:
             return None
-        there = VolcanoArgs(args.scheduler.volcano, args.kubernetes.context)
+        there = VolcanoArgs(args.scheduler.volcano, args.kubernetes.context, volcano_policies(args))
         return Volcano(f"{name}-volcano", there, pulumi.ResourceOptions(parent=self))
 
     def _redis_of_tenants(self, name: str, args: StackSettings) -> dict[str, pulumi.Resource]:

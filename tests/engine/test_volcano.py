@@ -14,7 +14,7 @@ from local.host_pods.states import read_states
 from local.rehearsal import Rehearsal
 from tests.engine.conftest import MakeStack
 from tests.engine.people import Judge, Person, account
-from tests.engine.platform_stack import Stack, existing
+from tests.engine.platform_stack import Rays, Stack, existing
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
@@ -32,8 +32,9 @@ MANIFEST = tools.VOLCANO.share("installer") / "volcano-development.yaml"
 
 
 def with_volcano(settings: dict[str, Any], **said: Any) -> None:
-    settings["tenants"] = []
+    """The dev stack with Volcano, and with an operator that has its rights in one namespace only."""
     settings["scheduler"] = {"volcano": said}
+    settings["operator"]["watchNamespaces"] = ["team-a"]
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +45,7 @@ def before(cluster: Rehearsal) -> set[str]:
 
 @pytest.fixture(scope="module")
 def up(stack: MakeStack, before: set[str]) -> Iterator[Stack]:
-    """A stack with Volcano and nothing else."""
+    """The stack, up."""
     volcano = stack("volcano")
     volcano.edit(with_volcano)
     volcano.up()
@@ -145,6 +146,14 @@ def test_its_programs_run_when_up_ends(up: Stack, cluster: Rehearsal) -> None:
     names = ("volcano-scheduler", "volcano-controllers", "volcano-admission")
     settled(lambda: all(states().get(f"{VOLCANO}/{name}") == "Running" for name in names))
     assert up.outputs()["scheduler"] == {"name": "volcano", "version": "1.14.1"}
+
+
+def test_a_raycluster_starts_as_a_gang(gangs: Gangs, rays: Rays) -> None:
+    group = gangs.objects.get_namespaced_custom_object(*SCHEDULING, "team-a", "podgroups", "ray-training-pg")
+    assert group["spec"]["minMember"] == 1
+    (head,) = gangs.core.list_namespaced_pod("team-a").items
+    assert head.spec.scheduler_name == "volcano"
+    assert rays.read("team-a", "training")["status"]["state"] == "ready"
 
 
 def test_a_gang_starts_whole_or_holds_nothing(gangs: Gangs) -> None:
@@ -265,12 +274,21 @@ def test_the_scheduler_starts_anew_with_another_configuration(up: Stack, cluster
     settled(lambda: file.is_file() and "proportion" in file.read_text())
 
 
+def of_others(settings: dict[str, Any]) -> None:
+    """Volcano and the operator are there; the tenant has another namespace."""
+    settings["scheduler"] = {"volcano": {"install": "existing"}}
+    settings["operator"] = {"install": "existing", "watchNamespaces": ["team-b"]}
+    settings["tenants"][0]["name"] = "team-b"
+
+
 def test_another_stack_uses_the_volcano_that_is_there(up: Stack, stack: MakeStack, cluster: Rehearsal) -> None:
     other = stack("other")
     other.edit(lambda settings: with_volcano(settings, install="existing", namespace="elsewhere"))
     refused = other.pulumi("preview", fails=True).output
     assert "there is no Deployment volcano-scheduler with a version in namespace 'elsewhere'" in refused
     assert "Traceback" not in refused
+    other.edit(of_others)
+    assert "volcano-scheduler" not in other.pulumi("preview").output
 
 
 def test_destroy_leaves_a_queue_that_is_somebody_elses_and_then_nothing(
