@@ -3,11 +3,11 @@
 import time
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
-from kubernetes import client
+from kubernetes import client, utils
 
 from local import tools
 from local.host_pods.states import read_states
@@ -58,18 +58,19 @@ def up(stack: MakeStack, before: set[str]) -> Iterator[Stack]:
 def gangs(up: Stack, cluster: Rehearsal) -> Iterator["Gangs"]:
     """Where gangs are made."""
     there = Gangs(cluster)
-    there.core.create_namespace({"metadata": {"name": HOME}})
+    utils.create_from_dict(there.api, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}})
     yield there
     there.core.delete_namespace(HOME)
-    settled(lambda: HOME not in [each.metadata.name for each in there.core.list_namespace().items])
+    settled(lambda: f"namespace {HOME}" not in existing(cluster))
 
 
 class Gangs:
     """Queues, PodGroups and their pods, as kubectl makes them."""
 
     def __init__(self, cluster: Rehearsal) -> None:
-        api = cluster.client()
-        self.core, self.apps, self.objects = client.CoreV1Api(api), client.AppsV1Api(api), client.CustomObjectsApi(api)
+        self.api = cluster.client()
+        self.core, self.apps = client.CoreV1Api(self.api), client.AppsV1Api(self.api)
+        self.objects = client.CustomObjectsApi(self.api)
 
     def queue(self, name: str, **spec: Any) -> None:
         body = {
@@ -95,6 +96,8 @@ class Gangs:
         for index in range(pods):
             amounts = {"nvidia.com/gpu": str(gpus), "cpu": "1"}
             pod = {
+                "apiVersion": "v1",
+                "kind": "Pod",
                 "metadata": {
                     "name": f"{name}-{index}",
                     "labels": {"gang": name},
@@ -105,7 +108,7 @@ class Gangs:
                     "containers": [{"name": "ray", "image": "rayproject/ray:2.60.0", "resources": {"limits": amounts}}],
                 },
             }
-            self.core.create_namespaced_pod(HOME, pod)
+            utils.create_from_dict(self.api, pod, namespace=HOME)
 
     def end(self, name: str) -> None:
         self.core.delete_collection_namespaced_pod(HOME, label_selector=f"gang={name}")
@@ -113,13 +116,21 @@ class Gangs:
 
     def placed(self, name: str) -> list[str]:
         """The nodes that pods of a gang are on."""
-        pods = self.core.list_namespaced_pod(HOME, label_selector=f"gang={name}").items
-        return sorted(pod.spec.node_name for pod in pods if pod.spec.node_name)
+        nodes = [pod["spec"].get("nodeName") for pod in self.pods(HOME, f"gang={name}")]
+        return sorted(node for node in nodes if node)
+
+    def pods(self, namespace: str, labels: str = "") -> list[dict[str, Any]]:
+        found = self.core.list_namespaced_pod(namespace, label_selector=labels)
+        return list(self.api.sanitize_for_serialization(found)["items"])
+
+    def group(self, namespace: str, name: str) -> dict[str, Any]:
+        """A PodGroup."""
+        found = self.objects.get_namespaced_custom_object(*SCHEDULING, namespace, "podgroups", name)
+        return cast("dict[str, Any]", found)
 
     def tells(self, name: str) -> str:
         """What Volcano says of a PodGroup: its conditions."""
-        group = self.objects.get_namespaced_custom_object(*SCHEDULING, HOME, "podgroups", name)
-        return str(group.get("status", {}).get("conditions"))
+        return str(self.group(HOME, name).get("status", {}).get("conditions"))
 
 
 def settled(reached: Callable[[], Any], seconds: float = SETTLES) -> None:
@@ -149,10 +160,9 @@ def test_its_programs_run_when_up_ends(up: Stack, cluster: Rehearsal) -> None:
 
 
 def test_a_raycluster_starts_as_a_gang(gangs: Gangs, rays: Rays) -> None:
-    group = gangs.objects.get_namespaced_custom_object(*SCHEDULING, "team-a", "podgroups", "ray-training-pg")
-    assert group["spec"]["minMember"] == 1
-    (head,) = gangs.core.list_namespaced_pod("team-a").items
-    assert head.spec.scheduler_name == "volcano"
+    assert gangs.group("team-a", "ray-training-pg")["spec"]["minMember"] == 1
+    (head,) = gangs.pods("team-a")
+    assert head["spec"]["schedulerName"] == "volcano"
     assert rays.read("team-a", "training")["status"]["state"] == "ready"
 
 
