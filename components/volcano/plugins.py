@@ -22,7 +22,7 @@ class GangSettings(Settings):
 
 
 class OvercommitSettings(Settings):
-    """How many PodGroups may have their pods made while there is no room for them yet."""
+    """How many PodGroups the scheduler looks at while there is no room for them yet."""
 
     factor: Annotated[float, Field(ge=1, le=100)] = 1.2
     """Of the whole cluster's resources, as if it had so many times as much."""
@@ -100,8 +100,9 @@ class PluginsSettings(Settings):
     conformance: bool = True
     """Pods of Kubernetes itself are never evicted."""
 
-    overcommit: Overcommit = OvercommitSettings()
-    """Pods are made only for PodGroups for which there will be room soon."""
+    overcommit: Overcommit = None
+    """PodGroups are looked at only once there will be room for them soon. Default: off, because a queue would not get
+    back what it deserves from a full cluster, and KubeRay makes pods without waiting for it."""
 
     drf: bool = True
     """Of jobs in a queue, who has the smallest share goes first. Off with `false`, jobs of a priority go in the order

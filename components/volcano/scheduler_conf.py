@@ -1,9 +1,9 @@
 """The file that configures Volcano's scheduler, `volcano-scheduler.conf`.
 
-Plugins stand in tiers. To evict pods the scheduler takes those that all plugins of the first tier agree on, and asks
-the second tier only where the first finds none (pkg/scheduler/framework/session_plugins.go, Reclaimable). Volcano's own
-manifest has the shares of queues in the second tier. There a queue loses all that its gangs can do without, also what
-it deserves; so here they are in the first.
+Plugins stand in tiers, and the scheduler asks the second tier only where the first has not decided
+(pkg/scheduler/framework/session_plugins.go). To evict pods it takes those that all plugins of a tier agree on
+(Reclaimable). Volcano's own manifest has the shares of queues in the second tier. There a queue loses all that its
+gangs can do without, also what it deserves; so here they are in the first.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def render(settings: VolcanoSchedulerSettings) -> str:
 
 
 def _who_goes_first(settings: VolcanoSchedulerSettings) -> Iterator[dict[str, Any]]:
-    """The plugins that order jobs and say which pods may be evicted."""
+    """The plugins that order jobs, let them wait, and say which pods may be evicted."""
     plugins = settings.plugins
     if plugins.priority:
         yield {"name": "priority"}
@@ -39,13 +39,13 @@ def _who_goes_first(settings: VolcanoSchedulerSettings) -> Iterator[dict[str, An
         yield {"name": "capacity", "enableHierarchy": True}
     else:
         yield {"name": "proportion"}
+    if plugins.overcommit:
+        yield {"name": "overcommit", "arguments": {"overcommit-factor": plugins.overcommit.factor}}
 
 
 def _what_goes_where(settings: VolcanoSchedulerSettings) -> Iterator[dict[str, Any]]:
-    """The plugins that say which jobs get pods, and score nodes."""
+    """The plugins that choose nodes."""
     plugins = settings.plugins
-    if plugins.overcommit:
-        yield {"name": "overcommit", "arguments": {"overcommit-factor": plugins.overcommit.factor}}
     if plugins.drf:
         yield {"name": "drf", "enablePreemptable": False}
     if plugins.predicates:

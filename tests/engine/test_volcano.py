@@ -12,6 +12,7 @@ from kubernetes import client, utils
 from local import tools
 from local.host_pods.states import read_states
 from local.rehearsal import Rehearsal
+from stacks.settings import GPU_RESOURCE
 from tests.engine.conftest import MakeStack
 from tests.engine.people import Judge, Person, account
 from tests.engine.platform_stack import Rays, Stack, existing
@@ -84,17 +85,22 @@ class Gangs:
     def delete_queue(self, name: str) -> None:
         self.objects.delete_cluster_custom_object(*SCHEDULING, "queues", name)
 
-    def start(self, name: str, pods: int, gpus: int, queue: str = "default") -> None:
-        """A gang of as many pods, with as many GPUs each."""
+    def start(self, name: str, pods: int, gpus: int, queue: str = "default", minimum: int | None = None) -> None:
+        """A gang of as many pods, with as many GPUs each. It needs the `minimum` of them, all by default."""
+        needed = pods if minimum is None else minimum
         group = {
             "apiVersion": "/".join(SCHEDULING),
             "kind": "PodGroup",
             "metadata": {"name": name},
-            "spec": {"minMember": pods, "queue": queue},
+            "spec": {
+                "minMember": needed,
+                "minResources": {GPU_RESOURCE: str(needed * gpus), "cpu": str(needed)},
+                "queue": queue,
+            },
         }
         self.objects.create_namespaced_custom_object(*SCHEDULING, HOME, "podgroups", group)
         for index in range(pods):
-            amounts = {"nvidia.com/gpu": str(gpus), "cpu": "1"}
+            amounts = {GPU_RESOURCE: str(gpus), "cpu": "1"}
             pod = {
                 "apiVersion": "v1",
                 "kind": "Pod",
@@ -118,6 +124,10 @@ class Gangs:
         """The nodes that pods of a gang are on."""
         nodes = [pod["spec"].get("nodeName") for pod in self.pods(HOME, f"gang={name}")]
         return sorted(node for node in nodes if node)
+
+    def state_of_queue(self, name: str) -> str:
+        found = self.objects.get_cluster_custom_object(*SCHEDULING, "queues", name)
+        return str(cast("dict[str, Any]", found).get("status", {}).get("state"))
 
     def pods(self, namespace: str, labels: str = "") -> list[dict[str, Any]]:
         found = self.core.list_namespaced_pod(namespace, label_selector=labels)
@@ -183,6 +193,44 @@ def test_workers_fill_a_node_before_they_take_another(gangs: Gangs) -> None:
     settled(lambda: len(gangs.placed("filling")) == 8)
     assert len(set(gangs.placed("filling"))) == 1
     gangs.end("filling")
+
+
+HALF = {"deserved": {GPU_RESOURCE: "16", "cpu": "128"}}
+
+
+@pytest.fixture
+def queues(gangs: Gangs) -> Iterator[None]:
+    """Two queues that deserve half of the cluster each."""
+    for name in ("lender", "owner"):
+        gangs.queue(name, **HALF)
+        settled(lambda name=name: gangs.state_of_queue(name) == "Open")
+    yield
+    for name in ("lender", "owner"):
+        gangs.delete_queue(name)
+
+
+@pytest.mark.usefixtures("queues")
+def test_a_queue_gets_back_what_it_deserves_and_no_more(gangs: Gangs) -> None:
+    """The lender has all four nodes and needs one; it keeps two, which it deserves."""
+    gangs.start("borrowed", pods=4, gpus=8, queue="lender", minimum=1)
+    settled(lambda: len(gangs.placed("borrowed")) == 4)
+    gangs.start("owed", pods=2, gpus=8, queue="owner")
+    settled(lambda: len(gangs.placed("owed")) == 2)
+    assert len(gangs.placed("borrowed")) == 2
+    for name in ("borrowed", "owed"):
+        gangs.end(name)
+
+
+@pytest.mark.usefixtures("queues")
+def test_no_gang_is_broken_up_for_what_another_queue_deserves(gangs: Gangs) -> None:
+    gangs.start("whole", pods=4, gpus=8, queue="lender")
+    settled(lambda: len(gangs.placed("whole")) == 4)
+    gangs.start("waiting", pods=1, gpus=8, queue="owner")
+    settled(lambda: "NotEnoughResources" in gangs.tells("waiting"))
+    assert len(gangs.placed("whole")) == 4
+    gangs.end("whole")
+    settled(lambda: len(gangs.placed("waiting")) == 1)
+    gangs.end("waiting")
 
 
 TOO_MUCH = {"capability": {"cpu": "1"}, "guarantee": {"resource": {"cpu": "2"}}}
