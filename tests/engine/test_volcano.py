@@ -201,11 +201,12 @@ HALF = {"deserved": {GPU_RESOURCE: "16", "cpu": "128"}}
 @pytest.fixture
 def queues(gangs: Gangs) -> Iterator[None]:
     """Two queues that deserve half of the cluster each."""
-    for name in ("lender", "owner"):
+    names = ("lender", "owner")
+    for name in names:
         gangs.queue(name, **HALF)
-        settled(lambda name=name: gangs.state_of_queue(name) == "Open")
+    settled(lambda: [gangs.state_of_queue(name) for name in names] == ["Open", "Open"])
     yield
-    for name in ("lender", "owner"):
+    for name in names:
         gangs.delete_queue(name)
 
 
