@@ -195,18 +195,18 @@ def test_workers_fill_a_node_before_they_take_another(gangs: Gangs) -> None:
     gangs.end("filling")
 
 
-HALF = {"deserved": {GPU_RESOURCE: "16", "cpu": "128"}}
+DESERVED = {"lender": 16, "owner": 16, "guest": 0}
+"""GPUs that queues deserve; the cluster has 32."""
 
 
 @pytest.fixture
 def queues(gangs: Gangs) -> Iterator[None]:
-    """Two queues that deserve half of the cluster each."""
-    names = ("lender", "owner")
-    for name in names:
-        gangs.queue(name, **HALF)
-    settled(lambda: [gangs.state_of_queue(name) for name in names] == ["Open", "Open"])
+    """Two queues that deserve half of the cluster each, and one that deserves nothing."""
+    for name, gpus in DESERVED.items():
+        gangs.queue(name, **({"deserved": {GPU_RESOURCE: str(gpus), "cpu": "128"}} if gpus else {}))
+    settled(lambda: {gangs.state_of_queue(name) for name in DESERVED} == {"Open"})
     yield
-    for name in names:
+    for name in DESERVED:
         gangs.delete_queue(name)
 
 
@@ -219,6 +219,19 @@ def test_a_queue_gets_back_what_it_deserves_and_no_more(gangs: Gangs) -> None:
     settled(lambda: len(gangs.placed("owed")) == 2)
     assert len(gangs.placed("borrowed")) == 2
     for name in ("borrowed", "owed"):
+        gangs.end(name)
+
+
+@pytest.mark.usefixtures("queues")
+def test_who_has_no_more_than_it_deserves_gives_nothing(gangs: Gangs) -> None:
+    """Both could do without a pod; only the guest has more than it deserves."""
+    gangs.start("deserved", pods=2, gpus=8, queue="lender", minimum=1)
+    gangs.start("undeserved", pods=2, gpus=8, queue="guest", minimum=1)
+    settled(lambda: len([*gangs.placed("deserved"), *gangs.placed("undeserved")]) == 4)
+    gangs.start("owed", pods=1, gpus=8, queue="owner")
+    settled(lambda: len(gangs.placed("owed")) == 1)
+    assert (len(gangs.placed("deserved")), len(gangs.placed("undeserved"))) == (2, 1)
+    for name in ("deserved", "undeserved", "owed"):
         gangs.end(name)
 
 
