@@ -5,14 +5,15 @@ of all that was read for it.
 """
 
 import hashlib
+import http.client
 import json
 import os
 import tempfile
+import urllib.request
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import urllib3
 import yaml
 
 Objects = list[dict[str, Any]]
@@ -82,11 +83,10 @@ def _text(location: str) -> str:
     try:
         if "://" not in location:
             return Path(location).read_text()
-        response = urllib3.request("GET", location, timeout=_SECONDS, retries=urllib3.Retry(2))
-        if response.status == 200:
-            return response.data.decode()
-        raise ManifestError(f"{location} cannot be fetched: {response.status} {response.reason}")
-    except (OSError, UnicodeDecodeError, urllib3.exceptions.HTTPError) as error:
+        # By the proxies of the environment, as kubectl and git do.
+        with urllib.request.urlopen(location, timeout=_SECONDS) as response:  # noqa: S310 -- any that the stack names
+            return str(response.read().decode())
+    except (OSError, ValueError, http.client.HTTPException) as error:
         raise ManifestError(f"{location} cannot be read: {error}") from error
 
 

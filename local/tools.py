@@ -101,8 +101,9 @@ VOLCANO = Tool(
     "volcano.sh/volcano",
     {name: f"volcano.sh/volcano/cmd/{name}" for name in ("scheduler", "controller-manager", "webhook-manager")},
     files=("installer",),
+    environment={"CGO_ENABLED": "0"},
 )
-"""Built where a stack wants it, and for tests."""
+"""Built where a stack wants it, and for tests. Without shared libraries, for images that hold nothing else."""
 
 PULUMI = Tool(
     "pulumi",

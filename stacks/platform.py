@@ -12,7 +12,7 @@ from components.redis.manifests import namespace as redis_namespace
 from components.tenant import manifests
 from components.volcano.component import Volcano, VolcanoArgs
 
-from .network import operator_policies, redis_policies
+from .network import operator_policies, redis_policies, volcano_policies
 from .queues import queues_of
 from .redis import RedisPart, redis_parts, redis_users, uses_redis
 from .settings import StackSettings, TenantSettings
@@ -76,7 +76,7 @@ class Platform(pulumi.ComponentResource):
     def _scheduler(self, name: str, args: StackSettings) -> Volcano | None:
         if args.scheduler is None or args.scheduler.volcano is None:
             return None
-        there = VolcanoArgs(args.scheduler.volcano, args.kubernetes.context)
+        there = VolcanoArgs(args.scheduler.volcano, args.kubernetes.context, volcano_policies(args))
         return Volcano(f"{name}-volcano", there, pulumi.ResourceOptions(parent=self))
 
     def _queues(self, name: str, args: StackSettings) -> Queues | None:

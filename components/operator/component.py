@@ -42,7 +42,8 @@ class KubeRayOperator(pulumi.ComponentResource):
     CRDs are upgraded before the operator and never deleted while there is an object of their kinds. With
     `install: existing` nothing is created: what is there is read, in previews too, and checked.
 
-    Whatever needs the operator depends on this component: it exists once the operator's Deployment is available.
+    Whatever needs the operator depends on this component: it exists once the operator's Deployment is available. What
+    the component depends on (`depends_on`), such as the scheduler whose PodGroups it makes, all of it depends on.
 
     Outputs:
         version: the operator's version.
@@ -57,6 +58,7 @@ class KubeRayOperator(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: KubeRayOperatorArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:KubeRayOperator", name, None, opts)
+        self._below = pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None)
         settings = args.settings
         try:
             if settings.install == "existing":
@@ -81,7 +83,7 @@ class KubeRayOperator(pulumi.ComponentResource):
                 KubernetesObject(
                     f"{name}-{object_name(body)}",
                     _in_made_namespace(body, args.namespaces),
-                    pulumi.ResourceOptions(parent=self, depends_on=list(made)),
+                    pulumi.ResourceOptions.merge(self._below, pulumi.ResourceOptions(depends_on=list(made))),
                 )
                 for body in stage
             ]
@@ -89,7 +91,7 @@ class KubeRayOperator(pulumi.ComponentResource):
         CrdGuard(
             f"{name}-crd-guard",
             {"kinds": plurals, "context": args.context},
-            pulumi.ResourceOptions(parent=self, depends_on=made),
+            pulumi.ResourceOptions.merge(self._below, pulumi.ResourceOptions(depends_on=made)),
         )
 
 

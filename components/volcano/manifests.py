@@ -30,6 +30,12 @@ fixed in cmd/webhook-manager/app/util.go."""
 
 WEBHOOK_PORT = 8443
 
+WEBHOOK_LABELS = {"app": WEBHOOK}
+"""Of the webhook's pods."""
+
+METRICS_PORTS = (8080, 8081)
+"""Of the scheduler and the controllers."""
+
 CONFIGURATION = "ray-platform/configuration"
 """Annotation of pods: a digest of what they read when they start, so that another makes others."""
 
@@ -228,7 +234,7 @@ def _disruption_budget(settings: VolcanoSettings) -> Body:
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
         "metadata": {"name": WEBHOOK, "namespace": settings.namespace},
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": WEBHOOK}}},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": dict(WEBHOOK_LABELS)}},
     }
 
 

@@ -4,7 +4,7 @@ order. Their arguments are those of pkg/scheduler/plugins of Volcano 1.14.
 
 from typing import Annotated, Any
 
-from pydantic import Field, Strict
+from pydantic import BeforeValidator, Field, Strict
 
 from ..nodes import GPU_RESOURCE
 from ..types import DnsLabel, LabelKey, Settings
@@ -22,7 +22,7 @@ class GangSettings(Settings):
 
 
 class OvercommitSettings(Settings):
-    """How many PodGroups may have their pods made while there is no room for them yet."""
+    """How many PodGroups the scheduler looks at while there is no room for them yet."""
 
     factor: Annotated[float, Field(ge=1, le=100)] = 1.2
     """Of the whole cluster's resources, as if it had so many times as much."""
@@ -72,20 +72,37 @@ class BinpackSettings(Settings):
     """Of other resources in the score; by their names. Only what a pod asks for counts for it."""
 
 
+def _switched(value: Any) -> Any:
+    if isinstance(value, bool):
+        return {} if value else None
+    return value
+
+
+Gang = Annotated[GangSettings | None, BeforeValidator(_switched, json_schema_input_type=GangSettings | bool)]
+Overcommit = Annotated[
+    OvercommitSettings | None, BeforeValidator(_switched, json_schema_input_type=OvercommitSettings | bool)
+]
+NodeOrder = Annotated[
+    NodeOrderSettings | None, BeforeValidator(_switched, json_schema_input_type=NodeOrderSettings | bool)
+]
+Binpack = Annotated[BinpackSettings | None, BeforeValidator(_switched, json_schema_input_type=BinpackSettings | bool)]
+
+
 class PluginsSettings(Settings):
     """The scheduler's plugins. Each may be `false`: it is left out."""
 
     priority: bool = True
     """Who has a higher PriorityClass goes first."""
 
-    gang: GangSettings | Annotated[bool, Strict()] = GangSettings()
+    gang: Gang = GangSettings()
     """Gangs start whole or not at all."""
 
     conformance: bool = True
     """Pods of Kubernetes itself are never evicted."""
 
-    overcommit: OvercommitSettings | Annotated[bool, Strict()] = OvercommitSettings()
-    """Pods are made only for PodGroups for which there will be room soon."""
+    overcommit: Overcommit = None
+    """PodGroups are looked at only once there will be room for them soon. Default: off, because a queue would not get
+    back what it deserves from a full cluster, and KubeRay makes pods without waiting for it."""
 
     drf: bool = True
     """Of jobs in a queue, who has the smallest share goes first. Off with `false`, jobs of a priority go in the order
@@ -94,10 +111,10 @@ class PluginsSettings(Settings):
     predicates: bool = True
     """Pods only go where Kubernetes' own scheduler would let them."""
 
-    node_order: NodeOrderSettings | Annotated[bool, Strict()] = NodeOrderSettings()
+    node_order: NodeOrder = NodeOrderSettings()
     """Kubernetes' own preferences among nodes."""
 
-    binpack: BinpackSettings | Annotated[bool, Strict()] = BinpackSettings()
+    binpack: Binpack = BinpackSettings()
     """Nodes are filled one after the other."""
 
     network_topology_aware: bool = False

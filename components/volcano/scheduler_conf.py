@@ -1,9 +1,9 @@
 """The file that configures Volcano's scheduler, `volcano-scheduler.conf`.
 
-Plugins stand in tiers. To evict pods the scheduler takes those that all plugins of the first tier agree on, and asks
-the second tier only where the first finds none (pkg/scheduler/framework/session_plugins.go, Reclaimable). Volcano's own
-manifest has the shares of queues in the second tier. There a queue loses all that its gangs can do without, also what
-it deserves; so here they are in the first.
+Plugins stand in tiers, and the scheduler asks the second tier only where the first has not decided
+(pkg/scheduler/framework/session_plugins.go). To evict pods it takes those that all plugins of a tier agree on
+(Reclaimable). Volcano's own manifest has the shares of queues in the second tier. There a queue loses all that its
+gangs can do without, also what it deserves; so here they are in the first.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from .plugins import BinpackSettings, GangSettings, NodeOrderSettings, OvercommitSettings
+from .plugins import BinpackSettings
 from .settings import VolcanoSchedulerSettings
 
 FILE = "volcano-scheduler.conf"
@@ -26,35 +26,32 @@ def render(settings: VolcanoSchedulerSettings) -> str:
 
 
 def _who_goes_first(settings: VolcanoSchedulerSettings) -> Iterator[dict[str, Any]]:
-    """The plugins that order jobs and say which pods may be evicted."""
+    """The plugins that order jobs, let them wait, and say which pods may be evicted."""
     plugins = settings.plugins
     if plugins.priority:
         yield {"name": "priority"}
     if plugins.gang:
-        gang = GangSettings() if plugins.gang is True else plugins.gang
         # As in Volcano's manifest: preemption within a queue goes by priority.
-        yield {"name": "gang", "enablePreemptable": False, "enableReclaimable": not gang.reclaim_minimum}
+        yield {"name": "gang", "enablePreemptable": False, "enableReclaimable": not plugins.gang.reclaim_minimum}
     if plugins.conformance:
         yield {"name": "conformance"}
     if settings.queue_shares == "capacity":
         yield {"name": "capacity", "enableHierarchy": True}
     else:
         yield {"name": "proportion"}
+    if plugins.overcommit:
+        yield {"name": "overcommit", "arguments": {"overcommit-factor": plugins.overcommit.factor}}
 
 
 def _what_goes_where(settings: VolcanoSchedulerSettings) -> Iterator[dict[str, Any]]:
-    """The plugins that say which jobs get pods, and score nodes."""
+    """The plugins that choose nodes."""
     plugins = settings.plugins
-    if plugins.overcommit:
-        overcommit = OvercommitSettings() if plugins.overcommit is True else plugins.overcommit
-        yield {"name": "overcommit", "arguments": {"overcommit-factor": overcommit.factor}}
     if plugins.drf:
         yield {"name": "drf", "enablePreemptable": False}
     if plugins.predicates:
         yield {"name": "predicates"}
     if plugins.node_order:
-        weights = NodeOrderSettings() if plugins.node_order is True else plugins.node_order
-        arguments = {f"{name.replace('_', '')}.weight": weight for name, weight in weights}
+        arguments = {f"{name.replace('_', '')}.weight": weight for name, weight in plugins.node_order}
         yield {"name": "nodeorder", "arguments": arguments}
     if plugins.binpack:
         yield {"name": "binpack", "arguments": _binpack(plugins.binpack)}
@@ -64,8 +61,7 @@ def _what_goes_where(settings: VolcanoSchedulerSettings) -> Iterator[dict[str, A
         yield {"name": plugin.name, "arguments": plugin.arguments} if plugin.arguments else {"name": plugin.name}
 
 
-def _binpack(said: BinpackSettings | bool) -> dict[str, Any]:
-    binpack = BinpackSettings() if isinstance(said, bool) else said
+def _binpack(binpack: BinpackSettings) -> dict[str, Any]:
     return {
         "binpack.weight": binpack.weight,
         "binpack.cpu": binpack.cpu,

@@ -98,10 +98,10 @@ class HostPods:
         """Where the program behind a Service listens, by the Service's clusterIP and port."""
         services = self._core.list_service_for_all_namespaces(field_selector=f"spec.clusterIP={address}")
         for service in self._api.sanitize_for_serialization(services)["items"]:
-            target = next((each["targetPort"] for each in service["spec"]["ports"] if each["port"] == port), None)
+            targets = [each["targetPort"] for each in service["spec"]["ports"] if each["port"] == port]
             for running in list(self._running.values()):
-                if _behind(running.deployment, service):
-                    return running.ports.get(target)
+                if targets and _behind(running.deployment, service):
+                    return running.ports.get(targets[0])
         return None
 
     def _reconcile(self) -> None:

@@ -1,6 +1,6 @@
 """Which container images are known, and the programs that stand for them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from local.tools import KUBERAY, VOLCANO, Tool
@@ -56,3 +56,9 @@ def program_of(image: str) -> HostProgram | None:
     name = image.partition("@")[0]
     repository = name if "/" in name.rpartition(":")[2] else name.rpartition(":")[0] or name
     return next((program for end, program in PROGRAMS.items() if f"/{repository}".endswith(f"/{end}")), None)
+
+
+def tools_of(images: Iterable[str]) -> tuple[Tool, ...]:
+    """The tools that hold the programs of images, each once."""
+    known = [program.tool for image in sorted(images) if (program := program_of(image))]
+    return tuple(tool for index, tool in enumerate(known) if tool not in known[:index])

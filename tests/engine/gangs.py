@@ -1,21 +1,119 @@
-"""Gangs as an administrator makes them with kubectl, and RayClusters that are gangs, on simulated nodes."""
+"""Gangs of simulated pods, as kubectl makes them: queues, PodGroups and their pods."""
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
-from kubernetes import client
+from kubernetes import client, utils
 
 from local.rehearsal import Rehearsal
+from stacks.settings import GPU_RESOURCE
 
 SETTLES = 60.0
 """Seconds that a round or two of the scheduler, and what leads to them, may take on a busy machine."""
 
+HOME = "gangs"
+"""Namespace of gangs, unless a test has another."""
+
 SCHEDULING = ("scheduling.volcano.sh", "v1beta1")
 
-GPUS = "nvidia.com/gpu"
 
-VOLCANO = "volcano"
+CONFINED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+"""What Pod Security `restricted` wants of containers."""
+
+
+def pod_spec(limits: Mapping[str, str]) -> dict[str, Any]:
+    """Of a pod that Pod Security `restricted` admits."""
+    container = {
+        "name": "ray",
+        "image": "rayproject/ray:2.60.0",
+        "resources": {"limits": limits},
+        "securityContext": CONFINED,
+    }
+    context = {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}}
+    return {"terminationGracePeriodSeconds": 0, "securityContext": context, "containers": [container]}
+
+
+class Gangs:
+    """Queues, and the PodGroups and pods of a namespace, as kubectl makes them."""
+
+    def __init__(self, cluster: Rehearsal, home: str = HOME) -> None:
+        self.home = home
+        self.api = cluster.client()
+        self.core, self.apps = client.CoreV1Api(self.api), client.AppsV1Api(self.api)
+        self.objects = client.CustomObjectsApi(self.api)
+
+    def queue(self, name: str, **spec: Any) -> None:
+        body = {
+            "apiVersion": "/".join(SCHEDULING),
+            "kind": "Queue",
+            "metadata": {"name": name},
+            "spec": {"weight": 1, **spec},
+        }
+        self.objects.create_cluster_custom_object(*SCHEDULING, "queues", body)
+
+    def delete_queue(self, name: str) -> None:
+        self.objects.delete_cluster_custom_object(*SCHEDULING, "queues", name)
+
+    def start(self, name: str, pods: int, gpus: int, queue: str = "default", minimum: int | None = None) -> None:
+        """A gang of as many pods, with as many GPUs each. It needs the `minimum` of them, all by default."""
+        needed = pods if minimum is None else minimum
+        group = {
+            "apiVersion": "/".join(SCHEDULING),
+            "kind": "PodGroup",
+            "metadata": {"name": name},
+            "spec": {
+                "minMember": needed,
+                "minResources": {GPU_RESOURCE: str(needed * gpus), "cpu": str(needed)},
+                "queue": queue,
+            },
+        }
+        self.objects.create_namespaced_custom_object(*SCHEDULING, self.home, "podgroups", group)
+        for index in range(pods):
+            self.pod(name, index, gpus)
+
+    def pod(self, gang: str, index: int, gpus: int, scheduler: str = "volcano") -> None:
+        """One of a gang's pods; with Kubernetes' own scheduler it is one by itself."""
+        body = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": f"{gang}-{index}",
+                "labels": {"gang": gang},
+                "annotations": {"scheduling.k8s.io/group-name": gang},
+            },
+            "spec": {"schedulerName": scheduler, **pod_spec({GPU_RESOURCE: str(gpus), "cpu": "1"})},
+        }
+        utils.create_from_dict(self.api, body, namespace=self.home)
+
+    def end_pods(self, gang: str) -> None:
+        self.core.delete_collection_namespaced_pod(self.home, label_selector=f"gang={gang}")
+
+    def end(self, name: str) -> None:
+        self.end_pods(name)
+        self.objects.delete_namespaced_custom_object(*SCHEDULING, self.home, "podgroups", name)
+
+    def placed(self, name: str) -> list[str]:
+        """The nodes that pods of a gang are on."""
+        nodes = [pod["spec"].get("nodeName") for pod in self.pods(self.home, f"gang={name}")]
+        return sorted(node for node in nodes if node)
+
+    def state_of_queue(self, name: str) -> str:
+        found = self.objects.get_cluster_custom_object(*SCHEDULING, "queues", name)
+        return str(cast("dict[str, Any]", found).get("status", {}).get("state"))
+
+    def pods(self, namespace: str, labels: str = "") -> list[dict[str, Any]]:
+        found = self.core.list_namespaced_pod(namespace, label_selector=labels)
+        return list(self.api.sanitize_for_serialization(found)["items"])
+
+    def group(self, namespace: str, name: str) -> dict[str, Any]:
+        """A PodGroup."""
+        found = self.objects.get_namespaced_custom_object(*SCHEDULING, namespace, "podgroups", name)
+        return cast("dict[str, Any]", found)
+
+    def tells(self, name: str) -> str:
+        """What Volcano says of a PodGroup: its conditions."""
+        return str(self.group(self.home, name).get("status", {}).get("conditions"))
 
 
 def settled(reached: Callable[[], Any], seconds: float = SETTLES) -> None:
@@ -24,142 +122,3 @@ def settled(reached: Callable[[], Any], seconds: float = SETTLES) -> None:
     while not reached():
         assert time.monotonic() < deadline
         time.sleep(0.1)
-
-
-CONFINED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-"""What Pod Security `restricted` wants of containers."""
-
-
-class Gangs:
-    """Queues, PodGroups, pods and RayClusters of a namespace."""
-
-    def __init__(self, cluster: Rehearsal, namespace: str) -> None:
-        api = cluster.client()
-        self._api = api
-        self._core, self._objects = client.CoreV1Api(api), client.CustomObjectsApi(api)
-        self.namespace = namespace
-
-    def start(self, name: str, pods: int, gpus: int, queue: str = "default", scheduler: str = VOLCANO) -> None:
-        """A gang of as many pods, with as many GPUs each."""
-        self.group(name, pods, queue)
-        for index in range(pods):
-            self.pod(name, index, gpus, scheduler)
-
-    def group(self, name: str, pods: int, queue: str) -> None:
-        """The gang without its pods."""
-        body = {
-            "apiVersion": "/".join(SCHEDULING),
-            "kind": "PodGroup",
-            "metadata": {"name": name},
-            "spec": {"minMember": pods, "queue": queue},
-        }
-        self._objects.create_namespaced_custom_object(*SCHEDULING, self.namespace, "podgroups", body)
-
-    def pod(self, gang: str, index: int, gpus: int, scheduler: str = VOLCANO) -> None:
-        """One of its pods."""
-        limits = {GPUS: str(gpus), "cpu": "1"}
-        body: Any = {
-            "metadata": {
-                "name": f"{gang}-{index}",
-                "labels": {"gang": gang},
-                "annotations": {"scheduling.k8s.io/group-name": gang},
-            },
-            "spec": {"schedulerName": scheduler, **_template(limits)["spec"]},
-        }
-        self._core.create_namespaced_pod(self.namespace, body)
-
-    def end_pods(self, name: str) -> None:
-        """The pods of a gang go."""
-        self._core.delete_collection_namespaced_pod(self.namespace, label_selector=f"gang={name}")
-
-    def end(self, name: str) -> None:
-        """The gang goes, with its pods."""
-        self.end_pods(name)
-        self._objects.delete_namespaced_custom_object(*SCHEDULING, self.namespace, "podgroups", name)
-
-    def placed(self, name: str) -> list[str]:
-        """The nodes that pods of a gang are on."""
-        return sorted(self._nodes(f"gang={name}"))
-
-    def tells(self, name: str) -> str:
-        """What Volcano says of a PodGroup: its conditions."""
-        group: Any = self._objects.get_namespaced_custom_object(*SCHEDULING, self.namespace, "podgroups", name)
-        return str(group.get("status", {}).get("conditions"))
-
-    def start_ray(self, name: str, workers: Mapping[int, int], queue: str, scales: bool = False) -> None:
-        """A RayCluster of as many workers of each number of GPUs; `scales`: none of them has to be there."""
-        body = ray_cluster(name, workers, queue, scales)
-        self._objects.create_namespaced_custom_object("ray.io", "v1", self.namespace, "rayclusters", body)
-
-    def scale_ray(self, name: str, workers: Mapping[int, int], queue: str) -> None:
-        """Another number of workers, as Ray's autoscaler sets it."""
-        spec = ray_cluster(name, workers, queue, scales=True)["spec"]
-        patch = {"spec": {"workerGroupSpecs": spec["workerGroupSpecs"]}}
-        self._objects.patch_namespaced_custom_object("ray.io", "v1", self.namespace, "rayclusters", name, patch)
-
-    def end_ray(self, name: str) -> None:
-        """The RayCluster goes, with its pods."""
-        self._objects.delete_namespaced_custom_object("ray.io", "v1", self.namespace, "rayclusters", name)
-        settled(lambda: not self.placed_ray(name))
-
-    def placed_ray(self, name: str) -> list[str]:
-        """The nodes that pods of a RayCluster are on."""
-        return sorted(self._nodes(f"ray.io/cluster={name}"))
-
-    def held(self) -> int:
-        """GPUs of all pods here that are on a node."""
-        pods = self._pods()
-        return sum(_gpus(pod) for pod in pods if "nodeName" in pod["spec"])
-
-    def _pods(self, selector: str = "") -> list[dict[str, Any]]:
-        listed = self._core.list_namespaced_pod(self.namespace, label_selector=selector)
-        found = self._api.sanitize_for_serialization(listed)
-        pods: list[dict[str, Any]] = found["items"]
-        return pods
-
-    def _nodes(self, selector: str) -> list[str]:
-        pods = self._pods(selector)
-        return [pod["spec"]["nodeName"] for pod in pods if "nodeName" in pod["spec"]]
-
-
-def ray_cluster(name: str, workers: Mapping[int, int], queue: str, scales: bool) -> dict[str, Any]:
-    """A RayCluster whose head has no GPU."""
-    groups = [
-        {
-            "groupName": f"{gpus}gpu",
-            "replicas": replicas,
-            "minReplicas": 0 if scales else replicas,
-            "maxReplicas": 100 if scales else replicas,
-            "rayStartParams": {},
-            "template": _template({"cpu": "1", GPUS: str(gpus)}),
-        }
-        for gpus, replicas in workers.items()
-    ]
-    return {
-        "apiVersion": "ray.io/v1",
-        "kind": "RayCluster",
-        "metadata": {"name": name, "labels": {"volcano.sh/queue-name": queue}},
-        "spec": {
-            "rayVersion": "2.60.0",
-            "enableInTreeAutoscaling": scales,
-            "autoscalerOptions": {"securityContext": CONFINED},
-            "headGroupSpec": {"rayStartParams": {}, "template": _template({"cpu": "1"})},
-            "workerGroupSpecs": groups,
-        },
-    }
-
-
-def _template(limits: Mapping[str, str]) -> dict[str, Any]:
-    container = {
-        "name": "ray",
-        "image": "rayproject/ray:2.60.0",
-        "resources": {"limits": limits},
-        "securityContext": CONFINED,
-    }
-    context = {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}}
-    spec = {"terminationGracePeriodSeconds": 0, "securityContext": context, "containers": [container]}
-    return {"spec": spec}
-
-
-def _gpus(pod: Mapping[str, Any]) -> int:
-    return sum(int(each["resources"].get("limits", {}).get(GPUS, 0)) for each in pod["spec"]["containers"])

@@ -11,8 +11,9 @@ import pytest
 
 from local.rehearsal import Rehearsal
 from tests.engine.conftest import POOL, MakeStack
-from tests.engine.gangs import Gangs, settled
+from tests.engine.gangs import settled
 from tests.engine.platform_stack import Stack
+from tests.engine.ray_gangs import RayGangs
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
@@ -59,30 +60,30 @@ def up(stack: MakeStack) -> Stack:
 
 
 @pytest.fixture
-def a(up: Stack, cluster: Rehearsal) -> Gangs:
+def a(up: Stack, cluster: Rehearsal) -> RayGangs:
     """A team that deserves half of the GPUs; one node of that is kept free for it."""
-    return Gangs(cluster, "of-a")
+    return RayGangs(cluster, "of-a")
 
 
 @pytest.fixture
-def b(up: Stack, cluster: Rehearsal) -> Gangs:
+def b(up: Stack, cluster: Rehearsal) -> RayGangs:
     """A team that has what others leave."""
-    return Gangs(cluster, "of-b")
+    return RayGangs(cluster, "of-b")
 
 
 @pytest.fixture
-def c(up: Stack, cluster: Rehearsal) -> Gangs:
+def c(up: Stack, cluster: Rehearsal) -> RayGangs:
     """A team that may have 16 GPUs."""
-    return Gangs(cluster, "of-c")
+    return RayGangs(cluster, "of-c")
 
 
 @pytest.fixture
-def d(up: Stack, cluster: Rehearsal) -> Gangs:
+def d(up: Stack, cluster: Rehearsal) -> RayGangs:
     """A team that may have 8 GPUs."""
-    return Gangs(cluster, "of-d")
+    return RayGangs(cluster, "of-d")
 
 
-def test_of_two_gangs_for_which_there_is_no_room_one_starts_whole_and_the_other_holds_nothing(b: Gangs) -> None:
+def test_of_two_gangs_for_which_there_is_no_room_one_starts_whole_and_the_other_holds_nothing(b: RayGangs) -> None:
     """Each needs five of the eight nodes."""
     for name in ("one", "two"):
         b.start_ray(name, {8: 5}, "of-b")
@@ -95,7 +96,7 @@ def test_of_two_gangs_for_which_there_is_no_room_one_starts_whole_and_the_other_
     b.end_ray(second)
 
 
-def test_with_kubernetes_own_scheduler_each_holds_what_the_other_needs(b: Gangs) -> None:
+def test_with_kubernetes_own_scheduler_each_holds_what_the_other_needs(b: RayGangs) -> None:
     for index in range(5):
         for name in ("one", "two"):
             b.pod(name, index, gpus=8, scheduler="default-scheduler")
@@ -106,7 +107,7 @@ def test_with_kubernetes_own_scheduler_each_holds_what_the_other_needs(b: Gangs)
     settled(lambda: b.held() == 0)
 
 
-def test_jobs_of_a_queue_start_in_the_order_in_which_they_came(d: Gangs) -> None:
+def test_jobs_of_a_queue_start_in_the_order_in_which_they_came(d: RayGangs) -> None:
     """There is room for one of the ten at a time."""
     names = [f"job-{number}" for number in range(10)]
     for name in names:
@@ -118,7 +119,7 @@ def test_jobs_of_a_queue_start_in_the_order_in_which_they_came(d: Gangs) -> None
         d.end(name)
 
 
-def test_autoscaled_workers_that_come_and_go_never_exceed_their_queue(c: Gangs) -> None:
+def test_autoscaled_workers_that_come_and_go_never_exceed_their_queue(c: RayGangs) -> None:
     most, ending = [0], threading.Event()
 
     def watch() -> None:
@@ -143,7 +144,7 @@ def test_autoscaled_workers_that_come_and_go_never_exceed_their_queue(c: Gangs) 
     assert most[0] == 16
 
 
-def test_what_a_queue_deserves_is_given_back_by_those_who_borrowed_it(a: Gangs, b: Gangs) -> None:
+def test_what_a_queue_deserves_is_given_back_by_those_who_borrowed_it(a: RayGangs, b: RayGangs) -> None:
     b.start_ray("borrower", {8: 8}, "of-b", scales=True)
     settled(lambda: b.held() == 56)
     a.start_ray("owner", {8: 4}, "of-a")

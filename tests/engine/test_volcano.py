@@ -1,39 +1,33 @@
 """Volcano in the rehearsal: the real scheduler, controllers and webhook, as the stack installs them."""
 
-import time
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from typing import Any
 
 import pytest
 import yaml
-from kubernetes import client
+from kubernetes import client, utils
 
 from local import tools
 from local.host_pods.states import read_states
 from local.rehearsal import Rehearsal
+from stacks.settings import GPU_RESOURCE
 from tests.engine.conftest import MakeStack
+from tests.engine.gangs import HOME, SCHEDULING, Gangs, settled
 from tests.engine.people import Judge, Person, account
-from tests.engine.platform_stack import Stack, existing
+from tests.engine.platform_stack import Rays, Stack, existing
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
-SETTLES = 60.0
-"""Seconds that a round or two of the scheduler, and what leads to them, may take on a busy machine."""
-
 VOLCANO = "volcano-system"
-
-HOME = "gangs"
-"""Namespace of the pods here."""
-
-SCHEDULING = ("scheduling.volcano.sh", "v1beta1")
 
 MANIFEST = tools.VOLCANO.share("installer") / "volcano-development.yaml"
 
 
 def with_volcano(settings: dict[str, Any], **said: Any) -> None:
-    settings["tenants"] = []
+    """The dev stack with Volcano, and with an operator that has its rights in one namespace only."""
     settings["scheduler"] = {"volcano": said}
+    settings["operator"]["watchNamespaces"] = ["team-a"]
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +38,7 @@ def before(cluster: Rehearsal) -> set[str]:
 
 @pytest.fixture(scope="module")
 def up(stack: MakeStack, before: set[str]) -> Iterator[Stack]:
-    """A stack with Volcano and nothing else."""
+    """The stack, up."""
     volcano = stack("volcano")
     volcano.edit(with_volcano)
     volcano.up()
@@ -54,79 +48,13 @@ def up(stack: MakeStack, before: set[str]) -> Iterator[Stack]:
 
 
 @pytest.fixture(scope="module")
-def gangs(up: Stack, cluster: Rehearsal) -> Iterator["Gangs"]:
+def gangs(up: Stack, cluster: Rehearsal) -> Iterator[Gangs]:
     """Where gangs are made."""
     there = Gangs(cluster)
-    there.core.create_namespace({"metadata": {"name": HOME}})
+    utils.create_from_dict(there.api, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}})
     yield there
     there.core.delete_namespace(HOME)
-    settled(lambda: HOME not in [each.metadata.name for each in there.core.list_namespace().items])
-
-
-class Gangs:
-    """Queues, PodGroups and their pods, as kubectl makes them."""
-
-    def __init__(self, cluster: Rehearsal) -> None:
-        api = cluster.client()
-        self.core, self.apps, self.objects = client.CoreV1Api(api), client.AppsV1Api(api), client.CustomObjectsApi(api)
-
-    def queue(self, name: str, **spec: Any) -> None:
-        body = {
-            "apiVersion": "/".join(SCHEDULING),
-            "kind": "Queue",
-            "metadata": {"name": name},
-            "spec": {"weight": 1, **spec},
-        }
-        self.objects.create_cluster_custom_object(*SCHEDULING, "queues", body)
-
-    def delete_queue(self, name: str) -> None:
-        self.objects.delete_cluster_custom_object(*SCHEDULING, "queues", name)
-
-    def start(self, name: str, pods: int, gpus: int, queue: str = "default") -> None:
-        """A gang of as many pods, with as many GPUs each."""
-        group = {
-            "apiVersion": "/".join(SCHEDULING),
-            "kind": "PodGroup",
-            "metadata": {"name": name},
-            "spec": {"minMember": pods, "queue": queue},
-        }
-        self.objects.create_namespaced_custom_object(*SCHEDULING, HOME, "podgroups", group)
-        for index in range(pods):
-            amounts = {"nvidia.com/gpu": str(gpus), "cpu": "1"}
-            pod = {
-                "metadata": {
-                    "name": f"{name}-{index}",
-                    "labels": {"gang": name},
-                    "annotations": {"scheduling.k8s.io/group-name": name},
-                },
-                "spec": {
-                    "schedulerName": "volcano",
-                    "containers": [{"name": "ray", "image": "rayproject/ray:2.60.0", "resources": {"limits": amounts}}],
-                },
-            }
-            self.core.create_namespaced_pod(HOME, pod)
-
-    def end(self, name: str) -> None:
-        self.core.delete_collection_namespaced_pod(HOME, label_selector=f"gang={name}")
-        self.objects.delete_namespaced_custom_object(*SCHEDULING, HOME, "podgroups", name)
-
-    def placed(self, name: str) -> list[str]:
-        """The nodes that pods of a gang are on."""
-        pods = self.core.list_namespaced_pod(HOME, label_selector=f"gang={name}").items
-        return sorted(pod.spec.node_name for pod in pods if pod.spec.node_name)
-
-    def tells(self, name: str) -> str:
-        """What Volcano says of a PodGroup: its conditions."""
-        group = self.objects.get_namespaced_custom_object(*SCHEDULING, HOME, "podgroups", name)
-        return str(group.get("status", {}).get("conditions"))
-
-
-def settled(reached: Callable[[], Any], seconds: float = SETTLES) -> None:
-    """Waits for it."""
-    deadline = time.monotonic() + seconds
-    while not reached():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    settled(lambda: f"namespace {HOME}" not in existing(cluster))
 
 
 def refusal(request: Callable[[], Any]) -> str:
@@ -147,6 +75,13 @@ def test_its_programs_run_when_up_ends(up: Stack, cluster: Rehearsal) -> None:
     assert up.outputs()["scheduler"] == {"name": "volcano", "version": "1.14.1"}
 
 
+def test_a_raycluster_starts_as_a_gang(gangs: Gangs, rays: Rays) -> None:
+    assert gangs.group("team-a", "ray-training-pg")["spec"]["minMember"] == 1
+    (head,) = gangs.pods("team-a")
+    assert head["spec"]["schedulerName"] == "volcano"
+    assert rays.read("team-a", "training")["status"]["state"] == "ready"
+
+
 def test_a_gang_starts_whole_or_holds_nothing(gangs: Gangs) -> None:
     """Each needs three of the four nodes."""
     gangs.start("first", pods=3, gpus=8)
@@ -164,6 +99,58 @@ def test_workers_fill_a_node_before_they_take_another(gangs: Gangs) -> None:
     settled(lambda: len(gangs.placed("filling")) == 8)
     assert len(set(gangs.placed("filling"))) == 1
     gangs.end("filling")
+
+
+DESERVED = {"lender": 16, "owner": 16, "guest": 0}
+"""GPUs that queues deserve; the cluster has 32."""
+
+
+@pytest.fixture
+def queues(gangs: Gangs) -> Iterator[None]:
+    """Two queues that deserve half of the cluster each, and one that deserves nothing."""
+    for name, gpus in DESERVED.items():
+        gangs.queue(name, **({"deserved": {GPU_RESOURCE: str(gpus), "cpu": "128"}} if gpus else {}))
+    settled(lambda: {gangs.state_of_queue(name) for name in DESERVED} == {"Open"})
+    yield
+    for name in DESERVED:
+        gangs.delete_queue(name)
+
+
+@pytest.mark.usefixtures("queues")
+def test_a_queue_gets_back_what_it_deserves_and_no_more(gangs: Gangs) -> None:
+    """The lender has all four nodes and needs one; it keeps two, which it deserves."""
+    gangs.start("borrowed", pods=4, gpus=8, queue="lender", minimum=1)
+    settled(lambda: len(gangs.placed("borrowed")) == 4)
+    gangs.start("owed", pods=2, gpus=8, queue="owner")
+    settled(lambda: len(gangs.placed("owed")) == 2)
+    assert len(gangs.placed("borrowed")) == 2
+    for name in ("borrowed", "owed"):
+        gangs.end(name)
+
+
+@pytest.mark.usefixtures("queues")
+def test_who_has_no_more_than_it_deserves_gives_nothing(gangs: Gangs) -> None:
+    """Both could do without a pod; only the guest has more than it deserves."""
+    gangs.start("deserved", pods=2, gpus=8, queue="lender", minimum=1)
+    gangs.start("undeserved", pods=2, gpus=8, queue="guest", minimum=1)
+    settled(lambda: len([*gangs.placed("deserved"), *gangs.placed("undeserved")]) == 4)
+    gangs.start("owed", pods=1, gpus=8, queue="owner")
+    settled(lambda: len(gangs.placed("owed")) == 1)
+    assert (len(gangs.placed("deserved")), len(gangs.placed("undeserved"))) == (2, 1)
+    for name in ("deserved", "undeserved", "owed"):
+        gangs.end(name)
+
+
+@pytest.mark.usefixtures("queues")
+def test_no_gang_is_broken_up_for_what_another_queue_deserves(gangs: Gangs) -> None:
+    gangs.start("whole", pods=4, gpus=8, queue="lender")
+    settled(lambda: len(gangs.placed("whole")) == 4)
+    gangs.start("waiting", pods=1, gpus=8, queue="owner")
+    settled(lambda: "NotEnoughResources" in gangs.tells("waiting"))
+    assert len(gangs.placed("whole")) == 4
+    gangs.end("whole")
+    settled(lambda: len(gangs.placed("waiting")) == 1)
+    gangs.end("waiting")
 
 
 TOO_MUCH = {"capability": {"cpu": "1"}, "guarantee": {"resource": {"cpu": "2"}}}
@@ -265,12 +252,21 @@ def test_the_scheduler_starts_anew_with_another_configuration(up: Stack, cluster
     settled(lambda: file.is_file() and "proportion" in file.read_text())
 
 
+def of_others(settings: dict[str, Any]) -> None:
+    """Volcano and the operator are there; the tenant has another namespace."""
+    settings["scheduler"] = {"volcano": {"install": "existing"}}
+    settings["operator"] = {"install": "existing", "watchNamespaces": ["team-b"]}
+    settings["tenants"][0]["name"] = "team-b"
+
+
 def test_another_stack_uses_the_volcano_that_is_there(up: Stack, stack: MakeStack, cluster: Rehearsal) -> None:
     other = stack("other")
     other.edit(lambda settings: with_volcano(settings, install="existing", namespace="elsewhere"))
     refused = other.pulumi("preview", fails=True).output
     assert "there is no Deployment volcano-scheduler with a version in namespace 'elsewhere'" in refused
     assert "Traceback" not in refused
+    other.edit(of_others)
+    assert "volcano-scheduler" not in other.pulumi("preview").output
 
 
 def test_destroy_leaves_a_queue_that_is_somebody_elses_and_then_nothing(

@@ -31,6 +31,14 @@ def test_who_is_evicted_is_what_gangs_and_shares_of_queues_agree_on() -> None:
     assert {"gang", "conformance", "capacity"} <= set(first)
 
 
+def test_who_waits_is_asked_of_overcommit_as_of_the_shares_of_queues() -> None:
+    """In the second tier it would not be asked: shares decide in the first. Beside `reclaim` it is off by default."""
+    first = [plugin["name"] for plugin in conf(plugins={"overcommit": {"factor": 1.5}})["tiers"][0]["plugins"]]
+    assert {"overcommit", "capacity"} <= set(first)
+    assert plugins(plugins={"overcommit": {"factor": 1.5}})["overcommit"]["arguments"] == {"overcommit-factor": 1.5}
+    assert "overcommit" not in plugins()
+
+
 def test_gangs_are_not_broken_up_unless_that_is_said() -> None:
     assert plugins()["gang"]["enableReclaimable"] is True
     assert plugins(plugins={"gang": {"reclaimMinimum": True}})["gang"]["enableReclaimable"] is False
