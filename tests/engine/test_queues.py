@@ -14,6 +14,7 @@ import pytest
 import yaml
 from kubernetes import client
 
+from components.manifest_files import read
 from components.queues.admission import allowed_namespaces
 from components.queues.queue import Queue
 from components.queues.settings import QueueSettings
@@ -26,17 +27,12 @@ from tests.unit.kuberay.manifests import Body, manifest
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 
-VOLCANO = Path(
-    subprocess.run(["go", "env", "GOMODCACHE"], check=True, capture_output=True, text=True).stdout.strip(),
-    "volcano.sh/volcano@v1.14.1/config/crd/volcano/bases",
-)
+VOLCANO = tools.VOLCANO.share("installer") / "volcano-development.yaml"
 KUBERAY = tools.KUBERAY.share("config") / "crd/bases"
 
-CRDS = [
-    *(VOLCANO / f"{name}.yaml" for name in ("scheduling.volcano.sh_queues", "scheduling.volcano.sh_podgroups")),
-    VOLCANO / "batch.volcano.sh_jobs.yaml",
-    *(KUBERAY / f"ray.io_{plural}.yaml" for plural in ("rayclusters", "rayjobs", "rayservices")),
-]
+RAY_CRDS = [KUBERAY / f"ray.io_{plural}.yaml" for plural in ("rayclusters", "rayjobs", "rayservices")]
+
+VOLCANO_CRDS = {"queues.scheduling.volcano.sh", "podgroups.scheduling.volcano.sh", "jobs.batch.volcano.sh"}
 
 ALLOWED, OTHER = "queues-allowed", "queues-other"
 
@@ -99,10 +95,12 @@ class Kubectl:
 
 
 @pytest.fixture(scope="module")
-def kubectl(cluster: Rehearsal) -> Iterator[Kubectl]:
+def kubectl(cluster: Rehearsal, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
     """With the kinds, two namespaces, a queue for one of them and the policies."""
     does = Kubectl(cluster).does
-    files = [argument for crd in CRDS for argument in ("-f", str(crd))]
+    of_volcano = tmp_path_factory.mktemp("crds") / "volcano.yaml"
+    of_volcano.write_text(yaml.safe_dump_all(each for each in read(str(VOLCANO)) if _wanted(each)))
+    files = [argument for crd in (*RAY_CRDS, of_volcano) for argument in ("-f", str(crd))]
     namespaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in (ALLOWED, OTHER)]
     queues = [volcano_queue(Queue(QUEUE, QueueSettings(), (ALLOWED,))), volcano_queue(Queue("free", QueueSettings()))]
     del queues[1]["metadata"]["labels"]
@@ -116,6 +114,10 @@ def kubectl(cluster: Rehearsal) -> Iterator[Kubectl]:
     finally:
         does("delete", "--ignore-not-found", "--wait=false", "-f", "-", bodies=[*allowed_namespaces(), *namespaces])
         does("delete", "--ignore-not-found", *files)
+
+
+def _wanted(body: Body) -> bool:
+    return body["kind"] == "CustomResourceDefinition" and body["metadata"]["name"] in VOLCANO_CRDS
 
 
 def until_refused(kubectl: Kubectl, kind: str, namespace: str) -> None:
