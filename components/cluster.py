@@ -60,13 +60,13 @@ def read_bytes(call: Callable[..., Any], *names: str, **options: Any) -> bytes |
         if error.status == 404:
             return None
         if error.status == 403:
-            raise ForbiddenError(f"the API server refuses: {_said(error)}") from error
+            raise ForbiddenError(f"the API server refuses: {refusal(error)}") from error
         raise ClusterUnreachableError(f"the API server refuses: {error.status} {error.reason}") from error
     except urllib3.exceptions.HTTPError as error:
         raise ClusterUnreachableError(f"the API server does not answer: {error}") from error
 
 
-def _said(error: Any) -> str:
+def refusal(error: Any) -> str:
     """What the API server says in its Status: who may not do what."""
     try:
         return str(json.loads(error.body)["message"])

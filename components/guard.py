@@ -51,19 +51,29 @@ def kuberay_objects(context: str | None, kinds: Sequence[str], namespace: str | 
     Raises ClusterUnreachableError where it cannot be told, also because it is forbidden. A kind that is not served has
     none.
     """
+    return custom_objects(context, [f"{plural}.v1.ray.io" for plural in kinds], namespace)
+
+
+def custom_objects(context: str | None, resources: Sequence[str], namespace: str | None = None) -> list[dict[str, Any]]:
+    """As `kuberay_objects`, of kinds of any group: `queues.v1beta1.scheduling.volcano.sh`."""
     client = kubernetes.client.CustomObjectsApi(connect(context))
     found: list[dict[str, Any]] = []
-    for plural in kinds:
+    for resource in resources:
+        plural, version, group = resource.split(".", 2)
         if namespace is None:
-            listed = read(client.list_cluster_custom_object, "ray.io", "v1", plural)
+            listed = read(client.list_cluster_custom_object, group, version, plural)
         else:
-            listed = read(client.list_namespaced_custom_object, "ray.io", "v1", namespace, plural)
+            listed = read(client.list_namespaced_custom_object, group, version, namespace, plural)
         found += [{"kind": plural, **body} for body in (listed or {}).get("items", ())]
     return found
 
 
 def named(objects: Sequence[Mapping[str, Any]]) -> str:
     """Objects as a message names them: `RayCluster team-a/training and 3 more`."""
-    names = [f"{body['kind']} {body['metadata']['namespace']}/{body['metadata']['name']}" for body in objects]
+    names = [f"{body['kind']} {_place(body['metadata'])}" for body in objects]
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return f"{', '.join(names[:_NAMED])}{more}"
+
+
+def _place(metadata: Mapping[str, Any]) -> str:
+    return "/".join(part for part in (metadata.get("namespace"), metadata["name"]) if part)

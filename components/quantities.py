@@ -38,3 +38,16 @@ def amount(quantity: str) -> Decimal:
     if found["decimal"]:
         return number * _DECIMAL[found["decimal"]]
     return number.scaleb(int(found["exponent"])) if found["exponent"] else number
+
+
+def shown(resource: str, value: Decimal) -> str:
+    """An amount of a resource as people write it: bytes in Gi or Mi, everything else as a number."""
+    if resource.endswith(("memory", "storage")):
+        for unit, size in (("Gi", 2**30), ("Mi", 2**20)):
+            if value >= size:
+                return f"{_plain(value / size)}{unit}"
+    return _plain(value)
+
+
+def _plain(value: Decimal) -> str:
+    return f"{value.quantize(Decimal('0.001')).normalize():f}"

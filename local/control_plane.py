@@ -6,7 +6,7 @@ Flags are those of Kubernetes' and etcd's own documentation; what departs from a
 import json
 import random
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -32,20 +32,25 @@ class Ports:
 
 
 def choose_ports(remembered: Path, api: int | None = None) -> Ports:
-    """The ports of the last start if they are free, else others, remembered in the file. `api`: the API server's.
-
-    They are taken from below the kernel's ephemeral range (32768 up, ip_local_port_range), so that no outgoing
-    connection of the machine takes one between the choice and the start.
-    """
+    """The ports of the last start if they are free, else others, remembered in the file. `api`: the API server's."""
     if remembered.is_file():
         ports = Ports(**json.loads(remembered.read_text()))
         if all(_free(port) for port in vars(ports).values()):
             return ports
-    candidates = (port for port in random.sample(range(20000, 32000), 12000) if _free(port))
+    candidates = free_ports()
     ports = Ports(*(next(candidates) for _ in Ports.__dataclass_fields__))
     ports = replace(ports, api=api or ports.api)
     remembered.write_text(json.dumps(vars(ports)))
     return ports
+
+
+def free_ports() -> Iterator[int]:
+    """Ports of loopback that nobody listens on, in any order.
+
+    They are taken from below the kernel's ephemeral range (32768 up, ip_local_port_range), so that no outgoing
+    connection of the machine takes one between the choice and the start.
+    """
+    return (port for port in random.sample(range(20000, 32000), 12000) if _free(port))
 
 
 def _free(port: int) -> bool:

@@ -8,6 +8,8 @@ from typing import Any
 from kubernetes import client, utils
 
 from local import paths, supervision, tools, volumes
+from local.host_pods import egress
+from local.host_pods.programs import tools_of
 from local.pki import Credentials
 from local.supervision import Program
 from stacks.settings import GPU_PRODUCT_LABEL, GPU_RESOURCE, NodePool
@@ -26,7 +28,7 @@ PODS_PER_NODE = "110"
 
 
 class SimulatedNodes:
-    """The placement on loopback: KWOK plays the nodes, and host-pods runs the operator."""
+    """The placement on loopback: KWOK plays the nodes, and host-pods runs the operator and the gang scheduler."""
 
     node_program = "kwok"
 
@@ -39,20 +41,24 @@ class SimulatedNodes:
     )
     """They stand in for kubelets and a provisioner, on machinery of the rehearsal only."""
 
-    apiserver_flags = (
-        # It refuses to advertise a loopback address; nothing connects to this one (RFC 5737, for documentation).
-        "--advertise-address=192.0.2.1",
-        "--endpoint-reconciler-type=none",
-    )
-
     def __init__(self, run: Path) -> None:
         self._run = run
+
+    @property
+    def apiserver_flags(self) -> Sequence[str]:
+        return (
+            # It refuses to advertise a loopback address; nothing connects to this one (RFC 5737, for documentation).
+            "--advertise-address=192.0.2.1",
+            "--endpoint-reconciler-type=none",
+            f"--egress-selector-config-file={egress.configuration(self._run)}",
+        )
 
     def check(self, wanted: Iterable[str]) -> None:
         """It runs on every machine that the tools run on, and its pods need no images."""
 
     def build(self, wanted: Iterable[str]) -> None:
-        """It needs no more than the tools of every rehearsal."""
+        """Those of the images that programs of this machine stand for are built as these."""
+        tools.build_missing(tools_of(wanted))
 
     def programs(self) -> list[Program]:
         host_pods = [sys.executable, "-m", "local.host_pods", str(self._run)]
@@ -63,6 +69,7 @@ class SimulatedNodes:
         ]
 
     def begin(self, supervisord: Sequence[str | Path], environment: Mapping[str, str]) -> None:
+        egress.write_configuration(self._run)
         supervision.daemonize(supervisord, environment, self._run)
 
     def started(self, program: str) -> None:
@@ -78,7 +85,7 @@ class SimulatedNodes:
         return ready(api, sum(pool.count for pool in pools))
 
     def clean(self) -> None:
-        """Nothing is left."""
+        egress.socket(self._run).unlink(missing_ok=True)
 
 
 def manifests(pools: Iterable[NodePool]) -> dict[str, dict[str, Any]]:

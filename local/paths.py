@@ -1,5 +1,6 @@
 """Where things lie: the checkout, what is kept between runs, and what one rehearsal makes."""
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -19,3 +20,11 @@ def cache() -> Path:
     if named:
         return Path(named).expanduser().resolve()
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ray-platform"
+
+
+def socket(run: Path, purpose: str) -> Path:
+    """A Unix socket of the rehearsal with that run folder.
+
+    Its path may have 107 characters (unix(7)); a checkout may lie deeper than that.
+    """
+    return cache() / "sockets" / f"{hashlib.sha256(str(run).encode()).hexdigest()[:16]}-{purpose}"

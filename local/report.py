@@ -8,7 +8,7 @@ from typing import Any
 from kubernetes import client
 from rich.table import Table
 
-from local.host_pods import read_states
+from local.host_pods.states import read_states
 from local.nodes import POOL_LABEL, live
 from local.plugins import Selection
 from local.progress import console

@@ -4,7 +4,6 @@ Nothing is restarted behind the user's back: a program that ends is a fact that 
 """
 
 import configparser
-import hashlib
 import os
 import shlex
 import subprocess
@@ -86,8 +85,7 @@ class Supervisor:
     def __init__(self, run: Path) -> None:
         self.run = run
         self.logs = run / "logs"
-        # A Unix socket's path may have 107 characters; a checkout may lie deeper than that.
-        self.socket = paths.cache() / "sockets" / hashlib.sha256(str(run).encode()).hexdigest()[:16]
+        self.socket = paths.socket(run, "supervisor")
 
     @property
     def alive(self) -> bool:

@@ -96,6 +96,15 @@ KUBERAY = Tool(
     {"ray-operator": "github.com/ray-project/kuberay/ray-operator"},
     files=("config",),
 )
+VOLCANO = Tool(
+    "volcano",
+    "volcano.sh/volcano",
+    {name: f"volcano.sh/volcano/cmd/{name}" for name in ("scheduler", "controller-manager", "webhook-manager")},
+    files=("installer",),
+    environment={"CGO_ENABLED": "0"},
+)
+"""Built where a stack wants it, and for tests. Without shared libraries, for images that hold nothing else."""
+
 PULUMI = Tool(
     "pulumi",
     "github.com/pulumi/pulumi/pkg/v3",
@@ -130,8 +139,8 @@ TOOLS = (ETCD, KWOK, KUBERAY, PULUMI, KUBERNETES)
 NODE_TOOLS = (KUBERAY_STATIC, COREDNS, NETWORK_POLICIES, KUBERNETES_NODE)
 """What the real node needs beside them."""
 
-TEST_TOOLS = (KUBERAY_VALIDATION,)
-"""What only tests need."""
+TEST_TOOLS = (KUBERAY_VALIDATION, VOLCANO)
+"""What tests need beside them."""
 
 
 def build_missing(tools: tuple[Tool, ...] = TOOLS) -> None:

@@ -11,6 +11,7 @@ from components.images import with_mirrors
 from .network import tenant_policies
 from .other_platform import other_platform
 from .platform import Platform
+from .queues import scheduling_of
 from .rendered import redis_place
 from .settings import PROJECT, StackSettings, TenantSettings
 from .tenant import Tenant, TenantArgs, TenantClusters, TenantClustersArgs
@@ -21,8 +22,9 @@ def build(settings: StackSettings) -> dict[str, Any]:
     """Makes the stack's resources. Returns its outputs by name.
 
     `clusters`: by `<namespace>/<name>`, each RayCluster's head service, addresses, worker groups, GPUs of the greatest
-    worker, and state. `operator`: version and namespace. Where the platform is this stack's, `tenants` and
-    `priorityClasses`: what stacks of the tenants' own are held against (`tenant_only.told`).
+    worker, and state. `operator`: version and namespace. Where the platform is this stack's, `tenants`,
+    `priorityClasses` and, if it has one, `scheduler`: what stacks of the tenants' own are held against
+    (`tenant_only.told`).
     """
     provider = pulumi_kubernetes.Provider(
         "cluster",
@@ -56,15 +58,15 @@ def _whole(settings: StackSettings, everywhere: pulumi.ResourceOptions) -> dict[
         "operator": {"version": platform.operator.version, "namespace": platform.operator.namespace},
         "clusters": {name: cluster for tenant in tenants for name, cluster in tenant.clusters.items()},
         **told(settings),
+        **({"scheduler": {"name": "volcano", "version": platform.scheduler.version}} if platform.scheduler else {}),
     }
 
 
 def _after(platform: Platform, tenant: TenantSettings) -> pulumi.ResourceOptions:
     """What a tenant's RayClusters need, and what therefore outlives them."""
     redis = platform.redis.get(tenant.name)
-    return pulumi.ResourceOptions(
-        depends_on=[platform.operator, platform.priority_classes, *([redis] if redis else [])]
-    )
+    rest = [each for each in (redis, platform.queues) if each]
+    return pulumi.ResourceOptions(depends_on=[platform.operator, platform.priority_classes, *rest])
 
 
 def _tenants_alone(settings: StackSettings, everywhere: pulumi.ResourceOptions) -> dict[str, Any]:
@@ -98,6 +100,7 @@ def _clusters(
         service_account=service_account,
         context=settings.kubernetes.context,
         redis=redis_place(settings, tenant),
+        scheduling={cluster.name: scheduling_of(settings, tenant, cluster) for cluster in tenant.clusters},
     )
 
 

@@ -10,9 +10,11 @@ from components.network.rules import exposed, ingress_not_allowed
 from components.problems import Problem, Problems
 from components.ray_cluster.origin import said_at
 from components.ray_cluster.redis_rules import of_the_stack, redis_problems
+from components.ray_cluster.scheduling_rules import gang_in_part, not_with_kueue
 from components.tenant.rules import beyond_limits, beyond_quota
 
 from .findings import place
+from .queues import beyond_queue, scheduling_of
 from .redis import redis_of
 from .rendered import redis_place, rendered, tenants_images_not_allowed
 
@@ -28,9 +30,8 @@ Body = dict[str, Any]
 
 def problems_of_clusters(stack: StackSettings) -> Iterator[Problem]:
     """All that is wrong with a stack's RayClusters, each by itself and a tenant's together."""
-    operator = OperatorContext(
-        stack.operator.version, stack.operator.batch_scheduler, dict(stack.operator.feature_gates)
-    )
+    there = stack.operator_in_force
+    operator = OperatorContext(there.version, there.batch_scheduler, dict(there.feature_gates))
     for index, tenant in enumerate(stack.tenants):
         found = list(_of_tenant(tenant, stack, operator))
         yield from (problem.below(("tenants", index)) for problem in found)
@@ -52,12 +53,18 @@ def _of_tenant(tenant: TenantSettings, stack: StackSettings, operator: OperatorC
                 *redis_problems(cluster, place, body),
                 *_images(tenant, place, body),
             ]
+            found += _of_the_scheduler(stack, tenant, cluster, body)
             found += [_where_said(cluster, stack.nodes, body, problem) for problem in refused]
             bodies += [] if found else [body]
         yield from (problem.below(("clusters", at)) for problem in found)
     # What is not right has no size yet.
     if len(bodies) == len(tenant.clusters):
         yield from _beyond(tenant, stack, bodies)
+        for at, (cluster, body) in enumerate(zip(tenant.clusters, bodies, strict=True)):
+            found = [
+                _where_said(cluster, stack.nodes, body, each) for each in beyond_queue(stack, tenant, cluster, body)
+            ]
+            yield from (problem.below(("clusters", at)) for problem in found)
 
 
 def _where_said(cluster: RayClusterSettings, pools: tuple[NodePool, ...], body: Body, problem: Problem) -> Problem:
@@ -67,6 +74,17 @@ def _where_said(cluster: RayClusterSettings, pools: tuple[NodePool, ...], body: 
     derived = path[-1:] != problem.path[-1:]
     message = f"RayCluster {place(problem.path)}: {problem.message}" if derived else problem.message
     return Problem(path, problem.value, message, problem.rule)
+
+
+def _of_the_scheduler(
+    stack: StackSettings, tenant: TenantSettings, cluster: RayClusterSettings, body: Body
+) -> Iterator[Problem]:
+    """What the stack's scheduler cannot do with a RayCluster; paths are in its settings."""
+    if stack.scheduler is None:
+        return
+    yield from gang_in_part(cluster, body)
+    if stack.scheduler.kueue:
+        yield from not_with_kueue(cluster, scheduling_of(stack, tenant, cluster), stack.scheduler.kueue, body)
 
 
 def _images(tenant: TenantSettings, place: RedisPlace | None, body: Body) -> Iterator[Problem]:

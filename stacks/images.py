@@ -2,6 +2,7 @@
 
 from components.images import full_name, images_in, mirrored
 from components.redis_gateway.settings import IMAGE as GATEWAY_IMAGE
+from components.volcano.manifests import volcano_images
 
 from .redis import redis_parts
 from .rendered import rendered
@@ -18,6 +19,8 @@ def images_of(stack: StackSettings) -> set[str]:
     """
     ours = stack.platform is None and stack.operator.install == "manifests"
     found = {_operator(stack)} if ours else set()
+    if stack.scheduler and stack.scheduler.volcano and stack.scheduler.volcano.install == "manifests":
+        found.update(volcano_images(stack.scheduler.volcano.version))
     for part in redis_parts(stack):
         found.add(part.settings.image)
         found.update({part.settings.exporter.image} if part.settings.exporter else ())

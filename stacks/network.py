@@ -8,6 +8,7 @@ from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.manifests import head_ports
 from components.ray_cluster.settings import RayClusterSettings
 from components.redis.names import EXPORTER_PORT, LABELS, REDIS_PORT, SELECTOR, SENTINEL_PORT
+from components.volcano.manifests import METRICS_PORTS, WEBHOOK_LABELS, WEBHOOK_PORT
 
 from .redis import RedisPart
 from .rendered import redis_place, rendered
@@ -19,6 +20,15 @@ def operator_policies(stack: StackSettings) -> list[Body]:
     if not stack.network.policies or stack.operator.install == "existing":
         return []
     return manifests.operator_policies(stack.network, stack.operator.namespace, stack.operator.watch_namespaces)
+
+
+def volcano_policies(stack: StackSettings) -> list[Body]:
+    """The policies of Volcano's namespace; none where the namespace is another's."""
+    volcano = stack.scheduler.volcano if stack.scheduler else None
+    if volcano is None or not stack.network.policies or volcano.install == "existing":
+        return []
+    metrics = METRICS_PORTS if volcano.metrics else ()
+    return manifests.volcano_policies(stack.network, volcano.namespace, WEBHOOK_LABELS, WEBHOOK_PORT, metrics)
 
 
 def redis_policies(stack: StackSettings, part: RedisPart) -> list[Body]:

@@ -7,7 +7,7 @@ from typing import Any
 import pulumi
 
 from .settings import StackSettings
-from .tenant_only import PlatformMismatchError, check
+from .tenant_only import TOLD, PlatformMismatchError, check
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ def other_platform(settings: StackSettings) -> OtherPlatform:
         said = {"version": settings.operator.version, "namespace": settings.operator.namespace}
         return OtherPlatform(said, {tenant.name: tenant.namespace_name for tenant in settings.tenants}, {})
     stack = pulumi.StackReference(reference)
-    told = pulumi.Output.all(
-        **{name: stack.get_output(name) for name in ("operator", "priorityClasses", "tenants")}
-    ).apply(lambda outputs: _checked(settings, reference, outputs))
+    told = pulumi.Output.all(**{name: stack.get_output(name) for name in TOLD}).apply(
+        lambda outputs: _checked(settings, reference, outputs)
+    )
     tenants = {tenant.name: told["tenants"][tenant.namespace_name] for tenant in settings.tenants}
     return OtherPlatform(
         told["operator"],

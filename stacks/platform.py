@@ -6,46 +6,56 @@ from components.access.component import ClusterAccess, ClusterAccessArgs
 from components.kubernetes import KubernetesObject
 from components.operator.component import KubeRayOperator, KubeRayOperatorArgs
 from components.priority_classes.component import PriorityClasses
+from components.queues.component import Queues, QueuesArgs
 from components.redis.component import ExternalRedis, ExternalRedisArgs, RedisHa, RedisHaArgs
 from components.redis.manifests import namespace as redis_namespace
 from components.tenant import manifests
+from components.volcano.component import Volcano, VolcanoArgs
 
-from .network import operator_policies, redis_policies
+from .network import operator_policies, redis_policies, volcano_policies
+from .queues import queues_of
 from .redis import RedisPart, redis_parts, redis_users, uses_redis
 from .settings import StackSettings, TenantSettings
 
 
 class Platform(pulumi.ComponentResource):
-    """The KubeRay operator, priorities, what people may do in the whole cluster, and a namespace for each tenant.
+    """The gang scheduler, the KubeRay operator, priorities, what people may do in the whole cluster, and a namespace
+    for each tenant.
 
     Namespaces belong here because they are cluster-scoped, and because an operator that watches only some needs its
     Role in them before it starts.
 
     Outputs:
+        scheduler: what serves queues and gangs, where the stack has it; the operator depends on it.
         operator: the operator; RayClusters depend on it.
         priority_classes: the PriorityClasses of heads and workers; RayClusters depend on them.
+        queues: the queues of the cluster; RayClusters depend on them. None: nothing serves queues.
         redis: by the tenants' names, the Redis that their RayClusters use; these depend on it.
         namespaces: the tenants' namespaces, by the tenants' names. Each that the stack makes is known once it exists.
     """
 
+    scheduler: Volcano | None
     operator: KubeRayOperator
     priority_classes: PriorityClasses
+    queues: Queues | None
     redis: dict[str, pulumi.Resource]
     namespaces: dict[str, pulumi.Output[str]]
 
     def __init__(self, name: str, args: StackSettings, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:Platform", name, None, opts)
         self.namespaces = {tenant.name: self._namespace(name, tenant) for tenant in args.tenants}
+        self.scheduler = self._scheduler(name, args)
         self.operator = KubeRayOperator(
             f"{name}-kuberay",
             KubeRayOperatorArgs(
-                settings=args.operator,
+                settings=args.operator_in_force,
                 ray_versions=tuple(cluster.ray_version for tenant in args.tenants for cluster in tenant.clusters),
                 namespaces={tenant.namespace_name: self.namespaces[tenant.name] for tenant in args.tenants},
                 policies=operator_policies(args),
                 context=args.kubernetes.context,
             ),
-            pulumi.ResourceOptions(parent=self),
+            # It does not start without the CRDs of the scheduler that it makes PodGroups for.
+            pulumi.ResourceOptions(parent=self, depends_on=[self.scheduler] if self.scheduler else []),
         )
         self.priority_classes = PriorityClasses(
             f"{name}-priorities", args.priorities, pulumi.ResourceOptions(parent=self)
@@ -59,8 +69,25 @@ class Platform(pulumi.ComponentResource):
             ),
             pulumi.ResourceOptions(parent=self, depends_on=[self.operator]),
         )
+        self.queues = self._queues(name, args)
         self.redis = self._redis_of_tenants(name, args)
         self.register_outputs({"namespaces": self.namespaces})
+
+    def _scheduler(self, name: str, args: StackSettings) -> Volcano | None:
+        if args.scheduler is None or args.scheduler.volcano is None:
+            return None
+        there = VolcanoArgs(args.scheduler.volcano, args.kubernetes.context, volcano_policies(args))
+        return Volcano(f"{name}-volcano", there, pulumi.ResourceOptions(parent=self))
+
+    def _queues(self, name: str, args: StackSettings) -> Queues | None:
+        if args.scheduler is None:
+            return None
+        of_tenants = {tenant.namespace_name: self.namespaces[tenant.name] for tenant in args.tenants}
+        return Queues(
+            f"{name}-queues",
+            QueuesArgs(args.scheduler.backend, queues_of(args), args.nodes, of_tenants, args.kubernetes.context),
+            pulumi.ResourceOptions(parent=self, depends_on=[self.scheduler] if self.scheduler else []),
+        )
 
     def _redis_of_tenants(self, name: str, args: StackSettings) -> dict[str, pulumi.Resource]:
         users = redis_users(args)

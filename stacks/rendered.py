@@ -9,7 +9,9 @@ from components.images import not_allowed
 from components.problems import Path
 from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.manifests import ray_cluster
+from components.ray_cluster.scheduling import NO_SCHEDULING, Scheduling
 
+from .queues import scheduling_of
 from .redis import redis_connection
 
 if TYPE_CHECKING:
@@ -26,7 +28,9 @@ def rendered(stack: StackSettings, tenant: TenantSettings, cluster: RayClusterSe
 
     Raises Problems, with paths in the cluster's settings, as `ray_cluster` does.
     """
-    return as_tenant_gives(tenant, cluster, stack.nodes, redis_place(stack, tenant))
+    return as_tenant_gives(
+        tenant, cluster, stack.nodes, redis_place(stack, tenant), scheduling_of(stack, tenant, cluster)
+    )
 
 
 def as_tenant_gives(
@@ -34,9 +38,11 @@ def as_tenant_gives(
     cluster: RayClusterSettings,
     pools: tuple[NodePool, ...] = (),
     redis: RedisPlace | None = None,
+    scheduling: Scheduling = NO_SCHEDULING,
 ) -> Body:
     """The RayCluster's body with all that its tenant gives it. Raises Problems as `ray_cluster` does."""
-    return ray_cluster(tenant.given(cluster), pools, tenant.service_account(cluster), redis=redis)
+    account = tenant.service_account(cluster)
+    return ray_cluster(tenant.given(cluster), pools, account, redis=redis, scheduling=scheduling)
 
 
 def redis_place(stack: StackSettings, tenant: TenantSettings) -> RedisPlace | None:

@@ -12,6 +12,7 @@ from components.problems import Path, Problem
 
 from .cluster_rules import problems_of_clusters
 from .findings import place
+from .queues import problems_of_scheduling
 from .redis import problems_of_redis
 from .tenant_only import problems_of_platform
 
@@ -33,6 +34,7 @@ def problems_of(stack: StackSettings) -> list[Problem]:
         *_people(stack),
         *_ingresses(stack),
         *problems_of_redis(stack),
+        *problems_of_scheduling(stack),
         *problems_of_clusters(stack),
     ]
 

@@ -18,6 +18,7 @@ from components.pod_security import PodSecurityLevel
 from components.priority_classes.settings import PriorityClassesSettings
 from components.problems import Path as Place
 from components.problems import Problems
+from components.queues.settings import SchedulerSettings, SharedQueueSettings, TenantQueue
 from components.ray_cluster.settings import ClusterName, RayClusterSettings
 from components.redis.settings import RedisSettings
 from components.tenant.settings import (
@@ -120,6 +121,10 @@ class TenantSettings(Settings):
     network: TenantNetworkSettings = TenantNetworkSettings()
     """Who reaches the tenant's RayClusters, and what its pods reach."""
 
+    queue: TenantQueue | None = None
+    """Queue that the tenant's RayClusters wait in, unless they name another: the name of one in `queues`, or a mapping
+    for one of its own. Default: the scheduler's default one, which everybody may use."""
+
     clusters: tuple[RayClusterSettings, ...] = ()
     """The tenant's RayClusters."""
 
@@ -168,6 +173,12 @@ class StackSettings(Settings):
 
     images: ImagesSettings = ImagesSettings()
 
+    scheduler: SchedulerSettings | None = None
+    """What starts gangs whole and serves queues. Default: Kubernetes' own scheduler, which knows neither."""
+
+    queues: tuple[SharedQueueSettings, ...] = ()
+    """Queues that tenants share. One of a tenant's own is said there."""
+
     redis: RedisSettings | None = None
     """Where RayClusters with `faultTolerance` keep what they know. Default: nowhere, and no cluster may have it."""
 
@@ -179,6 +190,13 @@ class StackSettings(Settings):
 
     tenants: tuple[TenantSettings, ...] = ()
     """The teams."""
+
+    @property
+    def operator_in_force(self) -> OperatorSettings:
+        """`operator`, with what follows from the stack's scheduler."""
+        if self.scheduler and self.scheduler.volcano:
+            return self.operator.model_copy(update={"batch_scheduler": "volcano"})
+        return self.operator
 
     @property
     def priorities(self) -> PriorityClassesSettings:

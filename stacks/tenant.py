@@ -1,7 +1,7 @@
 """What a tenant has: access for people, accounts for pods, policies, a quota, RayClusters, and a guard of it all."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pulumi
@@ -14,6 +14,7 @@ from components.nodes import NodePool
 from components.priority_classes.settings import PriorityNames
 from components.ray_cluster.component import RayCluster, RayClusterArgs
 from components.ray_cluster.fault_tolerance import RedisPlace
+from components.ray_cluster.scheduling import NO_SCHEDULING, Scheduling
 from components.tenant.component import Quota, QuotaArgs
 from components.tenant.guard import TenantGuard, TenantGuardArgs
 
@@ -41,6 +42,9 @@ class TenantClustersArgs:
 
     redis: RedisPlace | None = None
     """Where the GCS of its RayClusters may keep what it knows; None: there is no Redis for them."""
+
+    scheduling: Mapping[str, Scheduling] = field(default_factory=dict)
+    """By the RayClusters' names, what schedules them. Default: Kubernetes' own scheduler."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +139,7 @@ class TenantClusters(pulumi.ComponentResource):
                     operator_namespace=args.operator_namespace,
                     context=args.context,
                     redis=args.redis,
+                    scheduling=args.scheduling.get(cluster.name, NO_SCHEDULING),
                     import_id=f"{settings.namespace_name}/{cluster.name}" if cluster.adopt else None,
                 ),
                 pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None),

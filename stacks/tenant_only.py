@@ -14,19 +14,26 @@ from pydantic.alias_generators import to_camel
 from components.operator.supported import UnsupportedVersionError, check_ray, release_of
 from components.problems import Path, Problem
 
+from .queues import queue_of, usable
 from .redis import redis_connection
 from .rendered import redis_place, rendered, tenants_images_not_allowed
 
 if TYPE_CHECKING:
     from .settings import StackSettings, TenantSettings
 
-_OWN = {"kubernetes", "operator", "priority_classes", "nodes", "images", "platform", "redis", "tenants"}
-"""What such a stack may say; `operator`, `priority_classes` and `redis` are what is there."""
+_OWN = {"kubernetes", "operator", "priority_classes", "nodes", "images", "platform", "redis", "scheduler", "tenants"}
+"""What such a stack may say; `operator`, `priority_classes`, `redis` and `scheduler` are what is there."""
 
 _OF_THE_OPERATOR = {"version", "namespace", "watch_namespaces", "batch_scheduler", "feature_gates"}
 """What of the operator decides how its RayClusters are judged and found."""
 
-_OF_A_TENANT = {"name", "namespace", "images", "clusters"}
+_OF_A_TENANT = {"name", "namespace", "images", "clusters", "queue"}
+
+
+_ALWAYS_TOLD = ("operator", "priorityClasses", "tenants")
+
+TOLD = (*_ALWAYS_TOLD, "scheduler")
+"""Outputs of the platform's stack that stacks of tenants' own are held against."""
 
 
 class PlatformMismatchError(Exception):
@@ -44,6 +51,9 @@ def problems_of_platform(stack: StackSettings) -> Iterator[Problem]:
         # To say of a namespace that it is there is no mistake.
         own = _OF_A_TENANT if tenant.create_namespace else _OF_A_TENANT | {"create_namespace"}
         yield from _not_here(("tenants", index), tenant, own, owner)
+        if tenant.queue and tenant.queue.name is None:
+            message = f"a queue belongs to the platform: say it in {owner}, and here only its name"
+            yield Problem(("tenants", index, "queue"), None, message, "platform-of-another-stack")
         for at, cluster in enumerate(tenant.clusters):
             if cluster.auth_options and cluster.auth_options.enable_k8s_token_auth and not cluster.service_account:
                 message = (
@@ -65,6 +75,7 @@ def told(stack: StackSettings) -> dict[str, Any]:
     names = stack.priorities.names
     return {
         "priorityClasses": {"head": names.head, "worker": names.worker},
+        **({"scheduler": {"name": stack.scheduler.backend}} if stack.scheduler else {}),
         "tenants": {tenant.namespace_name: _told_of(stack, tenant) for tenant in stack.tenants},
     }
 
@@ -78,6 +89,8 @@ def _told_of(stack: StackSettings, tenant: TenantSettings) -> dict[str, Any]:
         "registries": list(tenant.images.registries),
         "pullSecrets": list(tenant.images.pull_secrets),
         "redis": _redis(stack, tenant),
+        "queue": queue_of(tenant),
+        "queues": usable(stack, tenant),
     }
 
 
@@ -93,15 +106,19 @@ def _redis(stack: StackSettings, tenant: TenantSettings) -> list[str]:
 def check(stack: StackSettings, platform: str, outputs: Mapping[str, Any]) -> None:
     """Hold a stack against what the platform's stack told.
 
-    `platform`: that stack's name. `outputs`: its `operator`, `priorityClasses` and `tenants`, None for what it has not.
+    `platform`: that stack's name. `outputs`: those of TOLD, None for what it has not.
     Raises PlatformMismatchError.
     """
-    if missing := [name for name in ("operator", "priorityClasses", "tenants") if outputs.get(name) is None]:
+    if missing := [name for name in _ALWAYS_TOLD if outputs.get(name) is None]:
         raise PlatformMismatchError(
             f"stack {platform} does not tell its {', '.join(missing)}: is it the platform's stack, and has `pulumi up` "
             "run there with this version of the program?"
         )
-    if found := [*_versions(stack, outputs), *_tenants(stack, outputs["tenants"])]:
+    if found := [
+        *_versions(stack, outputs),
+        *_scheduler(stack, outputs.get("scheduler")),
+        *_tenants(stack, outputs["tenants"]),
+    ]:
         raise PlatformMismatchError("\n  ".join([f"this stack does not go with stack {platform}:", *found]))
 
 
@@ -119,6 +136,30 @@ def _versions(stack: StackSettings, outputs: Mapping[str, Any]) -> Iterator[str]
             yield (
                 f"priorityClasses.{role} is {name or 'none'}, and the platform has {of_platform or 'none'}: "
                 f"{f'set it to {of_platform}' if of_platform else 'set priorityClasses.install to none'}"
+            )
+
+
+def _scheduler(stack: StackSettings, told: Mapping[str, Any] | None) -> Iterator[str]:
+    said, there = stack.scheduler.backend if stack.scheduler else None, told["name"] if told else None
+    if said != there:
+        fix = f"set scheduler to {{{there}: {{}}}}" if there else "remove scheduler"
+        yield f"scheduler is {said or 'none'}, and the platform has {there or 'none'}: {fix}"
+
+
+def _queues(tenant: TenantSettings, there: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with the queues that a tenant's RayClusters wait in."""
+    known = ", ".join(there.get("queues") or ()) or "none"
+    for cluster in tenant.clusters:
+        queue = queue_of(tenant, cluster)
+        if queue is not None and queue not in (there.get("queues") or ()):
+            yield (
+                f"RayCluster {cluster.name!r} would wait in queue {queue!r}, and the tenant may use {known}: use one "
+                "of these, or add the namespace to that queue's allowedNamespaces there"
+            )
+        elif queue is None and (own := there.get("queue")):
+            yield (
+                f"RayCluster {cluster.name!r} names no queue, and the tenant's is {own!r}: add queue: {own} to the "
+                "tenant"
             )
 
 
@@ -146,5 +187,6 @@ def _tenants(stack: StackSettings, tenants: Mapping[str, Any]) -> Iterator[str]:
                 f"RayCluster {kept[0]!r} would be kept in Redis at {', '.join(own)}, and the platform has "
                 f"{', '.join(of_platform) or 'none'}: say redis as it is there, or remove faultTolerance"
             )
+        yield from _queues(tenant, there)
         if lacking := [name for name in there["pullSecrets"] if name not in tenant.images.pull_secrets]:
             yield f"images.pullSecrets of tenant {tenant.name!r} lacks {', '.join(lacking)}: add it"

@@ -70,6 +70,8 @@ def ray_cluster_admin(clusters: Iterable[NamedCluster], ingresses: bool = False)
     return (
         rule(RAY_GROUP, RAY_KINDS, (*READ, *WRITE)),
         rule("policy", ["poddisruptionbudgets"], (*READ, *WRITE)),
+        # Which queue a gang waits in, and its priority. KubeRay makes it.
+        rule("scheduling.volcano.sh", ["podgroups"], (*READ, "patch")),
         *([rule("networking.k8s.io", ["ingresses"], (*READ, *WRITE))] if ingresses else []),
         *_LOOK_AROUND,
         *RAY_PORT_FORWARDER,

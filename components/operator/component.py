@@ -8,9 +8,10 @@ import pulumi
 
 from ..cluster import ClusterUnreachableError
 from ..kubernetes import KubernetesObject, in_namespace
+from ..manifest_files import ManifestError
 from . import existing
 from .guard import CrdGuard
-from .kustomize import KustomizeError, render
+from .kustomize import render
 from .manifests import Body, UnexpectedTreeError, object_name, operator_objects
 from .settings import OperatorSettings
 from .supported import UnsupportedVersionError, check_ray
@@ -41,7 +42,8 @@ class KubeRayOperator(pulumi.ComponentResource):
     CRDs are upgraded before the operator and never deleted while there is an object of their kinds. With
     `install: existing` nothing is created: what is there is read, in previews too, and checked.
 
-    Whatever needs the operator depends on this component: it exists once the operator's Deployment is available.
+    Whatever needs the operator depends on this component: it exists once the operator's Deployment is available. What
+    the component depends on (`depends_on`), such as the scheduler whose PodGroups it makes, all of it depends on.
 
     Outputs:
         version: the operator's version.
@@ -56,6 +58,7 @@ class KubeRayOperator(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: KubeRayOperatorArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:KubeRayOperator", name, None, opts)
+        self._below = pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None)
         settings = args.settings
         try:
             if settings.install == "existing":
@@ -67,7 +70,7 @@ class KubeRayOperator(pulumi.ComponentResource):
                 first, access, last = operator_objects(tree, settings)
                 self._provision(name, args, (first, [*access, *args.policies], last))
                 version = settings.version
-        except (KustomizeError, UnexpectedTreeError, UnsupportedVersionError, ClusterUnreachableError) as error:
+        except (ManifestError, UnexpectedTreeError, UnsupportedVersionError, ClusterUnreachableError) as error:
             raise pulumi.RunError(str(error)) from error
         self.version = pulumi.Output.from_input(version)
         self.namespace = pulumi.Output.from_input(settings.namespace)
@@ -80,7 +83,7 @@ class KubeRayOperator(pulumi.ComponentResource):
                 KubernetesObject(
                     f"{name}-{object_name(body)}",
                     _in_made_namespace(body, args.namespaces),
-                    pulumi.ResourceOptions(parent=self, depends_on=list(made)),
+                    pulumi.ResourceOptions.merge(self._below, pulumi.ResourceOptions(depends_on=list(made))),
                 )
                 for body in stage
             ]
@@ -88,7 +91,7 @@ class KubeRayOperator(pulumi.ComponentResource):
         CrdGuard(
             f"{name}-crd-guard",
             {"kinds": plurals, "context": args.context},
-            pulumi.ResourceOptions(parent=self, depends_on=made),
+            pulumi.ResourceOptions.merge(self._below, pulumi.ResourceOptions(depends_on=made)),
         )
 
 

@@ -1,27 +1,22 @@
 """Renders a kustomize tree with kubectl, or with kustomize where there is no kubectl. Nothing is applied.
 
-Rendering KubeRay's tree takes seconds, of each preview and update. So what a tree renders to is kept in the user's
-cache folder: one file for each location, with a fingerprint of all that the rendering read.
+Rendering KubeRay's tree takes seconds, of each preview and update. So what a tree renders to is kept, with a
+fingerprint of all that the rendering read.
 """
 
 import hashlib
-import json
-import os
 import shutil
 import subprocess
-import tempfile
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from ..manifest_files import PINNED, ManifestError, keep, kept, parsed
+
 _RENDERERS = (("kubectl", "kustomize"), ("kustomize", "build"))
 _SECONDS = 300
 """A remote tree is a git clone; one that takes longer is given up."""
-
-_PINNED = "pinned"
-"""Fingerprint of what never changes."""
 
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 """Names of the file that makes a folder a kustomization (api/konfig/general.go of kubernetes-sigs/kustomize)."""
@@ -35,7 +30,7 @@ _READS_NO_FILE = frozenset(
 """Fields of a kustomization that hold all they say (api/types/kustomization.go)."""
 
 
-class KustomizeError(Exception):
+class KustomizeError(ManifestError):
     """The tree cannot be rendered; the text says why."""
 
 
@@ -45,16 +40,16 @@ def render(location: str, *, pinned: bool = False) -> list[dict[str, Any]]:
     `pinned`: what is there never changes, as at a release's tag: it is fetched once. A folder is rendered again once
     one of its files has changed, or the renderer; any other location, and a folder that may read more than files of
     its own, each time.
-    Raises KustomizeError where neither kubectl nor kustomize is on the PATH, or the rendering fails.
+    Raises KustomizeError where neither kubectl nor kustomize is on the PATH, or the rendering fails;
+    ManifestError where what it renders to is no manifest.
     """
-    fingerprint = _PINNED if pinned else _fingerprint(location)
-    cached = _cache_folder() / f"{hashlib.sha256(location.encode()).hexdigest()}.json"
-    if fingerprint and (kept := _kept(cached, fingerprint)):
-        return kept
-    objects = _objects(_run(location), location)
+    fingerprint = PINNED if pinned else _fingerprint(location)
+    if fingerprint and (there := kept(location, fingerprint)):
+        return there
+    objects = parsed(_run(location), f"what {location} renders to")
     # A file may have changed while it was rendered.
     if fingerprint and (pinned or fingerprint == _fingerprint(location)):
-        _keep(cached, fingerprint, objects)
+        keep(location, fingerprint, objects)
     return objects
 
 
@@ -74,21 +69,6 @@ def _run(location: str) -> str:
             "Where GitHub cannot be reached set operator.location to a folder or mirror that holds KubeRay's tree"
         )
     return done.stdout
-
-
-def _objects(text: str, location: str) -> list[dict[str, Any]]:
-    # The CRDs are four megabytes: libyaml reads them in a second, Python's own parser in twenty.
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        # As JSON, which Kubernetes reads too: the same values whether they come from the cache or not.
-        objects: list[dict[str, Any]] = json.loads(
-            json.dumps([document for document in yaml.load_all(text, Loader=loader) if document])
-        )
-    except (yaml.YAMLError, TypeError) as error:
-        raise KustomizeError(f"what {location} renders to is not YAML of Kubernetes: {error}") from error
-    if not objects:
-        raise KustomizeError(f"{location} renders to nothing")
-    return objects
 
 
 def _fingerprint(location: str) -> str | None:
@@ -134,28 +114,3 @@ def _files(folder: Path, folders: list[Path]) -> list[Path] | None:
         else:
             return None
     return files
-
-
-def _cache_folder() -> Path:
-    """`kustomize` in RAY_PLATFORM_CACHE, else in the user's cache folder."""
-    cache = os.environ.get("RAY_PLATFORM_CACHE")
-    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return (Path(cache) if cache else user / "ray-platform") / "kustomize"
-
-
-def _kept(path: Path, fingerprint: str) -> list[dict[str, Any]] | None:
-    try:
-        kept = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return None
-    objects: list[dict[str, Any]] = kept["objects"]
-    return objects if kept["fingerprint"] == fingerprint else None
-
-
-def _keep(path: Path, fingerprint: str, objects: list[dict[str, Any]]) -> None:
-    # A folder that cannot be written to, as in some containers, costs time and nothing else.
-    with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
-            json.dump({"fingerprint": fingerprint, "objects": objects}, file)
-        Path(file.name).replace(path)

@@ -24,7 +24,9 @@ from .manifests import (
     head_service,
     ray_cluster,
 )
+from .pod_group import PodGroup, PodGroupArgs
 from .readiness import NotReadyError, until_ready
+from .scheduling import LABELS_OF_A_NEW_CLUSTER, NO_SCHEDULING, Scheduling
 from .settings import FIRST_RAY_WITH_TOKENS, RayClusterSettings
 from .status import status_summary
 from .storage_namespace import StorageNamespace, StorageNamespaceArgs
@@ -63,6 +65,9 @@ class RayClusterArgs:
     redis: RedisPlace | None = None
     """Where its GCS keeps what it knows, if the settings want it kept; its storage namespace is made here."""
 
+    scheduling: Scheduling = NO_SCHEDULING
+    """What schedules it, and out of which queue, which is there."""
+
     import_id: str | None = None
     """`<namespace>/<name>` of a RayCluster that runs already, to take it in; None to make it."""
 
@@ -77,7 +82,8 @@ class RayCluster(pulumi.ComponentResource):
 
     With fault tolerance its GCS is kept in Redis, under a storage namespace that no other RayCluster ever has. Its
     deletion then waits until KubeRay has cleaned up there or has given up, and warns of what was left. Where fault
-    tolerance is switched off again, the RayCluster is replaced.
+    tolerance is switched off again, the RayCluster is replaced. So it is where its network topology changes, or with
+    Kueue its queue. With Volcano another queue or priority takes effect at once, without an effect on what runs.
 
     Raises components.problems.Problems where the settings cannot be rendered, such as fault tolerance without `redis`,
     and pulumi.RunError where the cluster's Kubernetes is too old for the gateway.
@@ -109,7 +115,7 @@ class RayCluster(pulumi.ComponentResource):
         settings = args.settings
         keys = self._storage_namespace(name, args)
         redis = replace(args.redis, storage_namespace=keys) if args.redis and keys else None
-        body = ray_cluster(settings, args.pools, args.service_account, args.priorities, redis)
+        body = ray_cluster(settings, args.pools, args.service_account, args.priorities, redis, args.scheduling)
         if not asks_for_token(body):
             pulumi.log.warn(_OPEN.format(settings.name), resource=self)
         own = pulumi.ResourceOptions(parent=self)
@@ -122,6 +128,11 @@ class RayCluster(pulumi.ComponentResource):
         cluster = KubernetesObject(
             f"{name}-ray-cluster", in_namespace(body, args.namespace), pulumi.ResourceOptions.merge(own, after)
         )
+        if args.scheduling.backend == "volcano":
+            gang = PodGroupArgs(
+                args.namespace, settings.name, args.scheduling.queue, settings.priority_class, args.context
+            )
+            PodGroup(f"{name}-pod-group", gang, pulumi.ResourceOptions(parent=self, depends_on=[cluster]))
         if not settings.head.evictable:
             KubernetesObject(
                 f"{name}-head-disruption-budget",
@@ -207,11 +218,15 @@ def _goes(body: Body) -> pulumi.ResourceOptions:
     One that is kept there no more is made anew: KubeRay's finalizer, once it is there, is only ever removed from a
     RayCluster that still has the options (raycluster_controller.go: rayClusterReconcile), so that it could not be
     deleted any more.
+
+    So is one whose labels its scheduler heeds only at first.
     """
+    anew = [f'metadata.labels["{label}"]' for label in LABELS_OF_A_NEW_CLUSTER]
     if OPTIONS in body["spec"]:
         limit = deletion_seconds(body["metadata"]["annotations"])
-        return pulumi.ResourceOptions(custom_timeouts=pulumi.CustomTimeouts(delete=f"{limit}s"))
-    return pulumi.ResourceOptions(replace_on_changes=[f"spec.{OPTIONS}"], delete_before_replace=True)
+        timeouts = pulumi.CustomTimeouts(delete=f"{limit}s")
+        return pulumi.ResourceOptions(custom_timeouts=timeouts, replace_on_changes=anew, delete_before_replace=True)
+    return pulumi.ResourceOptions(replace_on_changes=[f"spec.{OPTIONS}", *anew], delete_before_replace=True)
 
 
 def connection(namespace: str, service: str) -> dict[str, str]:

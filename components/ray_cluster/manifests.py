@@ -11,6 +11,9 @@ from .fault_tolerance import RedisPlace
 from .origin import said_at
 from .pods import CLUSTER_LABEL, NODE_TYPE_LABEL, Body
 from .resources import refused_resources
+from .scheduling import NO_SCHEDULING, Scheduling, spared_head
+from .scheduling import annotations as scheduling_annotations
+from .scheduling import labels as scheduling_labels
 from .settings import RayClusterSettings
 from .spec import CLIENT_PORT, DASHBOARD_PORT, HEAD_PORTS, cluster_spec
 
@@ -49,6 +52,7 @@ def ray_cluster(
     service_account: Any = None,
     priorities: PriorityNames = NO_PRIORITIES,
     redis: RedisPlace | None = None,
+    scheduling: Scheduling = NO_SCHEDULING,
 ) -> Body:
     """The `ray.io/v1` RayCluster. Fields that were not set stay KubeRay's to default.
 
@@ -56,20 +60,23 @@ def ray_cluster(
     makes one for the head.
     `priorities`: PriorityClasses that are there for head and workers.
     `redis`: where the GCS keeps what it knows, if the settings want it kept.
+    `scheduling`: what schedules it, and out of which queue.
     Raises Problems, with paths in the settings, where it cannot be made as `cluster_spec` says, or Kubernetes would
     refuse the resources of a container.
     """
-    spec = cluster_spec(settings, pools, service_account, priorities, redis)
+    spec = spared_head(settings, scheduling, cluster_spec(settings, pools, service_account, priorities, redis))
     if problems := list(refused_resources(spec)):
         raise Problems(replace(each, path=said_at(settings, pools, spec, each.path)) for each in problems)
+    labels = {**settings.labels, **scheduling_labels(settings, scheduling)}
     return {
         "apiVersion": API_VERSION,
         "kind": "RayCluster",
         "metadata": {
             "name": settings.name,
-            **({"labels": dict(settings.labels)} if settings.labels else {}),
+            **({"labels": labels} if labels else {}),
             "annotations": {
                 **settings.annotations,
+                **scheduling_annotations(settings, scheduling),
                 # In the foreground the garbage collector takes pods and clean-up Jobs from under the operator.
                 "pulumi.com/deletionPropagationPolicy": "background",
             },

@@ -19,6 +19,7 @@ def problems_of(cluster: RayClusterSettings) -> Iterator[Problem]:
     yield from _authentication(cluster)
     yield from _said_twice(cluster)
     yield from _fault_tolerance(cluster)
+    yield from _network_topology(cluster)
     if not cluster.scales:
         yield from _without_autoscaler(cluster)
     bounds = (cluster.min_workers, cluster.initial_workers, cluster.max_workers)
@@ -113,6 +114,14 @@ def _fault_tolerance(cluster: RayClusterSettings) -> Iterator[Problem]:
             f"rayVersion is {cluster.ray_version!r}: raise rayVersion, or remove faultTolerance"
         )
         yield Problem(("faultTolerance",), True, message, "redis-users-need-ray")
+
+
+def _network_topology(cluster: RayClusterSettings) -> Iterator[Problem]:
+    topology = cluster.network_topology
+    if topology and topology.mode == "soft" and topology.highest_tier_allowed is not None:
+        message = "means nothing to mode soft, which spans as many tiers as it has to: remove it, or set mode to hard"
+        path = ("networkTopology", "highestTierAllowed")
+        yield Problem(path, topology.highest_tier_allowed, message, "topology-tier")
 
 
 _AUTOSCALERS = {

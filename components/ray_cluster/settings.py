@@ -6,6 +6,7 @@ from pydantic import BeforeValidator, Field, Strict, model_validator
 
 from ..network.settings import IngressSettings
 from ..problems import Problems
+from ..queues.settings import QueueName
 from ..tls.settings import TlsSettings
 from ..types import (
     MOST_SECONDS,
@@ -51,6 +52,16 @@ class AuthOptions(Settings):
 
     enable_k8s_token_auth: bool | None = Field(default=None, alias="enableK8sTokenAuth")
     """True: callers show a token of Kubernetes, whose account may `ray:write` RayClusters; from Ray 2.55 on."""
+
+
+class NetworkTopologySettings(Settings):
+    """How near to each other, in the network, the nodes of a gang are (Volcano's HyperNodes)."""
+
+    mode: Literal["hard", "soft"]
+    """`hard`: within a tier, or the gang waits. `soft`: as near as there is room."""
+
+    highest_tier_allowed: Annotated[int, Strict(), Field(ge=1, le=2**31 - 1)] | None = None
+    """With mode hard: the highest tier that the gang may span. Default: any."""
 
 
 def _not_root(value: Any) -> Any:
@@ -159,6 +170,22 @@ class RayClusterSettings(Settings):
 
     tls: TlsSettings | None = None
     """TLS between the cluster's processes; `{}` with an authority that the stack makes. Default: none."""
+
+    queue: QueueName | None = None
+    """Queue that the cluster waits in. Default: its tenant's. With Volcano a change takes effect at once, and stops
+    nothing; with Kueue it makes the cluster anew."""
+
+    gang: Literal["minimum", "all"] = "minimum"
+    """What starts together or not at all. `minimum`: the head and the least workers of each group; the autoscaler's
+    further ones come as there is room. `all`: the head and every worker, for training that needs all. A cluster that
+    does not scale is `all`."""
+
+    priority_class: DnsSubdomain | None = None
+    """PriorityClass by which gangs of a queue go before others; with Kueue, a WorkloadPriorityClass. What may be taken
+    from running pods goes by the pods' own. Default: none. A change takes effect at once, and stops nothing."""
+
+    network_topology: NetworkTopologySettings | None = None
+    """Default: anywhere. With Volcano only. A change makes the cluster anew."""
 
     env: Env = Field(default_factory=dict)
     """Environment variables of head and workers."""

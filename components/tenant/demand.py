@@ -72,6 +72,9 @@ class Group:
     most: int | None
     """Most workers at a time; None: any number."""
 
+    least: int
+    """Workers that there always are, or 1 for a head."""
+
 
 @dataclass(frozen=True)
 class Demand:
@@ -81,6 +84,14 @@ class Demand:
 
     objects: Usage
     """Objects other than pods."""
+
+    scales: bool = False
+    """Whether the autoscaler adds and takes away workers."""
+
+    @property
+    def gang(self) -> Usage:
+        """What starts together or not at all (batchscheduler/volcano/volcano_scheduler.go: calculatePodGroupParams)."""
+        return total(_times(group.usage, group.least if self.scales else group.at_first) for group in self.groups)
 
     @property
     def at_first(self) -> Usage:
@@ -108,7 +119,7 @@ def demand(body: Body, limits: LimitSettings | None) -> Demand:
         waiting = Container(path, {"name": "wait-gcs-ready", "resources": _same(WAITING)})
         groups.append(_group(path, title, group, limits, before=[waiting]))
     runs = () if spec.get("suspend") else tuple(groups)
-    return Demand(runs, objects)
+    return Demand(runs, objects, bool(spec.get("enableInTreeAutoscaling")))
 
 
 def of_stateful_set(body: Body, limits: LimitSettings | None) -> Demand:
@@ -120,7 +131,7 @@ def of_stateful_set(body: Body, limits: LimitSettings | None) -> Demand:
         amount(claim["spec"]["resources"]["requests"]["storage"]) for claim in spec.get("volumeClaimTemplates") or ()
     ]
     volumes = {"requests.storage": sum(storage, Decimal(0)), "persistentvolumeclaims": Decimal(len(storage))}
-    return Demand((replace(group, at_first=number, most=number),), _times(volumes, number))
+    return Demand((replace(group, at_first=number, most=number, least=number),), _times(volumes, number))
 
 
 def defaults(limits: LimitSettings | None) -> dict[str, dict[str, str]]:
@@ -181,14 +192,15 @@ def _cleaned_up(head: Group, body: Body, limits: LimitSettings | None) -> Group:
     return replace(head, containers=(*head.containers, job), usage=most)
 
 
-def _numbers(group: Body) -> tuple[int, int | None]:
-    """How many there are at first, and at most (controllers/ray/utils/util.go: GetWorkerGroupDesiredReplicas)."""
+def _numbers(group: Body) -> tuple[int, int | None, int]:
+    """How many at first, at most and at least (controllers/ray/utils/util.go: GetWorkerGroupDesiredReplicas)."""
     if "groupName" not in group:
-        return 1, 1
+        return 1, 1, 1
     if group.get("suspend"):
-        return 0, 0
-    at_first, most = max(group.get("minReplicas") or 0, group.get("replicas") or 0), group.get("maxReplicas")
-    return (at_first if most is None else min(at_first, most)), most
+        return 0, 0, 0
+    least, most = group.get("minReplicas") or 0, group.get("maxReplicas")
+    at_first = max(least, group.get("replicas") or 0)
+    return (at_first if most is None else min(at_first, most)), most, least
 
 
 def _containers(path: Path, pod: Body, key: str) -> Iterator[Container]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from ..problems import Path, Problem, dotted
-from ..quantities import amount
+from ..quantities import amount, shown
 from .demand import RESOURCES, Body, Container, Demand, Group, defaults, demand, of_stateful_set, total
 from .manifests import hard
 from .settings import ENTRIES, LimitSettings, QuotaSettings
@@ -103,16 +103,3 @@ def _of_container(container: Container, limits: LimitSettings) -> Iterator[Probl
 def _fault(container: Container, part: str, resource: str, message: str, rule: str) -> Problem:
     path = (*container.path, "resources", part, resource)
     return Problem(path, None, f"container {container.name!r} {message}", rule)
-
-
-def shown(entry: str, value: Decimal) -> str:
-    """An amount as people write it: bytes in Gi or Mi, everything else as a number."""
-    if entry.endswith(("memory", "storage")):
-        for unit, size in (("Gi", 2**30), ("Mi", 2**20)):
-            if value >= size:
-                return f"{_plain(value / size)}{unit}"
-    return _plain(value)
-
-
-def _plain(value: Decimal) -> str:
-    return f"{value.quantize(Decimal('0.001')).normalize():f}"

@@ -4,14 +4,14 @@ from collections.abc import Iterable
 
 from local.images.gateway import GATEWAY
 from local.images.image import Image
-from local.images.programs import OPERATOR, PAUSE
+from local.images.programs import OPERATOR, PAUSE, VOLCANO_PROGRAMS
 from local.images.ray import RAY
 from local.images.redis import REDIS
 from stacks.images import full_name
 
 __all__ = ["GATEWAY", "IMAGES", "OPERATOR", "PAUSE", "RAY", "REDIS", "Image", "full_name", "named"]
 
-IMAGES = (PAUSE, OPERATOR, RAY, REDIS, GATEWAY)
+IMAGES = (PAUSE, OPERATOR, *VOLCANO_PROGRAMS, RAY, REDIS, GATEWAY)
 """All there are, under the names that stacks use."""
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from local.images.image import Image
 from local.progress import Report
-from local.tools import KUBERAY_STATIC, KUBERNETES_NODE, Tool
+from local.tools import KUBERAY_STATIC, KUBERNETES_NODE, VOLCANO, Tool
 
 
 def _image(name: str, reference: str, tool: Tool, program: str, path: str, user: str) -> Image:
@@ -28,3 +28,16 @@ OPERATOR = _image(
     "65532:65532",
 )
 """Where its program lies and as whom it runs is what KubeRay's own image does (ray-operator/Dockerfile)."""
+
+VOLCANO_PROGRAMS = tuple(
+    _image(
+        f"volcano-{program}",
+        f"docker.io/volcanosh/vc-{program}:{VOLCANO.version}",
+        VOLCANO,
+        program,
+        f"/vc-{program}",
+        "1000:1000",
+    )
+    for program in VOLCANO.programs
+)
+"""Where they lie is what Volcano's own images do (installer/dockerfile), as whom they run what its manifest says."""

@@ -11,6 +11,7 @@ from kubernetes import client
 from local import images, tools, volumes
 from local.commands import run
 from local.errors import RehearsalError
+from local.host_pods.programs import tools_of
 from local.images import Image
 from local.nodes import pool_labels
 from local.pki import Credentials
@@ -81,8 +82,9 @@ class RealNode:
             raise RehearsalError("the real node cannot run here:\n  " + "\n  ".join(reasons))
 
     def build(self, wanted: Iterable[str]) -> None:
-        tools.build_missing(tools.NODE_TOOLS)
-        for image in (images.PAUSE, *images.named(wanted)):
+        named = images.named(wanted)
+        tools.build_missing((*tools.NODE_TOOLS, *tools_of(image.reference for image in named)))
+        for image in (images.PAUSE, *named):
             image.build()
 
     def programs(self) -> list[Program]:

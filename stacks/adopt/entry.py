@@ -1,15 +1,19 @@
 """What a stack file says of a RayCluster that runs already, so that it stays exactly as it is. Pure functions."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import ValidationError
+
 from components.images import with_mirrors
+from components.problems import dotted
+from components.ray_cluster.scheduling import SETTINGS_BY_LABEL, said_by
 from components.ray_cluster.settings import RayClusterSettings
 from components.strategic_merge import difference
 
 from ..importing.manifests import from_manifest
 from ..importing.notes import RefusedError
+from ..queues import queue_of, scheduling_of
 from ..rendered import as_tenant_gives
 from ..settings import LONGEST_TENANT_NAME, StackSettings, TenantSettings
 from .live import Body, CannotAdoptError
@@ -50,8 +54,24 @@ def entry(body: Body, stack: StackSettings) -> Entry:
     except RefusedError as error:
         raise CannotAdoptError(f"RayCluster {namespace}/{name}: {error}") from error
     owner = tenant or TenantSettings(name=str(new["name"]))
-    cluster = _exact({"name": name, "adopt": True, **imported.cluster}, body, owner, stack.images.mirrors)
-    return Entry(new, cluster, tuple(str(note) for note in imported.notes))
+    said = _scheduled(imported.cluster) if stack.scheduler else imported.cluster
+    try:
+        cluster = _exact({"name": name, "adopt": True, **said}, body, owner, stack)
+    except ValidationError as error:
+        faults = "; ".join(f"{dotted(fault['loc'])}: {fault['msg']}" for fault in error.errors(include_url=False))
+        raise CannotAdoptError(f"RayCluster {namespace}/{name} cannot be said by a stack file: {faults}") from error
+    notes = [str(note) for note in imported.notes]
+    if stack.scheduler and "queue" not in said and (queue := queue_of(owner)):
+        notes.append(f"it waits in queue {queue}, its tenant's, from then on")
+    return Entry(new, cluster, tuple(notes))
+
+
+def _scheduled(cluster: dict[str, Any]) -> dict[str, Any]:
+    """The cluster with its scheduler's labels as the settings that they follow from."""
+    labels = cluster.get("labels") or {}
+    others = {key: value for key, value in labels.items() if key not in SETTINGS_BY_LABEL}
+    without = {key: value for key, value in cluster.items() if key != "labels"}
+    return {**without, **({"labels": others} if others else {}), **said_by(labels)}
 
 
 def _as_applied(body: Body) -> Body:
@@ -72,12 +92,12 @@ def tenant_name(namespace: str) -> str:
     return name[:LONGEST_TENANT_NAME].rstrip("-")
 
 
-def _exact(cluster: dict[str, Any], body: Body, tenant: TenantSettings, mirrors: Mapping[str, str]) -> dict[str, Any]:
+def _exact(cluster: dict[str, Any], body: Body, tenant: TenantSettings, stack: StackSettings) -> dict[str, Any]:
     """The entry with the overrides that make its spec the one that runs, with all that the tenant gives."""
     bare = {key: value for key, value in cluster.items() if key != "overrides"}
-    overrides = difference(_rendered(bare, tenant, mirrors)["spec"], body["spec"])
+    overrides = difference(_rendered(bare, tenant, stack)["spec"], body["spec"])
     exact = {**bare, **({"overrides": overrides} if overrides else {})}
-    rendered = _rendered(exact, tenant, mirrors)
+    rendered = _rendered(exact, tenant, stack)
     lost = [f"spec.{key}" for key, value in body["spec"].items() if rendered["spec"].get(key) != value]
     lost += [f"spec.{key}" for key in rendered["spec"].keys() - body["spec"].keys()]
     lost += [
@@ -94,6 +114,7 @@ def _exact(cluster: dict[str, Any], body: Body, tenant: TenantSettings, mirrors:
     return exact
 
 
-def _rendered(cluster: dict[str, Any], tenant: TenantSettings, mirrors: Mapping[str, str]) -> Body:
+def _rendered(cluster: dict[str, Any], tenant: TenantSettings, stack: StackSettings) -> Body:
     settings = RayClusterSettings.model_validate(cluster, by_alias=True, by_name=False)
-    return with_mirrors(as_tenant_gives(tenant, settings), mirrors)
+    scheduling = scheduling_of(stack, tenant, settings)
+    return with_mirrors(as_tenant_gives(tenant, settings, scheduling=scheduling), stack.images.mirrors)

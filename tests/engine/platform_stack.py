@@ -113,11 +113,14 @@ def training(settings: dict[str, Any]) -> dict[str, Any]:
 def existing(cluster: Rehearsal) -> set[str]:
     """What a stack could leave behind in the cluster, each as `kind name`."""
     api = cluster.client()
+    admission = client.AdmissionregistrationV1Api(api)
     lists: dict[str, Callable[[], Any]] = {
         "namespace": client.CoreV1Api(api).list_namespace,
         "definition": client.ApiextensionsV1Api(api).list_custom_resource_definition,
         "role": client.RbacAuthorizationV1Api(api).list_cluster_role,
         "binding": client.RbacAuthorizationV1Api(api).list_cluster_role_binding,
-        "policy": client.AdmissionregistrationV1Api(api).list_validating_admission_policy,
+        "policy": admission.list_validating_admission_policy,
+        "mutating webhook": admission.list_mutating_webhook_configuration,
+        "validating webhook": admission.list_validating_webhook_configuration,
     }
     return {f"{kind} {item.metadata.name}" for kind, list_all in lists.items() for item in list_all().items}

@@ -16,12 +16,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from components.redis.certificate import new_certificate
 from components.redis.manifests import users_files
 from components.redis.names import REDIS_PORT, SENTINEL_PORT
 from components.redis.pods import DOWN_AFTER, scripts, template
 from components.redis.settings import RedisSettings
 from components.redis.users import NODES_USER
+from components.tls.certificate import new_certificate
 from tests.gateway.waiting import eventually
 from tests.gateway.wire import ClosedError, Wire
 
@@ -188,7 +188,7 @@ class Pods:
             for index, address in enumerate(addresses)
         ]
         if settings.tls:
-            self.certify(*new_certificate(["ray-redis-0"]))
+            self.certify(*new_certificate("ray-redis", ["ray-redis-0"]))
 
     def set_users(self, passwords: Mapping[str, Sequence[str]]) -> None:
         """Changes the Secret, and the files at once, as a kubelet does."""

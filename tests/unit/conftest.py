@@ -1,4 +1,4 @@
-"""KubeRay's kustomize tree for tests, and a kubectl that renders it."""
+"""KubeRay's kustomize tree for tests, a kubectl that renders it, and Volcano's manifest."""
 
 import subprocess
 from pathlib import Path
@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from local.tools import KUBERAY, KUBERNETES
+from components.manifest_files import read
+from local.tools import KUBERAY, KUBERNETES, VOLCANO
 
 
 @pytest.fixture(scope="session")
@@ -53,3 +54,15 @@ def kubectl_that_renders(rendered: Path, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("PATH", str(programs))
     monkeypatch.setenv("RAY_PLATFORM_CACHE", str(tmp_path / "cache"))
     return calls
+
+
+@pytest.fixture(scope="session")
+def manifest_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pinned Volcano's manifest. The definitions' schemas are left out: a megabyte that every test would carry."""
+    objects = read(str(VOLCANO.share("installer") / "volcano-development.yaml"))
+    for definition in (body for body in objects if body["kind"] == "CustomResourceDefinition"):
+        for version in definition["spec"]["versions"]:
+            version["schema"]["openAPIV3Schema"] = {"type": "object"}
+    file = tmp_path_factory.mktemp("volcano") / "volcano.yaml"
+    file.write_text(yaml.dump_all(objects, Dumper=yaml.CSafeDumper))
+    return file

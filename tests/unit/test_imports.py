@@ -29,6 +29,7 @@ WITH_PULUMI = {
         "authority.py",
         "certificate.py",
         "password.py",
+        "pod_group.py",
         "storage_namespace.py",
     ),
     *("build.py", "platform.py", "other_platform.py", "tenant.py", "running.py"),

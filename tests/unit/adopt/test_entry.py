@@ -8,6 +8,7 @@ from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.settings import RayClusterSettings
 from stacks.adopt.entry import entry, tenant_name
 from stacks.adopt.live import CannotAdoptError
+from stacks.rendered import rendered as as_rendered
 from stacks.settings import parse
 from tests.unit.adopt.live import IMAGE, live
 
@@ -97,3 +98,53 @@ def test_a_spec_that_the_operator_refuses_is_not_taken_in() -> None:
 )
 def test_a_tenants_name_comes_from_its_namespace(namespace: str, name: str) -> None:
     assert tenant_name(namespace) == name
+
+
+QUEUES = {"scheduler": {"volcano": {}}, "queues": [{"name": "research", "allowedNamespaces": ["research"]}]}
+
+LABELS = {
+    "owner": "ada",
+    "volcano.sh/queue-name": "research",
+    "ray.io/priority-class-name": "urgent",
+    "volcano.sh/network-topology-mode": "hard",
+    "volcano.sh/network-topology-highest-tier-allowed": "2",
+}
+
+
+def labelled(**labels: str) -> dict[str, Any]:
+    return live(labels=LABELS | labels)
+
+
+def test_in_a_stack_with_a_scheduler_its_labels_are_said_by_settings_and_stay_as_they_are() -> None:
+    stack = parse(QUEUES)
+    made = entry(labelled(), stack).cluster
+    assert made["labels"] == {"owner": "ada"}
+    assert (made["queue"], made["priorityClass"]) == ("research", "urgent")
+    assert made["networkTopology"] == {"mode": "hard", "highestTierAllowed": 2}
+    tenant = {"name": "research", "clusters": [made]}
+    adopted = parse({**QUEUES, "tenants": [tenant]})
+    body = as_rendered(adopted, adopted.tenants[0], adopted.tenants[0].clusters[0])
+    assert body["metadata"]["labels"] == LABELS
+    assert body["spec"] == live()["spec"]
+
+
+def test_a_cluster_that_gets_its_tenants_queue_is_said_to() -> None:
+    stack = parse({"scheduler": {"volcano": {}}, "tenants": [{"name": "research", "queue": {}}]})
+    assert "it waits in queue research, its tenant's, from then on" in entry(live(), stack).notes
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        {"volcano.sh/queue-name": "default"},
+        {"volcano.sh/network-topology-mode": "Hard"},
+        {"ray.io/priority-class-name": "Urgent"},
+    ],
+)
+def test_labels_that_no_setting_can_say_are_refused_by_name(label: dict[str, str]) -> None:
+    with pytest.raises(CannotAdoptError, match=r"cannot be said"):
+        entry(labelled(**label), parse(QUEUES))
+
+
+def test_without_a_scheduler_the_labels_are_labels() -> None:
+    assert entry(labelled(), NOTHING).cluster["labels"] == LABELS

@@ -2,7 +2,7 @@
 
 import pytest
 
-from local.host_pods import program_of
+from local.host_pods.programs import program_of
 
 pytestmark = pytest.mark.unit
 

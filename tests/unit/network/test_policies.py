@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from stacks.network import operator_policies, tenant_policies
+from stacks.network import operator_policies, tenant_policies, volcano_policies
 from stacks.settings import parse
 from tests.pods.port_matrix import ports_table, reach_table
 
@@ -271,3 +271,26 @@ def test_an_operator_that_is_there_already_is_left_as_it_is() -> None:
 @pytest.mark.parametrize("table", [ports_table(), reach_table()], ids=["ports", "reach"])
 def test_the_page_shows_the_matrix_that_is_tried(table: str) -> None:
     assert table in PAGE.read_text()
+
+
+def test_volcanos_namespace_is_closed_but_for_its_webhook_and_metrics() -> None:
+    said = {"network": {"monitoring": ["monitoring"]}, "scheduler": {"volcano": {"namespace": "gangs"}}}
+    deny, volcano, webhook = volcano_policies(parse(said))
+    assert {body["metadata"]["namespace"] for body in (deny, volcano, webhook)} == {"gangs"}
+    assert deny["spec"]["policyTypes"] == ["Ingress", "Egress"]
+    assert volcano["spec"]["ingress"][0]["ports"] == tcp(8080, 8081)
+    # It is the API server that calls, from wherever it is.
+    assert webhook["spec"]["ingress"] == [{"ports": tcp(8443)}]
+    assert webhook["spec"]["podSelector"] == {"matchLabels": {"app": "volcano-admission"}}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {},
+        {"scheduler": {"volcano": {"install": "existing"}}},
+        {"scheduler": {"volcano": {}}, "network": {"policies": False}},
+    ],
+)
+def test_there_are_none_for_a_volcano_that_the_stack_does_not_make(said: dict[str, Any]) -> None:
+    assert volcano_policies(parse(said)) == []

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from components.manifest_files import ManifestError
 from components.operator.kustomize import KustomizeError, render
 
 pytestmark = pytest.mark.unit
@@ -87,7 +88,7 @@ def test_what_was_kept_and_is_spoilt_is_rendered_anew(
     kubectl_that_renders: Path, folder: Path, tmp_path: Path, spoil: Callable[[Path], object]
 ) -> None:
     first = render(str(folder))
-    (kept,) = (tmp_path / "cache" / "kustomize").iterdir()
+    (kept,) = (tmp_path / "cache" / "manifests").iterdir()
     spoil(kept)
     assert render(str(folder)) == first
 
@@ -116,9 +117,9 @@ def test_a_failure_shows_what_kubectl_said_and_names_the_setting(kubectl_that_re
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("a: [", "is not YAML"), ("since: 2026-11-21", "is not YAML of Kubernetes"), ("", "renders to nothing")],
+    [("a: [", "is not YAML"), ("since: 2026-11-21", "is not YAML of Kubernetes"), ("", "renders to is nothing")],
 )
 def test_what_is_no_tree_is_refused(kubectl_that_renders: Path, tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "bin" / "kubectl").write_text(f"#!/bin/sh\necho '{text}'\n")
-    with pytest.raises(KustomizeError, match=message):
+    with pytest.raises(ManifestError, match=message):
         render("config/default")

@@ -7,9 +7,9 @@ import pulumi
 import pytest
 from cryptography import x509
 
-from components.redis.certificate import new_certificate
 from components.redis.component import ExternalRedis, ExternalRedisArgs
 from components.redis.external import ExternalSettings
+from components.tls.certificate import new_certificate
 from stacks.build import build
 from stacks.settings import parse
 from tests.unit.recorder import Recorder, record
@@ -68,7 +68,7 @@ def test_an_issuer_of_cert_manager_certifies_the_nodes(kubectl_that_renders: Pat
 
 def test_the_stacks_own_certificate_is_of_an_authority_that_is_told_apart_from_it() -> None:
     """With one name for both, OpenSSL takes the certificate for one that certifies itself, and refuses it."""
-    authority, certificate, _ = (text.encode() for text in new_certificate(["ray-redis-0"]))
+    authority, certificate, _ = (text.encode() for text in new_certificate("ray-redis", ["ray-redis-0"]))
     ca, made = (x509.load_pem_x509_certificate(pem) for pem in (authority, certificate))
     made.verify_directly_issued_by(ca)
     assert made.subject != ca.subject

@@ -28,6 +28,13 @@ def test_an_operator_that_is_there_already_wants_none() -> None:
     assert _images({}, operator={"install": "existing"}) == {RAY}
 
 
+def test_volcanos_where_the_stack_installs_it() -> None:
+    names = ("scheduler", "controller-manager", "webhook-manager")
+    volcanos = {f"docker.io/volcanosh/vc-{name}:v1.14.1" for name in names}
+    assert _images({}, scheduler={"volcano": {}}) == {RAY, OPERATOR, *volcanos}
+    assert _images({}, scheduler={"volcano": {"install": "existing"}}) == {RAY, OPERATOR}
+
+
 def test_the_operators_own_mirror() -> None:
     assert _images({}, operator={"image": "mirror.example/operator:v1.6.2"}) == {RAY, "mirror.example/operator:v1.6.2"}
 

@@ -17,10 +17,13 @@ PLATFORM = "acme/ray-platform/prod"
 CLUSTER = {"name": "adhoc", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
 
 
-def platform(redis: dict[str, Any] | None = None, **tenant: Any) -> dict[str, Any]:
+def platform(redis: dict[str, Any] | None = None, queues: list[Any] | None = None, **tenant: Any) -> dict[str, Any]:
     """The outputs of the platform's stack, with what is said of its Redis and its tenant team-a."""
     said = {"name": "team-a", "clusterNames": ["adhoc"], **tenant}
-    stack = parse({"tenants": [said, {"name": "team-b"}], **({"redis": redis} if redis is not None else {})})
+    scheduled = {} if queues is None else {"scheduler": {"volcano": {}}, "queues": queues}
+    stack = parse(
+        {"tenants": [said, {"name": "team-b"}], **scheduled, **({"redis": redis} if redis is not None else {})}
+    )
     return {"operator": {"version": "1.6.2", "namespace": "ray-system"}, **told(stack)}
 
 
@@ -77,6 +80,20 @@ def test_a_cluster_is_kept_in_the_redis_that_the_platform_has() -> None:
     assert "and the platform has none: say redis as it is there" in mismatch(stack, platform())
     assert "and the platform has ray-redis-0" in mismatch(stack, platform(redis={"scope": "perTenant"}))
     check(tenants_own(redis={}), PLATFORM, platform())
+
+
+def test_a_cluster_waits_in_a_queue_that_the_platform_lets_its_tenant_use() -> None:
+    def waiting(**said: Any) -> StackSettings:
+        return tenants_own(scheduler={"volcano": {}}, tenants=[{"name": "team-a", "clusters": [CLUSTER], **said}])
+
+    outputs = platform(queues=[{"name": "research"}, {"name": "other"}], queue="research")
+    check(waiting(queue="research"), PLATFORM, outputs)
+    assert "would wait in queue 'other', and the tenant may use research" in mismatch(waiting(queue="other"), outputs)
+    assert "names no queue, and the tenant's is 'research': add queue: research" in mismatch(waiting(), outputs)
+    assert "scheduler is none, and the platform has volcano: set scheduler to {volcano: {}}" in mismatch(
+        tenants_own(), outputs
+    )
+    assert "scheduler is volcano, and the platform has none: remove scheduler" in mismatch(waiting(), platform())
 
 
 def test_a_stack_that_is_no_platform_is_said() -> None:

@@ -11,6 +11,8 @@ from tests.unit.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit
 
+OPERATOR = "platform-kuberay-deployment-kuberay-operator"
+
 STACK: dict[str, Any] = {
     "kubernetes": {"context": "staging"},
     "operator": {"location": "config/default", "watchNamespaces": ["a", "namespace-b"]},
@@ -72,3 +74,15 @@ def test_outputs_name_clusters_by_namespace_and_name(built: tuple[Recorder, dict
     assert cluster["rayAddress"] == "ray://training-head-svc.namespace-b.svc:10001"
     assert cluster["greatestGpus"] == 8
     assert [group["maxReplicas"] for group in cluster["workerGroups"]] == [2, 2, 2, 4]
+
+
+def test_the_operator_starts_after_the_scheduler_whose_podgroups_it_makes(
+    kubectl_that_renders: Path, manifest_file: Path
+) -> None:
+    """It watches PodGroups from its start, and ends where there is no such kind."""
+    recorder = record(
+        lambda: build(parse({**STACK, "tenants": [], "scheduler": {"volcano": {"location": str(manifest_file)}}}))
+    )
+    assert recorder.made_before("platform-volcano-deployment-volcano-scheduler", OPERATOR)
+    container = recorder.registered[OPERATOR].inputs["spec"]["template"]["spec"]["containers"][0]
+    assert "--batch-scheduler=volcano" in container["args"]

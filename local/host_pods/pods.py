@@ -1,23 +1,14 @@
-"""Runs the programs of Deployments on the host: what a kubelet would do for them, on nodes that are only simulated.
-
-For each Deployment whose image is known here, the program of the same version is started once the Deployment is
-there, with the arguments and environment of its container and a token of its ServiceAccount: nothing more, so a
-permission that the stack forgot shows as it would on a real cluster. It is restarted when it ends, as a container is,
-and when the Deployment changes; it is stopped when the Deployment goes or is scaled to zero.
-
-It does not run more than one replica, mount volumes, or run probes.
-"""
+"""Keeps the programs of Deployments running, as a kubelet keeps containers."""
 
 import hashlib
 import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -26,8 +17,12 @@ import yaml
 from kubernetes import client, config, watch
 from urllib3.exceptions import HTTPError
 
-from local.control_plane import write_kubeconfig
-from local.tools import KUBERAY, Tool
+from local import paths
+from local.control_plane import free_ports, write_kubeconfig
+from local.host_pods import egress
+from local.host_pods.container import Container, Deployment, account_of, container_of, key_of
+from local.host_pods.programs import HostProgram, program_of
+from local.host_pods.states import HostPod, write_states
 
 TOKEN_SECONDS = 24 * 3600
 """Asked of the TokenRequest API; renewed at 80 %, as kubelet does (pkg/kubelet/token)."""
@@ -36,51 +31,14 @@ LONGEST_BACKOFF = 60.0
 """Seconds. Kubelet waits up to 300; a rehearsal has somebody watching."""
 
 
-@dataclass(frozen=True)
-class HostProgram:
-    """A program that stands for a container image.
-
-    Fields: the `tool` that holds it, its `name` there, and `arguments` that are added last: its servers bind to free
-    ports of loopback, and what a pod reads from its mounted files is said (`{namespace}`).
-    """
-
-    tool: Tool
-    name: str
-    arguments: tuple[str, ...]
-
-
-PROGRAMS = {
-    "kuberay/operator": HostProgram(
-        KUBERAY,
-        "ray-operator",
-        (
-            "--metrics-addr=127.0.0.1:0",
-            "--health-probe-bind-address=127.0.0.1:0",
-            "--leader-election-namespace={namespace}",
-        ),
-    )
-}
-"""By the end of the image's repository, whatever registry or mirror it comes from."""
-
-
-@dataclass
-class HostPod:
-    """What is told of a program to `make status`, in `<run>/host-pods.json`."""
-
-    deployment: str
-    image: str
-    state: str = "Waiting"
-    pid: int = 0
-    restarts: int = 0
-    reason: str = ""
-    log: str = ""
-
-
 @dataclass
 class Running:
     """A Deployment that is being run."""
 
     shown: HostPod
+    deployment: Deployment
+    ports: dict[int, int]
+    """Of loopback, by the ports of the pod that they stand for."""
     digest: str = ""
     process: subprocess.Popen[bytes] | None = None
     started: float = 0.0
@@ -88,12 +46,6 @@ class Running:
     backoff: float = 1.0
     token_until: float = 0.0
     token: Path = field(default_factory=Path)
-
-
-def read_states(run: Path) -> list[HostPod]:
-    """What host-pods last wrote of its programs; empty if it has not run."""
-    file = run / "host-pods.json"
-    return [HostPod(**entry) for entry in json.loads(file.read_text())] if file.is_file() else []
 
 
 class HostPods:
@@ -114,6 +66,7 @@ class HostPods:
         signal.signal(signal.SIGTERM, self._stop)
         signal.signal(signal.SIGINT, self._stop)
         threading.Thread(target=self._watch, daemon=True).start()
+        egress.serve(egress.socket(self._run), self._route)
         while not self._stopping:
             try:
                 self._reconcile()
@@ -122,7 +75,11 @@ class HostPods:
             self._changed.wait(timeout=1.0)
             self._changed.clear()
         for running in self._running.values():
+            if running.process:
+                running.process.terminate()
+        for running in self._running.values():
             _end(running)
+        egress.socket(self._run).unlink(missing_ok=True)
         self._write()
 
     def _stop(self, _signal: int, _frame: FrameType | None) -> None:
@@ -137,34 +94,42 @@ class HostPods:
             except (client.ApiException, HTTPError):
                 time.sleep(1.0)
 
+    def _route(self, address: str, port: int) -> int | None:
+        """Where the program behind a Service listens, by the Service's clusterIP and port."""
+        services = self._core.list_service_for_all_namespaces(field_selector=f"spec.clusterIP={address}")
+        for service in self._api.sanitize_for_serialization(services)["items"]:
+            targets = [each["targetPort"] for each in service["spec"]["ports"] if each["port"] == port]
+            for running in list(self._running.values()):
+                if targets and _behind(running.deployment, service):
+                    return running.ports.get(targets[0])
+        return None
+
     def _reconcile(self) -> None:
-        wanted = {}
+        wanted: dict[str, tuple[Deployment, HostProgram]] = {}
         deployments = self._api.sanitize_for_serialization(self._apps.list_deployment_for_all_namespaces())
         for item in deployments["items"]:
-            program = program_of(_container(item)["image"])
+            program = program_of(container_of(item)["image"])
             if program and item["spec"].get("replicas", 1) > 0 and "deletionTimestamp" not in item["metadata"]:
-                wanted[f"{item['metadata']['namespace']}/{item['metadata']['name']}"] = (item, program)
+                wanted[key_of(item)] = (item, program)
         for key in self._running.keys() - wanted.keys():
             _end(self._running.pop(key))
         for key, (deployment, program) in wanted.items():
             self._keep(key, deployment, program)
         self._write()
 
-    def _keep(self, key: str, deployment: dict[str, Any], program: HostProgram) -> None:
-        image = _container(deployment)["image"]
-        running = self._running.setdefault(key, Running(HostPod(key, image)))
+    def _keep(self, key: str, deployment: Deployment, program: HostProgram) -> None:
+        image = container_of(deployment)["image"]
+        if key not in self._running:
+            ports = dict(zip(program.serves, free_ports(), strict=False))
+            self._running[key] = Running(HostPod(key, image), deployment, ports)
+        running = self._running[key]
         digest = hashlib.sha256(json.dumps(deployment["spec"]["template"], sort_keys=True).encode()).hexdigest()
         if digest != running.digest:
             _end(running)
-            running.digest, running.retry_at, running.backoff = digest, 0.0, 1.0
+            running.deployment, running.digest, running.retry_at, running.backoff = deployment, digest, 0.0, 1.0
             running.shown = HostPod(key, image, restarts=running.shown.restarts)
-        version = image.partition("@")[0].rpartition(":")[2]
-        if version != program.tool.version:
-            running.shown.reason = (
-                f"the Deployment wants {program.name} {version}, built is {program.tool.version}: "
-                f"set the version in the stack file to {program.tool.version.removeprefix('v')}, "
-                f"or pin another in {program.tool.source.relative_to(Path(__file__).parent.parent)}/go.mod"
-            )
+        if reason := _unfit(image, program):
+            running.shown.reason = reason
             return
         if running.process and running.process.poll() is not None:
             self._note_end(running)
@@ -184,27 +149,32 @@ class HostPods:
         running.backoff = min(running.backoff * 2, LONGEST_BACKOFF)
         running.shown.restarts += 1
 
-    def _start(self, key: str, deployment: dict[str, Any], program: HostProgram, running: Running) -> None:
-        namespace = deployment["metadata"]["namespace"]
+    def _start(self, key: str, deployment: Deployment, program: HostProgram, running: Running) -> None:
+        namespace, name = deployment["metadata"]["namespace"], deployment["metadata"]["name"]
         folder = self._run / "host-pods" / key.replace("/", "_")
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         running.token = folder / "token"
+        container = Container(deployment, folder)
         try:
             self._renew_token(deployment, running)
+            container.write_files(self._core)
         except client.ApiException as error:
-            account = deployment["spec"]["template"]["spec"].get("serviceAccountName", "default")
-            running.shown.reason = f"no token of ServiceAccount {namespace}/{account}: {error.reason}"
+            running.shown.reason = f"account {account_of(deployment)} or a file is not there: {_said(error)}"
             running.retry_at = time.monotonic() + 1.0
             return
-        write_kubeconfig(folder / "kubeconfig", self._run, self._server, {"tokenFile": str(running.token)})
-        container = _container(deployment)
-        log = self._run / "logs" / f"{deployment['metadata']['name']}.log"
-        environment = {**_environment(container, deployment), "KUBECONFIG": str(folder / "kubeconfig")}
-        arguments = [*container.get("args", []), *(text.format(namespace=namespace) for text in program.arguments)]
+        kubeconfig = folder / "kubeconfig"
+        write_kubeconfig(kubeconfig, self._run, self._server, {"tokenFile": str(running.token)})
+        log = self._run / "logs" / f"{name}.log"
+        further = program.further(str(kubeconfig), namespace, running.ports)
         with log.open("ab") as output:
             running.process = subprocess.Popen(
-                [program.tool.program(program.name), *arguments],
-                env={"PATH": os.environ["PATH"], **_marks(), **environment},
+                [program.tool.program(program.name), *container.arguments(), *further],
+                env={
+                    "PATH": os.environ["PATH"],
+                    **_marks(),
+                    **container.environment(),
+                    "KUBECONFIG": str(kubeconfig),
+                },
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -214,13 +184,12 @@ class HostPods:
         running.shown.state, running.shown.pid, running.shown.log = "Running", running.process.pid, str(log)
         running.shown.reason = ""
 
-    def _renew_token(self, deployment: dict[str, Any], running: Running) -> None:
-        account = deployment["spec"]["template"]["spec"].get("serviceAccountName", "default")
+    def _renew_token(self, deployment: Deployment, running: Running) -> None:
         request = client.AuthenticationV1TokenRequest(
             spec=client.V1TokenRequestSpec(audiences=[], expiration_seconds=TOKEN_SECONDS)
         )
         namespace = deployment["metadata"]["namespace"]
-        answer = self._core.create_namespaced_service_account_token(account, namespace, request)
+        answer = self._core.create_namespaced_service_account_token(account_of(deployment), namespace, request)
         assert answer.status is not None
         assert answer.status.token is not None
         # Written beside and moved, so that the client never reads half a token.
@@ -231,36 +200,31 @@ class HostPods:
         running.token_until = time.monotonic() + 0.8 * TOKEN_SECONDS
 
     def _write(self) -> None:
-        fresh = self._run / "host-pods.json.new"
-        fresh.write_text(json.dumps([asdict(running.shown) for running in self._running.values()]))
-        fresh.rename(self._run / "host-pods.json")
+        write_states(self._run, (running.shown for running in self._running.values()))
 
 
-def program_of(image: str) -> HostProgram | None:
-    """The program that stands for an image, by the end of its repository; None if it is not one of ours."""
-    name = image.partition("@")[0]
-    repository = name if "/" in name.rpartition(":")[2] else name.rpartition(":")[0] or name
-    return next((program for end, program in PROGRAMS.items() if f"/{repository}".endswith(f"/{end}")), None)
+def _unfit(image: str, program: HostProgram) -> str:
+    """Why the program cannot stand for that image here; empty where it can."""
+    version, tool = image.partition("@")[0].rpartition(":")[2], program.tool
+    if version != tool.version:
+        return (
+            f"the Deployment wants {program.name} {version}, built is {tool.version}: "
+            f"set the version in the stack file to {tool.version.removeprefix('v')}, "
+            f"or pin another in {tool.source.relative_to(paths.ROOT)}/go.mod"
+        )
+    return "" if tool.built else f"{tool.name} {version} is not built yet: run `make up` once more"
 
 
-def _container(deployment: Mapping[str, Any]) -> dict[str, Any]:
-    container: dict[str, Any] = deployment["spec"]["template"]["spec"]["containers"][0]
-    return container
+def _behind(deployment: Deployment, service: Mapping[str, Any]) -> bool:
+    """Whether a Service leads to the pods of a Deployment."""
+    labels, selector = deployment["spec"]["template"]["metadata"]["labels"], service["spec"].get("selector", {})
+    same = deployment["metadata"]["namespace"] == service["metadata"]["namespace"]
+    return same and bool(selector) and selector.items() <= labels.items()
 
 
-def _environment(container: Mapping[str, Any], deployment: Mapping[str, Any]) -> dict[str, str]:
-    fields = {
-        "metadata.namespace": deployment["metadata"]["namespace"],
-        "metadata.name": deployment["metadata"]["name"],
-    }
-    found = {}
-    for entry in container.get("env", []):
-        path = entry.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath")
-        if path is None:
-            found[entry["name"]] = entry.get("value", "")
-        elif path in fields:
-            found[entry["name"]] = fields[path]
-    return found
+def _said(error: client.ApiException) -> str:
+    """What the API server says in its Status."""
+    return str(json.loads(error.body)["message"]) if error.body else str(error.reason)
 
 
 def _marks() -> dict[str, str]:
@@ -277,7 +241,3 @@ def _end(running: Running) -> None:
         running.process.kill()
         running.process.wait()
     running.process = None
-
-
-if __name__ == "__main__":
-    HostPods(Path(sys.argv[1])).serve()

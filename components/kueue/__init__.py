@@ -1,0 +1,1 @@
+"""Kueue: what holds RayClusters back until their queue has room for them."""

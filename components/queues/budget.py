@@ -1,0 +1,212 @@
+"""What queues may not say together, and what can never start out of them. Pure functions.
+
+Amounts are Kubernetes' numbers by resource. What is said of one queue alone is checked in its settings.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from ..nodes import GPU_RESOURCE, NodePool
+from ..problems import Problem
+from ..quantities import amount, shown
+from ..tenant.demand import Demand, Group, total
+from .queue import Queue, children, parents_first
+from .settings import key_of
+
+Numbers = Mapping[str, Decimal]
+"""Amounts by resource."""
+
+
+@dataclass(frozen=True)
+class Room:
+    """The most of a resource that a queue can ever have."""
+
+    most: Decimal
+
+    reason: str
+    """What bounds it, for people."""
+
+
+def on_nodes(pools: Sequence[NodePool]) -> dict[str, Decimal]:
+    """What all nodes have together. Of other resources than these nothing is known."""
+    found = {resource: Decimal(0) for resource in ("cpu", "memory", GPU_RESOURCE)} if pools else {}
+    for pool in pools:
+        for resource, value in (("cpu", pool.cpu), ("memory", pool.memory), (GPU_RESOURCE, str(pool.gpus))):
+            found[resource] += amount(value) * pool.count
+    return found
+
+
+def problems_of_queues(queues: Sequence[Queue], pools: Sequence[NodePool]) -> list[Problem]:
+    """All that is wrong between queues, and between them and the nodes; paths are those of the queues."""
+    if misplaced := list(_parents(queues)):
+        return misplaced
+    return [*_children(queues), *_guarantees(queues, pools)]
+
+
+def rooms(queues: Sequence[Queue], pools: Sequence[NodePool]) -> dict[str, dict[str, Room]]:
+    """By queue and resource, the most that it can have; resources without any bound are left out.
+
+    That is its capability and those of the queues above it, and what the nodes have less what others are guaranteed, as
+    Volcano's realCapability (volcano, pkg/scheduler/plugins/capacity/capacity.go: checkHierarchicalQueue).
+    """
+    whole = {
+        resource: Room(value, f"the nodes have {shown(resource, value)}") for resource, value in on_nodes(pools).items()
+    }
+    found: dict[str | None, dict[str, Room]] = {None: whole}
+    for queue in parents_first(queues):
+        beside = [each for each in children(queues, queue.settings.parent) if each.name != queue.name]
+        taken = total(each.settings.amounts("guarantee") for each in beside)
+        room = {
+            resource: _less(resource, above, taken.get(resource, Decimal(0)))
+            for resource, above in found[queue.settings.parent].items()
+        }
+        for resource, most in queue.settings.amounts("capability").items():
+            if resource not in room or most <= room[resource].most:
+                room[resource] = Room(most, f"capability of queue {queue.name!r} is {shown(resource, most)}")
+        found[queue.name] = room
+    return {name: room for name, room in found.items() if name is not None}
+
+
+def beyond_room(name: str, demand: Demand, queue: str, room: Mapping[str, Room]) -> Iterator[Problem]:
+    """Why a RayCluster's gang can never start in a queue with that room, or a worker never beside the gang.
+
+    Paths are in the body of the RayCluster, `()` for the whole of it.
+    """
+    for resource, limit in room.items():
+        gang = demand.gang.get(resource, Decimal(0))
+        if gang > limit.most:
+            parts = ", ".join(
+                f"{group.title} {shown(resource, group.usage[resource] * number)}"
+                for group in demand.groups
+                if (number := group.least if demand.scales else group.at_first) and group.usage.get(resource)
+            )
+            message = (
+                f"RayCluster {name!r} starts with {resource} {shown(resource, gang)} ({parts}), and queue {queue!r} "
+                f"never has more than {shown(resource, limit.most)} ({limit.reason}), so it would wait for ever: let "
+                "it start with less, or give the queue more"
+            )
+            yield Problem((), None, message, "gang-fits-queue")
+        else:
+            yield from (
+                _never(group, resource, gang, queue, limit)
+                for group in demand.groups
+                if _only_later(group, demand) and gang + group.usage.get(resource, Decimal(0)) > limit.most
+            )
+
+
+def beyond_quotas(queue: Queue, quotas: Sequence[Numbers]) -> Iterator[Problem]:
+    """What a queue guarantees and the quotas of its namespaces, all of which are given, do not let it have."""
+    for resource, guaranteed in queue.settings.amounts("guarantee").items():
+        if not quotas or any(resource not in quota for quota in quotas):
+            continue
+        allowed = sum((quota[resource] for quota in quotas), Decimal(0))
+        if guaranteed > allowed:
+            message = (
+                f"{shown(resource, guaranteed)} of {resource} are kept free for queue {queue.name!r}, and the quota of "
+                f"its namespaces ({', '.join(queue.namespaces)}) is {shown(resource, allowed)}, so the rest would be "
+                "of no use: lower guarantee, or raise the quota"
+            )
+            yield Problem((*queue.path, "guarantee", key_of(resource)), None, message, "guarantee-within-quota")
+
+
+def _parents(queues: Sequence[Queue]) -> Iterator[Problem]:
+    names = {queue.name for queue in queues}
+    for queue in queues:
+        parent, path = queue.settings.parent, (*queue.path, "parent")
+        if parent is not None and parent not in names:
+            known = ", ".join(sorted(names - {queue.name})) or "none"
+            message = f"queue {parent!r} is not in queues: use one that is there ({known}), or add it"
+            yield Problem(path, parent, message, "unknown-queue")
+        elif parent is not None and _circles(queue, queues):
+            message = (
+                f"queue {queue.name!r} would be above itself, by way of {parent!r}: let one of them have no parent"
+            )
+            yield Problem(path, parent, message, "queue-above-itself")
+
+
+def _circles(queue: Queue, queues: Sequence[Queue]) -> bool:
+    """Whether the way up from a queue leads back to it."""
+    above = {each.name: each.settings.parent for each in queues}
+    at = above.get(queue.name)
+    for _ in queues:
+        if at is None or at == queue.name:
+            break
+        at = above.get(at)
+    return at == queue.name
+
+
+def _children(queues: Sequence[Queue]) -> Iterator[Problem]:
+    """What children have together, or each, beyond their parent.
+
+    As Volcano's webhook has it (validate_queue.go: validateHierarchicalQueueResources): what the parent does not name
+    counts as 0, and where it says no guarantee, or nothing deserved, its capability bounds the children's.
+    """
+    for parent in queues:
+        below = children(queues, parent.name)
+        limits = {part: parent.settings.amounts(part) for part in ("guarantee", "deserved", "capability")}
+        for part in ("guarantee", "deserved"):
+            said = part if limits[part] else "capability"
+            if not limits[said]:
+                continue
+            for resource, taken in total(child.settings.amounts(part) for child in below).items():
+                if taken > (limit := limits[said].get(resource, Decimal(0))):
+                    shares = ", ".join(
+                        f"{child.name} {shown(resource, value)}"
+                        for child in below
+                        if (value := child.settings.amounts(part).get(resource))
+                    )
+                    message = (
+                        f"{part} of the queues below {parent.name!r} is {shown(resource, taken)} of {resource} "
+                        f"together ({shares}), and its own {said} is {shown(resource, limit)}: raise that, "
+                        "or lower theirs"
+                    )
+                    yield Problem((*parent.path, said), None, message, "children-within-parent")
+        for child in below:
+            for resource, most in child.settings.amounts("capability").items():
+                if most > (limit := limits["capability"].get(resource, Decimal(0))):
+                    has = f"has {shown(resource, limit)}" if resource in limits["capability"] else "does not name it"
+                    message = (
+                        f"capability {shown(resource, most)} of {resource} is more than that of its parent "
+                        f"{parent.name!r}, which {has}: lower it, or raise that"
+                    )
+                    yield Problem(
+                        (*child.path, "capability", key_of(resource)), None, message, "children-within-parent"
+                    )
+
+
+def _guarantees(queues: Sequence[Queue], pools: Sequence[NodePool]) -> Iterator[Problem]:
+    """What is guaranteed beyond what the nodes have."""
+    above_all = children(queues, None)
+    for resource, there in on_nodes(pools).items():
+        parts = {queue.name: queue.settings.amounts("guarantee").get(resource, Decimal(0)) for queue in above_all}
+        if (taken := sum(parts.values(), Decimal(0))) > there:
+            shares = ", ".join(f"{name} {shown(resource, value)}" for name, value in parts.items() if value)
+            message = (
+                f"{shown(resource, taken)} of {resource} are guaranteed ({shares}), and the nodes have "
+                f"{shown(resource, there)}: lower guarantees, or add nodes"
+            )
+            last = next(queue for queue in reversed(above_all) if parts[queue.name])
+            yield Problem((*last.path, "guarantee", key_of(resource)), None, message, "guarantees-fit-nodes")
+
+
+def _less(resource: str, above: Room, taken: Decimal) -> Room:
+    if not taken:
+        return above
+    reason = f"{above.reason}, of which {shown(resource, taken)} are guaranteed to others"
+    return Room(max(above.most - taken, Decimal(0)), reason)
+
+
+def _only_later(group: Group, demand: Demand) -> bool:
+    """Whether workers of the group come only when the gang runs."""
+    return demand.scales and group.least == 0 and group.most != 0
+
+
+def _never(group: Group, resource: str, gang: Decimal, queue: str, limit: Room) -> Problem:
+    message = (
+        f"a worker of {group.title} takes {resource} {shown(resource, group.usage[resource])} beside the "
+        f"{shown(resource, gang)} that the cluster starts with, and queue {queue!r} never has more than "
+        f"{shown(resource, limit.most)} ({limit.reason}), so none could start: give the queue more, or leave the group "
+        "out"
+    )
+    return Problem(group.path, None, message, "worker-fits-queue")

@@ -1,0 +1,59 @@
+"""Keeps a queue while somebody waits or runs in it: what is left of a gang whose queue is gone is never scheduled."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+from pulumi.dynamic import Resource
+
+from ..cluster import ClusterUnreachableError
+from ..guard import GuardProvider, InUseError, kuberay_objects, named
+from ..tenant.guard import runs
+
+_KINDS = ("rayclusters", "rayjobs", "rayservices")
+
+
+class _Provider(GuardProvider):
+    def refuse(self, props: Mapping[str, Any]) -> None:
+        refuse_while_used(props["queue"], props["label"], props.get("context"))
+
+
+def refuse_while_used(queue: str, label: str, context: str | None) -> None:
+    """Raises InUseError while something of KubeRay's names the queue by that label, and where that cannot be told."""
+    try:
+        naming = [
+            body
+            for body in kuberay_objects(context, _KINDS)
+            if (body["metadata"].get("labels") or {}).get(label) == queue
+        ]
+    except ClusterUnreachableError as error:
+        raise InUseError(f"queue {queue!r} stays, because it cannot be told who is in it: {error}") from None
+    # Kueue suspends what waits.
+    if used := [body for body in naming if body["kind"] != "RayJob" or runs(body)]:
+        raise InUseError(
+            f"queue {queue!r} is not removed while there is {named(used)}, which would wait for ever. Let these name "
+            "another queue, or delete them, then run the command again"
+        )
+
+
+@dataclass(frozen=True)
+class QueueGuardArgs:
+    """What a QueueGuard is made from."""
+
+    queue: str
+
+    label: str
+    """Label by which RayClusters name it."""
+
+    context: str | None = None
+    """Context of the kubeconfig, the provider's; None for the current one."""
+
+
+class QueueGuard(Resource, module="ray-platform", name="QueueGuard"):
+    """Its deletion, which comes before that of the queue it depends on, asks the API server and fails while a
+    RayCluster, RayJob or RayService of any namespace names the queue, whoever made it.
+    """
+
+    def __init__(self, name: str, args: QueueGuardArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__(_Provider(), name, {"queue": args.queue, "label": args.label, "context": args.context}, opts)

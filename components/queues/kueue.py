@@ -1,0 +1,198 @@
+"""What a queue becomes in Kueue. Pure functions.
+
+Every queue is a ClusterQueue; a parent is a Cohort. Those without a parent are in one Cohort for the whole stack, which
+has what the nodes have beyond what is deserved: whoever comes first borrows it. In each namespace that may use a queue
+there is a LocalQueue of its name, so that a namespace that may not has nothing to name.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from ..nodes import GPU_PRODUCT_LABEL, GPU_RESOURCE, NodePool
+from ..problems import Problem
+from .budget import on_nodes
+from .queue import Queue, children, parents_first
+from .settings import QueueAmounts
+
+Body = dict[str, Any]
+
+API_VERSION = "kueue.x-k8s.io/v1beta2"
+
+WHOLE = "ray-platform"
+"""Cohort above all queues, and flavor of what is the same on all nodes: CPUs, memory and other resources."""
+
+_GPU = "gpu"
+"""Flavor of GPUs of no named product."""
+
+Quotas = dict[tuple[str, str], Decimal]
+"""Amounts by flavor and resource."""
+
+
+def resource_flavors(pools: Sequence[NodePool]) -> list[Body]:
+    """The ResourceFlavors: one for each GPU product of the nodes, and one for everything that is no GPU."""
+    flavors: list[Body] = [_flavor(WHOLE, {})]
+    flavors += [
+        _flavor(name, {GPU_PRODUCT_LABEL: product} if product else {}) for name, product in _products(pools).items()
+    ]
+    return flavors
+
+
+def cohorts(queues: Sequence[Queue], pools: Sequence[NodePool]) -> list[Body]:
+    """The Cohorts, each before those in it."""
+    parents = [queue for queue in parents_first(queues) if children(queues, queue.name)]
+    free = _beyond(_of_nodes(pools), children(queues, None), pools)
+    whole = _object("Cohort", WHOLE, {"resourceGroups": _resource_groups(free, {}, {})})
+    return [whole, *(_cohort(queue, queues, pools) for queue in parents)]
+
+
+def cluster_queue(queue: Queue, pools: Sequence[NodePool]) -> Body:
+    """The ClusterQueue. What it has, and lends to nobody, are `nominalQuota` and that less `lendingLimit`."""
+    said = queue.settings
+    spec = {
+        "cohortName": said.parent or WHOLE,
+        "queueingStrategy": "StrictFIFO" if said.dequeue_strategy == "fifo" else "BestEffortFIFO",
+        "namespaceSelector": {
+            "matchExpressions": [
+                {"key": "kubernetes.io/metadata.name", "operator": "In", "values": list(queue.namespaces)}
+            ]
+        },
+        "preemption": {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"},
+        "resourceGroups": _groups_of(queue, _deserved(queue, pools), pools),
+        **({"fairSharing": {"weight": str(said.weight)}} if said.weight is not None else {}),
+    }
+    return _object("ClusterQueue", queue.name, spec)
+
+
+def local_queue(queue: Queue) -> Body:
+    """The LocalQueue by which a namespace uses the queue."""
+    return _object("LocalQueue", queue.name, {"clusterQueue": queue.name})
+
+
+def problems_with_kueue(queues: Sequence[Queue], pools: Sequence[NodePool]) -> Iterator[Problem]:
+    """What queues say that Kueue cannot do; paths are those of the queues."""
+    if queues and not pools:
+        message = "are needed for queues of Kueue, whose quotas are of what the nodes have: add them"
+        yield Problem(("nodes",), None, message, "not-with-kueue")
+        return
+    products = _products(pools)
+    for queue in queues:
+        said = queue.settings
+        if not said.reclaimable:
+            message = "Kueue gives back to every queue what it deserves: remove reclaimable, or lower deserved"
+            yield Problem((*queue.path, "reclaimable"), False, message, "not-with-kueue")
+        if said.priority:
+            message = "Kueue serves queues by their share, and has priorities of RayClusters alone: remove priority"
+            yield Problem((*queue.path, "priority"), said.priority, message, "not-with-kueue")
+        for part in ("guarantee", "deserved", "capability"):
+            yield from _flavors_said(queue, part, getattr(said, part), products)
+
+
+def _flavors_said(
+    queue: Queue, part: str, amounts: QueueAmounts, products: Mapping[str, str | None]
+) -> Iterator[Problem]:
+    path = (*queue.path, part)
+    if amounts.gpus and len(products) > 1:
+        known = ", ".join(product or "others" for product in products.values())
+        message = f"Kueue counts GPUs by product, and the nodes have several ({known}): say gpusByProduct"
+        yield Problem((*path, "gpus"), amounts.gpus, message, "gpus-by-product")
+    known = ", ".join(sorted(product for product in products.values() if product)) or "none"
+    for product in amounts.gpus_by_product:
+        if product not in products.values():
+            message = f"no nodes have a gpuProduct {product!r}: use one of theirs ({known})"
+            yield Problem((*path, "gpusByProduct", product), None, message, "gpus-by-product")
+
+
+def _products(pools: Sequence[NodePool]) -> dict[str, str | None]:
+    """The flavors of GPUs, each with its product's name; None for GPUs of no named one."""
+    found = [pool.gpu_product for pool in pools if pool.gpus]
+    return {_name(product): product for product in dict.fromkeys(found)}
+
+
+def _name(product: str | None) -> str:
+    return re.sub(r"[^a-z0-9.-]", "-", product.lower()).strip("-.") if product else _GPU
+
+
+def _quotas(amounts: QueueAmounts, pools: Sequence[NodePool]) -> Quotas:
+    """Amounts by flavor and resource."""
+    found = {(WHOLE, resource): value for resource, value in amounts.numbers.items() if resource != GPU_RESOURCE}
+    if GPU_RESOURCE in amounts.numbers:
+        for flavor, product in _products(pools).items():
+            by_product = amounts.gpus_by_product.get(product or "", 0)
+            found[flavor, GPU_RESOURCE] = Decimal(by_product if amounts.gpus_by_product else amounts.gpus or 0)
+    return found
+
+
+def _deserved(queue: Queue, pools: Sequence[NodePool]) -> Quotas:
+    return _quotas(queue.settings.guarantee, pools) | _quotas(queue.settings.deserved, pools)
+
+
+def _of_nodes(pools: Sequence[NodePool]) -> Quotas:
+    there = {(WHOLE, resource): value for resource, value in on_nodes(pools).items() if resource != GPU_RESOURCE}
+    for flavor, product in _products(pools).items():
+        number = sum(pool.gpus * pool.count for pool in pools if pool.gpu_product == product)
+        there[flavor, GPU_RESOURCE] = Decimal(number)
+    return there
+
+
+def _beyond(there: Quotas, queues: Sequence[Queue], pools: Sequence[NodePool]) -> Quotas:
+    """What is left beside what the queues deserve."""
+    left = dict(there)
+    for queue in queues:
+        for key, value in _deserved(queue, pools).items():
+            left[key] = max(left.get(key, Decimal(0)) - value, Decimal(0))
+    return left
+
+
+def _cohort(queue: Queue, queues: Sequence[Queue], pools: Sequence[NodePool]) -> Body:
+    """A parent. A Cohort's quota is beside what is in it, so it has what its children do not deserve of its own."""
+    left = _beyond(_deserved(queue, pools), children(queues, queue.name), pools)
+    said = queue.settings
+    spec = {
+        "parentName": said.parent or WHOLE,
+        "resourceGroups": _groups_of(queue, left, pools),
+        **({"fairSharing": {"weight": str(said.weight)}} if said.weight is not None else {}),
+    }
+    return _object("Cohort", queue.name, spec)
+
+
+def _groups_of(queue: Queue, nominal: Quotas, pools: Sequence[NodePool]) -> list[Body]:
+    """The resource groups of a queue: pods may request nothing that they do not cover, so all that nodes have is in."""
+    deserved = _deserved(queue, pools)
+    guarantee, capability = (_quotas(said, pools) for said in (queue.settings.guarantee, queue.settings.capability))
+    covered = dict.fromkeys([*_of_nodes(pools), *deserved, *capability], Decimal(0)) | nominal
+    nothing = Decimal(0)
+    borrowing = {key: max(most - deserved.get(key, nothing), nothing) for key, most in capability.items()}
+    lending = {key: deserved[key] - kept for key, kept in guarantee.items() if kept}
+    return _resource_groups(covered, borrowing, lending)
+
+
+def _resource_groups(nominal: Quotas, borrowing: Quotas, lending: Quotas) -> list[Body]:
+    groups: list[Body] = []
+    for of_gpus in (False, True):
+        flavors = list(dict.fromkeys(flavor for flavor, resource in nominal if (resource == GPU_RESOURCE) is of_gpus))
+        resources = list(dict.fromkeys(each for _, each in nominal if (each == GPU_RESOURCE) is of_gpus))
+        if resources:
+            quotas = [
+                {
+                    "name": flavor,
+                    "resources": [_quota(each, (flavor, each), nominal, borrowing, lending) for each in resources],
+                }
+                for flavor in flavors
+            ]
+            groups.append({"coveredResources": resources, "flavors": quotas})
+    return groups
+
+
+def _quota(resource: str, key: tuple[str, str], nominal: Quotas, borrowing: Quotas, lending: Quotas) -> Body:
+    said = {"nominalQuota": nominal.get(key), "borrowingLimit": borrowing.get(key), "lendingLimit": lending.get(key)}
+    return {"name": resource, **{field: f"{value:f}" for field, value in said.items() if value is not None}}
+
+
+def _flavor(name: str, labels: Mapping[str, str]) -> Body:
+    return _object("ResourceFlavor", name, {"nodeLabels": dict(labels)} if labels else {})
+
+
+def _object(kind: str, name: str, spec: Mapping[str, Any]) -> Body:
+    return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": dict(spec)}

@@ -1,0 +1,105 @@
+"""Keeps the gang of a RayCluster in the queue that its settings say, where KubeRay would leave it in its first one."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import kubernetes
+import pulumi
+from pulumi.dynamic import CreateResult, DiffResult, Resource, ResourceProvider, UpdateResult
+
+from ..cluster import ClusterUnreachableError, connect, read, refusal
+
+_GROUP, _VERSION, _PLURAL = "scheduling.volcano.sh", "v1beta1", "podgroups"
+
+_DEFAULT_QUEUE = "default"
+"""What the PodGroup's CRD says where no queue is named."""
+
+_SETTINGS = ("queue", "priorityClass")
+
+
+class PodGroupError(Exception):
+    """The PodGroup could not be changed; the text says why."""
+
+
+class _Provider(ResourceProvider):
+    serialize_as_secret_always = False
+
+    def create(self, props: dict[str, Any]) -> CreateResult:
+        put_right(props)
+        return CreateResult(pod_group(props["cluster"]), dict(props))
+
+    def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
+        moved = [key for key in ("namespace", "cluster") if _olds.get(key) != _news.get(key)]
+        changed = any(_olds.get(key) != _news.get(key) for key in (*_SETTINGS, "context"))
+        return DiffResult(changes=bool(moved) or changed, replaces=moved)
+
+    def update(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> UpdateResult:
+        put_right(_news)
+        return UpdateResult(dict(_news))
+
+
+def pod_group(cluster: str) -> str:
+    """Name of the PodGroup that KubeRay makes for a RayCluster (volcano_scheduler.go: getAppPodGroupName)."""
+    return f"ray-{cluster}-pg"
+
+
+def put_right(props: dict[str, Any]) -> None:
+    """Changes queue and priority of the PodGroup to what the settings say.
+
+    Where there is none yet KubeRay makes it so, of the labels that the RayCluster has by now. Raises PodGroupError.
+    """
+    namespace, name = props["namespace"], pod_group(props["cluster"])
+    wanted = {"queue": props.get("queue") or _DEFAULT_QUEUE, "priorityClassName": props.get("priorityClass") or ""}
+    try:
+        api = kubernetes.client.CustomObjectsApi(connect(props.get("context")))
+        there = read(api.get_namespaced_custom_object, _GROUP, _VERSION, namespace, _PLURAL, name)
+        spec = (there or {}).get("spec") or {}
+        if there is None or all((spec.get(key) or "") == value for key, value in wanted.items()):
+            return
+        api.patch_namespaced_custom_object(_GROUP, _VERSION, namespace, _PLURAL, name, {"spec": wanted})
+    except ClusterUnreachableError as error:
+        raise _as_it_was(namespace, name, str(error)) from None
+    except kubernetes.client.ApiException as error:
+        raise _as_it_was(namespace, name, refusal(error)) from None
+
+
+def _as_it_was(namespace: str, name: str, reason: str) -> PodGroupError:
+    return PodGroupError(f"PodGroup {namespace}/{name} keeps its queue and priority: {reason}")
+
+
+@dataclass(frozen=True)
+class PodGroupArgs:
+    """What a PodGroup is kept by."""
+
+    namespace: pulumi.Input[str]
+
+    cluster: str
+    """Name of the RayCluster."""
+
+    queue: str | None
+    """None: Volcano's default queue."""
+
+    priority_class: str | None
+    """None: the cluster's default PriorityClass, or none."""
+
+    context: str | None = None
+    """Context of the kubeconfig, the provider's; None for the current one."""
+
+
+class PodGroup(Resource, module="ray-platform", name="PodGroup"):
+    """The gang of a RayCluster, which KubeRay makes and Volcano schedules: its queue and its priority.
+
+    KubeRay reads them from the RayCluster's labels when it makes the PodGroup; later it changes only how many start
+    together (volcano_scheduler.go: syncPodGroup). This resource changes them in place. What runs goes on, and counts in
+    the new queue from the scheduler's next round on. It depends on the RayCluster, whose labels are changed before.
+    """
+
+    def __init__(self, name: str, args: PodGroupArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        inputs = {
+            "namespace": args.namespace,
+            "cluster": args.cluster,
+            "queue": args.queue,
+            "priorityClass": args.priority_class,
+            "context": args.context,
+        }
+        super().__init__(_Provider(), name, inputs, opts)

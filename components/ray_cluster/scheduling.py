@@ -1,0 +1,107 @@
+"""What tells a batch scheduler of a RayCluster: labels, and an annotation. Pure functions.
+
+A RayJob has the same, and a RayService hands its own on to the RayCluster that it makes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..queues.admission import KUEUE_QUEUE_LABEL, QUEUE_LABEL
+from ..queues.settings import RESERVED, Backend
+from .settings import RayClusterSettings
+
+PRIORITY_LABEL = "ray.io/priority-class-name"
+TOPOLOGY_MODE_LABEL = "volcano.sh/network-topology-mode"
+TOPOLOGY_TIER_LABEL = "volcano.sh/network-topology-highest-tier-allowed"
+"""KubeRay makes the PodGroup of these (ray-operator/controllers/ray/batchscheduler/volcano/volcano_scheduler.go)."""
+
+KUEUE_PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
+ELASTIC_ANNOTATION = "kueue.x-k8s.io/elastic-job"
+"""What Kueue reads (kueue, pkg/controller/constants/constants.go and pkg/workloadslicing/workloadslicing.go)."""
+
+PREEMPTABLE = "volcano.sh/preemptable"
+"""Annotation of a pod that says whether Volcano may take its place from it (volcano, pkg/scheduler/api/pod_info.go:
+GetPodPreemptable)."""
+
+LABELS_OF_A_NEW_CLUSTER = (TOPOLOGY_MODE_LABEL, TOPOLOGY_TIER_LABEL, KUEUE_QUEUE_LABEL)
+"""Labels that nobody heeds any more once the RayCluster runs: KubeRay tells a PodGroup that is there of no other
+topology, and what runs would stay where it is; Kueue refuses another queue (kueue, pkg/controller/jobframework/
+validation.go: validateUpdateForQueueName)."""
+
+SETTINGS_BY_LABEL = {
+    QUEUE_LABEL: "queue",
+    KUEUE_QUEUE_LABEL: "queue",
+    PRIORITY_LABEL: "priorityClass",
+    KUEUE_PRIORITY_LABEL: "priorityClass",
+    TOPOLOGY_MODE_LABEL: "networkTopology",
+    TOPOLOGY_TIER_LABEL: "networkTopology",
+}
+"""The settings that decide a label, where the stack has a scheduler."""
+
+
+@dataclass(frozen=True)
+class Scheduling:
+    """What schedules a RayCluster."""
+
+    backend: Backend | None = None
+    """None: Kubernetes' own scheduler, or one that the stack knows nothing of."""
+
+    queue: str | None = None
+    """Queue that it waits in; None: the scheduler's default one."""
+
+
+NO_SCHEDULING = Scheduling()
+
+
+def labels(settings: RayClusterSettings, scheduling: Scheduling) -> dict[str, str]:
+    """The labels of the RayCluster."""
+    topology = settings.network_topology
+    tier = topology.highest_tier_allowed if topology else None
+    said: dict[str, str | None] = {}
+    if scheduling.backend == "volcano":
+        said = {
+            QUEUE_LABEL: scheduling.queue,
+            PRIORITY_LABEL: settings.priority_class,
+            TOPOLOGY_MODE_LABEL: topology.mode if topology else None,
+            TOPOLOGY_TIER_LABEL: None if tier is None else str(tier),
+        }
+    elif scheduling.backend == "kueue":
+        said = {KUEUE_QUEUE_LABEL: scheduling.queue, KUEUE_PRIORITY_LABEL: settings.priority_class}
+    return {label: value for label, value in said.items() if value is not None}
+
+
+def annotations(settings: RayClusterSettings, scheduling: Scheduling) -> dict[str, str]:
+    """The annotations of the RayCluster. Kueue lets only those scale that say so."""
+    elastic = scheduling.backend == "kueue" and scheduling.queue is not None and settings.scales
+    return {ELASTIC_ANNOTATION: "true"} if elastic else {}
+
+
+def spared_head(settings: RayClusterSettings, scheduling: Scheduling, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The spec with a head that Volcano takes for no other queue, unless its template says otherwise.
+
+    Volcano spares as many pods as a gang needs, whichever they are, and looks at one node at a time (volcano,
+    pkg/scheduler/plugins/gang/gang.go and actions/reclaim/reclaim.go): where workers come and go, the head alone on its
+    node would be one that may go, and all workers with it.
+    """
+    if scheduling.backend != "volcano" or settings.pod_defaults == "none":
+        return dict(spec)
+    head = spec["headGroupSpec"]
+    template = head["template"]
+    metadata = template.get("metadata") or {}
+    annotations = {PREEMPTABLE: "false", **(metadata.get("annotations") or {})}
+    spared = {**template, "metadata": {**metadata, "annotations": annotations}}
+    return {**spec, "headGroupSpec": {**head, "template": spared}}
+
+
+def said_by(labels: Mapping[str, str]) -> dict[str, Any]:
+    """The settings, as a stack file says them, that the labels of a RayCluster stand for; what none can say is left."""
+    mode, tier = labels.get(TOPOLOGY_MODE_LABEL), labels.get(TOPOLOGY_TIER_LABEL, "")
+    allowed = {"highestTierAllowed": int(tier)} if mode == "hard" and tier.isascii() and tier.isdigit() else {}
+    queue = labels.get(QUEUE_LABEL) or labels.get(KUEUE_QUEUE_LABEL)
+    said = {
+        "queue": None if queue in RESERVED else queue,
+        "priorityClass": labels.get(PRIORITY_LABEL) or labels.get(KUEUE_PRIORITY_LABEL),
+        "networkTopology": {"mode": mode, **allowed} if mode in ("hard", "soft") else None,
+    }
+    return {key: value for key, value in said.items() if value}

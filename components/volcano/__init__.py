@@ -1,0 +1,1 @@
+"""Volcano: its scheduler, controllers and webhook."""

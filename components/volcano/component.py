@@ -1,0 +1,93 @@
+"""How Volcano is provisioned, or found."""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pulumi
+
+from ..cluster import ClusterUnreachableError
+from ..kubernetes import KubernetesObject
+from ..manifest_files import ManifestError, read
+from ..operator.manifests import object_name
+from ..tls.certificate import ServerCertificate
+from . import existing
+from .guard import VolcanoCrdGuard
+from .manifests import Body, Certificate, UnexpectedManifestError, resources_of, volcano_objects, webhook_names
+from .settings import VolcanoSettings
+from .supported import UnsupportedVersionError
+
+
+@dataclass(frozen=True)
+class VolcanoArgs:
+    """What a Volcano is made from."""
+
+    settings: VolcanoSettings
+
+    context: str | None = None
+    """Context of the kubeconfig, the provider's; None for the current one."""
+
+    policies: Sequence[Body] = ()
+    """NetworkPolicies of Volcano's namespace, where the stack makes that."""
+
+
+class Volcano(pulumi.ComponentResource):
+    """Volcano's CRDs, then its access and configuration, then its programs, each object a resource of its own.
+
+    CRDs are never deleted while there is an object of their kinds. With `install: existing` nothing is created: what is
+    there is read, in previews too, and checked.
+
+    Whatever needs Volcano depends on this component: it exists once its Deployments are available.
+
+    Outputs:
+        version: Volcano's version.
+
+    Raises pulumi.RunError where the manifest cannot be read or is of another release, or what is there is not
+    supported.
+    """
+
+    version: pulumi.Output[str]
+
+    def __init__(self, name: str, args: VolcanoArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ray-platform:index:Volcano", name, None, opts)
+        settings = args.settings
+        try:
+            if settings.install == "existing":
+                version = existing.check(existing.look(args.context, settings.namespace), settings.namespace)
+            else:
+                manifest = read(settings.manifest, pinned=settings.location is None)
+                first, access, last = volcano_objects(manifest, settings, self._certificate(name, settings))
+                self._provision(name, args, (first, [*access, *args.policies], last))
+                version = settings.version
+        except (ManifestError, UnexpectedManifestError, UnsupportedVersionError, ClusterUnreachableError) as error:
+            raise pulumi.RunError(str(error)) from error
+        self.version = pulumi.Output.from_input(version)
+        self.register_outputs({"version": self.version})
+
+    def _certificate(self, name: str, settings: VolcanoSettings) -> Certificate:
+        own = pulumi.ResourceOptions(parent=self)
+        made = ServerCertificate(f"{name}-webhook-certificate", webhook_names(settings), own)
+        return Certificate(
+            made.authority,
+            made.certificate,
+            made.key,
+            bundle=made.authority.apply(lambda pem: base64.b64encode(pem.encode()).decode()),
+            digest=made.certificate.apply(lambda pem: hashlib.sha256(pem.encode()).hexdigest()),
+        )
+
+    def _provision(self, name: str, args: VolcanoArgs, stages: Sequence[list[Body]]) -> None:
+        made: list[pulumi.Resource] = []
+        for stage in stages:
+            made += [
+                KubernetesObject(
+                    f"{name}-{object_name(body)}", body, pulumi.ResourceOptions(parent=self, depends_on=list(made))
+                )
+                for body in stage
+            ]
+        crds = [body for body in stages[0] if body["kind"] == "CustomResourceDefinition"]
+        VolcanoCrdGuard(
+            f"{name}-crd-guard",
+            {"resources": resources_of(crds), "context": args.context},
+            pulumi.ResourceOptions(parent=self, depends_on=made),
+        )

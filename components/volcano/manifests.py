@@ -1,0 +1,243 @@
+"""What Volcano's settings make of its manifest: bodies as the API server takes them. Pure functions.
+
+What the manifest has and this leaves out: the Job that makes the webhook's certificate, with its account, which may
+read and write all Secrets of the namespace (the stack makes the certificate); the right of the webhook to have
+certificates signed, which nothing of it uses; and the namespace of Volcano's own Prometheus.
+"""
+
+import copy
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..operator.settings import ComputeResources
+from ..pod_security import level_labels
+from . import scheduler_conf
+from .settings import NAMESPACE, VolcanoSettings
+from .supported import image_release, release_of
+
+Body = dict[str, Any]
+
+SCHEDULER, CONTROLLERS, WEBHOOK = "volcano-scheduler", "volcano-controllers", "volcano-admission"
+"""What the manifest calls the Deployments, their ServiceAccounts and their roles."""
+
+WEBHOOK_SERVICE = "volcano-admission-service"
+WEBHOOK_SECRET = "volcano-admission-secret"  # noqa: S105 -- the name of a Secret
+"""Service and Secret of the webhook. The names of the webhook configurations begin with that of the Service, which is
+fixed in cmd/webhook-manager/app/util.go."""
+
+WEBHOOK_PORT = 8443
+
+WEBHOOK_LABELS = {"app": WEBHOOK}
+"""Of the webhook's pods."""
+
+METRICS_PORTS = (8080, 8081)
+"""Of the scheduler and the controllers."""
+
+CONFIGURATION = "ray-platform/configuration"
+"""Annotation of pods: a digest of what they read when they start, so that another makes others."""
+
+_METRICS = frozenset({"volcano-scheduler-service", "volcano-controllers-service"})
+
+_WEBHOOK_KINDS = frozenset({"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"})
+
+
+class UnexpectedManifestError(ValueError):
+    """The manifest is not Volcano's of the wanted release."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Of the webhook. Values may be what will become them."""
+
+    authority: Any
+    """What the API server checks it with, PEM."""
+    certificate: Any
+    """PEM."""
+    key: Any
+    """PEM, secret."""
+    bundle: Any
+    """The authority as webhook configurations have it, in base64."""
+    digest: Any
+    """Of the certificate."""
+
+
+def webhook_names(settings: VolcanoSettings) -> list[str]:
+    """The names that the API server calls the webhook by."""
+    return [f"{WEBHOOK_SERVICE}.{settings.namespace}.svc"]
+
+
+def volcano_objects(
+    manifest: Sequence[Body], settings: VolcanoSettings, certificate: Certificate
+) -> tuple[list[Body], ...]:
+    """The objects of Volcano in three stages, each of which needs the one before it: namespace and CRDs; access and
+    configuration; Deployments and Services.
+
+    Webhook configurations are among the second, because the webhook listens only once it has seen them
+    (cmd/webhook-manager/app/server.go).
+
+    `manifest`: the objects of Volcano's `installer/volcano-development.yaml`; left as they are.
+    Raises UnexpectedManifestError where it is of another release.
+    """
+    check_release(manifest, settings)
+    first: list[Body] = [
+        {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": settings.namespace, "labels": level_labels("restricted")},
+        }
+    ]
+    access: list[Body] = [_secret(settings, certificate)]
+    last: list[Body] = []
+    for original in manifest:
+        if not _wanted(original, settings):
+            continue
+        body = copy.deepcopy(original)
+        if body["kind"] == "CustomResourceDefinition":
+            body.pop("status", None)
+            first.append(body)
+            continue
+        body = _in_namespace(body, settings.namespace)
+        match body["kind"]:
+            case "Deployment":
+                last.append(_deployment(body, settings, certificate))
+            case "Service":
+                last.append(body)
+            case _:
+                access.append(_adapted(body, settings, certificate))
+    if settings.webhook.replicas > 1:
+        last.append(_disruption_budget(settings))
+    return first, access, last
+
+
+def check_release(manifest: Iterable[Body], settings: VolcanoSettings) -> None:
+    """Raises UnexpectedManifestError unless the images of the manifest are of the wanted minor version.
+
+    Volcano's manifest of 1.14.1 names images of 1.14.0.
+    """
+    images = [_container(body)["image"] for body in manifest if body["kind"] == "Deployment"]
+    if not images or any(release_of(image_release(image) or "") != release_of(settings.version) for image in images):
+        raise UnexpectedManifestError(
+            f"the manifest at {settings.manifest} is not Volcano {release_of(settings.version)}: it has "
+            f"{', '.join(images) or 'no Deployment'}. Set scheduler.volcano.version to the manifest's version, or "
+            "scheduler.volcano.location to the manifest of that version"
+        )
+
+
+def volcano_images(version: str) -> list[str]:
+    """The images of a release, as its manifest names them."""
+    return [
+        f"docker.io/volcanosh/vc-{name}:v{version}" for name in ("scheduler", "controller-manager", "webhook-manager")
+    ]
+
+
+def resources_of(crds: Iterable[Body]) -> list[str]:
+    """The kinds of CRDs, as `components.guard.custom_objects` takes them."""
+    found = []
+    for body in crds:
+        spec = body["spec"]
+        version = next(each["name"] for each in spec["versions"] if each["storage"])
+        found.append(f"{spec['names']['plural']}.{version}.{spec['group']}")
+    return found
+
+
+def _wanted(body: Body, settings: VolcanoSettings) -> bool:
+    name = body["metadata"]["name"]
+    if body["kind"] == "Namespace" or name.startswith(f"{WEBHOOK}-init"):
+        return False
+    return settings.metrics or name not in _METRICS
+
+
+def _in_namespace(body: Body, namespace: str) -> Body:
+    """The body with another namespace wherever the manifest says its own."""
+    moved: Body = json.loads(json.dumps(body).replace(NAMESPACE, namespace))
+    return moved
+
+
+def _adapted(body: Body, settings: VolcanoSettings, certificate: Certificate) -> Body:
+    name = body["metadata"]["name"]
+    if body["kind"] == "ClusterRole" and name == WEBHOOK:
+        body["rules"] = [rule for rule in body["rules"] if rule["apiGroups"] != ["certificates.k8s.io"]]
+    if body["kind"] == "ConfigMap" and name == "volcano-scheduler-configmap":
+        body["data"] = {scheduler_conf.FILE: scheduler_conf.render(settings.scheduler)}
+    if body["kind"] in _WEBHOOK_KINDS:
+        for webhook in body["webhooks"]:
+            webhook["failurePolicy"] = settings.webhook.failure_policy
+            webhook["timeoutSeconds"] = settings.webhook.timeout_seconds
+            webhook["clientConfig"]["caBundle"] = certificate.bundle
+    return body
+
+
+def _deployment(body: Body, settings: VolcanoSettings, certificate: Certificate) -> Body:
+    spec, pod, container = body["spec"], body["spec"]["template"]["spec"], _container(body)
+    # The name that `serviceAccount` has had since Kubernetes 1.0.
+    pod["serviceAccountName"] = pod.pop("serviceAccount")
+    repository = container["image"].rpartition(":")[0]
+    container["image"] = f"{repository}:v{settings.version}"
+    # The tag of a release does not move.
+    container["imagePullPolicy"] = "IfNotPresent"
+    # The manifest has what a shell would take for a redirection.
+    container["args"] = [argument for argument in container["args"] if argument != "2>&1"]
+    # Nothing that they read or write needs it, and Pod Security `restricted` has no room for it.
+    container["securityContext"]["capabilities"] = {"drop": ["ALL"]}
+    if settings.image_pull_secrets:
+        pod["imagePullSecrets"] = [{"name": name} for name in settings.image_pull_secrets]
+    match body["metadata"]["name"]:
+        case name if name == WEBHOOK:
+            spec["replicas"] = settings.webhook.replicas
+            container["readinessProbe"] = {"tcpSocket": {"port": WEBHOOK_PORT}, "periodSeconds": 5}
+            _sized(container, settings.webhook.resources)
+            _annotate(spec, certificate.digest)
+        case name if name == SCHEDULER:
+            # Two would place pods at the same time: the manifest has none elected.
+            spec["strategy"] = {"type": "Recreate"}
+            _sized(container, settings.scheduler.resources)
+            _annotate(spec, hashlib.sha256(scheduler_conf.render(settings.scheduler).encode()).hexdigest())
+        case _:
+            spec["strategy"] = {"type": "Recreate"}
+            _sized(container, settings.controllers.resources)
+    if not settings.metrics:
+        container["args"] = [argument for argument in container["args"] if argument != "--enable-metrics=true"]
+    return body
+
+
+def _sized(container: Body, resources: ComputeResources | None) -> None:
+    if resources:
+        amounts = resources.model_dump()
+        container["resources"] = {"requests": amounts, "limits": dict(amounts)}
+
+
+def _annotate(spec: Body, digest: Any) -> None:
+    metadata = spec["template"]["metadata"]
+    metadata["annotations"] = {**metadata.get("annotations", {}), CONFIGURATION: digest}
+
+
+def _secret(settings: VolcanoSettings, certificate: Certificate) -> Body:
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "kubernetes.io/tls",
+        "metadata": {"name": WEBHOOK_SECRET, "namespace": settings.namespace},
+        "stringData": {
+            "tls.crt": certificate.certificate,
+            "tls.key": certificate.key,
+            "ca.crt": certificate.authority,
+        },
+    }
+
+
+def _disruption_budget(settings: VolcanoSettings) -> Body:
+    """Keeps one of several replicas while nodes are drained."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": WEBHOOK, "namespace": settings.namespace},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": dict(WEBHOOK_LABELS)}},
+    }
+
+
+def _container(deployment: Body) -> Body:
+    container: Body = deployment["spec"]["template"]["spec"]["containers"][0]
+    return container

@@ -1,0 +1,91 @@
+"""What a Deployment's container is started with: its environment, its arguments, and the files that it mounts."""
+
+import base64
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kubernetes import client
+
+Deployment = Mapping[str, Any]
+"""As the API server shows it."""
+
+
+def key_of(deployment: Deployment) -> str:
+    """`<namespace>/<name>`."""
+    return f"{deployment['metadata']['namespace']}/{deployment['metadata']['name']}"
+
+
+def container_of(deployment: Deployment) -> dict[str, Any]:
+    """The one container that is run: the first."""
+    container: dict[str, Any] = deployment["spec"]["template"]["spec"]["containers"][0]
+    return container
+
+
+def account_of(deployment: Deployment) -> str:
+    """The ServiceAccount that the pods run as."""
+    account: str = deployment["spec"]["template"]["spec"].get("serviceAccountName", "default")
+    return account
+
+
+class Container:
+    """The container of a Deployment, with its files below a folder of this machine instead of a root of its own."""
+
+    def __init__(self, deployment: Deployment, folder: Path) -> None:
+        self._deployment = deployment
+        self._container = container_of(deployment)
+        self._root = folder / "mounts"
+
+    def arguments(self) -> list[str]:
+        """Its arguments; paths of its files are those of this machine."""
+        return [self._here(argument) for argument in self._container.get("args", [])]
+
+    def environment(self) -> dict[str, str]:
+        """Its environment, as far as it is said or known from the Deployment."""
+        metadata = self._deployment["metadata"]
+        fields = {"metadata.namespace": metadata["namespace"], "metadata.name": metadata["name"]}
+        found = {}
+        for entry in self._container.get("env", []):
+            path = entry.get("valueFrom", {}).get("fieldRef", {}).get("fieldPath")
+            if path is None:
+                found[entry["name"]] = self._here(entry.get("value", ""))
+            elif path in fields:
+                found[entry["name"]] = fields[path]
+        return found
+
+    def write_files(self, core: client.CoreV1Api) -> None:
+        """Makes its folders, with the files of the ConfigMaps and Secrets that it mounts.
+
+        Raises client.ApiException where one of these is not there, which keeps a pod from starting, too.
+        """
+        shutil.rmtree(self._root, ignore_errors=True)
+        volumes = {volume["name"]: volume for volume in self._deployment["spec"]["template"]["spec"].get("volumes", [])}
+        for mount in self._mounts():
+            folder = self._local(mount["mountPath"])
+            folder.mkdir(parents=True, mode=0o700)
+            for name, content in self._content(core, volumes[mount["name"]]).items():
+                file = folder / name
+                file.touch(mode=0o600)
+                file.write_bytes(content)
+
+    def _content(self, core: client.CoreV1Api, volume: Mapping[str, Any]) -> dict[str, bytes]:
+        namespace = self._deployment["metadata"]["namespace"]
+        if "configMap" in volume:
+            texts = core.read_namespaced_config_map(volume["configMap"]["name"], namespace).data or {}
+            return {name: text.encode() for name, text in texts.items()}
+        if "secret" in volume:
+            encoded = core.read_namespaced_secret(volume["secret"]["secretName"], namespace).data or {}
+            return {name: base64.b64decode(text) for name, text in encoded.items()}
+        return {}
+
+    def _mounts(self) -> list[dict[str, Any]]:
+        return list(self._container.get("volumeMounts", []))
+
+    def _local(self, path: str) -> Path:
+        return self._root / path.lstrip("/")
+
+    def _here(self, text: str) -> str:
+        for mount in self._mounts():
+            text = text.replace(mount["mountPath"], str(self._local(mount["mountPath"])))
+        return text

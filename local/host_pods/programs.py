@@ -1,0 +1,64 @@
+"""Which container images are known, and the programs that stand for them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from local.tools import KUBERAY, VOLCANO, Tool
+
+
+@dataclass(frozen=True)
+class HostProgram:
+    """A program that stands for a container image.
+
+    Fields: the `tool` that holds it, its `name` there, and `arguments` that are added last. Its servers bind to
+    loopback, and what a pod reads from its mounted account is said: `{kubeconfig}`, `{namespace}`. `serves` names ports
+    of the pod that others call; for each the program gets a free one of loopback, `{ports[8443]}`.
+    """
+
+    tool: Tool
+    name: str
+    arguments: tuple[str, ...]
+    serves: tuple[int, ...] = ()
+
+    def further(self, kubeconfig: str, namespace: str, ports: Mapping[int, int]) -> list[str]:
+        """The arguments that are added, of a program that has these."""
+        return [text.format(kubeconfig=kubeconfig, namespace=namespace, ports=ports) for text in self.arguments]
+
+
+_OF_VOLCANO = ("--kubeconfig={kubeconfig}", "--healthz-address=127.0.0.1:0")
+
+PROGRAMS = {
+    "kuberay/operator": HostProgram(
+        KUBERAY,
+        "ray-operator",
+        (
+            "--metrics-addr=127.0.0.1:0",
+            "--health-probe-bind-address=127.0.0.1:0",
+            "--leader-election-namespace={namespace}",
+        ),
+    ),
+    "volcanosh/vc-scheduler": HostProgram(VOLCANO, "scheduler", (*_OF_VOLCANO, "--listen-address=127.0.0.1:0")),
+    "volcanosh/vc-controller-manager": HostProgram(
+        VOLCANO, "controller-manager", (*_OF_VOLCANO, "--listen-address=127.0.0.1:0")
+    ),
+    "volcanosh/vc-webhook-manager": HostProgram(
+        VOLCANO,
+        "webhook-manager",
+        (*_OF_VOLCANO, "--listen-address=127.0.0.1", "--port={ports[8443]}"),
+        serves=(8443,),
+    ),
+}
+"""By the end of the image's repository, whatever registry or mirror it comes from."""
+
+
+def program_of(image: str) -> HostProgram | None:
+    """The program that stands for an image, by the end of its repository; None if it is not one of ours."""
+    name = image.partition("@")[0]
+    repository = name if "/" in name.rpartition(":")[2] else name.rpartition(":")[0] or name
+    return next((program for end, program in PROGRAMS.items() if f"/{repository}".endswith(f"/{end}")), None)
+
+
+def tools_of(images: Iterable[str]) -> tuple[Tool, ...]:
+    """The tools that hold the programs of images, each once."""
+    known = [program.tool for image in sorted(images) if (program := program_of(image))]
+    return tuple(tool for index, tool in enumerate(known) if tool not in known[:index])

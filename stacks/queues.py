@@ -1,0 +1,195 @@
+"""The queues of a stack: which there are, which namespaces may use them, and which RayCluster waits in which.
+
+Pure functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from pydantic.alias_generators import to_camel
+
+from components.problems import Path, Problem
+from components.quantities import amount
+from components.queues.budget import beyond_quotas, beyond_room, problems_of_queues, rooms
+from components.queues.kueue import problems_with_kueue
+from components.queues.queue import Queue, children
+from components.queues.volcano import problems_with_volcano
+from components.ray_cluster.scheduling import NO_SCHEDULING, SETTINGS_BY_LABEL, Scheduling
+from components.tenant.demand import Body, demand
+from components.tenant.manifests import hard
+
+if TYPE_CHECKING:
+    from components.ray_cluster.settings import RayClusterSettings
+    from components.tenant.settings import QuotaSettings
+
+    from .settings import StackSettings, TenantSettings
+
+_NO_SCHEDULER = (
+    "needs a scheduler that knows queues and gangs, and the stack has none: set ray-platform:scheduler to "
+    "{{volcano: {{}}}}, or remove {}"
+)
+
+
+def queues_of(stack: StackSettings) -> list[Queue]:
+    """The queues that the stack makes: those that tenants share, and those of a tenant's own."""
+    shared = [
+        Queue(
+            queue.name,
+            queue,
+            _users(stack, queue.name) if queue.allowed_namespaces is None else queue.allowed_namespaces,
+            ("queues", index),
+        )
+        for index, queue in enumerate(stack.queues)
+    ]
+    own = [
+        Queue(tenant.namespace_name, tenant.queue, (tenant.namespace_name,), ("tenants", index, "queue"))
+        for index, tenant in enumerate(stack.tenants)
+        if tenant.queue and tenant.queue.name is None
+    ]
+    return [*shared, *own]
+
+
+def queue_of(tenant: TenantSettings, cluster: RayClusterSettings | None = None) -> str | None:
+    """Name of the queue that a tenant's RayCluster waits in, or by default all of them; None: the scheduler's own."""
+    if cluster and cluster.queue:
+        return cluster.queue
+    return (tenant.queue.name or tenant.namespace_name) if tenant.queue else None
+
+
+def scheduling_of(stack: StackSettings, tenant: TenantSettings, cluster: RayClusterSettings) -> Scheduling:
+    """What schedules a tenant's RayCluster."""
+    return Scheduling(stack.scheduler.backend, queue_of(tenant, cluster)) if stack.scheduler else NO_SCHEDULING
+
+
+def usable(stack: StackSettings, tenant: TenantSettings) -> list[str]:
+    """Names of the queues that a tenant's RayClusters may wait in."""
+    there = queues_of(stack)
+    return [
+        queue.name for queue in there if tenant.namespace_name in queue.namespaces and not children(there, queue.name)
+    ]
+
+
+def problems_of_scheduling(stack: StackSettings) -> Iterator[Problem]:
+    """What does not go together with the stack's scheduler and its queues, RayClusters by their settings alone."""
+    if stack.scheduler is None:
+        yield from _without_scheduler(stack)
+        return
+    yield from _labels(stack)
+    if stack.scheduler.volcano and stack.operator.batch_scheduler not in (None, "volcano"):
+        message = "scheduler is volcano, and the operator would make pod groups for another: remove batchScheduler"
+        yield Problem(("operator", "batchScheduler"), stack.operator.batch_scheduler, message, "one-scheduler")
+    there = queues_of(stack)
+    if stack.platform is None:
+        yield from _names(there)
+        yield from _uses(stack, there)
+        found = problems_of_queues(there, stack.nodes)
+        yield from found or _quotas(stack, there)
+        if stack.scheduler.kueue:
+            yield from problems_with_kueue(there, stack.nodes)
+        if stack.scheduler.volcano:
+            yield from problems_with_volcano(there, stack.scheduler.volcano.scheduler.queue_shares)
+
+
+def beyond_queue(
+    stack: StackSettings, tenant: TenantSettings, cluster: RayClusterSettings, body: Body
+) -> Iterator[Problem]:
+    """Why a RayCluster could never start in its queue, or one of its workers; paths in its body."""
+    queue = queue_of(tenant, cluster)
+    if stack.scheduler is None or stack.platform is not None or queue is None:
+        return
+    there = rooms(queues_of(stack), stack.nodes)
+    if queue in there:
+        yield from beyond_room(cluster.name, demand(body, tenant.limits_in_force), queue, there[queue])
+
+
+def _users(stack: StackSettings, name: str) -> tuple[str, ...]:
+    """Namespaces of the tenants that name a queue."""
+    return tuple(
+        tenant.namespace_name
+        for tenant in stack.tenants
+        if name in (queue_of(tenant), *(queue_of(tenant, cluster) for cluster in tenant.clusters))
+    )
+
+
+def _clusters(stack: StackSettings) -> Iterator[tuple[Path, TenantSettings, RayClusterSettings]]:
+    for index, tenant in enumerate(stack.tenants):
+        for at, cluster in enumerate(tenant.clusters):
+            yield ("tenants", index, "clusters", at), tenant, cluster
+
+
+def _without_scheduler(stack: StackSettings) -> Iterator[Problem]:
+    said: list[tuple[Path, object]] = [(("queues",), stack.queues)]
+    said += [(("tenants", index, "queue"), tenant.queue) for index, tenant in enumerate(stack.tenants)]
+    for path, _, cluster in _clusters(stack):
+        for field in ("queue", "gang", "priority_class", "network_topology"):
+            value = getattr(cluster, field) if field in cluster.model_fields_set else None
+            said.append(((*path, to_camel(field)), value))
+    for path, value in said:
+        if value:
+            message = _NO_SCHEDULER.format(path[-1])
+            yield Problem(path, value if isinstance(value, str) else None, message, "queue-without-scheduler")
+
+
+def _labels(stack: StackSettings) -> Iterator[Problem]:
+    for path, _, cluster in _clusters(stack):
+        for label in cluster.labels.keys() & SETTINGS_BY_LABEL.keys():
+            message = f"label {label!r} follows from {SETTINGS_BY_LABEL[label]}: set that instead"
+            yield Problem((*path, "labels", label), cluster.labels[label], message, "reserved-label")
+
+
+def _names(there: list[Queue]) -> Iterator[Problem]:
+    first: dict[str, Queue] = {}
+    for queue in there:
+        if queue.name in first:
+            own = queue.path[-1] == "queue"
+            whose = "that the tenant's own is called as, after its namespace" if own else "already"
+            message = f"there is a queue {queue.name!r} {whose}: give each a name of its own"
+            yield Problem(queue.path if own else (*queue.path, "name"), queue.name, message, "repeated-name")
+        first.setdefault(queue.name, queue)
+
+
+def _uses(stack: StackSettings, there: list[Queue]) -> Iterator[Problem]:
+    """Queues that are named and cannot be used."""
+    named: list[tuple[Path, TenantSettings, str]] = []
+    for index, tenant in enumerate(stack.tenants):
+        if tenant.queue and tenant.queue.name:
+            named.append((("tenants", index, "queue", "name"), tenant, tenant.queue.name))
+        elif tenant.queue:
+            named.append((("tenants", index, "queue"), tenant, tenant.namespace_name))
+    named += [((*path, "queue"), tenant, cluster.queue) for path, tenant, cluster in _clusters(stack) if cluster.queue]
+    by_name = {queue.name: queue for queue in there}
+    for path, tenant, name in named:
+        if name not in by_name:
+            known = f"use one of {', '.join(usable(stack, tenant))}, or " if usable(stack, tenant) else ""
+            message = f"queue {name!r} is not there: {known}add it to ray-platform:queues"
+            yield Problem(path, name, message, "unknown-queue")
+        elif below := children(there, name):
+            message = (
+                f"queue {name!r} is the parent of {', '.join(child.name for child in below)}, and RayClusters wait "
+                "only in queues that are no parent: use one of these"
+            )
+            yield Problem(path, name, message, "queue-is-a-parent")
+        elif tenant.namespace_name not in (allowed := by_name[name].namespaces):
+            message = (
+                f"queue {name!r} is for {', '.join(allowed) or 'no namespace'}, and the tenant's namespace is "
+                f"{tenant.namespace_name!r}: add it to the queue's allowedNamespaces, or use another queue"
+            )
+            yield Problem(path, name, message, "queue-not-allowed")
+
+
+def _quotas(stack: StackSettings, there: list[Queue]) -> Iterator[Problem]:
+    of_namespace = {tenant.namespace_name: tenant.quota for tenant in stack.tenants}
+    for queue in there:
+        quotas = [of_namespace.get(namespace) for namespace in queue.namespaces]
+        said = [_requests(quota) for quota in quotas if quota is not None]
+        if len(said) == len(quotas):
+            yield from beyond_quotas(queue, said)
+
+
+def _requests(quota: QuotaSettings) -> dict[str, Decimal]:
+    """By resource, the most that pods may request."""
+    prefix = "requests."
+    return {entry.removeprefix(prefix): amount(most) for entry, most in hard(quota).items() if entry.startswith(prefix)}

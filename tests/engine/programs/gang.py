@@ -1,0 +1,11 @@
+"""A gang that is kept in a queue."""
+
+import pulumi
+
+from components.ray_cluster.pod_group import PodGroup, PodGroupArgs
+
+config = pulumi.Config()
+PodGroup(
+    "gang",
+    PodGroupArgs(config.require("namespace"), "training", config.get("queue"), config.get("priority")),
+)

@@ -1,0 +1,67 @@
+"""RayClusters that are gangs, as kubectl makes them, on simulated nodes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from stacks.settings import GPU_RESOURCE
+from tests.engine.gangs import CONFINED, Gangs, pod_spec, settled
+
+
+class RayGangs(Gangs):
+    """RayClusters of a namespace, beside other gangs."""
+
+    def start_ray(self, name: str, workers: Mapping[int, int], queue: str, scales: bool = False) -> None:
+        """A RayCluster of as many workers of each number of GPUs; `scales`: none of them has to be there."""
+        body = ray_cluster(name, workers, queue, scales)
+        self.objects.create_namespaced_custom_object("ray.io", "v1", self.home, "rayclusters", body)
+
+    def scale_ray(self, name: str, workers: Mapping[int, int], queue: str) -> None:
+        """Another number of workers, as Ray's autoscaler sets it."""
+        spec = ray_cluster(name, workers, queue, scales=True)["spec"]
+        patch = {"spec": {"workerGroupSpecs": spec["workerGroupSpecs"]}}
+        self.objects.patch_namespaced_custom_object("ray.io", "v1", self.home, "rayclusters", name, patch)
+
+    def end_ray(self, name: str) -> None:
+        """The RayCluster goes, with its pods."""
+        self.objects.delete_namespaced_custom_object("ray.io", "v1", self.home, "rayclusters", name)
+        settled(lambda: not self.placed_ray(name))
+
+    def placed_ray(self, name: str) -> list[str]:
+        """The nodes that pods of a RayCluster are on."""
+        pods = self.pods(self.home, f"ray.io/cluster={name}")
+        return sorted(pod["spec"]["nodeName"] for pod in pods if "nodeName" in pod["spec"])
+
+    def held(self) -> int:
+        """GPUs of all pods here that are on a node."""
+        return sum(_gpus(pod) for pod in self.pods(self.home) if "nodeName" in pod["spec"])
+
+
+def ray_cluster(name: str, workers: Mapping[int, int], queue: str, scales: bool) -> dict[str, Any]:
+    """A RayCluster whose head has no GPU."""
+    groups = [
+        {
+            "groupName": f"{gpus}gpu",
+            "replicas": replicas,
+            "minReplicas": 0 if scales else replicas,
+            "maxReplicas": 100 if scales else replicas,
+            "rayStartParams": {},
+            "template": {"spec": pod_spec({"cpu": "1", GPU_RESOURCE: str(gpus)})},
+        }
+        for gpus, replicas in workers.items()
+    ]
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayCluster",
+        "metadata": {"name": name, "labels": {"volcano.sh/queue-name": queue}},
+        "spec": {
+            "rayVersion": "2.60.0",
+            "enableInTreeAutoscaling": scales,
+            "autoscalerOptions": {"securityContext": CONFINED},
+            "headGroupSpec": {"rayStartParams": {}, "template": {"spec": pod_spec({"cpu": "1"})}},
+            "workerGroupSpecs": groups,
+        },
+    }
+
+
+def _gpus(pod: Mapping[str, Any]) -> int:
+    return sum(int(each["resources"].get("limits", {}).get(GPU_RESOURCE, 0)) for each in pod["spec"]["containers"])

@@ -1,0 +1,155 @@
+"""What Volcano makes of gangs and queues that a stack describes, on eight simulated nodes of eight GPUs."""
+
+import random
+import threading
+import time
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from local.rehearsal import Rehearsal
+from tests.engine.conftest import POOL, MakeStack
+from tests.engine.gangs import settled
+from tests.engine.platform_stack import Stack
+from tests.engine.ray_gangs import RayGangs
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
+
+NODES = POOL.model_copy(update={"count": 8})
+
+NAMESPACES = {"team-a": "of-a", "team-b": "of-b", "team-c": "of-c", "team-d": "of-d"}
+
+QUEUES: dict[str, dict[str, Any]] = {
+    "of-a": {"guarantee": {"gpus": 8, "cpu": 2}, "deserved": {"gpus": 32, "cpu": 8}},
+    "of-b": {},
+    "of-c": {"capability": {"gpus": 16, "cpu": 100}},
+    "of-d": {"capability": {"gpus": 8, "cpu": 100}},
+}
+
+
+def gangs_and_queues(settings: dict[str, Any]) -> None:
+    """A team for each queue, without RayClusters of the stack's own."""
+    settings["nodes"][0]["count"] = NODES.count
+    settings["scheduler"] = {"volcano": {}}
+    settings["tenants"] = [
+        {"name": tenant, "namespace": namespace, "allowDelete": True, "queue": QUEUES[namespace]}
+        for tenant, namespace in NAMESPACES.items()
+    ]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
+    """A control plane of its own, with eight nodes."""
+    rehearsal = Rehearsal(tmp_path_factory.mktemp("cluster") / "run")
+    try:
+        rehearsal.start([NODES])
+        yield rehearsal
+    finally:
+        rehearsal.stop(clean=True)
+
+
+@pytest.fixture(scope="module")
+def up(stack: MakeStack) -> Stack:
+    """The stack, up."""
+    made = stack("gangs")
+    made.edit(gangs_and_queues)
+    made.up()
+    return made
+
+
+@pytest.fixture
+def a(up: Stack, cluster: Rehearsal) -> RayGangs:
+    """A team that deserves half of the GPUs; one node of that is kept free for it."""
+    return RayGangs(cluster, "of-a")
+
+
+@pytest.fixture
+def b(up: Stack, cluster: Rehearsal) -> RayGangs:
+    """A team that has what others leave."""
+    return RayGangs(cluster, "of-b")
+
+
+@pytest.fixture
+def c(up: Stack, cluster: Rehearsal) -> RayGangs:
+    """A team that may have 16 GPUs."""
+    return RayGangs(cluster, "of-c")
+
+
+@pytest.fixture
+def d(up: Stack, cluster: Rehearsal) -> RayGangs:
+    """A team that may have 8 GPUs."""
+    return RayGangs(cluster, "of-d")
+
+
+def test_of_two_gangs_for_which_there_is_no_room_one_starts_whole_and_the_other_holds_nothing(b: RayGangs) -> None:
+    """Each needs five of the eight nodes."""
+    for name in ("one", "two"):
+        b.start_ray(name, {8: 5}, "of-b")
+    settled(lambda: {len(b.placed_ray("one")), len(b.placed_ray("two"))} == {6, 0})
+    first, second = ("one", "two") if b.placed_ray("one") else ("two", "one")
+    settled(lambda: "NotEnoughResources" in b.tells(f"ray-{second}-pg"))
+    assert b.placed_ray(second) == []
+    b.end_ray(first)
+    settled(lambda: len(b.placed_ray(second)) == 6)
+    b.end_ray(second)
+
+
+def test_with_kubernetes_own_scheduler_each_holds_what_the_other_needs(b: RayGangs) -> None:
+    for index in range(5):
+        for name in ("one", "two"):
+            b.pod(name, index, gpus=8, scheduler="default-scheduler")
+    settled(lambda: len(b.placed("one")) + len(b.placed("two")) == NODES.count)
+    assert {len(b.placed("one")), len(b.placed("two"))} != {5, 3}
+    for name in ("one", "two"):
+        b.end_pods(name)
+    settled(lambda: b.held() == 0)
+
+
+def test_jobs_of_a_queue_start_in_the_order_in_which_they_came(d: RayGangs) -> None:
+    """There is room for one of the ten at a time."""
+    names = [f"job-{number}" for number in range(10)]
+    for name in names:
+        d.start(name, pods=1, gpus=8, queue="of-d")
+        time.sleep(1.1)  # Kubernetes' times of creation are in whole seconds
+    for name in names:
+        settled(partial(d.placed, name))
+        assert [other for other in names if other != name and d.placed(other)] == []
+        d.end(name)
+
+
+def test_autoscaled_workers_that_come_and_go_never_exceed_their_queue(c: RayGangs) -> None:
+    most, ending = [0], threading.Event()
+
+    def watch() -> None:
+        while not ending.wait(0.1):
+            most[0] = max(most[0], c.held())
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    seeded = random.Random(8)  # noqa: S311 -- it makes the same numbers each time
+    try:
+        c.start_ray("elastic", {1: 0, 2: 0, 4: 0, 8: 0}, "of-c", scales=True)
+        settled(lambda: c.placed_ray("elastic"))
+        for _ in range(15):
+            c.scale_ray("elastic", {gpus: seeded.randrange(0, 16 // gpus + 2) for gpus in (1, 2, 4, 8)}, "of-c")
+            time.sleep(2)
+        c.scale_ray("elastic", {1: 0, 2: 0, 4: 0, 8: 3}, "of-c")
+        settled(lambda: c.held() == 16)
+    finally:
+        ending.set()
+        watcher.join()
+    c.end_ray("elastic")
+    assert most[0] == 16
+
+
+def test_what_a_queue_deserves_is_given_back_by_those_who_borrowed_it(a: RayGangs, b: RayGangs) -> None:
+    b.start_ray("borrower", {8: 8}, "of-b", scales=True)
+    settled(lambda: b.held() == 56)
+    a.start_ray("owner", {8: 4}, "of-a")
+    settled(lambda: len(a.placed_ray("owner")) == 5, 120)
+    assert b.held() <= 32
+    assert b.placed_ray("borrower") != [], "the head of the borrower has gone, too"
+    a.end_ray("owner")
+    b.end_ray("borrower")

@@ -1,0 +1,251 @@
+"""Queues of Volcano on a real API server: who may put what into them, and a gang that changes its queue.
+
+No scheduler runs here: what Volcano makes of queues is tried in test_volcano.py.
+"""
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import yaml
+from kubernetes import client
+
+from components.manifest_files import read
+from components.queues.admission import allowed_namespaces
+from components.queues.queue import Queue
+from components.queues.settings import QueueSettings
+from components.queues.volcano import volcano_queue
+from components.ray_cluster.pod_group import pod_group
+from local import paths, tools
+from local.rehearsal import Rehearsal
+from tests.engine.conftest import PROGRAMS, MakeProject
+from tests.unit.kuberay.manifests import Body, manifest
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
+
+VOLCANO = tools.VOLCANO.share("installer") / "volcano-development.yaml"
+KUBERAY = tools.KUBERAY.share("config") / "crd/bases"
+
+RAY_CRDS = [KUBERAY / f"ray.io_{plural}.yaml" for plural in ("rayclusters", "rayjobs", "rayservices")]
+
+VOLCANO_CRDS = {"queues.scheduling.volcano.sh", "podgroups.scheduling.volcano.sh", "jobs.batch.volcano.sh"}
+
+ALLOWED, OTHER = "queues-allowed", "queues-other"
+
+SETTLES = 30.0
+"""Seconds within which the API server heeds a policy, or a changed list of namespaces; it is one or two."""
+
+QUEUE = "research"
+
+REFUSAL = (
+    f"queue {QUEUE} is not for namespace {OTHER}, but for {ALLOWED}: name another queue, or add the namespace to the "
+    "allowedNamespaces of this one"
+)
+
+
+def pod(**metadata: Any) -> Body:
+    containers = [{"name": "main", "image": "example.com/main:1"}]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": containers}}
+
+
+def labelled(body: Body, queue: str) -> Body:
+    return {**body, "metadata": {**body["metadata"], "labels": {"volcano.sh/queue-name": queue}}}
+
+
+def of_volcano(kind: str, api_version: str, queue: str) -> Body:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "gang"}, "spec": {"queue": queue}}
+
+
+NAMING: dict[str, Any] = {
+    "RayCluster": lambda queue: labelled(manifest("RayCluster"), queue),
+    "RayJob": lambda queue: labelled(manifest("RayJob"), queue),
+    "RayService": lambda queue: labelled(manifest("RayService"), queue),
+    "pod by its label": lambda queue: labelled(pod(name="main"), queue),
+    "pod by its annotation": lambda queue: pod(name="main", annotations={"scheduling.volcano.sh/queue-name": queue}),
+    "PodGroup": lambda queue: of_volcano("PodGroup", "scheduling.volcano.sh/v1beta1", queue),
+    "Job of Volcano": lambda queue: of_volcano("Job", "batch.volcano.sh/v1alpha1", queue),
+}
+"""Everything that can name a queue."""
+
+
+class Kubectl:
+    """What an administrator does by hand."""
+
+    def __init__(self, cluster: Rehearsal) -> None:
+        self._command: list[str | Path] = [tools.KUBERNETES.program("kubectl"), "--kubeconfig", str(cluster.kubeconfig)]
+
+    def tries(self, *arguments: str, bodies: list[Body] | None = None) -> "subprocess.CompletedProcess[str]":
+        text = yaml.safe_dump_all(bodies) if bodies else None
+        return subprocess.run(
+            [*self._command, *arguments], input=text, capture_output=True, text=True, timeout=60, check=False
+        )
+
+    def does(self, *arguments: str, bodies: list[Body] | None = None) -> str:
+        done = self.tries(*arguments, bodies=bodies)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def creates(self, namespace: str, body: Body) -> str:
+        """What the API server says against an object; nothing where it takes it. Nothing is made."""
+        return self.tries("create", "-n", namespace, "--dry-run=server", "-f", "-", bodies=[body]).stderr
+
+
+@pytest.fixture(scope="module")
+def kubectl(cluster: Rehearsal, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
+    """With the kinds, two namespaces, a queue for one of them and the policies."""
+    does = Kubectl(cluster).does
+    of_volcano = tmp_path_factory.mktemp("crds") / "volcano.yaml"
+    of_volcano.write_text(yaml.safe_dump_all(each for each in read(str(VOLCANO)) if _wanted(each)))
+    files = [argument for crd in (*RAY_CRDS, of_volcano) for argument in ("-f", str(crd))]
+    namespaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in (ALLOWED, OTHER)]
+    queues = [volcano_queue(Queue(QUEUE, QueueSettings(), (ALLOWED,))), volcano_queue(Queue("free", QueueSettings()))]
+    del queues[1]["metadata"]["labels"]
+    does("apply", "--server-side", *files)
+    try:
+        does("wait", "--for=condition=Established", "--timeout=60s", *files)
+        does("apply", "-f", "-", bodies=[*namespaces, *queues, *allowed_namespaces()])
+        until_refused(Kubectl(cluster), "PodGroup", OTHER)
+        until_refused(Kubectl(cluster), "RayCluster", OTHER)
+        yield Kubectl(cluster)
+    finally:
+        does("delete", "--ignore-not-found", "--wait=false", "-f", "-", bodies=[*allowed_namespaces(), *namespaces])
+        does("delete", "--ignore-not-found", *files)
+
+
+def _wanted(body: Body) -> bool:
+    return body["kind"] == "CustomResourceDefinition" and body["metadata"]["name"] in VOLCANO_CRDS
+
+
+def until_refused(kubectl: Kubectl, kind: str, namespace: str) -> None:
+    deadline = time.monotonic() + SETTLES
+    while not kubectl.creates(namespace, NAMING[kind](QUEUE)):
+        assert time.monotonic() < deadline, f"a {kind} of {namespace} is taken"
+        time.sleep(0.2)
+
+
+@pytest.mark.parametrize("kind", NAMING)
+def test_a_namespace_on_the_list_may_use_the_queue(kind: str, kubectl: Kubectl) -> None:
+    assert kubectl.creates(ALLOWED, NAMING[kind](QUEUE)) == ""
+
+
+@pytest.mark.parametrize("kind", NAMING)
+def test_another_namespace_is_refused_and_told_who_may(kind: str, kubectl: Kubectl) -> None:
+    assert REFUSAL in kubectl.creates(OTHER, NAMING[kind](QUEUE))
+
+
+@pytest.mark.parametrize("kind", NAMING)
+def test_queues_that_are_not_the_stacks_are_left_to_everybody(kind: str, kubectl: Kubectl) -> None:
+    assert kubectl.creates(OTHER, NAMING[kind]("free")) == ""
+
+
+def test_what_names_no_queue_is_not_concerned(kubectl: Kubectl) -> None:
+    assert kubectl.creates(OTHER, pod(name="main")) == ""
+    assert kubectl.creates(OTHER, manifest("RayCluster")) == ""
+
+
+def test_what_is_there_may_not_move_into_a_queue_that_is_for_others(kubectl: Kubectl) -> None:
+    kubectl.does("create", "-n", OTHER, "-f", "-", bodies=[NAMING["RayCluster"]("free"), NAMING["PodGroup"]("free")])
+    moved = {
+        "rayclusters/ray": f'{{"metadata": {{"labels": {{"volcano.sh/queue-name": "{QUEUE}"}}}}}}',
+        "podgroups/gang": f'{{"spec": {{"queue": "{QUEUE}"}}}}',
+    }
+    for name, patch in moved.items():
+        assert REFUSAL in kubectl.tries("patch", "-n", OTHER, name, "--type=merge", "-p", patch).stderr
+    kubectl.does("delete", "-n", OTHER, *moved)
+
+
+def test_who_is_taken_off_the_list_keeps_and_changes_what_there_is_and_makes_nothing_new(kubectl: Kubectl) -> None:
+    left, name = ALLOWED, "podgroups/gang"
+    kubectl.does("create", "-n", left, "-f", "-", bodies=[NAMING["PodGroup"](QUEUE)])
+    annotation = "ray-platform/allowed-namespaces"
+    kubectl.does("annotate", "queues.scheduling.volcano.sh", QUEUE, "--overwrite", f"{annotation}=")
+    try:
+        until_refused(kubectl, "PodGroup", left)
+        assert "but for none:" in kubectl.creates(left, NAMING["PodGroup"](QUEUE))
+        kubectl.does("patch", "-n", left, name, "--type=merge", "-p", '{"spec": {"minMember": 3}}')
+    finally:
+        kubectl.does("annotate", "queues.scheduling.volcano.sh", QUEUE, "--overwrite", f"{annotation}={ALLOWED}")
+        kubectl.does("delete", "-n", left, name)
+
+
+def test_a_changed_queue_or_priority_reaches_the_gang_that_kuberay_has_made(
+    kubectl: Kubectl, project: MakeProject, cluster: Rehearsal
+) -> None:
+    gangs = client.CustomObjectsApi(cluster.client())
+    made = NAMING["PodGroup"]("free")
+    made["metadata"]["name"] = pod_group("training")
+    gang = project(PROGRAMS / "gang.py", cluster)
+    gang.environment["PYTHONPATH"] = os.fspath(paths.ROOT)
+    gang.configure("namespace", ALLOWED)
+
+    def live() -> Body:
+        found = gangs.get_namespaced_custom_object(
+            "scheduling.volcano.sh", "v1beta1", ALLOWED, "podgroups", pod_group("training")
+        )
+        return cast("Body", cast("Body", found)["spec"])
+
+    gang.configure("queue", "free")
+    gang.up()  # KubeRay makes the gang later
+    kubectl.does("create", "-n", ALLOWED, "-f", "-", bodies=[made])
+    gang.changes_nothing()
+    gang.configure("queue", QUEUE)
+    gang.configure("priority", "urgent")
+    assert "queue" in gang.pulumi("preview", "--diff").output
+    gang.up()
+    assert (live()["queue"], live()["priorityClassName"]) == (QUEUE, "urgent")
+    gang.pulumi("config", "rm", "queue")
+    gang.pulumi("config", "rm", "priority")
+    gang.up()
+    assert (live()["queue"], live().get("priorityClassName", "")) == ("default", "")
+    gang.pulumi("destroy", "--yes", "--skip-preview")
+    assert live()["queue"] == "default"
+
+
+def test_a_gang_that_cannot_be_moved_fails_the_update_and_says_why(
+    kubectl: Kubectl, project: MakeProject, cluster: Rehearsal
+) -> None:
+    made = NAMING["PodGroup"]("free")
+    made["metadata"]["name"] = pod_group("training")
+    kubectl.does("create", "-n", OTHER, "-f", "-", bodies=[made])
+    gang = project(PROGRAMS / "gang.py", cluster)
+    gang.environment["PYTHONPATH"] = os.fspath(paths.ROOT)
+    gang.configure("namespace", OTHER)
+    gang.configure("queue", QUEUE)
+    refused = gang.up(fails=True).output
+    assert f"PodGroup {OTHER}/{pod_group('training')} keeps its queue and priority: " in refused
+    assert REFUSAL in refused
+
+
+def test_a_queue_stays_while_a_raycluster_of_any_namespace_names_it(
+    kubectl: Kubectl, project: MakeProject, cluster: Rehearsal
+) -> None:
+    guarded = project(PROGRAMS / "queue_guard.py", cluster)
+    guarded.environment["PYTHONPATH"] = os.fspath(paths.ROOT)
+    guarded.configure("queue", "free")
+    guarded.up()
+    kubectl.does("create", "-n", OTHER, "-f", "-", bodies=[NAMING["RayCluster"]("free")])
+    refused = guarded.pulumi("destroy", "--yes", "--skip-preview", fails=True).output
+    assert f"queue 'free' is not removed while there is RayCluster {OTHER}/ray" in refused
+    kubectl.does("delete", "-n", OTHER, "rayclusters/ray")
+    guarded.pulumi("destroy", "--yes", "--skip-preview")
+
+
+def test_another_network_topology_makes_the_cluster_anew_and_the_preview_says_so(
+    kubectl: Kubectl, project: MakeProject, cluster: Rehearsal
+) -> None:
+    training = project(PROGRAMS / "scheduled_cluster.py", cluster)
+    training.environment["PYTHONPATH"] = os.fspath(paths.ROOT)
+    for key, value in {"namespace": ALLOWED, "queue": QUEUE, "mode": "soft"}.items():
+        training.configure(key, value)
+    training.up(fails=True)  # there is no operator: the RayCluster is made, and never ready
+    training.configure("queue", "free")
+    assert "replace" not in training.pulumi("preview", "--diff").output
+    training.configure("mode", "hard")
+    replaced = training.pulumi("preview", "--diff").output
+    assert "replace" in replaced
+    assert "volcano.sh/network-topology-mode" in replaced
+    training.pulumi("destroy", "--yes", "--skip-preview")

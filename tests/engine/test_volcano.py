@@ -1,0 +1,283 @@
+"""Volcano in the rehearsal: the real scheduler, controllers and webhook, as the stack installs them."""
+
+from collections.abc import Callable, Iterator
+from http import HTTPStatus
+from typing import Any
+
+import pytest
+import yaml
+from kubernetes import client, utils
+
+from local import tools
+from local.host_pods.states import read_states
+from local.rehearsal import Rehearsal
+from stacks.settings import GPU_RESOURCE
+from tests.engine.conftest import MakeStack
+from tests.engine.gangs import HOME, SCHEDULING, Gangs, settled
+from tests.engine.people import Judge, Person, account
+from tests.engine.platform_stack import Rays, Stack, existing
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
+
+VOLCANO = "volcano-system"
+
+MANIFEST = tools.VOLCANO.share("installer") / "volcano-development.yaml"
+
+
+def with_volcano(settings: dict[str, Any], **said: Any) -> None:
+    """The dev stack with Volcano, and with an operator that has its rights in one namespace only."""
+    settings["scheduler"] = {"volcano": said}
+    settings["operator"]["watchNamespaces"] = ["team-a"]
+
+
+@pytest.fixture(scope="module")
+def before(cluster: Rehearsal) -> set[str]:
+    """What was in the cluster before."""
+    return existing(cluster)
+
+
+@pytest.fixture(scope="module")
+def up(stack: MakeStack, before: set[str]) -> Iterator[Stack]:
+    """The stack, up."""
+    volcano = stack("volcano")
+    volcano.edit(with_volcano)
+    volcano.up()
+    yield volcano
+    volcano.edit(with_volcano)
+    volcano.destroy()
+
+
+@pytest.fixture(scope="module")
+def gangs(up: Stack, cluster: Rehearsal) -> Iterator[Gangs]:
+    """Where gangs are made."""
+    there = Gangs(cluster)
+    utils.create_from_dict(there.api, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}})
+    yield there
+    there.core.delete_namespace(HOME)
+    settled(lambda: f"namespace {HOME}" not in existing(cluster))
+
+
+def refusal(request: Callable[[], Any]) -> str:
+    """What the API server says to a request that it refuses; nothing where it takes it."""
+    try:
+        request()
+    except client.ApiException as error:
+        return str(error.body)
+    return ""
+
+
+def test_its_programs_run_when_up_ends(up: Stack, cluster: Rehearsal) -> None:
+    def states() -> dict[str, str]:
+        return {pod.deployment: pod.state for pod in read_states(cluster.run)}
+
+    names = ("volcano-scheduler", "volcano-controllers", "volcano-admission")
+    settled(lambda: all(states().get(f"{VOLCANO}/{name}") == "Running" for name in names))
+    assert up.outputs()["scheduler"] == {"name": "volcano", "version": "1.14.1"}
+
+
+def test_a_raycluster_starts_as_a_gang(gangs: Gangs, rays: Rays) -> None:
+    assert gangs.group("team-a", "ray-training-pg")["spec"]["minMember"] == 1
+    (head,) = gangs.pods("team-a")
+    assert head["spec"]["schedulerName"] == "volcano"
+    assert rays.read("team-a", "training")["status"]["state"] == "ready"
+
+
+def test_a_gang_starts_whole_or_holds_nothing(gangs: Gangs) -> None:
+    """Each needs three of the four nodes."""
+    gangs.start("first", pods=3, gpus=8)
+    settled(lambda: len(gangs.placed("first")) == 3)
+    gangs.start("second", pods=3, gpus=8)
+    settled(lambda: "NotEnoughResources" in gangs.tells("second"))
+    assert gangs.placed("second") == []
+    gangs.end("first")
+    settled(lambda: len(gangs.placed("second")) == 3)
+    gangs.end("second")
+
+
+def test_workers_fill_a_node_before_they_take_another(gangs: Gangs) -> None:
+    gangs.start("filling", pods=8, gpus=1)
+    settled(lambda: len(gangs.placed("filling")) == 8)
+    assert len(set(gangs.placed("filling"))) == 1
+    gangs.end("filling")
+
+
+DESERVED = {"lender": 16, "owner": 16, "guest": 0}
+"""GPUs that queues deserve; the cluster has 32."""
+
+
+@pytest.fixture
+def queues(gangs: Gangs) -> Iterator[None]:
+    """Two queues that deserve half of the cluster each, and one that deserves nothing."""
+    for name, gpus in DESERVED.items():
+        gangs.queue(name, **({"deserved": {GPU_RESOURCE: str(gpus), "cpu": "128"}} if gpus else {}))
+    settled(lambda: {gangs.state_of_queue(name) for name in DESERVED} == {"Open"})
+    yield
+    for name in DESERVED:
+        gangs.delete_queue(name)
+
+
+@pytest.mark.usefixtures("queues")
+def test_a_queue_gets_back_what_it_deserves_and_no_more(gangs: Gangs) -> None:
+    """The lender has all four nodes and needs one; it keeps two, which it deserves."""
+    gangs.start("borrowed", pods=4, gpus=8, queue="lender", minimum=1)
+    settled(lambda: len(gangs.placed("borrowed")) == 4)
+    gangs.start("owed", pods=2, gpus=8, queue="owner")
+    settled(lambda: len(gangs.placed("owed")) == 2)
+    assert len(gangs.placed("borrowed")) == 2
+    for name in ("borrowed", "owed"):
+        gangs.end(name)
+
+
+@pytest.mark.usefixtures("queues")
+def test_who_has_no_more_than_it_deserves_gives_nothing(gangs: Gangs) -> None:
+    """Both could do without a pod; only the guest has more than it deserves."""
+    gangs.start("deserved", pods=2, gpus=8, queue="lender", minimum=1)
+    gangs.start("undeserved", pods=2, gpus=8, queue="guest", minimum=1)
+    settled(lambda: len([*gangs.placed("deserved"), *gangs.placed("undeserved")]) == 4)
+    gangs.start("owed", pods=1, gpus=8, queue="owner")
+    settled(lambda: len(gangs.placed("owed")) == 1)
+    assert (len(gangs.placed("deserved")), len(gangs.placed("undeserved"))) == (2, 1)
+    for name in ("deserved", "undeserved", "owed"):
+        gangs.end(name)
+
+
+@pytest.mark.usefixtures("queues")
+def test_no_gang_is_broken_up_for_what_another_queue_deserves(gangs: Gangs) -> None:
+    gangs.start("whole", pods=4, gpus=8, queue="lender")
+    settled(lambda: len(gangs.placed("whole")) == 4)
+    gangs.start("waiting", pods=1, gpus=8, queue="owner")
+    settled(lambda: "NotEnoughResources" in gangs.tells("waiting"))
+    assert len(gangs.placed("whole")) == 4
+    gangs.end("whole")
+    settled(lambda: len(gangs.placed("waiting")) == 1)
+    gangs.end("waiting")
+
+
+TOO_MUCH = {"capability": {"cpu": "1"}, "guarantee": {"resource": {"cpu": "2"}}}
+"""A queue that is guaranteed more than it may have."""
+
+
+def test_a_queue_that_cannot_be_is_refused_by_volcanos_own_webhook(gangs: Gangs) -> None:
+    said = refusal(lambda: gangs.queue("wrong", **TOO_MUCH))
+    assert "validatequeue.volcano.sh" in said
+    assert "guarantee should less equal than capability" in said
+
+
+@pytest.fixture
+def webhook_down(gangs: Gangs, cluster: Rehearsal) -> Iterator[None]:
+    """The webhook has no pod."""
+    gangs.apps.patch_namespaced_deployment("volcano-admission", VOLCANO, {"spec": {"replicas": 0}})
+    name = f"{VOLCANO}/volcano-admission"
+    settled(lambda: name not in [pod.deployment for pod in read_states(cluster.run)])
+    yield
+    gangs.apps.patch_namespaced_deployment("volcano-admission", VOLCANO, {"spec": {"replicas": 1}})
+    settled(lambda: [pod.state for pod in read_states(cluster.run) if pod.deployment == name] == ["Running"])
+
+
+@pytest.mark.usefixtures("webhook_down")
+def test_gangs_start_while_the_webhook_is_down(gangs: Gangs) -> None:
+    gangs.start("unchecked", pods=2, gpus=8)
+    settled(lambda: len(gangs.placed("unchecked")) == 2)
+    gangs.end("unchecked")
+
+
+@pytest.fixture
+def strict(up: Stack) -> Iterator[Stack]:
+    """The stack with `failurePolicy: Fail`."""
+    up.edit(lambda settings: with_volcano(settings, webhook={"failurePolicy": "Fail"}))
+    up.up()
+    yield up
+    up.edit(with_volcano)
+    up.up()
+
+
+@pytest.mark.usefixtures("strict", "webhook_down")
+def test_where_it_has_to_answer_the_refusal_names_it(gangs: Gangs) -> None:
+    said = refusal(lambda: gangs.start("never", pods=1, gpus=1))
+    assert 'failed calling webhook \\"validatepodgroup.volcano.sh\\"' in said
+
+
+def rules_of_the_manifest(name: str) -> set[tuple[str, str, str, str]]:
+    """What a ClusterRole of Volcano's manifest gives: verb, group, resource, name."""
+    documents = yaml.load_all(MANIFEST.read_text(), Loader=yaml.CSafeLoader)
+    role = next(each for each in documents if each["kind"] == "ClusterRole" and each["metadata"]["name"] == name)
+    return {
+        (verb, group, resource, "")
+        for rule in role["rules"]
+        for verb in rule["verbs"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+
+
+@pytest.mark.usefixtures("up")
+@pytest.mark.parametrize("name", ["volcano-scheduler", "volcano-controllers"])
+@pytest.mark.parametrize("namespace", [VOLCANO, "default", "kube-system"])
+def test_they_may_do_what_the_manifest_says_and_nothing_else(name: str, namespace: str, cluster: Rehearsal) -> None:
+    judge = Judge(cluster.client())
+    everybody = judge.rules(Person("anybody"), namespace)
+    assert judge.rules(account(VOLCANO, name), namespace) - everybody == rules_of_the_manifest(name) - everybody
+
+
+CERTIFICATES = "certificates.k8s.io"
+
+
+@pytest.mark.usefixtures("up")
+def test_the_webhook_may_do_what_the_manifest_says_but_have_certificates_signed(cluster: Rehearsal) -> None:
+    judge = Judge(cluster.client())
+    everybody = judge.rules(Person("anybody"), VOLCANO)
+    given = {rule for rule in rules_of_the_manifest("volcano-admission") if rule[1] != CERTIFICATES}
+    assert judge.rules(account(VOLCANO, "volcano-admission"), VOLCANO) - everybody == given
+
+
+@pytest.mark.usefixtures("up")
+@pytest.mark.parametrize("name", ["volcano-scheduler", "volcano-controllers", "volcano-admission"])
+def test_they_run_with_these_rights_and_are_denied_none_that_they_ask_for(name: str, cluster: Rehearsal) -> None:
+    log = (cluster.run / "logs" / f"{name}.log").read_text()
+    assert "is forbidden" not in log
+
+
+def test_a_second_up_and_a_refresh_change_nothing(up: Stack) -> None:
+    """The webhook writes its authority into the webhook configurations when it starts; that is theirs already."""
+    up.changes_nothing()
+    up.pulumi("refresh", "--yes", "--skip-preview")
+    up.changes_nothing()
+
+
+def test_the_scheduler_starts_anew_with_another_configuration(up: Stack, cluster: Rehearsal) -> None:
+    up.edit(lambda settings: with_volcano(settings, scheduler={"queueShares": "proportion"}))
+    up.up()
+    folder = cluster.run / "host-pods" / f"{VOLCANO}_volcano-scheduler"
+    file = folder / "mounts" / "volcano.scheduler" / "volcano-scheduler.conf"
+    settled(lambda: file.is_file() and "proportion" in file.read_text())
+
+
+def of_others(settings: dict[str, Any]) -> None:
+    """Volcano and the operator are there; the tenant has another namespace."""
+    settings["scheduler"] = {"volcano": {"install": "existing"}}
+    settings["operator"] = {"install": "existing", "watchNamespaces": ["team-b"]}
+    settings["tenants"][0]["name"] = "team-b"
+
+
+def test_another_stack_uses_the_volcano_that_is_there(up: Stack, stack: MakeStack, cluster: Rehearsal) -> None:
+    other = stack("other")
+    other.edit(lambda settings: with_volcano(settings, install="existing", namespace="elsewhere"))
+    refused = other.pulumi("preview", fails=True).output
+    assert "there is no Deployment volcano-scheduler with a version in namespace 'elsewhere'" in refused
+    assert "Traceback" not in refused
+    other.edit(of_others)
+    assert "volcano-scheduler" not in other.pulumi("preview").output
+
+
+def test_destroy_leaves_a_queue_that_is_somebody_elses_and_then_nothing(
+    up: Stack, gangs: Gangs, cluster: Rehearsal, before: set[str]
+) -> None:
+    gangs.queue("theirs")
+    refused = up.pulumi("destroy", "--yes", "--skip-preview", fails=True).output
+    assert "Volcano's CRDs are not deleted while there is Queue theirs" in refused
+    gangs.delete_queue("theirs")
+    up.destroy()
+    settled(lambda: existing(cluster) - {f"namespace {HOME}"} == before)
+    with pytest.raises(client.ApiException) as gone:
+        gangs.objects.list_cluster_custom_object(*SCHEDULING, "queues")
+    assert gone.value.status == HTTPStatus.NOT_FOUND

@@ -1,0 +1,91 @@
+"""What a program on the host gets of its container: arguments, environment and files, as a pod would have them."""
+
+import base64
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from kubernetes import client
+
+from local.host_pods.container import Container
+from local.host_pods.programs import program_of, tools_of
+from local.tools import KUBERAY, VOLCANO
+
+pytestmark = pytest.mark.unit
+
+DEPLOYMENT: dict[str, Any] = {
+    "metadata": {"namespace": "volcano-system", "name": "volcano-admission"},
+    "spec": {
+        "template": {
+            "spec": {
+                "containers": [
+                    {
+                        "image": "docker.io/volcanosh/vc-webhook-manager:v1.14.1",
+                        "args": ["--tls-cert-file=/certificates/tls.crt", "--port=8443"],
+                        "env": [
+                            {"name": "SOCKETS", "value": "/sockets"},
+                            {"name": "HOME_OF_IT", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
+                        ],
+                        "volumeMounts": [
+                            {"name": "certificates", "mountPath": "/certificates"},
+                            {"name": "configuration", "mountPath": "/configuration"},
+                            {"name": "sockets", "mountPath": "/sockets"},
+                        ],
+                    }
+                ],
+                "volumes": [
+                    {"name": "certificates", "secret": {"secretName": "tls"}},
+                    {"name": "configuration", "configMap": {"name": "conf"}},
+                    {"name": "sockets", "emptyDir": {}},
+                ],
+            }
+        }
+    },
+}
+
+
+class Core:
+    """A cluster with that Secret and that ConfigMap."""
+
+    def read_namespaced_secret(self, name: str, namespace: str) -> Any:
+        assert (name, namespace) == ("tls", "volcano-system")
+        return SimpleNamespace(data={"tls.crt": base64.b64encode(b"PEM").decode()})
+
+    def read_namespaced_config_map(self, name: str, namespace: str) -> Any:
+        assert (name, namespace) == ("conf", "volcano-system")
+        return SimpleNamespace(data={"volcano.conf": "text"})
+
+
+def test_its_files_lie_where_its_arguments_and_environment_say(tmp_path: Path) -> None:
+    container = Container(DEPLOYMENT, tmp_path)
+    container.write_files(cast("client.CoreV1Api", Core()))
+    certificate = Path(container.arguments()[0].removeprefix("--tls-cert-file="))
+    assert certificate.read_bytes() == b"PEM"
+    assert certificate.stat().st_mode & 0o077 == 0
+    assert certificate.is_relative_to(tmp_path)
+    assert (certificate.parent.parent / "configuration" / "volcano.conf").read_text() == "text"
+    assert container.environment()["HOME_OF_IT"] == "volcano-system"
+    assert Path(container.environment()["SOCKETS"]).is_dir()
+
+
+def test_a_file_that_is_gone_from_the_configuration_is_gone_at_the_next_start(tmp_path: Path) -> None:
+    container = Container(DEPLOYMENT, tmp_path)
+    container.write_files(cast("client.CoreV1Api", Core()))
+    old = Path(container.environment()["SOCKETS"]) / "old"
+    old.touch()
+    container.write_files(cast("client.CoreV1Api", Core()))
+    assert not old.exists()
+
+
+def test_a_webhook_listens_on_a_port_of_loopback_of_its_own() -> None:
+    program = program_of("docker.io/volcanosh/vc-webhook-manager:v1.14.1")
+    assert program is not None
+    further = program.further("kubeconfig", "volcano-system", {8443: 23456})
+    assert {"--listen-address=127.0.0.1", "--port=23456"} <= set(further)
+
+
+def test_only_what_the_images_of_a_stack_need_is_built() -> None:
+    images = {f"docker.io/volcanosh/vc-{name}:v1.14.1" for name in ("scheduler", "controller-manager")}
+    assert tools_of(images) == (VOLCANO,)
+    assert tools_of({"quay.io/kuberay/operator:v1.6.2", "rayproject/ray:2.60.0"}) == (KUBERAY,)

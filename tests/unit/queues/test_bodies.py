@@ -1,0 +1,187 @@
+"""What queues become in Volcano and in Kueue, and what these are told of a RayCluster."""
+
+from typing import Any
+
+import pytest
+
+from components.nodes import GPU_RESOURCE, NodePool
+from components.queues.kueue import WHOLE, cluster_queue, cohorts, local_queue, resource_flavors
+from components.queues.volcano import volcano_queue
+from components.ray_cluster.manifests import ray_cluster
+from components.ray_cluster.scheduling import NO_SCHEDULING, Scheduling
+from components.ray_cluster.settings import RayClusterSettings
+from tests.unit.queues.tree import POOL, queue
+
+pytestmark = pytest.mark.unit
+
+H100 = NodePool(pool="h100", count=2, cpu="96", memory="2000Gi", gpus=8, gpu_product="NVIDIA-H100-80GB-HBM3")
+
+A100_FLAVOR, H100_FLAVOR = "nvidia-a100-sxm4-80gb", "nvidia-h100-80gb-hbm3"
+
+
+def test_what_is_not_said_of_a_queue_has_no_bound_and_no_guarantee() -> None:
+    assert volcano_queue(queue("team-a"))["spec"] == {
+        "weight": 1,
+        "reclaimable": True,
+        "priority": 0,
+        "dequeueStrategy": "fifo",
+    }
+
+
+def test_amounts_are_volcanos_resource_lists_and_what_is_guaranteed_is_deserved() -> None:
+    said = queue(
+        "vision",
+        parent="research",
+        guarantee={"gpus": 8, "cpu": 32},
+        deserved={"gpus": 16},
+        capability={"gpus": 24, "cpu": 64, "memory": "1Ti", "resources": {"rdma/hca": 4}},
+    )
+    spec = volcano_queue(said)["spec"]
+    assert spec["parent"] == "research"
+    assert spec["guarantee"] == {"resource": {GPU_RESOURCE: "8", "cpu": "32"}}
+    assert spec["deserved"] == {GPU_RESOURCE: "16", "cpu": "32"}
+    assert spec["capability"] == {GPU_RESOURCE: "24", "cpu": "64", "memory": "1Ti", "rdma/hca": "4"}
+
+
+def test_no_gpus_at_all_are_a_capability_and_no_guarantee() -> None:
+    spec = volcano_queue(queue("cpu-only", guarantee={"gpus": 0}, capability={"gpus": 0}))["spec"]
+    assert spec["capability"] == {GPU_RESOURCE: "0"}
+    assert "guarantee" not in spec
+    assert "deserved" not in spec
+
+
+def test_a_queue_says_who_may_use_it_where_the_policy_looks() -> None:
+    metadata = volcano_queue(queue("research", "team-a", "team-b"))["metadata"]
+    assert metadata["annotations"] == {"ray-platform/allowed-namespaces": "team-a,team-b"}
+    assert metadata["labels"] == {"ray-platform/queue": "true"}
+
+
+def quotas(body: dict[str, Any]) -> dict[tuple[str, str], dict[str, str]]:
+    """By flavor and resource, what a queue or cohort of Kueue has of it."""
+    return {
+        (flavor["name"], each["name"]): {key: value for key, value in each.items() if key != "name"}
+        for group in body["spec"]["resourceGroups"]
+        for flavor in group["flavors"]
+        for each in flavor["resources"]
+    }
+
+
+def test_kueue_has_a_flavor_for_each_gpu_product_and_one_for_what_is_the_same_everywhere() -> None:
+    flavors = {each["metadata"]["name"]: each["spec"] for each in resource_flavors([POOL, H100])}
+    assert flavors == {
+        WHOLE: {},
+        A100_FLAVOR: {"nodeLabels": {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}},
+        H100_FLAVOR: {"nodeLabels": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}},
+    }
+
+
+def test_what_a_queue_deserves_is_its_own_and_what_is_guaranteed_is_lent_to_nobody() -> None:
+    said = queue("team-a", guarantee={"gpus": 4}, deserved={"gpus": 8}, capability={"gpus": 24})
+    assert quotas(cluster_queue(said, [POOL]))[A100_FLAVOR, GPU_RESOURCE] == {
+        "nominalQuota": "8",
+        "lendingLimit": "4",
+        "borrowingLimit": "16",
+    }
+
+
+def test_of_what_a_queue_says_nothing_it_has_nothing_of_its_own_and_borrows_what_is_free() -> None:
+    there = quotas(cluster_queue(queue("team-a"), [POOL]))
+    assert there == {
+        (WHOLE, "cpu"): {"nominalQuota": "0"},
+        (WHOLE, "memory"): {"nominalQuota": "0"},
+        (A100_FLAVOR, GPU_RESOURCE): {"nominalQuota": "0"},
+    }
+
+
+def test_nodes_are_shared_out_to_the_last_gpu_between_queues_and_the_cohort_above_them() -> None:
+    tree = [
+        queue("research", deserved={"gpus": 16}, capability={"gpus": 24}),
+        queue("vision", parent="research", deserved={"gpus": 6}),
+        queue("team-b", guarantee={"gpus": 8}),
+    ]
+    parts = [*cohorts(tree, [POOL]), *(cluster_queue(each, [POOL]) for each in tree[1:])]
+    gpus = {
+        f"{body['kind']} {body['metadata']['name']}": quotas(body)[A100_FLAVOR, GPU_RESOURCE]["nominalQuota"]
+        for body in parts
+    }
+    assert gpus == {
+        f"Cohort {WHOLE}": "8",
+        "Cohort research": "10",
+        "ClusterQueue vision": "6",
+        "ClusterQueue team-b": "8",
+    }
+    assert sum(map(int, gpus.values())) == POOL.count * POOL.gpus
+    assert [body["spec"].get("parentName") for body in parts[:2]] == [None, WHOLE]
+    assert [body["spec"]["cohortName"] for body in parts[2:]] == ["research", WHOLE]
+
+
+def test_a_product_that_is_not_named_is_none_where_others_are() -> None:
+    said = queue("team-a", capability={"gpusByProduct": {"NVIDIA-H100-80GB-HBM3": 8}})
+    there = quotas(cluster_queue(said, [POOL, H100]))
+    assert there[H100_FLAVOR, GPU_RESOURCE] == {"nominalQuota": "0", "borrowingLimit": "8"}
+    assert there[A100_FLAVOR, GPU_RESOURCE] == {"nominalQuota": "0", "borrowingLimit": "0"}
+
+
+@pytest.mark.parametrize(("strategy", "of_kueue"), [("fifo", "StrictFIFO"), ("traverse", "BestEffortFIFO")])
+def test_order_weight_and_namespaces_are_said_in_kueues_words(strategy: str, of_kueue: str) -> None:
+    spec = cluster_queue(queue("research", "team-a", weight=2, dequeueStrategy=strategy), [POOL])["spec"]
+    assert spec["queueingStrategy"] == of_kueue
+    assert spec["fairSharing"] == {"weight": "2"}
+    assert spec["namespaceSelector"]["matchExpressions"][0]["values"] == ["team-a"]
+    assert spec["preemption"]["reclaimWithinCohort"] == "Any"
+    assert local_queue(queue("research"))["spec"] == {"clusterQueue": "research"}
+
+
+def metadata(scheduling: Scheduling, **said: Any) -> dict[str, Any]:
+    """The metadata of a RayCluster."""
+    settings = RayClusterSettings.model_validate(
+        {"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", **said}
+    )
+    found: dict[str, Any] = ray_cluster(settings, (POOL,), scheduling=scheduling)["metadata"]
+    return found
+
+
+ALL = {"priorityClass": "urgent", "networkTopology": {"mode": "hard", "highestTierAllowed": 2}}
+
+
+def test_volcano_and_kuberay_are_told_queue_priority_and_topology_by_labels() -> None:
+    assert metadata(Scheduling("volcano", "research"), labels={"stage": "dev"}, **ALL)["labels"] == {
+        "stage": "dev",
+        "volcano.sh/queue-name": "research",
+        "ray.io/priority-class-name": "urgent",
+        "volcano.sh/network-topology-mode": "hard",
+        "volcano.sh/network-topology-highest-tier-allowed": "2",
+    }
+
+
+def test_kueue_is_told_queue_and_priority_and_that_a_cluster_scales() -> None:
+    told = metadata(Scheduling("kueue", "research"), priorityClass="urgent")
+    assert told["labels"] == {"kueue.x-k8s.io/queue-name": "research", "kueue.x-k8s.io/priority-class": "urgent"}
+    assert told["annotations"]["kueue.x-k8s.io/elastic-job"] == "true"
+    fixed = metadata(Scheduling("kueue", "research"), autoscaling=False)
+    assert "kueue.x-k8s.io/elastic-job" not in fixed["annotations"]
+
+
+def test_without_a_scheduler_a_raycluster_is_what_it_was() -> None:
+    assert "labels" not in metadata(NO_SCHEDULING)
+
+
+def head_annotations(scheduling: Scheduling, **said: Any) -> dict[str, str]:
+    settings = RayClusterSettings.model_validate(
+        {"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", **said}
+    )
+    template = ray_cluster(settings, (POOL,), scheduling=scheduling)["spec"]["headGroupSpec"]["template"]
+    return dict((template.get("metadata") or {}).get("annotations") or {})
+
+
+def test_volcano_takes_no_head_for_another_queue_because_all_workers_would_go_with_it() -> None:
+    volcano = Scheduling("volcano", "research")
+    assert head_annotations(volcano)["volcano.sh/preemptable"] == "false"
+    own = {"head": {"podTemplate": {"metadata": {"annotations": {"volcano.sh/preemptable": "true"}}}}}
+    assert head_annotations(volcano, **own)["volcano.sh/preemptable"] == "true"
+
+
+def test_pods_without_defaults_and_other_schedulers_pods_get_nothing_of_it() -> None:
+    assert "volcano.sh/preemptable" not in head_annotations(Scheduling("volcano"), podDefaults="none")
+    assert "volcano.sh/preemptable" not in head_annotations(Scheduling("kueue", "research"))
+    assert "volcano.sh/preemptable" not in head_annotations(NO_SCHEDULING)

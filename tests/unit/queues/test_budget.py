@@ -1,0 +1,177 @@
+"""What queues may not say together, and what could never start out of one."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from components.nodes import GPU_RESOURCE
+from components.problems import Problem, Problems
+from components.queues.budget import beyond_quotas, beyond_room, on_nodes, problems_of_queues, rooms
+from components.queues.queue import Queue, children, parents_first
+from components.queues.settings import QueueSettings
+from components.ray_cluster.manifests import ray_cluster
+from components.ray_cluster.settings import RayClusterSettings
+from components.tenant.demand import Demand, demand
+from tests.unit.queues.tree import POOL, amounts, queue, trees
+
+pytestmark = pytest.mark.unit
+
+
+def rules(problems: list[Problem]) -> list[tuple[str, Any]]:
+    """Rule and place of each."""
+    return [(each.rule, each.path) for each in problems]
+
+
+def training(*variants: dict[str, Any], **said: Any) -> Demand:
+    """A RayCluster's demand; its head has 2 CPUs, beside which KubeRay puts the autoscaler."""
+    workers = {"pool": "a100", "variants": list(variants)} if variants else None
+    cluster = {"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", **said}
+    settings = RayClusterSettings.model_validate(
+        {**cluster, **({"workers": workers} if workers else {}), "head": {"cpu": 2, "memory": "8Gi"}}
+    )
+    return demand(ray_cluster(settings, (POOL,)), None)
+
+
+def refused(demand: Demand, *queues: Queue, name: str = "team-a") -> list[Problem]:
+    return list(beyond_room("training", demand, name, rooms(queues, [POOL])[name]))
+
+
+@given(said=amounts())
+def test_amounts_in_order_are_taken(said: dict[str, Any]) -> None:
+    QueueSettings.model_validate(said)
+
+
+@given(said=amounts(), part=st.sampled_from(["guarantee", "deserved"]), resource=st.sampled_from(["gpus", "cpu"]))
+def test_more_than_the_next_one_allows_is_refused_with_both_numbers(
+    said: dict[str, Any], part: str, resource: str
+) -> None:
+    limit = said.get("capability", {}).get(resource)
+    if limit is None:
+        return
+    above = {**said, part: {**said[part], resource: limit + 1}}
+    with pytest.raises(ValueError, match=rf"{part} {limit + 1} of .* is more than \w+ \d+"):
+        QueueSettings.model_validate(above)
+
+
+def test_what_is_guaranteed_is_deserved_too_unless_more_is_said() -> None:
+    settings = QueueSettings.model_validate({"guarantee": {"gpus": 8}, "deserved": {"cpu": 64}})
+    assert settings.amounts("deserved") == {GPU_RESOURCE: 8, "cpu": 64}
+
+
+@given(tree=trees())
+def test_of_a_tree_without_problems_every_level_fits_into_the_one_above(tree: list[Queue]) -> None:
+    if problems_of_queues(tree, [POOL]):
+        return
+    nodes = on_nodes([POOL])
+    for resource, there in nodes.items():
+        guaranteed = [each.settings.amounts("guarantee").get(resource, 0) for each in children(tree, None)]
+        assert sum(guaranteed) <= there
+    for parent in tree:
+        for child in children(tree, parent.name):
+            for resource, most in child.settings.amounts("capability").items():
+                assert most <= parent.settings.amounts("capability")[resource]
+
+
+@given(tree=trees())
+def test_the_room_of_a_queue_is_never_more_than_that_of_its_parent_or_its_capability(tree: list[Queue]) -> None:
+    there = rooms(tree, [POOL])
+    for each in tree:
+        for resource, room in there[each.name].items():
+            above = there[each.settings.parent] if each.settings.parent else {}
+            assert room.most <= each.settings.amounts("capability").get(resource, room.most)
+            assert resource not in above or room.most <= above[resource].most
+
+
+@given(tree=trees())
+def test_where_nothing_is_wrong_every_queue_has_room_for_what_it_is_guaranteed(tree: list[Queue]) -> None:
+    if problems_of_queues(tree, [POOL]):
+        return
+    there = rooms(tree, [POOL])
+    for each in children(tree, None):
+        for resource, kept in each.settings.amounts("guarantee").items():
+            assert there[each.name][resource].most >= kept
+
+
+@given(tree=trees(most=6), order=st.randoms(use_true_random=False))
+def test_parents_come_before_their_children_in_whatever_order_they_are_said(tree: list[Queue], order: Any) -> None:
+    shuffled = list(tree)
+    order.shuffle(shuffled)
+    ordered = [each.name for each in parents_first(shuffled)]
+    assert sorted(ordered) == sorted(each.name for each in tree)
+    for each in tree:
+        assert each.settings.parent is None or ordered.index(each.settings.parent) < ordered.index(each.name)
+
+
+def test_a_queue_that_is_above_itself_is_said_at_each_that_is_in_the_circle_and_nowhere_else() -> None:
+    circle = [queue("a", parent="c"), queue("b", parent="a"), queue("c", parent="b"), queue("below", parent="a")]
+    assert rules(problems_of_queues(circle, [])) == [
+        ("queue-above-itself", ("a", "parent")),
+        ("queue-above-itself", ("b", "parent")),
+        ("queue-above-itself", ("c", "parent")),
+    ]
+
+
+def test_children_are_held_against_the_parents_capability_where_it_says_nothing_else_as_volcano_does() -> None:
+    parent = queue("research", capability={"gpus": 8})
+    below = [queue(name, parent="research", guarantee={"gpus": 5}) for name in ("vision", "speech")]
+    found = problems_of_queues([parent, *below], [POOL])
+    assert ("children-within-parent", ("research", "capability")) in rules(found)
+    assert "guarantee of the queues below 'research' is 10 of nvidia.com/gpu together (vision 5, speech 5)" in str(
+        Problems(found)
+    )
+
+
+def test_without_nodes_in_the_stack_file_nothing_is_held_against_them() -> None:
+    greedy = [queue("a", guarantee={"gpus": 1000})]
+    assert problems_of_queues(greedy, []) == []
+    assert rules(problems_of_queues(greedy, [POOL])) == [("guarantees-fit-nodes", ("a", "guarantee", "gpus"))]
+
+
+def test_a_gang_is_the_head_with_its_autoscaler_and_the_least_workers() -> None:
+    gang = training({"gpus": 4, "minReplicas": 2}, {"gpus": 8}).gang
+    assert gang[GPU_RESOURCE] == 8
+    assert gang["pods"] == 3
+    assert gang["cpu"] == Decimal("2.5") + 2 * 30
+
+
+def test_a_gang_of_a_cluster_that_does_not_scale_is_all_of_it() -> None:
+    gang = training(autoscaling=False, workerGroups=[{"groupName": "all", "cpu": 1, "replicas": 3}]).gang
+    assert (gang["pods"], gang["cpu"]) == (Decimal(4), Decimal(5))
+
+
+def test_a_gang_that_just_fits_is_taken_and_one_more_worker_is_not() -> None:
+    own = queue("team-a", capability={"gpus": 16})
+    assert refused(training({"gpus": 8, "minReplicas": 2}), own) == []
+    found = refused(training({"gpus": 8, "minReplicas": 3, "maxReplicas": 3}), own)
+    assert rules(found) == [("gang-fits-queue", ())]
+    assert "starts with nvidia.com/gpu 24 (worker group 'a100-8gpu' 24)" in found[0].message
+    assert "never has more than 16 (capability of queue 'team-a' is 16)" in found[0].message
+
+
+def test_what_bounds_a_gang_may_be_a_queue_further_up() -> None:
+    tree = [queue("research", capability={"gpus": 8}), queue("team-a", parent="research")]
+    (found,) = refused(training({"gpus": 8, "minReplicas": 2}), *tree)
+    assert "(capability of queue 'research' is 8)" in found.message
+
+
+def test_a_worker_that_comes_later_has_to_fit_beside_the_gang() -> None:
+    gang = training({"gpus": 4, "minReplicas": 1}, {"gpus": 8})
+    assert rules(refused(gang, queue("team-a", capability={"gpus": 8}))) == [
+        ("worker-fits-queue", ("spec", "workerGroupSpecs", 1))
+    ]
+    assert refused(gang, queue("team-a", capability={"gpus": 12})) == []
+
+
+def test_of_several_namespaces_the_quotas_together_have_to_reach_what_is_guaranteed() -> None:
+    shared = queue("research", "team-a", "team-b", guarantee={"gpus": 8})
+    assert list(beyond_quotas(shared, [{GPU_RESOURCE: Decimal(4)}, {GPU_RESOURCE: Decimal(4)}])) == []
+    (found,) = beyond_quotas(shared, [{GPU_RESOURCE: Decimal(4)}, {GPU_RESOURCE: Decimal(3)}])
+    assert "the quota of its namespaces (team-a, team-b) is 7" in found.message
+
+
+def test_a_namespace_without_a_quota_of_the_resource_is_not_bounded_by_one() -> None:
+    shared = queue("research", "team-a", "team-b", guarantee={"gpus": 8})
+    assert list(beyond_quotas(shared, [{GPU_RESOURCE: Decimal(4)}, {"cpu": Decimal(4)}])) == []

@@ -1,0 +1,76 @@
+"""What is made for queues, in which order, and how a gang follows its RayCluster."""
+
+from typing import Any
+
+import pulumi
+import pytest
+
+from components.queues.component import Queues, QueuesArgs
+from components.ray_cluster import pod_group
+from stacks.build import build
+from stacks.settings import parse
+from tests.unit.queues.tree import POOL, queue
+from tests.unit.recorder import Recorder, record
+
+pytestmark = pytest.mark.unit
+
+TREE = [queue("vision", "team-a", parent="research"), queue("research"), queue("batch", "team-a", "team-b")]
+
+
+def made(backend: Any, **said: Any) -> Recorder:
+    return record(lambda: Queues("queues", QueuesArgs(backend, TREE, [POOL], **said)))
+
+
+def test_a_queue_of_volcano_is_made_after_its_parent_so_that_it_is_deleted_before() -> None:
+    assert made("volcano").made_before("queues-research", "queues-vision")
+
+
+def test_with_queues_of_volcano_come_the_policies_that_keep_others_out() -> None:
+    kinds = made("volcano").kinds()
+    assert len(kinds["kubernetes:scheduling.volcano.sh/v1beta1:Queue"]) == 3
+    assert kinds["kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicyBinding"] == [
+        "queues-ray-platform-queues-binding",
+        "queues-ray-platform-queues-early-binding",
+    ]
+
+
+def test_a_stack_without_queues_has_nothing_for_them() -> None:
+    assert record(lambda: Queues("queues", QueuesArgs("volcano", []))).kinds() == {
+        "ray-platform:index:Queues": ["queues"]
+    }
+
+
+def test_kueues_local_queues_are_in_the_namespaces_that_may_use_a_queue_and_wait_for_these() -> None:
+    def program() -> None:
+        namespace = pulumi.CustomResource("test:Namespace", "namespace", {})
+        there = {"team-a": namespace.id.apply(lambda _: "team-a")}
+        Queues("queues", QueuesArgs("kueue", TREE, [POOL], there))
+
+    recorder = record(program)
+    local = recorder.kinds()["kubernetes:kueue.x-k8s.io/v1beta2:LocalQueue"]
+    assert local == ["queues-batch/team-a", "queues-batch/team-b", "queues-vision/team-a"]
+    assert recorder.made_before("namespace", "queues-batch/team-a")
+    assert recorder.made_before("queues-cohort-research", "queues-vision")
+    assert recorder.kinds()["kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue"] == ["queues-batch", "queues-vision"]
+
+
+def test_the_gang_is_put_right_after_its_raycluster_has_the_new_labels() -> None:
+    cluster = {"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "priorityClass": "urgent"}
+    tenant = {"name": "team-a", "queue": "research", "clusters": [cluster]}
+    stack = parse({"platform": {}, "scheduler": {"volcano": {}}, "tenants": [tenant]})
+    recorder = record(lambda: build(stack))
+    gang = recorder.registered["team-a/training-pod-group"].inputs
+    assert (gang["namespace"], gang["cluster"]) == ("team-a", "training")
+    assert (gang["queue"], gang["priorityClass"]) == ("research", "urgent")
+    assert recorder.made_before("team-a/training-ray-cluster", "team-a/training-pod-group")
+
+
+@pytest.mark.parametrize(
+    ("changed", "replaced"), [({"queue": "b"}, []), ({"priorityClass": "b"}, []), ({"cluster": "b"}, ["cluster"])]
+)
+def test_another_queue_or_priority_is_a_change_in_place(changed: dict[str, str], replaced: list[str]) -> None:
+    before = {"namespace": "team-a", "cluster": "a", "queue": "a", "priorityClass": "a", "context": None}
+    diff = pod_group._Provider().diff("", before, before | changed)
+    assert diff.changes
+    assert diff.replaces == replaced
+    assert not pod_group._Provider().diff("", before, dict(before)).changes

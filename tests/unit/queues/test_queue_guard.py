@@ -1,0 +1,66 @@
+"""What keeps a queue from being removed."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components.guard import InUseError
+from components.queues import guard
+from components.queues.guard import refuse_while_used
+
+pytestmark = pytest.mark.unit
+
+LABEL = "volcano.sh/queue-name"
+
+
+def ray(kind: str, queue: str | None, **parts: Any) -> dict[str, Any]:
+    labels = {} if queue is None else {"labels": {LABEL: queue}}
+    return {"kind": kind, "metadata": {"namespace": "team-a", "name": "x", **labels}, "spec": {}, **parts}
+
+
+def refusal(monkeypatch: pytest.MonkeyPatch, *there: dict[str, Any]) -> str | None:
+    """What the guard of queue research says while these objects are there, None where it lets go."""
+    monkeypatch.setattr(guard, "kuberay_objects", lambda *_: there)
+    try:
+        refuse_while_used("research", LABEL, None)
+    except InUseError as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.parametrize(
+    "there",
+    [
+        ray("RayCluster", "research"),
+        ray("RayCluster", "research", spec={"suspend": True}),
+        ray("RayService", "research"),
+        ray("RayJob", "research", status={"jobDeploymentStatus": "Running"}),
+    ],
+)
+def test_who_waits_or_runs_in_a_queue_keeps_it_and_is_named(
+    there: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = refusal(monkeypatch, there)
+    assert said is not None
+    assert f"queue 'research' is not removed while there is {there['kind']} team-a/x" in said
+
+
+@pytest.mark.parametrize(
+    "there",
+    [
+        ray("RayCluster", "other"),
+        ray("RayCluster", None),
+        ray("RayJob", "research", status={"jobDeploymentStatus": "Complete"}),
+    ],
+)
+def test_others_and_jobs_that_have_ended_do_not(there: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert refusal(monkeypatch, there) is None
+
+
+def test_an_api_server_that_cannot_be_asked_is_no_leave_to_delete(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    with pytest.raises(InUseError, match="cannot be told who is in it: no usable kubeconfig"):
+        refuse_while_used("research", LABEL, "no-such-context")

@@ -1,0 +1,41 @@
+"""Queues as tests say them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hypothesis import strategies as st
+
+from components.nodes import NodePool
+from components.queues.queue import Queue
+from components.queues.settings import QueueSettings
+
+POOL = NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8, gpu_product="NVIDIA-A100-SXM4-80GB")
+
+
+def queue(name: str, *namespaces: str, **said: Any) -> Queue:
+    """A queue with what a stack file says of it."""
+    return Queue(name, QueueSettings.model_validate(said, by_alias=True, by_name=False), namespaces, (name,))
+
+
+@st.composite
+def amounts(draw: st.DrawFn) -> Mapping[str, Any]:
+    """Guarantee, deserved and capability of GPUs and CPUs, in order."""
+    found: dict[str, dict[str, Any]] = {"guarantee": {}, "deserved": {}, "capability": {}}
+    for resource in draw(st.sets(st.sampled_from(["gpus", "cpu"]))):
+        least = 0 if resource == "gpus" else 1
+        for part, number in zip(
+            found, sorted(draw(st.lists(st.integers(least, 9), min_size=3, max_size=3))), strict=True
+        ):
+            found[part][resource] = number
+    return {part: said for part, said in found.items() if said}
+
+
+@st.composite
+def trees(draw: st.DrawFn, most: int = 5) -> list[Queue]:
+    """Queues, each below one of those before it, or below none."""
+    found: list[Queue] = []
+    for index in range(draw(st.integers(1, most))):
+        parent = draw(st.sampled_from([None, *(each.name for each in found)]))
+        said = {**draw(amounts()), **({"parent": parent} if parent else {})}
+        found.append(queue(f"q{index}", "team-a", **said))
+    return found

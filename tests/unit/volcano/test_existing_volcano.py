@@ -1,0 +1,43 @@
+"""A Volcano that is there already is taken if it is supported, and named if not."""
+
+from typing import Any
+
+import pytest
+
+from components.volcano.existing import check, found
+from components.volcano.supported import UnsupportedVersionError
+
+pytestmark = pytest.mark.unit
+
+
+def crd(*served: str) -> dict[str, Any]:
+    return {"spec": {"versions": [{"name": name, "served": True} for name in served]}}
+
+
+def deployment(image: str) -> dict[str, Any]:
+    return {"spec": {"template": {"spec": {"containers": [{"name": "volcano-scheduler", "image": image}]}}}}
+
+
+@pytest.mark.parametrize(
+    "image", ["docker.io/volcanosh/vc-scheduler:v1.14.1", "registry.example:5000/vc-scheduler:1.14.1"]
+)
+def test_a_supported_one_is_taken(image: str) -> None:
+    assert check(found(crd("v1beta1"), deployment(image)), "volcano-system") == "1.14.1"
+
+
+@pytest.mark.parametrize(
+    ("there", "message"),
+    [
+        (found(None, None), "no Deployment volcano-scheduler with a version in namespace 'volcano-system'"),
+        (found(crd("v1beta1"), deployment("vc-scheduler:latest")), "no Deployment volcano-scheduler with a version"),
+        (found(crd("v1beta1"), deployment("vc-scheduler:v1.9.0")), r"Volcano 1\.9\.0 is not supported"),
+        (
+            found(None, deployment("vc-scheduler:v1.14.1")),
+            r"does not serve v1beta1: apply the CRDs of Volcano 1\.14\.1",
+        ),
+        (found(crd("v1"), deployment("vc-scheduler:v1.14.1")), "CRD queues.scheduling.volcano.sh serving v1. Here"),
+    ],
+)
+def test_another_is_refused_with_what_is_there(there: Any, message: str) -> None:
+    with pytest.raises(UnsupportedVersionError, match=message):
+        check(there, "volcano-system")

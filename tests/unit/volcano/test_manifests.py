@@ -1,0 +1,187 @@
+"""What a cluster admin relies on when Volcano's manifest is adapted to the settings."""
+
+from typing import Any
+
+import pytest
+
+from components.volcano.manifests import (
+    Certificate,
+    UnexpectedManifestError,
+    resources_of,
+    volcano_images,
+    volcano_objects,
+)
+from components.volcano.settings import VolcanoSettings
+
+pytestmark = pytest.mark.unit
+
+Manifest = list[dict[str, Any]]
+
+CERTIFICATE = Certificate("authority", "certificate", "key", bundle="bundle", digest="digest")
+
+DEPLOYMENTS = ("volcano-scheduler", "volcano-controllers", "volcano-admission")
+
+
+def stages(manifest: Manifest, **said: Any) -> tuple[Manifest, ...]:
+    return volcano_objects(manifest, VolcanoSettings.model_validate(said), CERTIFICATE)
+
+
+def objects(manifest: Manifest, **said: Any) -> dict[tuple[str, str], dict[str, Any]]:
+    """Volcano's objects by kind and name."""
+    return {(body["kind"], body["metadata"]["name"]): body for stage in stages(manifest, **said) for body in stage}
+
+
+def pod(manifest: Manifest, name: str, **said: Any) -> dict[str, Any]:
+    spec: dict[str, Any] = objects(manifest, **said)["Deployment", name]["spec"]["template"]["spec"]
+    return spec
+
+
+def container(manifest: Manifest, name: str, **said: Any) -> dict[str, Any]:
+    found: dict[str, Any] = pod(manifest, name, **said)["containers"][0]
+    return found
+
+
+def webhooks(manifest: Manifest, **said: Any) -> list[dict[str, Any]]:
+    found = objects(manifest, **said)
+    return [webhook for (kind, _), body in found.items() if "Webhook" in kind for webhook in body["webhooks"]]
+
+
+def test_crds_come_first_then_access_and_webhooks_then_the_programs(manifest: Manifest) -> None:
+    """The webhook listens once it has seen its configurations: after them, its Deployment would never be available."""
+    assert [{body["kind"] for body in stage} for stage in stages(manifest)] == [
+        {"Namespace", "CustomResourceDefinition"},
+        {
+            *("Secret", "ServiceAccount", "ConfigMap", "ClusterRole", "ClusterRoleBinding"),
+            *("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"),
+        },
+        {"Deployment", "Service"},
+    ]
+
+
+def test_the_images_are_of_the_version_though_the_manifest_names_another(manifest: Manifest) -> None:
+    assert {container(manifest, name)["image"] for name in DEPLOYMENTS} == set(volcano_images("1.14.1"))
+
+
+def test_a_manifest_of_another_release_is_refused(manifest: Manifest) -> None:
+    newer = [dict(body) for body in manifest]
+    for body in newer:
+        if body["kind"] == "Deployment":
+            body["spec"]["template"]["spec"]["containers"][0]["image"] = "docker.io/volcanosh/vc-scheduler:v1.15.0"
+    with pytest.raises(UnexpectedManifestError, match=r"is not Volcano 1\.14: it has .*v1\.15\.0.*Set scheduler"):
+        stages(newer)
+    with pytest.raises(UnexpectedManifestError, match="it has no Deployment"):
+        stages([{"kind": "ConfigMap", "metadata": {"name": "x"}}])
+
+
+def test_an_outage_of_the_webhook_stops_nothing_unless_one_says_so(manifest: Manifest) -> None:
+    assert len(webhooks(manifest)) == 7
+    assert {webhook["failurePolicy"] for webhook in webhooks(manifest)} == {"Ignore"}
+    assert {webhook["timeoutSeconds"] for webhook in webhooks(manifest)} == {5}
+    strict = webhooks(manifest, webhook={"failurePolicy": "Fail", "timeoutSeconds": 9})
+    assert {(webhook["failurePolicy"], webhook["timeoutSeconds"]) for webhook in strict} == {("Fail", 9)}
+
+
+def test_pods_pass_no_webhook(manifest: Manifest) -> None:
+    rules = [rule for webhook in webhooks(manifest) for rule in webhook["rules"]]
+    assert "pods" not in {resource for rule in rules for resource in rule["resources"]}
+
+
+def test_the_webhook_has_a_certificate_of_the_stacks_and_no_job_makes_one(manifest: Manifest) -> None:
+    found = objects(manifest)
+    assert found["Secret", "volcano-admission-secret"]["stringData"] == {
+        "tls.crt": "certificate",
+        "tls.key": "key",
+        "ca.crt": "authority",
+    }
+    assert {webhook["clientConfig"]["caBundle"] for webhook in webhooks(manifest)} == {"bundle"}
+    assert not [key for key in found if key[0] == "Job" or "init" in key[1]]
+    rules = found["ClusterRole", "volcano-admission"]["rules"]
+    assert not [rule for rule in rules if "certificates.k8s.io" in rule["apiGroups"]]
+
+
+@pytest.mark.parametrize("name", ["volcano-scheduler", "volcano-controllers"])
+def test_the_others_have_the_rules_of_the_manifest(manifest: Manifest, name: str) -> None:
+    (original,) = (each for each in manifest if each["kind"] == "ClusterRole" and each["metadata"]["name"] == name)
+    assert objects(manifest)["ClusterRole", name]["rules"] == original["rules"]
+
+
+@pytest.mark.parametrize("name", DEPLOYMENTS)
+def test_the_pods_keep_to_pod_security_restricted(manifest: Manifest, name: str) -> None:
+    namespace = objects(manifest)["Namespace", "volcano-system"]
+    assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+    context = container(manifest, name)["securityContext"]
+    assert context["capabilities"] == {"drop": ["ALL"]}
+    assert context["runAsNonRoot"] is True
+    assert context["allowPrivilegeEscalation"] is False
+    assert pod(manifest, name)["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+
+
+@pytest.mark.parametrize("name", DEPLOYMENTS)
+def test_no_argument_is_meant_for_a_shell(manifest: Manifest, name: str) -> None:
+    assert all(argument.startswith("-") for argument in container(manifest, name)["args"])
+
+
+def test_everything_is_in_the_namespace_that_is_said(manifest: Manifest) -> None:
+    moved = objects(manifest, namespace="gangs")
+    assert "volcano-system" not in str(
+        {key: body for key, body in moved.items() if key[0] != "CustomResourceDefinition"}
+    )
+    assert "--webhook-namespace=gangs" in container(manifest, "volcano-admission", namespace="gangs")["args"]
+    assert {body["metadata"].get("namespace") for (kind, _), body in moved.items() if kind == "Deployment"} == {"gangs"}
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [("volcano-scheduler", "scheduler"), ("volcano-controllers", "controllers"), ("volcano-admission", "webhook")],
+)
+def test_each_program_gets_the_resources_that_are_said(manifest: Manifest, name: str, part: str) -> None:
+    assert "resources" not in container(manifest, name)
+    said = {part: {"resources": {"cpu": 1, "memory": "1Gi"}}}
+    assert container(manifest, name, **said)["resources"]["limits"] == {"cpu": "1", "memory": "1Gi"}
+
+
+def test_another_configuration_of_the_scheduler_starts_it_anew(manifest: Manifest) -> None:
+    def noted(**said: Any) -> str:
+        template = objects(manifest, scheduler=said)["Deployment", "volcano-scheduler"]["spec"]["template"]
+        return str(template["metadata"]["annotations"]["ray-platform/configuration"])
+
+    assert noted() == noted()
+    assert noted() != noted(queueShares="proportion")
+
+
+def test_never_two_schedulers_place_pods(manifest: Manifest) -> None:
+    """The manifest elects no leader, so that the old one has to go before the new one starts."""
+    spec = objects(manifest)["Deployment", "volcano-scheduler"]["spec"]
+    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+
+
+def test_one_of_several_webhooks_stays_while_nodes_are_drained(manifest: Manifest) -> None:
+    found = objects(manifest, webhook={"replicas": 2})
+    assert found["Deployment", "volcano-admission"]["spec"]["replicas"] == 2
+    assert found["PodDisruptionBudget", "volcano-admission"]["spec"]["maxUnavailable"] == 1
+    assert ("PodDisruptionBudget", "volcano-admission") not in objects(manifest)
+
+
+def test_metrics_can_be_left_out(manifest: Manifest) -> None:
+    assert ("Service", "volcano-scheduler-service") in objects(manifest)
+    without = objects(manifest, metrics=False)
+    assert {name for kind, name in without if kind == "Service"} == {"volcano-admission-service"}
+    for name in ("volcano-scheduler", "volcano-controllers"):
+        assert "--enable-metrics=true" not in container(manifest, name, metrics=False)["args"]
+
+
+def test_secrets_to_pull_images_with_are_every_pods(manifest: Manifest) -> None:
+    for name in DEPLOYMENTS:
+        assert pod(manifest, name, imagePullSecrets=["mirror"])["imagePullSecrets"] == [{"name": "mirror"}]
+
+
+def test_the_guard_is_told_every_kind(manifest: Manifest) -> None:
+    crds = stages(manifest)[0][1:]
+    assert len(resources_of(crds)) == 11
+    assert "queues.v1beta1.scheduling.volcano.sh" in resources_of(crds)
+
+
+def test_the_manifest_is_left_as_it_is(manifest: Manifest) -> None:
+    before = str(manifest)
+    stages(manifest, namespace="gangs", webhook={"replicas": 2})
+    assert str(manifest) == before

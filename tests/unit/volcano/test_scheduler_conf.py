@@ -1,0 +1,97 @@
+"""What the settings of Volcano's scheduler become in the file that it reads."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from components.volcano.scheduler_conf import render
+from components.volcano.settings import VolcanoSchedulerSettings
+
+pytestmark = pytest.mark.unit
+
+
+def conf(**said: Any) -> dict[str, Any]:
+    text = render(VolcanoSchedulerSettings.model_validate(said))
+    return dict(yaml.safe_load(text))
+
+
+def plugins(**said: Any) -> dict[str, dict[str, Any]]:
+    return {plugin["name"]: plugin for tier in conf(**said)["tiers"] for plugin in tier["plugins"]}
+
+
+def test_a_queue_gets_back_what_it_deserves_unless_one_says_otherwise() -> None:
+    assert conf()["actions"] == "enqueue, allocate, backfill, reclaim"
+    assert conf(actions=["allocate", "backfill"])["actions"] == "allocate, backfill"
+
+
+def test_who_is_evicted_is_what_gangs_and_shares_of_queues_agree_on() -> None:
+    """Only plugins of one tier agree: with the shares in the second, a queue lost what it deserves."""
+    first = [plugin["name"] for plugin in conf()["tiers"][0]["plugins"]]
+    assert {"gang", "conformance", "capacity"} <= set(first)
+
+
+def test_who_waits_is_asked_of_overcommit_as_of_the_shares_of_queues() -> None:
+    """In the second tier it would not be asked: shares decide in the first. Beside `reclaim` it is off by default."""
+    first = [plugin["name"] for plugin in conf(plugins={"overcommit": {"factor": 1.5}})["tiers"][0]["plugins"]]
+    assert {"overcommit", "capacity"} <= set(first)
+    assert plugins(plugins={"overcommit": {"factor": 1.5}})["overcommit"]["arguments"] == {"overcommit-factor": 1.5}
+    assert "overcommit" not in plugins()
+
+
+def test_gangs_are_not_broken_up_unless_that_is_said() -> None:
+    assert plugins()["gang"]["enableReclaimable"] is True
+    assert plugins(plugins={"gang": {"reclaimMinimum": True}})["gang"]["enableReclaimable"] is False
+
+
+def test_queues_share_by_capacity_with_parents_or_by_weight_and_never_both() -> None:
+    assert plugins()["capacity"]["enableHierarchy"] is True
+    assert "proportion" not in plugins()
+    assert "capacity" not in plugins(queueShares="proportion")
+    assert "proportion" in plugins(queueShares="proportion")
+
+
+def test_gpus_count_most_when_nodes_are_filled() -> None:
+    said = plugins()["binpack"]["arguments"]
+    assert said["binpack.resources"] == "nvidia.com/gpu"
+    assert said["binpack.resources.nvidia.com/gpu"] > said["binpack.cpu"] + said["binpack.memory"]
+    # The opposite of filling nodes.
+    assert plugins()["nodeorder"]["arguments"]["leastrequested.weight"] == 0
+
+
+def test_weights_are_said_as_volcano_calls_them() -> None:
+    weights = {"weight": 3, "cpu": 2, "memory": 0, "resources": {"nvidia.com/gpu": 7, "example.com/foo": 1}}
+    assert plugins(plugins={"binpack": weights})["binpack"]["arguments"] == {
+        "binpack.weight": 3,
+        "binpack.cpu": 2,
+        "binpack.memory": 0,
+        "binpack.resources": "nvidia.com/gpu, example.com/foo",
+        "binpack.resources.nvidia.com/gpu": 7,
+        "binpack.resources.example.com/foo": 1,
+    }
+    order = plugins(plugins={"nodeOrder": {"podTopologySpread": 5}})["nodeorder"]["arguments"]
+    assert order["podtopologyspread.weight"] == 5
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [
+        ("priority", "priority"),
+        ("gang", "gang"),
+        ("conformance", "conformance"),
+        ("overcommit", "overcommit"),
+        ("drf", "drf"),
+        ("predicates", "predicates"),
+        ("nodeOrder", "nodeorder"),
+        ("binpack", "binpack"),
+        ("networkTopologyAware", "network-topology-aware"),
+    ],
+)
+def test_each_plugin_can_be_left_out_or_taken(key: str, name: str) -> None:
+    assert name not in plugins(plugins={key: False})
+    assert name in plugins(plugins={key: True})
+
+
+def test_a_plugin_without_a_setting_is_taken_as_it_is_said() -> None:
+    said = {"name": "sla", "arguments": {"sla-waiting-time": "1h"}}
+    assert plugins(extraPlugins=[said, {"name": "tdm"}])["sla"] == said

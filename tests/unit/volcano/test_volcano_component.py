@@ -1,0 +1,58 @@
+"""What a cluster admin relies on when Volcano is provisioned."""
+
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pytest
+
+from components.volcano.component import Volcano, VolcanoArgs
+from components.volcano.settings import VolcanoSettings
+from tests.unit.recorder import Recorder, record
+
+pytestmark = pytest.mark.unit
+
+
+def provisioned(location: Path | str, **said: Any) -> Recorder:
+    settings = VolcanoSettings.model_validate({"location": str(location), **said})
+    return record(lambda: Volcano("volcano", VolcanoArgs(settings, "staging")))
+
+
+@pytest.fixture(scope="module")
+def recorder(manifest_file: Path) -> Recorder:
+    return provisioned(manifest_file)
+
+
+def test_crds_are_upgraded_before_the_programs(recorder: Recorder) -> None:
+    crds = recorder.kinds()["kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition"]
+    assert len(crds) == 11
+    for crd in crds:
+        assert recorder.made_before(crd, "volcano-deployment-volcano-scheduler")
+
+
+def test_the_guard_goes_before_anything_else(recorder: Recorder) -> None:
+    """Deletion runs backwards: the guard is asked while everything is still there."""
+    guard = recorder.registered["volcano-crd-guard"]
+    assert guard.dependencies == set(recorder.registered) - {
+        "volcano",
+        "volcano-crd-guard",
+        "volcano-webhook-certificate",
+    }
+    assert guard.inputs["context"] == "staging"
+    assert "podgroups.v1beta1.scheduling.volcano.sh" in guard.inputs["resources"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "cannot be read"),
+        ("a: [", "is not YAML of Kubernetes"),
+        ("kind: ConfigMap\nmetadata: {name: x}", "it has no Deployment"),
+    ],
+)
+def test_a_manifest_that_is_none_is_refused_with_the_reason(tmp_path: Path, text: str | None, message: str) -> None:
+    file = tmp_path / "volcano.yaml"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(pulumi.RunError, match=message):
+        provisioned(file)
