@@ -166,7 +166,7 @@ class RayCluster(pulumi.ComponentResource):
         ]
         self.greatest_gpus = max((group.gpus for group in groups), default=0)
         self.status = pulumi.Output.all(cluster.metadata, cluster.status).apply(
-            lambda known: self._settled(args, known)
+            lambda known: self._settled(args, known, queued=_queued(body, args.scheduling))
         )
         self.state = self.status.apply(lambda status: status["state"])
         self.storage_namespace = keys
@@ -192,7 +192,9 @@ class RayCluster(pulumi.ComponentResource):
         place = StorageNamespaceArgs(args.namespace, args.settings.name, args.context)
         return StorageNamespace(f"{name}-storage-namespace", place, pulumi.ResourceOptions(parent=self)).name
 
-    async def _settled(self, args: RayClusterArgs, known: Sequence[dict[str, Any] | None]) -> dict[str, Any]:
+    async def _settled(
+        self, args: RayClusterArgs, known: Sequence[dict[str, Any] | None], *, queued: bool
+    ) -> dict[str, Any]:
         """The cluster's status: in a preview as it was last seen, in an update once it is ready."""
         metadata, status = known
         if pulumi.runtime.is_dry_run() or metadata is None:
@@ -206,10 +208,16 @@ class RayCluster(pulumi.ComponentResource):
                     args.operator_namespace,
                     seconds(args.settings.ready_timeout),
                     lambda waiting: pulumi.log.info(waiting, resource=self, ephemeral=True),
+                    queued,
                 )
             )
         except NotReadyError as error:
             raise pulumi.RunError(str(error)) from error
+
+
+def _queued(body: Body, scheduling: Scheduling) -> bool:
+    """Kueue suspends what waits in a queue."""
+    return scheduling.backend == "kueue" and scheduling.queue is not None and not body["spec"].get("suspend")
 
 
 def _goes(body: Body) -> pulumi.ResourceOptions:

@@ -104,15 +104,20 @@ def _conditions(cluster: dict[str, Any]) -> list[str]:
     return [*lines, *([f"RayCluster: {status['reason']}"] if status.get("reason") else [])]
 
 
-def is_ready(cluster: dict[str, Any]) -> bool:
+def is_ready(cluster: dict[str, Any], queued: bool = False) -> bool:
     """Whether a RayCluster is as its spec wants it: ready, or suspended.
+
+    `queued`: what suspends it is a queue without room for it, so that it is waited for.
 
     RayClusterProvisioned stays true once it was (KubeRay's RayClusterConditionType), so the head's own condition counts
     as well.
     """
     conditions = (cluster.get("status") or {}).get("conditions", [])
-    wanted = {"RayClusterSuspended"} if cluster["spec"].get("suspend") else {"HeadPodReady", "RayClusterProvisioned"}
-    return wanted <= {each["type"] for each in conditions if each["status"] == "True"}
+    if cluster["spec"].get("suspend"):
+        wanted = set() if queued else {"RayClusterSuspended"}
+    else:
+        wanted = {"HeadPodReady", "RayClusterProvisioned"}
+    return bool(wanted) and wanted <= {each["type"] for each in conditions if each["status"] == "True"}
 
 
 def _is_bad(condition: dict[str, Any]) -> bool:

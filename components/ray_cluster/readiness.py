@@ -23,18 +23,24 @@ class NotReadyError(Exception):
 
 
 async def until_ready(
-    context: str | None, namespace: str, name: str, operator_namespace: str, limit: int, show: Callable[[str], None]
+    context: str | None,
+    namespace: str,
+    name: str,
+    operator_namespace: str,
+    limit: int,
+    show: Callable[[str], None],
+    queued: bool = False,
 ) -> dict[str, Any]:
     """Wait until the cluster is ready, or suspended where its spec says so. Returns its `status`.
 
-    `limit`: seconds. `show`: called with what is waited for, whenever that changes.
+    `limit`: seconds. `show`: called with what is waited for, whenever that changes. `queued`: see is_ready.
     Raises NotReadyError.
     """
     deadline = time.monotonic() + limit
     shown = ""
     while True:
         cluster, waiting = await asyncio.to_thread(_look, context, namespace, name)
-        if cluster and is_ready(cluster):
+        if cluster and is_ready(cluster, queued):
             status: dict[str, Any] = cluster["status"]
             return status
         if time.monotonic() > deadline:

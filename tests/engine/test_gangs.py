@@ -153,3 +153,18 @@ def test_what_a_queue_deserves_is_given_back_by_those_who_borrowed_it(a: RayGang
     assert b.placed_ray("borrower") != [], "the head of the borrower has gone, too"
     a.end_ray("owner")
     b.end_ray("borrower")
+
+
+def test_clusters_of_one_name_in_two_namespaces_are_gangs_of_their_own(a: RayGangs, b: RayGangs) -> None:
+    for team in (a, b):
+        team.start_ray("same", {8: 1}, team.home)
+    for team in (a, b):
+        settled(partial(_has_placed, team, "same", 2))
+        assert team.group(team.home, "ray-same-pg")["spec"]["queue"] == team.home
+    a.end_ray("same")
+    assert len(b.placed_ray("same")) == 2
+    b.end_ray("same")
+
+
+def _has_placed(team: RayGangs, name: str, pods: int) -> bool:
+    return len(team.placed_ray(name)) == pods

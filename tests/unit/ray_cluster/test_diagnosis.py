@@ -135,6 +135,13 @@ def test_a_cluster_is_ready_when_it_is_as_its_spec_wants_it(spec: dict[str, Any]
     assert is_ready({**cluster(*((kind, "True", "") for kind in true)), "spec": spec}) == ready
 
 
+def test_a_cluster_that_a_queue_has_suspended_is_waited_for() -> None:
+    waiting = {**cluster(("RayClusterSuspended", "True", "")), "spec": {"suspend": True}}
+    assert not is_ready(waiting, queued=True)
+    running = cluster(("HeadPodReady", "True", ""), ("RayClusterProvisioned", "True", ""))
+    assert is_ready({**running, "spec": {"suspend": False}}, queued=True)
+
+
 def test_an_unreachable_api_server_is_the_reason(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     [line] = why_not_ready("no-such-context", "team-a", "training", "ray-system")
