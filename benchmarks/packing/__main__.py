@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from kubernetes import client
 
 from local.plugins import select
 from local.rehearsal import Rehearsal
 from stacks.settings import NodePool
 from tests.engine.gangs import Gangs, settled
-from tests.engine.platform_stack import Stack
+from tests.engine.platform_stack import Stack, rehearsing
 
 NODES = NodePool(pool="a100", count=8, cpu="64", memory="1000Gi", gpus=8)
 
@@ -84,22 +85,18 @@ def main(
     seed: Annotated[int, typer.Option(help="Of the random numbers.")] = 8,
 ) -> None:
     """Prints the whole free nodes with either scheduler, and the ratio."""
-    with tempfile.TemporaryDirectory() as folder:
-        cluster = Rehearsal(Path(folder) / "run")
-        try:
-            cluster.start([NODES])
-            stack = Stack("packing", Path(folder), cluster, select("auto"))
-            stack.edit(lambda settings: settings.update(tenants=[], scheduler={"volcano": {}}))
-            stack.up()
-            Gangs(cluster).core.create_namespace({"metadata": {"name": NAMESPACE}})  # type: ignore[arg-type] # plain
-            mean = {}
-            for scheduler in ("default-scheduler", "volcano"):
-                free = free_over_time(Workers(cluster, scheduler), events, seed)
-                mean[scheduler] = statistics.mean(free)
-                print(f"{scheduler}: whole free nodes of {NODES.count}: mean {mean[scheduler]:.2f}, least {min(free)}")
-            print(f"volcano / default-scheduler: {mean['volcano'] / mean['default-scheduler']:.2f}")
-        finally:
-            cluster.stop(clean=True)
+    with tempfile.TemporaryDirectory() as folder, rehearsing(Path(folder) / "run", NODES) as cluster:
+        stack = Stack("packing", Path(folder), cluster, select("auto"))
+        stack.edit(lambda settings: settings.update(tenants=[], scheduler={"volcano": {}}))
+        stack.up()
+        namespace = client.V1Namespace(metadata=client.V1ObjectMeta(name=NAMESPACE))
+        Gangs(cluster).core.create_namespace(namespace)
+        mean = {}
+        for scheduler in ("default-scheduler", "volcano"):
+            free = free_over_time(Workers(cluster, scheduler), events, seed)
+            mean[scheduler] = statistics.mean(free)
+            print(f"{scheduler}: whole free nodes of {NODES.count}: mean {mean[scheduler]:.2f}, least {min(free)}")
+        print(f"volcano / default-scheduler: {mean['volcano'] / mean['default-scheduler']:.2f}")
 
 
 if __name__ == "__main__":

@@ -113,11 +113,10 @@ def is_ready(cluster: dict[str, Any], queued: bool = False) -> bool:
     as well.
     """
     conditions = (cluster.get("status") or {}).get("conditions", [])
+    true = {each["type"] for each in conditions if each["status"] == "True"}
     if cluster["spec"].get("suspend"):
-        wanted = set() if queued else {"RayClusterSuspended"}
-    else:
-        wanted = {"HeadPodReady", "RayClusterProvisioned"}
-    return bool(wanted) and wanted <= {each["type"] for each in conditions if each["status"] == "True"}
+        return not queued and "RayClusterSuspended" in true
+    return {"HeadPodReady", "RayClusterProvisioned"} <= true
 
 
 def _is_bad(condition: dict[str, Any]) -> bool:

@@ -12,7 +12,7 @@ from local.plugins import Mode, Selection, select
 from local.rehearsal import Rehearsal
 from stacks.settings import NodePool
 from tests.engine.harness import Project
-from tests.engine.platform_stack import Rays, Stack
+from tests.engine.platform_stack import Rays, Stack, rehearsing
 
 POOL = NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8, gpu_product="NVIDIA-A100-SXM4-80GB")
 
@@ -35,12 +35,8 @@ def plugins() -> Selection:
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
     """A control plane for all engine tests; each uses namespaces of its own and leaves none."""
-    rehearsal = Rehearsal(tmp_path_factory.mktemp("cluster") / "run")
-    try:
-        rehearsal.start([POOL])
+    with rehearsing(tmp_path_factory.mktemp("cluster") / "run", POOL) as rehearsal:
         yield rehearsal
-    finally:
-        rehearsal.stop(clean=True)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
 """The people and accounts of docs/access.md in a stack of two tenants, and the API server that judges them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -139,3 +139,12 @@ def acting_as(person: Person, api: client.ApiClient) -> client.ApiClient:
     for header, value in headers(person).items():
         acting.set_default_header(header, value)
     return acting
+
+
+def refusal(request: Callable[[], Any]) -> str:
+    """What the API server says to a request that it refuses; nothing where it takes it."""
+    try:
+        request()
+    except client.ApiException as error:
+        return str(error.body)
+    return ""

@@ -2,7 +2,8 @@
 
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
 from types import MappingProxyType
@@ -15,6 +16,7 @@ from local import paths
 from local.plugins import Selection
 from local.pulumi import PROJECT, RehearsalStack
 from local.rehearsal import Rehearsal
+from stacks.settings import NodePool
 from tests.engine.harness import Project, Result
 
 Edit = Callable[[dict[str, Any]], None]
@@ -75,6 +77,17 @@ class Stack(Project):
     def destroy(self) -> None:
         """`pulumi destroy`."""
         self.pulumi("destroy", "--yes", "--skip-preview")
+
+
+@contextmanager
+def rehearsing(run: Path, pool: NodePool) -> Iterator[Rehearsal]:
+    """A control plane with simulated nodes, of which nothing is left."""
+    rehearsal = Rehearsal(run)
+    try:
+        rehearsal.start([pool])
+        yield rehearsal
+    finally:
+        rehearsal.stop(clean=True)
 
 
 class Rays:

@@ -34,6 +34,7 @@ from tests.engine.people import (
     Person,
     acting_as,
     people_of_two_tenants,
+    refusal,
     settings_with_people,
 )
 from tests.engine.platform_stack import Rays, Stack
@@ -216,15 +217,6 @@ def said_to(person: Person, judge: Judge, spec: dict[str, Any]) -> str:
     }
     objects = client.CustomObjectsApi(acting_as(person, judge.api))
     return refusal(lambda: objects.create_namespaced_custom_object("ray.io", "v1", TEAM, "rayjobs", job, dry_run="All"))
-
-
-def refusal(request: Callable[[], Any]) -> str:
-    """What the API server says to a request that it refuses; nothing where it takes it."""
-    try:
-        request()
-    except client.ApiException as error:
-        return str(error.body)
-    return ""
 
 
 JSON_PATCH = "application/json-patch+json"

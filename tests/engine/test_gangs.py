@@ -12,7 +12,7 @@ import pytest
 from local.rehearsal import Rehearsal
 from tests.engine.conftest import POOL, MakeStack
 from tests.engine.gangs import settled
-from tests.engine.platform_stack import Stack
+from tests.engine.platform_stack import Stack, rehearsing
 from tests.engine.ray_gangs import RayGangs
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
@@ -42,12 +42,8 @@ def gangs_and_queues(settings: dict[str, Any]) -> None:
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
     """A control plane of its own, with eight nodes."""
-    rehearsal = Rehearsal(tmp_path_factory.mktemp("cluster") / "run")
-    try:
-        rehearsal.start([NODES])
+    with rehearsing(tmp_path_factory.mktemp("cluster") / "run", NODES) as rehearsal:
         yield rehearsal
-    finally:
-        rehearsal.stop(clean=True)
 
 
 @pytest.fixture(scope="module")

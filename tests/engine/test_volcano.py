@@ -1,6 +1,6 @@
 """Volcano in the rehearsal: the real scheduler, controllers and webhook, as the stack installs them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http import HTTPStatus
 from typing import Any
 
@@ -14,7 +14,7 @@ from local.rehearsal import Rehearsal
 from stacks.settings import GPU_RESOURCE
 from tests.engine.conftest import MakeStack
 from tests.engine.gangs import HOME, SCHEDULING, Gangs, settled
-from tests.engine.people import Judge, Person, account
+from tests.engine.people import Judge, Person, account, refusal
 from tests.engine.platform_stack import Rays, Stack, existing
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
@@ -55,15 +55,6 @@ def gangs(up: Stack, cluster: Rehearsal) -> Iterator[Gangs]:
     yield there
     there.core.delete_namespace(HOME)
     settled(lambda: f"namespace {HOME}" not in existing(cluster))
-
-
-def refusal(request: Callable[[], Any]) -> str:
-    """What the API server says to a request that it refuses; nothing where it takes it."""
-    try:
-        request()
-    except client.ApiException as error:
-        return str(error.body)
-    return ""
 
 
 def test_its_programs_run_when_up_ends(up: Stack, cluster: Rehearsal) -> None:
