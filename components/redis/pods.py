@@ -206,10 +206,7 @@ def _redis(settings: RedisSettings, namespace: str, clusters: int) -> Body:
         OUTPUT_BUFFER=output_buffer(given.memory),
         MIN_REPLICAS=1 if settings.mode == "managed" else 0,
     )
-    made = _server(settings, "redis", REDIS_PORT, env, given)
-    if settings.mode == "managed":
-        made["lifecycle"] = {"preStop": {"exec": {"command": script("stop")}}}
-    return made
+    return _server(settings, "redis", REDIS_PORT, env, given)
 
 
 def _sentinel(settings: RedisSettings, namespace: str) -> Body:

@@ -11,6 +11,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any
 
 from components.redis.manifests import users_files
 from components.redis.names import REDIS_PORT, SENTINEL_PORT
-from components.redis.pods import DOWN_AFTER, scripts, template
+from components.redis.pods import DOWN_AFTER, STOP_SECONDS, scripts, template
 from components.redis.settings import RedisSettings
 from components.redis.users import NODES_USER
 from components.tls.certificate import new_certificate
@@ -95,7 +96,8 @@ class Pod:
         """Ends a container with all of its processes."""
         process = self._processes.pop(name, None)
         if process:
-            os.killpg(process.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
     def delete(self) -> None:
@@ -114,9 +116,18 @@ class Pod:
         """What the kubelet sees."""
         return self._run(name, self._container(name)[probe]["exec"]["command"]) == 0
 
-    def pre_stop(self) -> None:
-        """What comes before the end of a pod that is deleted in order."""
-        assert self._run("redis", self._container("redis")["lifecycle"]["preStop"]["exec"]["command"]) == 0
+    def terminate(self, grace: float = STOP_SECONDS) -> None:
+        """Ends the pod as a kubelet does: all containers are asked to end, and after so many seconds they have to.
+
+        A pod that is deleted by force has two (kubelet, pkg/kubelet/kuberuntime: minimumGracePeriodInSeconds).
+        """
+        for process in self._processes.values():
+            process.terminate()
+        end = time.monotonic() + grace
+        for process in self._processes.values():
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(max(end - time.monotonic(), 0))
+        self.delete()
 
     def wire(self, user: str = NODES_USER, password: str = "nodes-1", port: int = REDIS_PORT) -> Wire:  # noqa: S107 (of a test)
         """A connection to one of its servers."""

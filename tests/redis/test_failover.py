@@ -5,6 +5,7 @@ import fcntl
 import pytest
 
 from components.redis.names import SENTINEL_PORT
+from components.redis.pods import STOP_SECONDS
 from tests.gateway.waiting import eventually
 from tests.gateway.wire import ClosedError
 from tests.redis.pods import Pod, Pods
@@ -119,10 +120,12 @@ def test_one_node_alone_takes_no_writes_and_two_do(redis: Pods) -> None:
     eventually("it takes writes", lambda: not refused(), OSError, ClosedError)
 
 
-def test_a_master_that_is_stopped_in_order_hands_over_before(redis: Pods) -> None:
+@pytest.mark.parametrize("grace", [STOP_SECONDS, 2], ids=["in order", "by force"])
+def test_a_master_that_is_deleted_hands_over_before(redis: Pods, grace: float) -> None:
+    """Sooner than the Sentinels would notice that it has gone."""
     first = redis.master
     write(first, "kept")
-    first.pre_stop()
+    first.terminate(grace)
     [second] = [pod for pod in redis.pods if pod is not first and pod.ask("ROLE")[0] == b"master"]
     assert read(second) == b"kept"
 

@@ -52,4 +52,8 @@ CONF
 } > "$RUN/redis.conf"
 
 sh "$(dirname "$0")/watch.sh" redis 9>&- &
-exec redis-server "$RUN/redis.conf"
+redis-server "$RUN/redis.conf" &
+server=$!
+# Not a preStop hook: a kubelet gives that a second where a pod is deleted by force.
+trap 'sh "$(dirname "$0")/stop.sh"; kill "$server"; wait "$server"; exit' TERM
+wait "$server"

@@ -2,6 +2,7 @@
 # lacks none of them.
 . "$(dirname "$0")/common.sh"
 
+[ -n "$MASTER_NAME" ] || exit 0
 case $(ask "$HERE" $REDIS_PORT INFO replication) in
   *role:master*) ;;
   *) exit 0 ;;

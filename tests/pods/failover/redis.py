@@ -101,9 +101,10 @@ class Redis:
         """The process of one of a pod's servers, `redis` or `sentinel`."""
         box = next(each for each in self._platform.rehearsal.supervisor.strays() if each.name() == "unshare")
         (watch,) = (process for process in box.children(recursive=True) if _watches(process, pod, server))
-        found = watch.parent()
-        assert found is not None
-        return found
+        shell = watch.parent()
+        assert shell is not None
+        # A Sentinel takes its shell's place.
+        return next((child for child in shell.children() if child != watch), shell)
 
     def _shell(self, pod: str, script: str) -> str:
         """What a script says in a pod; nothing where that is the one that was lost."""
