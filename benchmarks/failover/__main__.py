@@ -14,7 +14,7 @@ import typer
 from tests.pods.failover.day import Day
 from tests.pods.failover.driver import working
 from tests.pods.failover.redis import KINDS, Redis
-from tests.pods.failover.stack import fault_tolerant, gateway_counts, started
+from tests.pods.failover.stack import OTHER, fault_tolerant, gateway_counts, started
 from tests.pods.platform import NAMESPACE, Platform, brought_up
 from tests.pods.steps import Steps
 
@@ -53,6 +53,7 @@ def keys_left(platform: Platform) -> int:
     platform.stack.edit(remove)
     platform.stack.up()
     there = Redis(platform).keys()
+    assert [key for key in there if key.startswith(f"RAY{OTHER}.")], "Redis was not asked"
     platform.stack.edit(lambda settings: settings["tenants"][0].update(clusters=clusters))
     platform.stack.up()
     return len([key for key in there if NAMESPACE in key])

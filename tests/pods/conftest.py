@@ -16,7 +16,7 @@ from stacks.settings import NodePool
 from tests.engine.platform_stack import training
 from tests.pods.machine import traces
 from tests.pods.node import Node
-from tests.pods.platform import NAMESPACE, REVIEWED, SECURED, USER, Platform, brought_up
+from tests.pods.platform import GANGS, NAMESPACE, REVIEWED, SECURED, USER, Platform, brought_up
 from tests.pods.steps import TABLE, Steps
 
 LEFT_OUT = pytest.StashKey[str]()
@@ -126,7 +126,7 @@ a worker beside one that is idle."""
 
 
 def _tested(settings: dict[str, Any]) -> None:
-    """What the tests change of the stack file: idle workers go soon, and there are more RayClusters.
+    """What the tests change of the stack file: idle workers go soon, Volcano schedules, and there are more RayClusters.
 
     All come up with the stack. An `up` for each of them, and another to remove it, would take most of the tier's time.
     """
@@ -137,6 +137,9 @@ def _tested(settings: dict[str, Any]) -> None:
         {**training(settings), "name": SECURED, "tls": {}, "overrides": {"autoscalerOptions": SMALL}},
         {**alone, "name": REVIEWED, "autoscaling": False, "authOptions": {"enableK8sTokenAuth": True}},
     ]
+    settings["scheduler"] = {"volcano": {}}
+    tenant["queue"] = {"capability": {"gpus": 8}}
+    tenant["clusterNames"] = list(GANGS)
     tenant["users"] = [{"subject": f"serviceAccount:{NAMESPACE}/{USER}", "clusters": [REVIEWED]}]
 
 

@@ -32,6 +32,9 @@ SECURED = "secured"
 REVIEWED = "reviewed"
 """A head alone, which asks for tokens of Kubernetes."""
 
+GANGS = ("first", "second")
+"""Names of RayClusters that a test makes."""
+
 USER = "may"
 """An account in the tenant's namespace that may use the RayCluster REVIEWED."""
 

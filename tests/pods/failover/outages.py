@@ -25,6 +25,13 @@ def no_quorum(redis: Redis) -> None:
             time.sleep(LASTS)
 
 
+def all_pods(redis: Redis) -> None:
+    """All pods are deleted by force; their volumes stay."""
+    before = {pod["metadata"]["uid"] for pod in redis.pods().values()}
+    redis.delete_by_force(*redis.pods())
+    until(lambda: not before & {pod["metadata"]["uid"] for pod in redis.pods().values()}, "the pods are others")
+
+
 def cut_off_master(redis: Redis) -> None:
     """No packet passes between the master and the other two nodes: it lives on alone, and Ray still reaches it."""
     master, pods = redis.master(), redis.pods()
@@ -51,6 +58,7 @@ def two_masters(redis: Redis) -> None:
 
 OUTAGES: dict[str, Callable[[Redis], None]] = {
     "the Sentinels' quorum": no_quorum,
+    "all pods, with their volumes kept": all_pods,
     "the network between the master and its replicas": cut_off_master,
     "two masters, one right after the other": two_masters,
 }

@@ -89,13 +89,17 @@ class Redis:
 
     @contextmanager
     def _force(self, pod: str) -> Iterator[None]:
-        self._platform.kubectl("delete", "pod", "-n", SYSTEM, pod, "--grace-period=0", "--force", "--wait=false")
+        self.delete_by_force(pod)
         yield
 
     @contextmanager
     def _drain(self, pod: str) -> Iterator[None]:
         self._platform.kubectl("delete", "pod", "-n", SYSTEM, pod, "--wait=false")
         yield
+
+    def delete_by_force(self, *pods: str) -> None:
+        """Deletes pods at once, whether or not their containers have ended."""
+        self._platform.kubectl("delete", "pod", "-n", SYSTEM, *pods, "--grace-period=0", "--force", "--wait=false")
 
     def server(self, pod: str, server: str = "redis") -> psutil.Process:
         """The process of one of a pod's servers, `redis` or `sentinel`."""
