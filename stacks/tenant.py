@@ -14,7 +14,9 @@ from components.nodes import NodePool
 from components.priority_classes.settings import PriorityNames
 from components.ray_cluster.component import RayCluster, RayClusterArgs
 from components.ray_cluster.fault_tolerance import RedisPlace
+from components.ray_cluster.scaled import Scaled, UnknownScaleError, read_scaled
 from components.ray_cluster.scheduling import NO_SCHEDULING, Scheduling
+from components.ray_cluster.settings import RayClusterSettings
 from components.tenant.component import Quota, QuotaArgs
 from components.tenant.guard import TenantGuard, TenantGuardArgs
 
@@ -140,6 +142,7 @@ class TenantClusters(pulumi.ComponentResource):
                     context=args.context,
                     redis=args.redis,
                     scheduling=args.scheduling.get(cluster.name, NO_SCHEDULING),
+                    scaled=_scaled(args.context, settings.namespace_name, cluster),
                     import_id=f"{settings.namespace_name}/{cluster.name}" if cluster.adopt else None,
                 ),
                 pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None),
@@ -150,6 +153,15 @@ class TenantClusters(pulumi.ComponentResource):
             f"{settings.namespace_name}/{cluster}": _summary(resource) for cluster, resource in made.items()
         }
         self.register_outputs({"clusters": self.clusters})
+
+
+def _scaled(context: str | None, namespace: str, cluster: RayClusterSettings) -> Scaled | None:
+    if not cluster.scales:
+        return None
+    try:
+        return read_scaled(context, namespace, cluster.name)
+    except UnknownScaleError as error:
+        raise pulumi.RunError(str(error)) from error
 
 
 def _summary(cluster: RayCluster) -> pulumi.Output[dict[str, Any]]:

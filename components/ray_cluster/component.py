@@ -26,6 +26,7 @@ from .manifests import (
 )
 from .pod_group import PodGroup, PodGroupArgs
 from .readiness import NotReadyError, until_ready
+from .scaled import Scaled, as_scaled, guarded, scales
 from .scheduling import LABELS_OF_A_NEW_CLUSTER, NO_SCHEDULING, Scheduling
 from .settings import FIRST_RAY_WITH_TOKENS, RayClusterSettings
 from .status import status_summary
@@ -68,6 +69,9 @@ class RayClusterArgs:
     scheduling: Scheduling = NO_SCHEDULING
     """What schedules it, and out of which queue, which is there."""
 
+    scaled: Scaled | None = None
+    """The RayCluster as it is (scaled.read_scaled), so that its autoscaler's work stays; None where it is not there."""
+
     import_id: str | None = None
     """`<namespace>/<name>` of a RayCluster that runs already, to take it in; None to make it."""
 
@@ -88,9 +92,8 @@ class RayCluster(pulumi.ComponentResource):
     Raises components.problems.Problems where the settings cannot be rendered, such as fault tolerance without `redis`,
     and pulumi.RunError where the cluster's Kubernetes is too old for the gateway.
 
-    Limitation: `replicas` of the worker groups are the autoscaler's once it runs. After it has changed them, an edit of
-    any part of the object fails with a conflict of field managers, because `workerGroupSpecs` is one value to
-    server-side apply. Until then edits go through; afterwards delete the RayCluster and run `up` again.
+    The numbers of workers are the autoscaler's once it runs: no edit changes them, they are no difference in a preview,
+    and an update that would set them back, because the autoscaler goes on while Pulumi works, is refused.
 
     Outputs:
         connection: where the cluster is: namespace, head service, addresses.
@@ -121,6 +124,10 @@ class RayCluster(pulumi.ComponentResource):
         own = pulumi.ResourceOptions(parent=self)
         after = pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None, import_=args.import_id)
         after = pulumi.ResourceOptions.merge(after, _goes(body))
+        if scales(body):
+            body, ignored = as_scaled(body, args.scaled)
+            theirs = pulumi.ResourceOptions(ignore_changes=ignored, hooks=guarded(name, args.context))
+            after = pulumi.ResourceOptions.merge(after, theirs)
         if settings.tls is not None:
             authority = ClusterAuthorityArgs(settings.tls, settings.name, args.namespace)
             made = ClusterAuthority(f"{name}-tls", authority, own)

@@ -111,8 +111,8 @@ class Rays:
     def create(self, namespace: str, body: dict[str, Any]) -> None:
         self._api.create_namespaced_custom_object("ray.io", "v1", namespace, "rayclusters", body)
 
-    def patch(self, namespace: str, name: str, body: dict[str, Any]) -> None:
-        self._api.patch_namespaced_custom_object("ray.io", "v1", namespace, "rayclusters", name, body)
+    def patch(self, namespace: str, name: str, body: Any, **options: Any) -> None:
+        self._api.patch_namespaced_custom_object("ray.io", "v1", namespace, "rayclusters", name, body, **options)
 
     def delete(self, namespace: str, name: str) -> None:
         self._api.delete_namespaced_custom_object("ray.io", "v1", namespace, "rayclusters", name)

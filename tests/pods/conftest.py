@@ -26,18 +26,15 @@ RECENT = 300.0
 
 BARE = NodePool(pool="bare", count=1, cpu="8", memory="16Gi", gpus=4)
 
-LAST = ("test_edits.py", "test_removal.py")
+LAST = "test_removal.py"
 
 WITHOUT_STACK = ("test_box.py", "test_redis.py")
 
 
 @pytest.hookimpl(trylast=True)  # after -m has chosen
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Puts the refused edit, which every later `up` would try again, and the removal of stack and node last.
-
-    Leaves the tier out where it cannot run.
-    """
-    items.sort(key=lambda item: LAST.index(item.path.name) if item.path.name in LAST else -1)
+    """Puts the removal of stack and node last, and leaves the tier out where it cannot run."""
+    items.sort(key=lambda item: item.path.name == LAST)
     tier = [item for item in items if item.get_closest_marker("pods")]
     reasons = "; ".join(unmet())
     if not tier or not reasons:

@@ -11,6 +11,12 @@ from components.manifest_files import read
 from local.tools import KUBERAY, KUBERNETES, VOLCANO
 
 
+@pytest.fixture(autouse=True)
+def no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no cluster to read RayClusters from."""
+    monkeypatch.setattr("stacks.tenant.read_scaled", lambda *_: None)
+
+
 @pytest.fixture(scope="session")
 def rendered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The pinned KubeRay's `config/default` as kubectl renders it.

@@ -1,0 +1,116 @@
+"""What Ray's autoscaler has made of the workers stays, whatever else of the RayCluster is edited."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.engine.conftest import MakeStack
+from tests.engine.platform_stack import Rays, Stack, training
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
+
+NAMESPACE, NAME = "team-a", "training"
+
+JSON_PATCH = "application/json-patch+json"
+
+
+class Autoscaler:
+    """Writes into the RayCluster as Ray's own does: by a group's place in the list, under its own field manager."""
+
+    def __init__(self, rays: Rays) -> None:
+        self._rays = rays
+
+    def groups(self) -> dict[str, dict[str, Any]]:
+        """The worker groups by name, in their order."""
+        return {group["groupName"]: group for group in self._rays.read(NAMESPACE, NAME)["spec"]["workerGroupSpecs"]}
+
+    def write(self, group: str, key: str, value: Any) -> None:
+        place = list(self.groups()).index(group)
+        patch = [{"op": "add", "path": f"/spec/workerGroupSpecs/{place}/{key}", "value": value}]
+        self._rays.patch(NAMESPACE, NAME, patch, field_manager="python-requests", _content_type=JSON_PATCH)
+
+    @contextmanager
+    def at_work(self, group: str) -> Iterator[None]:
+        """Takes a worker away again and again."""
+        ending = threading.Event()
+
+        def work() -> None:
+            number = 0
+            while not ending.wait(0.2):
+                number += 1
+                self.write(group, "scaleStrategy", {"workersToDelete": [f"gone-{number}"]})
+
+        worker = threading.Thread(target=work)
+        worker.start()
+        try:
+            yield
+        finally:
+            ending.set()
+            worker.join()
+
+
+@pytest.fixture(scope="module")
+def scaling(stack: MakeStack) -> Iterator[Stack]:
+    """A stack with a RayCluster that scales, up. The tests are one day in its life, in their order."""
+    made = stack("scaling")
+    made.up()
+    yield made
+    made.destroy()
+
+
+@pytest.fixture
+def autoscaler(rays: Rays) -> Autoscaler:
+    return Autoscaler(rays)
+
+
+def test_its_work_is_no_difference(scaling: Stack, autoscaler: Autoscaler) -> None:
+    autoscaler.write("a100-1gpu", "replicas", 2)
+    autoscaler.write("a100-8gpu", "replicas", 1)
+    scaling.changes_nothing()
+    scaling.pulumi("refresh", "--yes", "--skip-preview")
+    scaling.changes_nothing()
+    autoscaler.write("a100-8gpu", "replicas", 3)
+    scaling.changes_nothing()
+    assert [group["replicas"] for group in autoscaler.groups().values()] == [2, 0, 0, 3]
+
+
+def test_an_edit_of_something_else_leaves_the_workers_alone(scaling: Stack, autoscaler: Autoscaler, rays: Rays) -> None:
+    scaling.edit(lambda settings: training(settings).update(labels={"cost-center": "research"}))
+    scaling.up()
+    assert rays.read(NAMESPACE, NAME)["metadata"]["labels"]["cost-center"] == "research"
+    assert [group["replicas"] for group in autoscaler.groups().values()] == [2, 0, 0, 3]
+    scaling.changes_nothing()
+
+
+def test_groups_that_come_go_and_change_places_keep_theirs(scaling: Stack, autoscaler: Autoscaler) -> None:
+    def others(settings: dict[str, Any]) -> None:
+        training(settings)["workers"] = {
+            "pool": "a100",
+            "variants": [{"gpus": 8}, {"gpus": 2, "minReplicas": 1}, {"gpus": 1}, {"gpus": 5}],
+        }
+
+    scaling.edit(others)
+    scaling.up()
+    alive = {name: group["replicas"] for name, group in autoscaler.groups().items()}
+    assert alive | {"a100-2gpu": 0} == {"a100-1gpu": 2, "a100-2gpu": 0, "a100-8gpu": 3, "a100-5gpu": 0}
+    scaling.changes_nothing()
+
+
+def test_an_update_while_it_scales_is_refused_and_goes_through_afterwards(
+    scaling: Stack, autoscaler: Autoscaler
+) -> None:
+    scaling.edit(lambda settings: training(settings).update(labels={"cost-center": "teaching"}))
+    with autoscaler.at_work("a100-1gpu"):
+        said = scaling.pulumi("up", "--yes", "--skip-preview", fails=True).output
+    assert "its autoscaler has just scaled a100-1gpu, and nothing was changed" in said
+    assert "Traceback" not in said
+    before = autoscaler.groups()
+    scaling.up()
+    assert {name: group["replicas"] for name, group in autoscaler.groups().items()} == {
+        name: group["replicas"] for name, group in before.items()
+    }
+    assert autoscaler.groups()["a100-1gpu"]["scaleStrategy"] == before["a100-1gpu"]["scaleStrategy"]
+    scaling.changes_nothing()

@@ -1,0 +1,80 @@
+"""An edit says the autoscaler's part of a RayCluster as it is alive."""
+
+from typing import Any
+
+import pytest
+
+from components.ray_cluster import scaled
+from components.ray_cluster.scaled import DIGEST, Scaled, UnknownScaleError, as_scaled, unscaled_since
+
+pytestmark = pytest.mark.unit
+
+
+def body(*groups: str, **labels: str) -> dict[str, Any]:
+    metadata = {"name": "training", "namespace": "team-a", "labels": labels, "annotations": {"of": "the stack"}}
+    named = [{"groupName": name, "minReplicas": 0, "maxReplicas": 9} for name in groups]
+    return {"metadata": metadata, "spec": {"enableInTreeAutoscaling": True, "workerGroupSpecs": named}}
+
+
+def alive(said: dict[str, Any] | None, **replicas: int) -> Scaled:
+    digest = as_scaled(said, None)[0]["metadata"]["annotations"][DIGEST] if said else None
+    return Scaled(digest, {name: {"replicas": number} for name, number in replicas.items()})
+
+
+def sent(said: dict[str, Any], there: Scaled | None) -> dict[str, Any]:
+    """The replicas that are sent, by group, in their order."""
+    groups = as_scaled(said, there)[0]["spec"]["workerGroupSpecs"]
+    return {group["groupName"]: group.get("replicas") for group in groups}
+
+
+def test_a_new_one_is_sent_as_the_stack_says_it() -> None:
+    made, ignored = as_scaled(body("one", "two"), None)
+    assert made["spec"] == body("one", "two")["spec"]
+    assert made["metadata"]["annotations"]["of"] == "the stack"
+    assert ignored == []
+
+
+def test_while_the_stack_says_the_same_the_autoscalers_fields_are_ignored() -> None:
+    said = body("one", "two")
+    assert as_scaled(said, alive(said, one=3, two=0))[1] == [
+        "spec.workerGroupSpecs[0].replicas",
+        "spec.workerGroupSpecs[0].scaleStrategy",
+        "spec.workerGroupSpecs[1].replicas",
+        "spec.workerGroupSpecs[1].scaleStrategy",
+    ]
+
+
+@pytest.mark.parametrize("before", [body("one", "two"), None], ids=["edited", "of somebody else"])
+def test_when_the_stack_says_something_else_they_are_sent_as_they_are(before: dict[str, Any] | None) -> None:
+    said, there = body("one", "two", team="research"), alive(before, one=3, two=1)
+    assert sent(said, there) == {"one": 3, "two": 1}
+    assert as_scaled(said, there)[1] == []
+
+
+def test_groups_keep_theirs_and_their_places_when_others_come_and_go() -> None:
+    there = alive(body("one", "two", "four"), one=3, two=1, four=2)
+    assert list(sent(body("eight", "four", "one"), there).items()) == [("one", 3), ("four", 2), ("eight", None)]
+
+
+def test_workers_that_are_being_taken_away_still_are() -> None:
+    strategy = {"workersToDelete": ["training-worker-one-x"]}
+    there = Scaled("another", {"one": {"replicas": 1, "scaleStrategy": strategy}})
+    assert as_scaled(body("one"), there)[0]["spec"]["workerGroupSpecs"][0]["scaleStrategy"] == strategy
+
+
+def test_what_is_known_only_later_is_no_edit() -> None:
+    said = body("one")
+    said["spec"]["headGroupSpec"] = {"account": object()}
+    again = body("one")
+    again["spec"]["headGroupSpec"] = {"account": object()}
+    assert as_scaled(again, alive(said, one=1))[1] != []
+
+
+def test_an_update_that_would_set_back_what_was_scaled_meanwhile_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = alive(None, one=3, two=1)
+    update = as_scaled(body("one", "new"), there)[0]
+    monkeypatch.setattr(scaled, "read_scaled", lambda *_: there)
+    unscaled_since(update, None)
+    monkeypatch.setattr(scaled, "read_scaled", lambda *_: alive(None, one=4, two=1))
+    with pytest.raises(UnknownScaleError, match=r"team-a/training: its autoscaler has just scaled one, and nothing"):
+        unscaled_since(update, None)
