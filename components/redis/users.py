@@ -22,6 +22,11 @@ _SENTINEL_COMMANDS = "+auth +ping +info +subscribe +sentinel|masters +sentinel|m
 """What is needed to find the master: by the gateway, and by Ray itself, which asks for INFO and the first of all
 masters (src/ray/gcs/store_client/redis_context.cc, ConnectRedisSentinel)."""
 
+_RELOADER = "off ~* &* +@all"
+"""The user without a name, whom nobody can be. As it Redis reads its own AOF at start: what it may not do is left out
+of each transaction there, with an error in the log alone, and all that scripts have written are transactions
+(Redis 7.0, multi.c: execCommand)."""
+
 _EXPORTER_COMMANDS = "+ping +info +client|setname +slowlog +latency"
 """What github.com/oliver006/redis_exporter asks for that tells no setting."""
 
@@ -32,15 +37,18 @@ Passwords = Mapping[str, Sequence[str]]
 def redis_acl(passwords: Passwords) -> str:
     """The ACL file of a node. `passwords`: of the nodes' user, of the exporter's if there is one, and of each tenant's
     namespace."""
-    return _file((user, _may(user), known) for user, known in passwords.items())
+    return _file(_RELOADER, ((user, _may(user), known) for user, known in passwords.items()))
 
 
 def sentinel_acl(passwords: Passwords) -> str:
     """The ACL file of a Sentinel. Ray shows a Sentinel the same user and password as the node it names."""
     return _file(
-        (user, "&* +@all" if user == NODES_USER else f"&* -@all {_SENTINEL_COMMANDS}", known)
-        for user, known in passwords.items()
-        if user != EXPORTER_USER
+        "off",
+        (
+            (user, "&* +@all" if user == NODES_USER else f"&* -@all {_SENTINEL_COMMANDS}", known)
+            for user, known in passwords.items()
+            if user != EXPORTER_USER
+        ),
     )
 
 
@@ -57,9 +65,9 @@ def _may(user: str) -> str:
     return f"~RAY{user}.* ~DUMMY ~redis-gateway:{user}.* resetchannels -@all {_COMMANDS}"
 
 
-def _file(users: Iterable[tuple[str, str, Sequence[str]]]) -> str:
+def _file(default: str, users: Iterable[tuple[str, str, Sequence[str]]]) -> str:
     lines = [f"user {name} on {_hashes(passwords)} {rights}" for name, rights, passwords in users]
-    return "\n".join(["user default off", *lines, ""])
+    return "\n".join([f"user default {default}", *lines, ""])
 
 
 def _hashes(passwords: Sequence[str]) -> str:

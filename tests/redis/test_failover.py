@@ -15,10 +15,13 @@ pytestmark = pytest.mark.engine
 KEY = "RAYa.training.x@KV"
 
 
+SCRIPT = "redis.call('HSET', KEYS[1], 'field', ARGV[1]) redis.call('HSET', KEYS[1], 'note', 'done') return 1"
+
+
 def write(pod: Pod, value: str, replicas: int = 2) -> None:
-    """A write that so many replicas have."""
+    """A write that so many replicas have, in a script with another, as the gateway does it."""
     with pod.wire("a", "a-1") as wire:
-        wire.must("HSET", KEY, "field", value)
+        wire.must("EVAL", SCRIPT, 1, KEY, value)
         assert wire.must("WAIT", replicas, 5000) == replicas
 
 
@@ -45,6 +48,17 @@ def test_a_lost_master_is_replaced_and_comes_back_as_a_replica(redis: Pods) -> N
     redis.wait_ready()
     assert redis.master is second
     assert read(first) == b"before"
+
+
+def test_a_master_that_is_back_at_once_has_everything(redis: Pods) -> None:
+    """Sooner than the Sentinels notice that it was away, so that the others follow it."""
+    first = redis.master
+    write(first, "kept")
+    first.kill("redis")
+    first.start_container("redis")
+    redis.wait_ready()
+    assert [read(pod) for pod in redis.pods] == [b"kept"] * 3
+    assert "CRITICAL" not in first.log("redis")
 
 
 def test_a_master_that_comes_back_empty_does_not_wipe_its_replicas(redis: Pods) -> None:
