@@ -242,6 +242,12 @@ def image_version(image: str) -> str | None:
     return found[0] if found else None
 
 
+def image_release(image: str) -> str | None:
+    """The release that an image's tag names, `1.14.1` of `v1.14.1`; None where it names none."""
+    found = re.match(r"v?(\d+\.\d+\.\d+)", image_tag(image) or "")
+    return found[1] if found else None
+
+
 def _network(text: str) -> str:
     try:
         network = ipaddress.ip_network(text, strict=False)

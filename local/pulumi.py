@@ -162,15 +162,20 @@ class RehearsalStack:
             operator = settings["config"].setdefault(f"{PROJECT}:operator", {})
             if isinstance(operator, dict) and operator.get("install") != "existing":
                 operator.setdefault("location", str(tools.KUBERAY.share("config") / "default"))
-            _with_own_volcano(settings["config"].get(f"{PROJECT}:scheduler"))
+            _with_own_scheduler(settings["config"].get(f"{PROJECT}:scheduler"))
         return {**settings, "encryptionsalt": self._salt.read_text()}
 
 
-def _with_own_volcano(scheduler: Any) -> None:
-    """Lets a stack's Volcano be installed from the manifest that came with its programs."""
-    volcano = scheduler.get("volcano") if isinstance(scheduler, dict) else None
-    if isinstance(volcano, dict) and volcano.get("install") != "existing":
-        volcano.setdefault("location", str(tools.VOLCANO.share("installer") / "volcano-development.yaml"))
+def _with_own_scheduler(scheduler: Any) -> None:
+    """Lets a stack's Volcano or Kueue be installed from the manifests that came with its programs."""
+    manifests = {
+        "volcano": tools.VOLCANO.share("installer") / "volcano-development.yaml",
+        "kueue": tools.KUEUE.share("config") / "default",
+    }
+    for name, there in manifests.items():
+        said = scheduler.get(name) if isinstance(scheduler, dict) else None
+        if isinstance(said, dict) and said.get("install") != "existing":
+            said.setdefault("location", str(there))
 
 
 def prepare_home(home: Path, plugins: Selection) -> None:

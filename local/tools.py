@@ -105,6 +105,16 @@ VOLCANO = Tool(
 )
 """Built where a stack wants it, and for tests. Without shared libraries, for images that hold nothing else."""
 
+KUEUE = Tool(
+    "kueue",
+    "sigs.k8s.io/kueue",
+    {"kueue": "sigs.k8s.io/kueue/cmd/kueue"},
+    stamps=lambda version: {"sigs.k8s.io/kueue/pkg/version.GitVersion": version},
+    files=("config/components", "config/default"),
+    environment={"CGO_ENABLED": "0"},
+)
+"""As Volcano."""
+
 PULUMI = Tool(
     "pulumi",
     "github.com/pulumi/pulumi/pkg/v3",
@@ -139,7 +149,7 @@ TOOLS = (ETCD, KWOK, KUBERAY, PULUMI, KUBERNETES)
 NODE_TOOLS = (KUBERAY_STATIC, COREDNS, NETWORK_POLICIES, KUBERNETES_NODE)
 """What the real node needs beside them."""
 
-TEST_TOOLS = (KUBERAY_VALIDATION, VOLCANO)
+TEST_TOOLS = (KUBERAY_VALIDATION, VOLCANO, KUEUE)
 """What tests need beside them."""
 
 

@@ -58,8 +58,14 @@ def _whole(settings: StackSettings, everywhere: pulumi.ResourceOptions) -> dict[
         "operator": {"version": platform.operator.version, "namespace": platform.operator.namespace},
         "clusters": {name: cluster for tenant in tenants for name, cluster in tenant.clusters.items()},
         **told(settings),
-        **({"scheduler": {"name": "volcano", "version": platform.scheduler.version}} if platform.scheduler else {}),
+        **_scheduler(settings, platform),
     }
+
+
+def _scheduler(settings: StackSettings, platform: Platform) -> dict[str, Any]:
+    if settings.scheduler is None or platform.scheduler is None:
+        return {}
+    return {"scheduler": {"name": settings.scheduler.backend, "version": platform.scheduler.version}}
 
 
 def _after(platform: Platform, tenant: TenantSettings) -> pulumi.ResourceOptions:

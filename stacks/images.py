@@ -1,6 +1,7 @@
 """The container images that a stack's pods are made from."""
 
 from components.images import full_name, images_in, mirrored
+from components.kueue.manifests import kueue_image
 from components.redis_gateway.settings import IMAGE as GATEWAY_IMAGE
 from components.volcano.manifests import volcano_images
 
@@ -21,6 +22,8 @@ def images_of(stack: StackSettings) -> set[str]:
     found = {_operator(stack)} if ours else set()
     if stack.scheduler and stack.scheduler.volcano and stack.scheduler.volcano.install == "manifests":
         found.update(volcano_images(stack.scheduler.volcano.version))
+    if stack.scheduler and stack.scheduler.kueue and stack.scheduler.kueue.install == "manifests":
+        found.add(kueue_image(stack.scheduler.kueue.version))
     for part in redis_parts(stack):
         found.add(part.settings.image)
         found.update({part.settings.exporter.image} if part.settings.exporter else ())

@@ -2,6 +2,9 @@
 
 from dataclasses import replace
 
+from components.kueue.configuration import METRICS_PORT
+from components.kueue.configuration import WEBHOOK_PORT as KUEUE_WEBHOOK_PORT
+from components.kueue.manifests import MANAGER_LABELS
 from components.network import manifests
 from components.network.manifests import Body, Openings, RayPods
 from components.ray_cluster.fault_tolerance import RedisPlace
@@ -22,13 +25,20 @@ def operator_policies(stack: StackSettings) -> list[Body]:
     return manifests.operator_policies(stack.network, stack.operator.namespace, stack.operator.watch_namespaces)
 
 
-def volcano_policies(stack: StackSettings) -> list[Body]:
-    """The policies of Volcano's namespace; none where the namespace is another's."""
-    volcano = stack.scheduler.volcano if stack.scheduler else None
-    if volcano is None or not stack.network.policies or volcano.install == "existing":
+def scheduler_policies(stack: StackSettings) -> list[Body]:
+    """The policies of the namespace of Volcano or Kueue; none where the namespace is another's."""
+    volcano, kueue = (stack.scheduler.volcano, stack.scheduler.kueue) if stack.scheduler else (None, None)
+    installed = volcano or kueue
+    if installed is None or not stack.network.policies or installed.install == "existing":
         return []
-    metrics = METRICS_PORTS if volcano.metrics else ()
-    return manifests.volcano_policies(stack.network, volcano.namespace, WEBHOOK_LABELS, WEBHOOK_PORT, metrics)
+    name, webhook, port, metrics = (
+        ("volcano", WEBHOOK_LABELS, WEBHOOK_PORT, METRICS_PORTS)
+        if volcano
+        else ("kueue", MANAGER_LABELS, KUEUE_WEBHOOK_PORT, (METRICS_PORT,))
+    )
+    return manifests.scheduler_policies(
+        stack.network, name, installed.namespace, webhook, port, metrics if installed.metrics else ()
+    )
 
 
 def redis_policies(stack: StackSettings, part: RedisPart) -> list[Body]:

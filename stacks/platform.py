@@ -4,6 +4,7 @@ import pulumi
 
 from components.access.component import ClusterAccess, ClusterAccessArgs
 from components.kubernetes import KubernetesObject
+from components.kueue.component import Kueue, KueueArgs
 from components.operator.component import KubeRayOperator, KubeRayOperatorArgs
 from components.priority_classes.component import PriorityClasses
 from components.queues.component import Queues, QueuesArgs
@@ -12,21 +13,22 @@ from components.redis.manifests import namespace as redis_namespace
 from components.tenant import manifests
 from components.volcano.component import Volcano, VolcanoArgs
 
-from .network import operator_policies, redis_policies, volcano_policies
+from .network import operator_policies, redis_policies, scheduler_policies
 from .queues import queues_of
 from .redis import RedisPart, redis_parts, redis_users, uses_redis
 from .settings import StackSettings, TenantSettings
 
 
 class Platform(pulumi.ComponentResource):
-    """The gang scheduler, the KubeRay operator, priorities, what people may do in the whole cluster, and a namespace
-    for each tenant.
+    """What serves queues and gangs, the KubeRay operator, priorities, what people may do in the whole cluster, and a
+    namespace for each tenant.
 
     Namespaces belong here because they are cluster-scoped, and because an operator that watches only some needs its
     Role in them before it starts.
 
     Outputs:
-        scheduler: what serves queues and gangs, where the stack has it; the operator depends on it.
+        scheduler: what serves queues and gangs, where the stack has it. The operator depends on Volcano, without whose
+            CRDs it does not start, and Kueue on the operator, whose CRDs it looks for.
         operator: the operator; RayClusters depend on it.
         priority_classes: the PriorityClasses of heads and workers; RayClusters depend on them.
         queues: the queues of the cluster; RayClusters depend on them. None: nothing serves queues.
@@ -34,7 +36,7 @@ class Platform(pulumi.ComponentResource):
         namespaces: the tenants' namespaces, by the tenants' names. Each that the stack makes is known once it exists.
     """
 
-    scheduler: Volcano | None
+    scheduler: Volcano | Kueue | None
     operator: KubeRayOperator
     priority_classes: PriorityClasses
     queues: Queues | None
@@ -44,7 +46,7 @@ class Platform(pulumi.ComponentResource):
     def __init__(self, name: str, args: StackSettings, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:Platform", name, None, opts)
         self.namespaces = {tenant.name: self._namespace(name, tenant) for tenant in args.tenants}
-        self.scheduler = self._scheduler(name, args)
+        volcano = self._volcano(name, args)
         self.operator = KubeRayOperator(
             f"{name}-kuberay",
             KubeRayOperatorArgs(
@@ -55,8 +57,9 @@ class Platform(pulumi.ComponentResource):
                 context=args.kubernetes.context,
             ),
             # It does not start without the CRDs of the scheduler that it makes PodGroups for.
-            pulumi.ResourceOptions(parent=self, depends_on=[self.scheduler] if self.scheduler else []),
+            pulumi.ResourceOptions(parent=self, depends_on=[volcano] if volcano else []),
         )
+        self.scheduler = volcano or self._kueue(name, args)
         self.priority_classes = PriorityClasses(
             f"{name}-priorities", args.priorities, pulumi.ResourceOptions(parent=self)
         )
@@ -73,11 +76,17 @@ class Platform(pulumi.ComponentResource):
         self.redis = self._redis_of_tenants(name, args)
         self.register_outputs({"namespaces": self.namespaces})
 
-    def _scheduler(self, name: str, args: StackSettings) -> Volcano | None:
+    def _volcano(self, name: str, args: StackSettings) -> Volcano | None:
         if args.scheduler is None or args.scheduler.volcano is None:
             return None
-        there = VolcanoArgs(args.scheduler.volcano, args.kubernetes.context, volcano_policies(args))
+        there = VolcanoArgs(args.scheduler.volcano, args.kubernetes.context, scheduler_policies(args))
         return Volcano(f"{name}-volcano", there, pulumi.ResourceOptions(parent=self))
+
+    def _kueue(self, name: str, args: StackSettings) -> Kueue | None:
+        if args.scheduler is None or args.scheduler.kueue is None:
+            return None
+        there = KueueArgs(args.scheduler.kueue, args.kubernetes.context, scheduler_policies(args))
+        return Kueue(f"{name}-kueue", there, pulumi.ResourceOptions(parent=self, depends_on=[self.operator]))
 
     def _queues(self, name: str, args: StackSettings) -> Queues | None:
         if args.scheduler is None:

@@ -88,7 +88,7 @@ def problems_of_scheduling(stack: StackSettings) -> Iterator[Problem]:
         found = problems_of_queues(there, stack.nodes)
         yield from found or _quotas(stack, there)
         if stack.scheduler.kueue:
-            yield from problems_with_kueue(there, stack.nodes)
+            yield from problems_with_kueue(there, stack.nodes, stack.scheduler.kueue.fair_sharing)
         if stack.scheduler.volcano:
             yield from problems_with_volcano(there, stack.scheduler.volcano.scheduler.queue_shares)
 

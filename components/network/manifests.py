@@ -172,18 +172,24 @@ def operator_policies(network: NetworkSettings, namespace: str, watched: Sequenc
     return [{**body, "metadata": {**body["metadata"], "namespace": namespace}} for body in (default_deny(), operator)]
 
 
-def volcano_policies(
-    network: NetworkSettings, namespace: str, webhook: Mapping[str, str], webhook_port: int, metrics: Sequence[int]
+def scheduler_policies(
+    network: NetworkSettings,
+    name: str,
+    namespace: str,
+    webhook: Mapping[str, str],
+    webhook_port: int,
+    metrics: Sequence[int],
 ) -> list[Body]:
-    """The policies of Volcano's own `namespace`. Any address reaches the webhook's pods, known by the labels `webhook`:
-    nothing tells where the API server calls from. Those who read metrics reach the ports `metrics`."""
+    """The policies of a scheduler's own `namespace`; `name` is what they are called. Any address reaches the webhook's
+    pods, known by the labels `webhook`: nothing tells where the API server calls from. Those who read metrics reach the
+    ports `metrics`."""
     readers = [_namespace(name) for name in network.monitoring]
-    volcano = _policy(
-        "volcano", {}, ingress=_opened(readers, metrics), egress=[_dns(network.dns), _api_server(network.api_server)]
+    programs = _policy(
+        name, {}, ingress=_opened(readers, metrics), egress=[_dns(network.dns), _api_server(network.api_server)]
     )
     opened = [{"ports": _ports("TCP", [webhook_port])}]
-    admission = _policy("volcano-webhook", {"matchLabels": dict(webhook)}, ingress=opened)
-    bodies = (default_deny(), volcano, admission)
+    admission = _policy(f"{name}-webhook", {"matchLabels": dict(webhook)}, ingress=opened)
+    bodies = (default_deny(), programs, admission)
     return [{**body, "metadata": {**body["metadata"], "namespace": namespace}} for body in bodies]
 
 

@@ -7,11 +7,12 @@ from typing import Any
 import pulumi
 
 from ..cluster import ClusterUnreachableError
+from ..crd_guard import resources_of
 from ..kubernetes import KubernetesObject, in_namespace
+from ..kustomize import render
 from ..manifest_files import ManifestError
 from . import existing
 from .guard import CrdGuard
-from .kustomize import render
 from .manifests import Body, UnexpectedTreeError, object_name, operator_objects
 from .settings import OperatorSettings
 from .supported import UnsupportedVersionError, check_ray
@@ -87,10 +88,10 @@ class KubeRayOperator(pulumi.ComponentResource):
                 )
                 for body in stage
             ]
-        plurals = [body["spec"]["names"]["plural"] for body in stages[0] if body["kind"] == "CustomResourceDefinition"]
+        crds = [body for body in stages[0] if body["kind"] == "CustomResourceDefinition"]
         CrdGuard(
             f"{name}-crd-guard",
-            {"kinds": plurals, "context": args.context},
+            {"resources": resources_of(crds), "context": args.context},
             pulumi.ResourceOptions.merge(self._below, pulumi.ResourceOptions(depends_on=made)),
         )
 

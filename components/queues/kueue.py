@@ -70,8 +70,8 @@ def local_queue(queue: Queue) -> Body:
     return _object("LocalQueue", queue.name, {"clusterQueue": queue.name})
 
 
-def problems_with_kueue(queues: Sequence[Queue], pools: Sequence[NodePool]) -> Iterator[Problem]:
-    """What queues say that Kueue cannot do; paths are those of the queues."""
+def problems_with_kueue(queues: Sequence[Queue], pools: Sequence[NodePool], fair_sharing: bool) -> Iterator[Problem]:
+    """What queues say that Kueue cannot do, or does not with its settings; paths are those of the queues."""
     if queues and not pools:
         message = "are needed for queues of Kueue, whose quotas are of what the nodes have: add them"
         yield Problem(("nodes",), None, message, "not-with-kueue")
@@ -85,6 +85,12 @@ def problems_with_kueue(queues: Sequence[Queue], pools: Sequence[NodePool]) -> I
         if said.priority:
             message = "Kueue serves queues by their share, and has priorities of RayClusters alone: remove priority"
             yield Problem((*queue.path, "priority"), said.priority, message, "not-with-kueue")
+        # With a weight of 1 each, queues share as those do that have none.
+        if (said.weight or 1) > 1 and not fair_sharing:
+            message = (
+                "says nothing to Kueue without fair sharing: remove it, or set scheduler.kueue.fairSharing to true"
+            )
+            yield Problem((*queue.path, "weight"), said.weight, message, "queue-shares")
         for part in ("guarantee", "deserved", "capability"):
             yield from _flavors_said(queue, part, getattr(said, part), products)
 

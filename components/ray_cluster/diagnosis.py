@@ -9,6 +9,7 @@ import kubernetes
 
 from ..cluster import ClusterUnreachableError, ForbiddenError, connect, read, read_bytes
 from .pods import CLUSTER_LABEL
+from .workload import why_it_waits
 
 _LINES = 12
 """So many reasons are shown, the newest; more would bury the first."""
@@ -27,12 +28,19 @@ class Evidence:
     """None: this account may not look at them."""
     logs: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """The end of the log of containers that run and are not ready, by the names of pod and container."""
+    waits: str | None = None
+    """Why it waits in its queue, where it does."""
 
 
-def why_not_ready(context: str | None, namespace: str, name: str, operator_namespace: str) -> list[str]:
-    """One line for each reason, those that say most first. An unreachable API server is itself the reason."""
+def why_not_ready(
+    context: str | None, namespace: str, name: str, operator_namespace: str, queued: bool = False
+) -> list[str]:
+    """One line for each reason, those that say most first. An unreachable API server is itself the reason.
+
+    `queued`: see is_ready.
+    """
     try:
-        return reasons(_read(context, namespace, name, operator_namespace))
+        return reasons(_read(context, namespace, name, operator_namespace, queued))
     except ClusterUnreachableError as error:
         return [str(error)]
 
@@ -41,7 +49,12 @@ def reasons(evidence: Evidence) -> list[str]:
     """The reasons in what was read: the cluster's conditions, pods that wait, warnings newest first, the operator."""
     if evidence.cluster is None:
         return ["it is not there: it was deleted after it had been made"]
-    lines = [*_conditions(evidence.cluster), *(line for pod in evidence.pods for line in _pod(pod, evidence.logs))]
+    waits = [f"it waits in its queue: {evidence.waits}"] if evidence.waits else []
+    lines = [
+        *waits,
+        *_conditions(evidence.cluster),
+        *(line for pod in evidence.pods for line in _pod(pod, evidence.logs)),
+    ]
     # A pod says in its status what the scheduler and the kubelet say in events.
     said = "\n".join(lines)
     lines += [_event(event) for event in _warnings(evidence.events) if event["message"] not in said]
@@ -49,7 +62,7 @@ def reasons(evidence: Evidence) -> list[str]:
     return list(dict.fromkeys(lines))[:_LINES] or ["no event and no condition says why: read the operator's log"]
 
 
-def _read(context: str | None, namespace: str, name: str, operator_namespace: str) -> Evidence:
+def _read(context: str | None, namespace: str, name: str, operator_namespace: str, queued: bool) -> Evidence:
     client = connect(context)
     core, custom = kubernetes.client.CoreV1Api(client), kubernetes.client.CustomObjectsApi(client)
     cluster = read(custom.get_namespaced_custom_object, _GROUP, "v1", namespace, "rayclusters", name)
@@ -59,7 +72,8 @@ def _read(context: str | None, namespace: str, name: str, operator_namespace: st
     names = {name, *(pod["metadata"]["name"] for pod in pod_items)}
     about = tuple(event for event in _items(events) if event["involvedObject"].get("name") in names)
     logs = {each: _log(core, namespace, *each) for pod in pod_items for each in _starting(pod)}
-    return Evidence(cluster, pod_items, about, _operator_pods(core, operator_namespace), logs)
+    waits = why_it_waits(context, cluster) if queued and cluster and cluster["spec"].get("suspend") else None
+    return Evidence(cluster, pod_items, about, _operator_pods(core, operator_namespace), logs, waits)
 
 
 def _starting(pod: dict[str, Any]) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from .fault_tolerance import RedisPlace
 from .origin import said_at
 from .pods import CLUSTER_LABEL, NODE_TYPE_LABEL, Body
 from .resources import refused_resources
-from .scheduling import NO_SCHEDULING, Scheduling, spared_head
+from .scheduling import NO_SCHEDULING, Scheduling, counted_whole, spared_head
 from .scheduling import annotations as scheduling_annotations
 from .scheduling import labels as scheduling_labels
 from .settings import RayClusterSettings
@@ -65,6 +65,7 @@ def ray_cluster(
     refuse the resources of a container.
     """
     spec = spared_head(settings, scheduling, cluster_spec(settings, pools, service_account, priorities, redis))
+    spec = counted_whole(scheduling, spec)
     if problems := list(refused_resources(spec)):
         raise Problems(replace(each, path=said_at(settings, pools, spec, each.path)) for each in problems)
     labels = {**settings.labels, **scheduling_labels(settings, scheduling)}

@@ -14,6 +14,7 @@ import kubernetes
 
 from ..cluster import ClusterUnreachableError, connect, read
 from .diagnosis import is_ready, why_not_ready
+from .workload import why_it_waits
 
 _PAUSE_SECONDS = 1.0
 
@@ -39,12 +40,12 @@ async def until_ready(
     deadline = time.monotonic() + limit
     shown = ""
     while True:
-        cluster, waiting = await asyncio.to_thread(_look, context, namespace, name)
+        cluster, waiting = await asyncio.to_thread(_look, context, namespace, name, queued)
         if cluster and is_ready(cluster, queued):
             status: dict[str, Any] = cluster["status"]
             return status
         if time.monotonic() > deadline:
-            reasons = await asyncio.to_thread(why_not_ready, context, namespace, name, operator_namespace)
+            reasons = await asyncio.to_thread(why_not_ready, context, namespace, name, operator_namespace, queued)
             said = "\n  ".join([f"RayCluster {namespace}/{name} is not ready after {limit} s:", *reasons])
             raise NotReadyError(said)
         if waiting != shown:
@@ -53,12 +54,15 @@ async def until_ready(
         await asyncio.sleep(_PAUSE_SECONDS)
 
 
-def _look(context: str | None, namespace: str, name: str) -> tuple[dict[str, Any] | None, str]:
+def _look(context: str | None, namespace: str, name: str, queued: bool) -> tuple[dict[str, Any] | None, str]:
     """The cluster, and what it is waited for. An API server that does not answer may do so again."""
     try:
         client = kubernetes.client.CustomObjectsApi(connect(context))
         cluster = read(client.get_namespaced_custom_object, "ray.io", "v1", namespace, "rayclusters", name)
     except ClusterUnreachableError as error:
         return None, str(error)
+    if queued and cluster and cluster["spec"].get("suspend"):
+        why = why_it_waits(context, cluster)
+        return cluster, f"RayCluster {namespace}/{name} waits in its queue{f': {why}' if why else ''}"
     state = ((cluster or {}).get("status") or {}).get("state")
     return cluster, f"waiting for RayCluster {namespace}/{name}, now {state or 'without a state'}"

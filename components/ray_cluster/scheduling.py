@@ -94,6 +94,21 @@ def spared_head(settings: RayClusterSettings, scheduling: Scheduling, spec: Mapp
     return {**spec, "headGroupSpec": {**head, "template": spared}}
 
 
+def counted_whole(scheduling: Scheduling, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The spec with as many `replicas` at first as `minReplicas`, where Kueue lets it in.
+
+    KubeRay starts no fewer than `minReplicas`; Kueue counts `replicas` (kueue, pkg/controller/jobs/raycluster/
+    raycluster_controller.go: PodSets), and would let in a cluster that its queue has no room for.
+    """
+    if scheduling.backend != "kueue" or scheduling.queue is None:
+        return dict(spec)
+    groups = [
+        {**group, "replicas": max(group.get("replicas") or 0, group.get("minReplicas") or 0)}
+        for group in spec.get("workerGroupSpecs") or ()
+    ]
+    return {**spec, "workerGroupSpecs": groups}
+
+
 def said_by(labels: Mapping[str, str]) -> dict[str, Any]:
     """The settings, as a stack file says them, that the labels of a RayCluster stand for; what none can say is left."""
     mode, tier = labels.get(TOPOLOGY_MODE_LABEL), labels.get(TOPOLOGY_TIER_LABEL, "")

@@ -9,22 +9,25 @@ from typing import Any, ClassVar
 import pulumi
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from pulumi.dynamic import CreateResult, DiffResult, Resource, ResourceProvider
 
 from .authority import new_authority
 
+_RSA_BITS = 3072
+
 
 class _Provider(ResourceProvider):
     serialize_as_secret_always = False
 
-    def __init__(self, subject: str) -> None:
+    def __init__(self, subject: str, with_rsa: bool) -> None:
         super().__init__()
         self._subject = subject
+        self._with_rsa = with_rsa
 
     def create(self, props: dict[str, Any]) -> CreateResult:
-        authority, certificate, key = new_certificate(self._subject, props["names"])
+        authority, certificate, key = new_certificate(self._subject, props["names"], with_rsa=self._with_rsa)
         return CreateResult("certificate", {**props, "authority": authority, "certificate": certificate, "key": key})
 
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
@@ -48,21 +51,29 @@ class ServerCertificate(Resource, module="ray-platform", name="ServerCertificate
     subject: ClassVar[str] = "ray-platform"
     """Name that the certificate shows."""
 
+    with_rsa: ClassVar[bool] = False
+    """Its key is of RSA, in the format of PKCS #1, for servers that read no other."""
+
     def __init__(self, name: str, args: list[str], opts: pulumi.ResourceOptions | None = None) -> None:
         """`args`: the names in DNS that the server is called by."""
         secret = pulumi.ResourceOptions(additional_secret_outputs=["key"])
         outputs = dict.fromkeys(("authority", "certificate", "key"))
         properties = {"names": args, **outputs}
-        super().__init__(_Provider(self.subject), name, properties, pulumi.ResourceOptions.merge(opts, secret))
+        super().__init__(
+            _Provider(self.subject, self.with_rsa), name, properties, pulumi.ResourceOptions.merge(opts, secret)
+        )
 
 
-def new_certificate(subject: str, names: list[str]) -> tuple[str, str, str]:
-    """A new authority's certificate, one of it for servers of these names, and the key of the second. All PEM."""
+def new_certificate(subject: str, names: list[str], *, with_rsa: bool = False) -> tuple[str, str, str]:
+    """A new authority's certificate, one of it for servers of these names, and the key of the second. All PEM.
+
+    `with_rsa`: see ServerCertificate.
+    """
     authority, signing = new_authority(f"{subject}-authority")
     ca = x509.load_pem_x509_certificate(authority.encode())
     ca_key = serialization.load_pem_private_key(signing.encode(), None)
     assert isinstance(ca_key, ec.EllipticCurvePrivateKey)
-    key = ec.generate_private_key(ec.SECP256R1())
+    key = rsa.generate_private_key(65537, _RSA_BITS) if with_rsa else ec.generate_private_key(ec.SECP256R1())
     made = (
         x509.CertificateBuilder()
         .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject)]))
@@ -78,7 +89,6 @@ def new_certificate(subject: str, names: list[str]) -> tuple[str, str, str]:
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]), False)
         .sign(ca_key, hashes.SHA256())
     )
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
+    written = serialization.PrivateFormat.TraditionalOpenSSL if with_rsa else serialization.PrivateFormat.PKCS8
+    private = key.private_bytes(serialization.Encoding.PEM, written, serialization.NoEncryption())
     return authority, made.public_bytes(serialization.Encoding.PEM).decode(), private.decode()

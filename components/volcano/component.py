@@ -8,15 +8,16 @@ from dataclasses import dataclass
 import pulumi
 
 from ..cluster import ClusterUnreachableError
+from ..crd_guard import resources_of
+from ..installed import UnsupportedVersionError
 from ..kubernetes import KubernetesObject
 from ..manifest_files import ManifestError, read
 from ..operator.manifests import object_name
 from ..tls.certificate import ServerCertificate
-from . import existing
+from .existing import VOLCANO
 from .guard import VolcanoCrdGuard
-from .manifests import Body, Certificate, UnexpectedManifestError, resources_of, volcano_objects, webhook_names
+from .manifests import Body, Certificate, UnexpectedManifestError, volcano_objects, webhook_names
 from .settings import VolcanoSettings
-from .supported import UnsupportedVersionError
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Volcano(pulumi.ComponentResource):
         settings = args.settings
         try:
             if settings.install == "existing":
-                version = existing.check(existing.look(args.context, settings.namespace), settings.namespace)
+                version = VOLCANO.check(VOLCANO.look(args.context, settings.namespace), settings.namespace)
             else:
                 manifest = read(settings.manifest, pinned=settings.location is None)
                 first, access, last = volcano_objects(manifest, settings, self._certificate(name, settings))

@@ -14,9 +14,10 @@ from typing import Any
 
 from ..operator.settings import ComputeResources
 from ..pod_security import level_labels
+from ..types import image_release
 from . import scheduler_conf
 from .settings import NAMESPACE, VolcanoSettings
-from .supported import image_release, release_of
+from .supported import release_of
 
 Body = dict[str, Any]
 
@@ -131,16 +132,6 @@ def volcano_images(version: str) -> list[str]:
     return [
         f"docker.io/volcanosh/vc-{name}:v{version}" for name in ("scheduler", "controller-manager", "webhook-manager")
     ]
-
-
-def resources_of(crds: Iterable[Body]) -> list[str]:
-    """The kinds of CRDs, as `components.guard.custom_objects` takes them."""
-    found = []
-    for body in crds:
-        spec = body["spec"]
-        version = next(each["name"] for each in spec["versions"] if each["storage"])
-        found.append(f"{spec['names']['plural']}.{version}.{spec['group']}")
-    return found
 
 
 def _wanted(body: Body, settings: VolcanoSettings) -> bool:

@@ -2,7 +2,7 @@
 
 import base64
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,10 @@ def account_of(deployment: Deployment) -> str:
     """The ServiceAccount that the pods run as."""
     account: str = deployment["spec"]["template"]["spec"].get("serviceAccountName", "default")
     return account
+
+
+def _as_it_is(_name: str, content: bytes) -> bytes:
+    return content
 
 
 class Container:
@@ -54,26 +58,31 @@ class Container:
                 found[entry["name"]] = fields[path]
         return found
 
-    def write_files(self, core: client.CoreV1Api) -> None:
+    def write_files(self, core: client.CoreV1Api, adapted: Callable[[str, bytes], bytes] = _as_it_is) -> None:
         """Makes its folders, with the files of the ConfigMaps and Secrets that it mounts.
+
+        In ConfigMaps, too, paths of its files are those of this machine. `adapted` makes of a file's name and content
+        what is written.
 
         Raises client.ApiException where one of these is not there, which keeps a pod from starting, too.
         """
         shutil.rmtree(self._root, ignore_errors=True)
         volumes = {volume["name"]: volume for volume in self._deployment["spec"]["template"]["spec"].get("volumes", [])}
         for mount in self._mounts():
-            folder = self._local(mount["mountPath"])
-            folder.mkdir(parents=True, mode=0o700)
+            target = self._local(mount["mountPath"])
+            alone = mount.get("subPath")
+            (target.parent if alone else target).mkdir(parents=True, exist_ok=True, mode=0o700)
             for name, content in self._content(core, volumes[mount["name"]]).items():
-                file = folder / name
-                file.touch(mode=0o600)
-                file.write_bytes(content)
+                if alone in (None, name):
+                    file = target if alone else target / name
+                    file.touch(mode=0o600)
+                    file.write_bytes(adapted(name, content))
 
     def _content(self, core: client.CoreV1Api, volume: Mapping[str, Any]) -> dict[str, bytes]:
         namespace = self._deployment["metadata"]["namespace"]
         if "configMap" in volume:
             texts = core.read_namespaced_config_map(volume["configMap"]["name"], namespace).data or {}
-            return {name: text.encode() for name, text in texts.items()}
+            return {name: self._here(text).encode() for name, text in texts.items()}
         if "secret" in volume:
             encoded = core.read_namespaced_secret(volume["secret"]["secretName"], namespace).data or {}
             return {name: base64.b64decode(text) for name, text in encoded.items()}

@@ -19,9 +19,9 @@ from local import paths
 Route = Callable[[str, int], int | None]
 """The port of loopback where the program behind an address and port of a Service listens; None if there is none."""
 
-STARTS_SECONDS = 10.0
-"""So long a program that has just been started may take to listen. Its pod is Ready at once on a simulated node, which
-a real one, with a readiness probe, would be only then."""
+STARTS_SECONDS = 30.0
+"""So long a program that has just been started may take to listen; the API server waits no longer for a webhook. Its
+pod is Ready at once on a simulated node, which a real one, with a readiness probe, would be only then."""
 
 
 def socket(run: Path) -> Path:

@@ -157,7 +157,7 @@ class HostPods:
         container = Container(deployment, folder)
         try:
             self._renew_token(deployment, running)
-            container.write_files(self._core)
+            container.write_files(self._core, lambda file, text: program.adapted(file, text, running.ports))
         except client.ApiException as error:
             running.shown.reason = f"account {account_of(deployment)} or a file is not there: {_said(error)}"
             running.retry_at = time.monotonic() + 1.0

@@ -1,9 +1,12 @@
 """Which container images are known, and the programs that stand for them."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
-from local.tools import KUBERAY, VOLCANO, Tool
+import yaml
+
+from local.tools import KUBERAY, KUEUE, VOLCANO, Tool
 
 
 @dataclass(frozen=True)
@@ -12,17 +15,32 @@ class HostProgram:
 
     Fields: the `tool` that holds it, its `name` there, and `arguments` that are added last. Its servers bind to
     loopback, and what a pod reads from its mounted account is said: `{kubeconfig}`, `{namespace}`. `serves` names ports
-    of the pod that others call; for each the program gets a free one of loopback, `{ports[8443]}`.
+    of the pod that others call; for each the program gets a free one of loopback, `{ports[8443]}`. `settings` is for a
+    program that takes none of this as arguments: what is laid over files of these names that it mounts, YAML.
     """
 
     tool: Tool
     name: str
     arguments: tuple[str, ...]
     serves: tuple[int, ...] = ()
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def further(self, kubeconfig: str, namespace: str, ports: Mapping[int, int]) -> list[str]:
         """The arguments that are added, of a program that has these."""
         return [text.format(kubeconfig=kubeconfig, namespace=namespace, ports=ports) for text in self.arguments]
+
+    def adapted(self, file: str, content: bytes, ports: Mapping[int, int]) -> bytes:
+        """The content of a file that it mounts, with its `settings` laid over."""
+        if file not in self.settings:
+            return content
+        return yaml.safe_dump(_laid_over(yaml.safe_load(content), self.settings[file], ports)).encode()
+
+
+def _laid_over(base: Any, over: Any, ports: Mapping[int, int]) -> Any:
+    """A port of the pod, as a number, becomes that of loopback."""
+    if isinstance(over, Mapping):
+        return {**base, **{key: _laid_over(base.get(key, {}), value, ports) for key, value in over.items()}}
+    return ports.get(over, over)
 
 
 _OF_VOLCANO = ("--kubeconfig={kubeconfig}", "--healthz-address=127.0.0.1:0")
@@ -46,6 +64,19 @@ PROGRAMS = {
         "webhook-manager",
         (*_OF_VOLCANO, "--listen-address=127.0.0.1", "--port={ports[8443]}"),
         serves=(8443,),
+    ),
+    "kueue/kueue": HostProgram(
+        KUEUE,
+        "kueue",
+        ("--kubeconfig={kubeconfig}",),
+        serves=(9443,),
+        settings={
+            "controller_manager_config.yaml": {
+                "webhook": {"host": "127.0.0.1", "port": 9443},
+                "metrics": {"bindAddress": "127.0.0.1:0"},
+                "health": {"healthProbeBindAddress": "127.0.0.1:0"},
+            }
+        },
     ),
 }
 """By the end of the image's repository, whatever registry or mirror it comes from."""

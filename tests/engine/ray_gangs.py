@@ -10,14 +10,16 @@ from tests.engine.gangs import CONFINED, Gangs, pod_spec, settled
 class RayGangs(Gangs):
     """RayClusters of a namespace, beside other gangs."""
 
+    queue_label = "volcano.sh/queue-name"
+
     def start_ray(self, name: str, workers: Mapping[int, int], queue: str, scales: bool = False) -> None:
         """A RayCluster of as many workers of each number of GPUs; `scales`: none of them has to be there."""
-        body = ray_cluster(name, workers, queue, scales)
+        body = ray_cluster(name, workers, {self.queue_label: queue}, scales)
         self.objects.create_namespaced_custom_object("ray.io", "v1", self.home, "rayclusters", body)
 
     def scale_ray(self, name: str, workers: Mapping[int, int], queue: str) -> None:
         """Another number of workers, as Ray's autoscaler sets it."""
-        spec = ray_cluster(name, workers, queue, scales=True)["spec"]
+        spec = ray_cluster(name, workers, {self.queue_label: queue}, scales=True)["spec"]
         patch = {"spec": {"workerGroupSpecs": spec["workerGroupSpecs"]}}
         self.objects.patch_namespaced_custom_object("ray.io", "v1", self.home, "rayclusters", name, patch)
 
@@ -36,7 +38,7 @@ class RayGangs(Gangs):
         return sum(_gpus(pod) for pod in self.pods(self.home) if "nodeName" in pod["spec"])
 
 
-def ray_cluster(name: str, workers: Mapping[int, int], queue: str, scales: bool) -> dict[str, Any]:
+def ray_cluster(name: str, workers: Mapping[int, int], labels: Mapping[str, str], scales: bool) -> dict[str, Any]:
     """A RayCluster whose head has no GPU."""
     groups = [
         {
@@ -52,7 +54,7 @@ def ray_cluster(name: str, workers: Mapping[int, int], queue: str, scales: bool)
     return {
         "apiVersion": "ray.io/v1",
         "kind": "RayCluster",
-        "metadata": {"name": name, "labels": {"volcano.sh/queue-name": queue}},
+        "metadata": {"name": name, "labels": dict(labels)},
         "spec": {
             "rayVersion": "2.60.0",
             "enableInTreeAutoscaling": scales,

@@ -1,4 +1,4 @@
-"""KubeRay's kustomize tree for tests, a kubectl that renders it, and Volcano's manifest."""
+"""KubeRay's kustomize tree for tests, a kubectl that renders it, and the manifests of Volcano and Kueue."""
 
 import subprocess
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from components.manifest_files import read
-from local.tools import KUBERAY, KUBERNETES, VOLCANO
+from local.tools import KUBERAY, KUBERNETES, KUEUE, VOLCANO
 
 
 @pytest.fixture(autouse=True)
@@ -24,10 +24,7 @@ def rendered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     Of the definitions' schemas only the names of the fields below `spec` are kept: whole, they are a megabyte that
     every test would carry through Pulumi's mocks.
     """
-    tree = str(KUBERAY.share("config") / "default")
-    kubectl = KUBERNETES.program("kubectl")
-    text = subprocess.run([kubectl, "kustomize", tree], check=True, capture_output=True, text=True).stdout
-    objects = list(yaml.load_all(text, Loader=yaml.CSafeLoader))
+    objects = _kustomized(KUBERAY.share("config") / "default")
     for definition in (body for body in objects if body["kind"] == "CustomResourceDefinition"):
         for version in definition["spec"]["versions"]:
             spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
@@ -66,9 +63,25 @@ def kubectl_that_renders(rendered: Path, tmp_path: Path, monkeypatch: pytest.Mon
 def manifest_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The pinned Volcano's manifest. The definitions' schemas are left out: a megabyte that every test would carry."""
     objects = read(str(VOLCANO.share("installer") / "volcano-development.yaml"))
+    return _without_schemas(objects, tmp_path_factory.mktemp("volcano") / "volcano.yaml")
+
+
+@pytest.fixture(scope="session")
+def kueue_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pinned Kueue's `config/default` as kubectl renders it, without the definitions' schemas."""
+    objects = _kustomized(KUEUE.share("config") / "default")
+    return _without_schemas(objects, tmp_path_factory.mktemp("kueue") / "kueue.yaml")
+
+
+def _kustomized(tree: Path) -> list[dict[str, Any]]:
+    kubectl = KUBERNETES.program("kubectl")
+    text = subprocess.run([kubectl, "kustomize", tree], check=True, capture_output=True, text=True).stdout
+    return list(yaml.load_all(text, Loader=yaml.CSafeLoader))
+
+
+def _without_schemas(objects: list[dict[str, Any]], file: Path) -> Path:
     for definition in (body for body in objects if body["kind"] == "CustomResourceDefinition"):
         for version in definition["spec"]["versions"]:
             version["schema"]["openAPIV3Schema"] = {"type": "object"}
-    file = tmp_path_factory.mktemp("volcano") / "volcano.yaml"
     file.write_text(yaml.dump_all(objects, Dumper=yaml.CSafeDumper))
     return file

@@ -26,6 +26,7 @@ WITH_PULUMI = {
         "component.py",
         "kubernetes.py",
         "guard.py",
+        "crd_guard.py",
         "authority.py",
         "certificate.py",
         "password.py",

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+import yaml
 from kubernetes import client
 
 from local.host_pods.container import Container
@@ -83,6 +84,50 @@ def test_a_webhook_listens_on_a_port_of_loopback_of_its_own() -> None:
     assert program is not None
     further = program.further("kubeconfig", "volcano-system", {8443: 23456})
     assert {"--listen-address=127.0.0.1", "--port=23456"} <= set(further)
+
+
+CONFIGURED = {
+    "metadata": {"namespace": "volcano-system", "name": "manager"},
+    "spec": {
+        "template": {
+            "spec": {
+                "containers": [
+                    {
+                        "name": "manager",
+                        "args": ["--config=/config.yaml"],
+                        "volumeMounts": [
+                            {"name": "conf", "mountPath": "/config.yaml", "subPath": "volcano.conf"},
+                            {"name": "tls", "mountPath": "text"},
+                        ],
+                    }
+                ],
+                "volumes": [
+                    {"name": "conf", "configMap": {"name": "conf"}},
+                    {"name": "tls", "secret": {"secretName": "tls"}},
+                ],
+            }
+        }
+    },
+}
+"""A container that mounts one file of a ConfigMap, which says where another one is: in `text`."""
+
+
+def test_one_file_of_a_configmap_lies_where_its_arguments_say_and_says_where_the_others_are(tmp_path: Path) -> None:
+    container = Container(CONFIGURED, tmp_path)
+    container.write_files(cast("client.CoreV1Api", Core()), lambda name, content: content + name.encode())
+    (argument,) = container.arguments()
+    content = Path(argument.removeprefix("--config=")).read_text()
+    assert content.endswith("volcano.conf")
+    assert (Path(content.removesuffix("volcano.conf")) / "tls.crt").read_bytes() == b"PEMtls.crt"
+
+
+def test_a_program_without_arguments_for_it_is_told_in_its_file_where_to_listen() -> None:
+    program = program_of("registry.k8s.io/kueue/kueue:v0.15.0")
+    assert program is not None
+    file, said = "controller_manager_config.yaml", b"{webhook: {port: 9443, certDir: /certs}, metrics: {}, health: {}}"
+    adapted = yaml.safe_load(program.adapted(file, said, {9443: 23456}))
+    assert adapted["webhook"] == {"host": "127.0.0.1", "port": 23456, "certDir": "/certs"}
+    assert program.adapted("tls.crt", b"PEM", {9443: 23456}) == b"PEM"
 
 
 def test_only_what_the_images_of_a_stack_need_is_built() -> None:

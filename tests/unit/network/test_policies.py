@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from stacks.network import operator_policies, tenant_policies, volcano_policies
+from stacks.network import operator_policies, scheduler_policies, tenant_policies
 from stacks.settings import parse
 from tests.pods.port_matrix import ports_table, reach_table
 
@@ -275,7 +275,7 @@ def test_the_page_shows_the_matrix_that_is_tried(table: str) -> None:
 
 def test_volcanos_namespace_is_closed_but_for_its_webhook_and_metrics() -> None:
     said = {"network": {"monitoring": ["monitoring"]}, "scheduler": {"volcano": {"namespace": "gangs"}}}
-    deny, volcano, webhook = volcano_policies(parse(said))
+    deny, volcano, webhook = scheduler_policies(parse(said))
     assert {body["metadata"]["namespace"] for body in (deny, volcano, webhook)} == {"gangs"}
     assert deny["spec"]["policyTypes"] == ["Ingress", "Egress"]
     assert volcano["spec"]["ingress"][0]["ports"] == tcp(8080, 8081)
@@ -284,13 +284,24 @@ def test_volcanos_namespace_is_closed_but_for_its_webhook_and_metrics() -> None:
     assert webhook["spec"]["podSelector"] == {"matchLabels": {"app": "volcano-admission"}}
 
 
+def test_kueues_namespace_is_closed_but_for_its_webhook_and_metrics() -> None:
+    said = {"network": {"monitoring": ["monitoring"]}, "scheduler": {"kueue": {"namespace": "queues"}}}
+    deny, kueue, webhook = scheduler_policies(parse(said))
+    assert [body["metadata"]["name"] for body in (deny, kueue, webhook)] == ["default-deny", "kueue", "kueue-webhook"]
+    assert {body["metadata"]["namespace"] for body in (deny, kueue, webhook)} == {"queues"}
+    assert kueue["spec"]["ingress"][0]["ports"] == tcp(8443)
+    assert webhook["spec"]["ingress"] == [{"ports": tcp(9443)}]
+    assert webhook["spec"]["podSelector"] == {"matchLabels": {"control-plane": "controller-manager"}}
+
+
 @pytest.mark.parametrize(
     "said",
     [
         {},
+        {"scheduler": {"kueue": {"install": "existing"}}},
         {"scheduler": {"volcano": {"install": "existing"}}},
         {"scheduler": {"volcano": {}}, "network": {"policies": False}},
     ],
 )
-def test_there_are_none_for_a_volcano_that_the_stack_does_not_make(said: dict[str, Any]) -> None:
-    assert volcano_policies(parse(said)) == []
+def test_there_are_none_for_a_scheduler_that_the_stack_does_not_make(said: dict[str, Any]) -> None:
+    assert scheduler_policies(parse(said)) == []

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from components.kustomize import KustomizeError, render
 from components.manifest_files import ManifestError
-from components.operator.kustomize import KustomizeError, render
 
 pytestmark = pytest.mark.unit
 
@@ -111,7 +111,7 @@ def test_without_kubectl_or_kustomize_it_is_said_what_to_install(
 def test_a_failure_shows_what_kubectl_said_and_names_the_setting(kubectl_that_renders: Path, tmp_path: Path) -> None:
     kubectl = tmp_path / "bin" / "kubectl"
     kubectl.write_text("#!/bin/sh\necho 'error: must build at directory: not a valid directory' >&2\nexit 1\n")
-    with pytest.raises(KustomizeError, match=r"config/none failed: error: must build at directory.*operator.location"):
+    with pytest.raises(KustomizeError, match=r"config/none failed: error: must build at directory.*set location"):
         render("config/none")
 
 

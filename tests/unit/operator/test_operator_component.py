@@ -59,7 +59,9 @@ def test_the_guard_goes_before_anything_that_keeps_clusters_alive(recorder: Reco
 
 def test_the_guard_knows_the_kinds_and_the_cluster(recorder: Recorder) -> None:
     inputs = recorder.registered["kuberay-crd-guard"].inputs
-    assert sorted(inputs["kinds"]) == ["rayclusters", "raycronjobs", "rayjobs", "rayservices"]
+    assert sorted(inputs["resources"]) == [
+        f"{plural}.v1.ray.io" for plural in ("rayclusters", "raycronjobs", "rayjobs", "rayservices")
+    ]
     assert inputs["context"] == "staging"
 
 

@@ -162,6 +162,29 @@ def test_kueue_is_told_queue_and_priority_and_that_a_cluster_scales() -> None:
     assert "kueue.x-k8s.io/elastic-job" not in fixed["annotations"]
 
 
+def replicas(scheduling: Scheduling, **said: Any) -> list[int | None]:
+    """Workers at first of a RayCluster with a worker group of a pool and one that is said."""
+    settings = RayClusterSettings.model_validate(
+        {
+            "name": "training",
+            "rayVersion": "2.60.0",
+            "image": "rayproject/ray:2.60.0",
+            "workers": {"pool": "a100", "variants": [{"gpus": 8, "minReplicas": 2}]},
+            "workerGroups": [{"groupName": "loaders", "cpu": 4, "memory": "8Gi", "minReplicas": 1, **said}],
+        }
+    )
+    groups = ray_cluster(settings, (POOL,), scheduling=scheduling)["spec"]["workerGroupSpecs"]
+    return [group.get("replicas") for group in groups]
+
+
+def test_kueue_is_told_of_as_many_workers_as_kuberay_starts() -> None:
+    """Kueue counts `replicas`, and KubeRay starts `minReplicas` of them at least."""
+    queued = Scheduling("kueue", "research")
+    assert replicas(queued) == [2, 1]
+    assert replicas(queued, replicas=3) == [2, 3]
+    assert replicas(Scheduling("kueue")) == replicas(Scheduling("volcano", "research")) == [0, None]
+
+
 def test_without_a_scheduler_a_raycluster_is_what_it_was() -> None:
     assert "labels" not in metadata(NO_SCHEDULING)
 

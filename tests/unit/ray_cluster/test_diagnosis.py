@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from components.ray_cluster.diagnosis import Evidence, is_ready, reasons, why_not_ready
+from components.ray_cluster.workload import reason
 
 pytestmark = pytest.mark.unit
 
@@ -140,6 +141,30 @@ def test_a_cluster_that_a_queue_has_suspended_is_waited_for() -> None:
     assert not is_ready(waiting, queued=True)
     running = cluster(("HeadPodReady", "True", ""), ("RayClusterProvisioned", "True", ""))
     assert is_ready({**running, "spec": {"suspend": False}}, queued=True)
+
+
+WORKLOAD = {
+    "metadata": {"creationTimestamp": "2026-01-01T00:00:02Z"},
+    "status": {
+        "conditions": [{"type": "QuotaReserved", "status": "False", "reason": "Pending", "message": "8 more needed"}]
+    },
+}
+
+
+def test_why_a_cluster_waits_in_its_queue_is_said_first() -> None:
+    told = cluster(("RayClusterSuspended", "True", "suspended"))
+    assert reasons(Evidence(told, (), (), OPERATOR, waits="8 more needed"))[0] == "it waits in its queue: 8 more needed"
+
+
+def test_a_queues_reason_is_that_of_the_newest_workload_which_is_not_let_in() -> None:
+    older = {"metadata": {"creationTimestamp": "2026-01-01T00:00:01Z"}, "status": {}}
+    assert reason([WORKLOAD, older]) == "8 more needed"
+    assert reason([older]) is None
+    assert reason([]) is None
+    reserved = {"type": "QuotaReserved", "status": "True", "reason": "QuotaReserved", "message": "reserved"}
+    checks = {"type": "Admitted", "status": "False", "reason": "NoChecks", "message": "checks are pending"}
+    assert reason([{**WORKLOAD, "status": {"conditions": [reserved, checks]}}]) == "checks are pending"
+    assert reason([{**WORKLOAD, "status": {"conditions": [reserved]}}]) is None
 
 
 def test_an_unreachable_api_server_is_the_reason(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

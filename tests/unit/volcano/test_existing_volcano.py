@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from components.volcano.existing import check, found
-from components.volcano.supported import UnsupportedVersionError
+from components.installed import UnsupportedVersionError, found
+from components.volcano.existing import VOLCANO
 
 pytestmark = pytest.mark.unit
 
@@ -22,7 +22,7 @@ def deployment(image: str) -> dict[str, Any]:
     "image", ["docker.io/volcanosh/vc-scheduler:v1.14.1", "registry.example:5000/vc-scheduler:1.14.1"]
 )
 def test_a_supported_one_is_taken(image: str) -> None:
-    assert check(found(crd("v1beta1"), deployment(image)), "volcano-system") == "1.14.1"
+    assert VOLCANO.check(found(crd("v1beta1"), deployment(image)), "volcano-system") == "1.14.1"
 
 
 @pytest.mark.parametrize(
@@ -40,4 +40,4 @@ def test_a_supported_one_is_taken(image: str) -> None:
 )
 def test_another_is_refused_with_what_is_there(there: Any, message: str) -> None:
     with pytest.raises(UnsupportedVersionError, match=message):
-        check(there, "volcano-system")
+        VOLCANO.check(there, "volcano-system")

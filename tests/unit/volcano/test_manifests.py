@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from components.crd_guard import resources_of
 from components.volcano.manifests import (
     Certificate,
     UnexpectedManifestError,
-    resources_of,
     volcano_images,
     volcano_objects,
 )

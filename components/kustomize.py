@@ -1,6 +1,6 @@
 """Renders a kustomize tree with kubectl, or with kustomize where there is no kubectl. Nothing is applied.
 
-Rendering KubeRay's tree takes seconds, of each preview and update. So what a tree renders to is kept, with a
+Rendering a tree takes seconds, of each preview and update. So what a tree renders to is kept, with a
 fingerprint of all that the rendering read.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from ..manifest_files import PINNED, ManifestError, keep, kept, parsed
+from .manifest_files import PINNED, ManifestError, keep, kept, parsed
 
 _RENDERERS = (("kubectl", "kustomize"), ("kustomize", "build"))
 _SECONDS = 300
@@ -66,7 +66,7 @@ def _run(location: str) -> str:
     if done.returncode:
         raise KustomizeError(
             f"{' '.join(command)} {location} failed: {done.stderr.strip()}. "
-            "Where GitHub cannot be reached set operator.location to a folder or mirror that holds KubeRay's tree"
+            "Where GitHub cannot be reached set location in the same place to a folder or mirror that holds the tree"
         )
     return done.stdout
 

@@ -1,0 +1,247 @@
+"""What Kueue's settings make of its kustomize tree: bodies as the API server takes them. Pure functions.
+
+What the tree has and this leaves out: the API for pending workloads, an API server behind the cluster's own
+(`visibility`); the roles for people, who have those of the stack; the rights on kinds of job that are not served, and
+their webhooks, which would stop Jobs, Deployments and StatefulSets of the whole cluster; and clusters beside this one
+(MultiKueue).
+"""
+
+import base64
+import copy
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..pod_security import level_labels
+from ..queues.admission import KUEUE_QUEUE_LABEL
+from ..types import image_release
+from . import configuration
+from .configuration import INTEGRATIONS
+from .settings import NAMESPACE, KueueSettings
+from .supported import release_of
+
+Body = dict[str, Any]
+
+MANAGER = "kueue-controller-manager"
+"""What the tree calls the Deployment and its ServiceAccount."""
+
+MANAGER_LABELS = {"control-plane": "controller-manager"}
+"""Of its pods."""
+
+WEBHOOK_SERVICE = "kueue-webhook-service"
+WEBHOOK_SECRET = "kueue-webhook-server-cert"  # noqa: S105 -- the name of a Secret
+
+AUTHORITY = "kueue-ca"
+"""A name that Kueue wants in the certificate of its authority (pkg/util/cert/cert.go)."""
+
+CONFIGURATION = "ray-platform/configuration"
+"""Annotation of pods: a digest of what they read when they start, so that another makes others."""
+
+_OF_PODS = frozenset({"kueue-leader-election", "kueue-manager-secrets"})
+_OF_METRICS = frozenset({"kueue-metrics-auth", "kueue-metrics-reader", "kueue-controller-manager-metrics-service"})
+
+_GROUPS_NOT_SERVED = frozenset(
+    {
+        *("batch", "jobset.x-k8s.io", "kubeflow.org", "leaderworkerset.x-k8s.io", "trainer.kubeflow.org"),
+        *("workload.codeflare.dev", "autoscaling.x-k8s.io"),
+    }
+)
+"""API groups whose kinds Kueue would only touch for integrations that are off, or for cluster-autoscaler's requests."""
+
+_OWN_KINDS = frozenset({"clusterqueue", "cohort", "resourceflavor", "workload"})
+"""What the names of the webhooks for Kueue's own kinds end with, before `.kb.io`, after `m` or `v`."""
+
+
+class UnexpectedTreeError(ValueError):
+    """The rendered tree is not Kueue of the wanted release."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Of the webhook. It stands for its authority, too, so that the API server takes this one and no other.
+
+    Values may be what will become them.
+    """
+
+    certificate: Any
+    """PEM."""
+    key: Any
+    """PEM, secret."""
+    bundle: Any
+    """The certificate as webhook configurations have it, in base64."""
+    digest: Any
+
+
+def bundle(pem: str) -> str:
+    """A certificate as webhook configurations have it."""
+    return base64.b64encode(pem.encode()).decode()
+
+
+def webhook_names(settings: KueueSettings) -> list[str]:
+    """The names that the certificate is for: the webhook's, and that of Kueue's authority."""
+    return [f"{WEBHOOK_SERVICE}.{settings.namespace}.svc", AUTHORITY]
+
+
+def kueue_image(version: str) -> str:
+    """The manager's image. The tree names one that is built of every commit."""
+    return f"registry.k8s.io/kueue/kueue:v{version}"
+
+
+def kueue_objects(tree: Sequence[Body], settings: KueueSettings, certificate: Certificate) -> tuple[list[Body], ...]:
+    """The objects of Kueue in three stages, each of which needs the one before it: namespace and CRDs; access,
+    configuration and webhook configurations; Deployment and Services.
+
+    `tree`: the objects of Kueue's `config/default`, as kustomize renders them; left as they are.
+    Raises UnexpectedTreeError where it is of another release.
+    """
+    check_release(tree, settings)
+    namespace = {"name": settings.namespace, "labels": level_labels("restricted")}
+    first: list[Body] = [{"apiVersion": "v1", "kind": "Namespace", "metadata": namespace}]
+    access: list[Body] = []
+    last: list[Body] = []
+    for original in tree:
+        if not _wanted(original, settings):
+            continue
+        body = _in_namespace(original, settings.namespace)
+        match body["kind"]:
+            case "CustomResourceDefinition":
+                first.append(_convertible(body, certificate))
+            case "Deployment":
+                last.append(_deployment(body, settings, certificate))
+            case "Service":
+                last.append(body)
+            case _:
+                access.append(_adapted(body, settings, certificate))
+    if settings.replicas > 1:
+        last.append(_disruption_budget(settings))
+    return first, access, last
+
+
+def check_release(tree: Iterable[Body], settings: KueueSettings) -> None:
+    """Raises UnexpectedTreeError unless the tree is Kueue's, and its image of the wanted release if that names one.
+
+    Kueue's tree has the tag `main` in every release; a release's manifest, its version.
+    """
+    images = [_container(body)["image"] for body in tree if body["kind"] == "Deployment"]
+    wanted = release_of(settings.version)
+    if not images or any("kueue" not in image or _release(image, wanted) != wanted for image in images):
+        raise UnexpectedTreeError(
+            f"the kustomize tree at {settings.tree} is not Kueue {wanted}: it has "
+            f"{', '.join(images) or 'no Deployment'}. Set scheduler.kueue.version to the tree's version, or "
+            "scheduler.kueue.location to the tree of that version"
+        )
+
+
+def _release(image: str, default: str) -> str:
+    version = image_release(image)
+    return release_of(version) if version else default
+
+
+def _wanted(body: Body, settings: KueueSettings) -> bool:
+    kind, name = body["kind"], body["metadata"]["name"]
+    if name.removesuffix("-role").removesuffix("-rolebinding") in _OF_METRICS:
+        return settings.metrics
+    match kind:
+        case "Namespace" | "APIService":
+            return False
+        case "Role" | "RoleBinding":
+            return name.removesuffix("-role").removesuffix("-rolebinding") in _OF_PODS
+        case "ClusterRole" | "ClusterRoleBinding":
+            return name in ("kueue-manager-role", "kueue-manager-rolebinding")
+        case "Service":
+            return bool(name == WEBHOOK_SERVICE)
+    return True
+
+
+def _in_namespace(body: Body, namespace: str) -> Body:
+    """A copy of the body with another namespace wherever the tree says its own."""
+    if body["kind"] == "CustomResourceDefinition" and namespace == NAMESPACE:
+        return copy.deepcopy(body)
+    moved: Body = json.loads(json.dumps(body).replace(NAMESPACE, namespace))
+    return moved
+
+
+def _convertible(body: Body, certificate: Certificate) -> Body:
+    """A CRD whose versions the webhook converts, if it does."""
+    body.pop("status", None)
+    conversion = body["spec"].get("conversion", {})
+    if conversion.get("strategy") == "Webhook":
+        conversion["webhook"]["clientConfig"]["caBundle"] = certificate.bundle
+    return body
+
+
+def _adapted(body: Body, settings: KueueSettings, certificate: Certificate) -> Body:
+    match body["kind"]:
+        case "ClusterRole" if body["metadata"]["name"] == "kueue-manager-role":
+            body["rules"] = [rule for rule in body["rules"] if not _GROUPS_NOT_SERVED & set(rule["apiGroups"])]
+        case "ConfigMap":
+            body["data"] = {configuration.FILE: configuration.render(settings)}
+        case "Secret":
+            body["type"] = "Opaque"
+            pair = {"crt": certificate.certificate, "key": certificate.key}
+            body["stringData"] = {f"{of}.{part}": text for of in ("ca", "tls") for part, text in pair.items()}
+        case "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration":
+            found = (_webhook(webhook, settings, certificate) for webhook in body["webhooks"])
+            body["webhooks"] = [webhook for webhook in found if webhook]
+    return body
+
+
+def _webhook(webhook: Body, settings: KueueSettings, certificate: Certificate) -> Body | None:
+    """A webhook for what is served; None for other kinds of job. Of Ray's kinds it sees what names a queue."""
+    kind = webhook["name"].removesuffix(".kb.io")[1:]
+    if kind not in {*INTEGRATIONS.values(), *_OWN_KINDS}:
+        return None
+    named: Mapping[str, Any] = {"matchExpressions": [{"key": KUEUE_QUEUE_LABEL, "operator": "Exists"}]}
+    return {
+        **webhook,
+        "clientConfig": {**webhook["clientConfig"], "caBundle": certificate.bundle},
+        "failurePolicy": settings.webhook.failure_policy,
+        "timeoutSeconds": settings.webhook.timeout_seconds,
+        **({} if kind in _OWN_KINDS else {"objectSelector": named}),
+    }
+
+
+def _deployment(body: Body, settings: KueueSettings, certificate: Certificate) -> Body:
+    spec, pod, container = body["spec"], body["spec"]["template"]["spec"], _container(body)
+    spec["replicas"] = settings.replicas
+    container["image"] = kueue_image(settings.version)
+    # The tag of a release does not move.
+    container["imagePullPolicy"] = "IfNotPresent"
+    _without_visibility(pod, container)
+    if settings.image_pull_secrets:
+        pod["imagePullSecrets"] = [{"name": name} for name in settings.image_pull_secrets]
+    if not settings.metrics:
+        container["ports"] = [port for port in container["ports"] if port["name"] != "metrics"]
+    if settings.resources:
+        amounts = settings.resources.model_dump()
+        container["resources"] = {"requests": amounts, "limits": dict(amounts)}
+    metadata = spec["template"]["metadata"]
+    said = hashlib.sha256(configuration.render(settings).encode()).hexdigest()
+    metadata["annotations"] = {
+        **metadata.get("annotations", {}),
+        CONFIGURATION: said,
+        f"{CONFIGURATION}-certificate": certificate.digest,
+    }
+    return body
+
+
+def _without_visibility(pod: Body, container: Body) -> None:
+    for holder, key in ((pod, "volumes"), (container, "volumeMounts"), (container, "ports")):
+        holder[key] = [each for each in holder[key] if each["name"] != "visibility"]
+
+
+def _disruption_budget(settings: KueueSettings) -> Body:
+    """Keeps one of several replicas while nodes are drained."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": MANAGER, "namespace": settings.namespace},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": dict(MANAGER_LABELS)}},
+    }
+
+
+def _container(deployment: Body) -> Body:
+    container: Body = deployment["spec"]["template"]["spec"]["containers"][0]
+    return container

@@ -1,0 +1,14 @@
+"""Kueue's own kustomize tree for tests."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components.manifest_files import read
+
+
+@pytest.fixture
+def tree(kueue_file: Path) -> list[dict[str, Any]]:
+    """Its objects."""
+    return read(str(kueue_file))

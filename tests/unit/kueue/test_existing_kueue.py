@@ -1,0 +1,43 @@
+"""A Kueue that is there already is taken if it is supported, and named if not."""
+
+from typing import Any
+
+import pytest
+
+from components.installed import UnsupportedVersionError, found
+from components.kueue.existing import KUEUE
+
+pytestmark = pytest.mark.unit
+
+
+def crd(*served: str) -> dict[str, Any]:
+    return {"spec": {"versions": [{"name": name, "served": True} for name in served]}}
+
+
+def deployment(image: str) -> dict[str, Any]:
+    return {"spec": {"template": {"spec": {"containers": [{"name": "manager", "image": image}]}}}}
+
+
+def test_a_supported_one_is_taken() -> None:
+    there = found(crd("v1beta1", "v1beta2"), deployment("registry.k8s.io/kueue/kueue:v0.15.2"))
+    assert KUEUE.check(there, "kueue-system") == "0.15.2"
+
+
+@pytest.mark.parametrize(
+    ("there", "message"),
+    [
+        (
+            found(None, None),
+            "no Deployment kueue-controller-manager with a version in namespace 'kueue-system'",
+        ),
+        (found(crd("v1beta1"), deployment("kueue:v0.14.0")), r"Kueue 0\.14\.0 is not supported.*Supported: 0\.15\.x"),
+        (
+            found(crd("v1beta1"), deployment("kueue:v0.15.0")),
+            r"does not serve v1beta2: apply .* Kueue 0\.15\.0",
+        ),
+        (found(None, deployment("kueue:v0.15.0")), "no CRD clusterqueues.kueue.x-k8s.io. Here"),
+    ],
+)
+def test_another_is_refused_with_what_is_there(there: Any, message: str) -> None:
+    with pytest.raises(UnsupportedVersionError, match=message):
+        KUEUE.check(there, "kueue-system")

@@ -1,0 +1,204 @@
+"""What a cluster admin relies on when Kueue's tree is adapted to the settings."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from components.crd_guard import resources_of
+from components.kueue.manifests import Certificate, UnexpectedTreeError, kueue_image, kueue_objects, webhook_names
+from components.kueue.settings import KueueSettings
+
+pytestmark = pytest.mark.unit
+
+Tree = list[dict[str, Any]]
+
+CERTIFICATE = Certificate("certificate", "key", bundle="bundle", digest="digest")
+
+MANAGER = "kueue-controller-manager"
+
+OF_RAY = {f"{part}{kind}.kb.io" for part in "mv" for kind in ("raycluster", "rayjob")}
+
+OF_KUEUE = {
+    *(f"{part}{kind}.kb.io" for part in "mv" for kind in ("clusterqueue", "resourceflavor", "workload")),
+    "vcohort.kb.io",
+}
+
+
+def stages(tree: Tree, **said: Any) -> tuple[Tree, ...]:
+    return kueue_objects(tree, KueueSettings.model_validate(said), CERTIFICATE)
+
+
+def objects(tree: Tree, **said: Any) -> dict[tuple[str, str], dict[str, Any]]:
+    """Kueue's objects by kind and name."""
+    return {(body["kind"], body["metadata"]["name"]): body for stage in stages(tree, **said) for body in stage}
+
+
+def pod(tree: Tree, **said: Any) -> dict[str, Any]:
+    spec: dict[str, Any] = objects(tree, **said)["Deployment", MANAGER]["spec"]["template"]["spec"]
+    return spec
+
+
+def webhooks(tree: Tree, **said: Any) -> dict[str, dict[str, Any]]:
+    found = objects(tree, **said)
+    return {each["name"]: each for (kind, _), body in found.items() if "Webhook" in kind for each in body["webhooks"]}
+
+
+def configuration(tree: Tree, **said: Any) -> dict[str, Any]:
+    text = objects(tree, **said)["ConfigMap", "kueue-manager-config"]["data"]["controller_manager_config.yaml"]
+    return dict(yaml.safe_load(text))
+
+
+def test_crds_come_first_then_access_and_webhooks_then_the_manager(tree: Tree) -> None:
+    assert [{body["kind"] for body in stage} for stage in stages(tree)] == [
+        {"Namespace", "CustomResourceDefinition"},
+        {
+            *("Secret", "ServiceAccount", "ConfigMap", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
+            *("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"),
+        },
+        {"Deployment", "Service"},
+    ]
+
+
+def test_the_image_is_of_the_release_though_the_tree_names_one_of_every_commit(tree: Tree) -> None:
+    assert pod(tree)["containers"][0]["image"] == kueue_image("0.15.0") == "registry.k8s.io/kueue/kueue:v0.15.0"
+
+
+def test_a_tree_of_another_release_or_program_is_refused(tree: Tree) -> None:
+    newer = [dict(body) for body in tree]
+    for body in newer:
+        if body["kind"] == "Deployment":
+            body["spec"]["template"]["spec"]["containers"][0]["image"] = "registry.k8s.io/kueue/kueue:v0.16.1"
+    with pytest.raises(UnexpectedTreeError, match=r"is not Kueue 0\.15: it has .*v0\.16\.1.*Set scheduler\.kueue"):
+        stages(newer)
+    with pytest.raises(UnexpectedTreeError, match="it has no Deployment"):
+        stages([{"kind": "ConfigMap", "metadata": {"name": "x"}}])
+
+
+def test_nothing_but_rays_kinds_that_name_a_queue_and_kueues_own_passes_the_webhook(tree: Tree) -> None:
+    """An outage of a webhook for pods, Jobs or Deployments would stop the whole cluster."""
+    found = webhooks(tree)
+    assert set(found) == OF_RAY | OF_KUEUE
+    named = {"matchExpressions": [{"key": "kueue.x-k8s.io/queue-name", "operator": "Exists"}]}
+    assert {name for name, webhook in found.items() if webhook.get("objectSelector") == named} == OF_RAY
+
+
+def test_what_an_outage_stops_can_be_said(tree: Tree) -> None:
+    assert {webhook["failurePolicy"] for webhook in webhooks(tree).values()} == {"Fail"}
+    open_ones = webhooks(tree, webhook={"failurePolicy": "Ignore", "timeoutSeconds": 4})
+    assert {(each["failurePolicy"], each["timeoutSeconds"]) for each in open_ones.values()} == {("Ignore", 4)}
+
+
+def test_the_api_server_takes_one_certificate_which_kueue_takes_for_its_own(tree: Tree) -> None:
+    found = objects(tree)
+    assert found["Secret", "kueue-webhook-server-cert"]["stringData"] == {
+        "ca.crt": "certificate",
+        "ca.key": "key",
+        "tls.crt": "certificate",
+        "tls.key": "key",
+    }
+    assert {webhook["clientConfig"]["caBundle"] for webhook in webhooks(tree).values()} == {"bundle"}
+    converted = [
+        body["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"]
+        for (kind, _), body in found.items()
+        if kind == "CustomResourceDefinition" and body["spec"].get("conversion", {}).get("strategy") == "Webhook"
+    ]
+    assert converted == ["bundle"] * 5
+    assert webhook_names(KueueSettings(namespace="queues")) == ["kueue-webhook-service.queues.svc", "kueue-ca"]
+
+
+def test_the_managers_rights_are_those_of_the_tree_less_kinds_of_job_that_are_not_served(tree: Tree) -> None:
+    (original,) = (each for each in tree if each["metadata"]["name"] == "kueue-manager-role")
+    rules = objects(tree)["ClusterRole", "kueue-manager-role"]["rules"]
+    assert all(rule in original["rules"] for rule in rules)
+    groups = {group for rule in rules for group in rule["apiGroups"]}
+    assert {"ray.io", "kueue.x-k8s.io"} <= groups
+    assert not groups & {"batch", "kubeflow.org", "jobset.x-k8s.io"}
+
+
+def test_no_api_server_behind_the_clusters_own_is_made(tree: Tree) -> None:
+    """While it does not answer, no namespace can be deleted."""
+    assert not [key for key in objects(tree) if key[0] == "APIService" or "visibility" in key[1]]
+    assert "visibility" not in str(pod(tree))
+    assert configuration(tree)["featureGates"]["VisibilityOnDemand"] is False
+
+
+def test_the_pod_keeps_to_pod_security_restricted(tree: Tree) -> None:
+    namespace = objects(tree)["Namespace", "kueue-system"]
+    assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+    assert pod(tree)["containers"][0]["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert pod(tree)["securityContext"]["runAsNonRoot"] is True
+
+
+def test_everything_is_in_the_namespace_that_is_said(tree: Tree) -> None:
+    moved = objects(tree, namespace="queues")
+    assert "kueue-system" not in str(list(moved.values()))
+    assert configuration(tree, namespace="queues")["leaderElection"]["resourceNamespace"] == "queues"
+
+
+def test_resources_and_secrets_to_pull_images_with_can_be_said(tree: Tree) -> None:
+    said = {"resources": {"cpu": 2, "memory": "2Gi"}, "imagePullSecrets": ["mirror"]}
+    found = pod(tree, **said)
+    assert found["containers"][0]["resources"]["limits"] == {"cpu": "2", "memory": "2Gi"}
+    assert found["imagePullSecrets"] == [{"name": "mirror"}]
+    assert pod(tree)["containers"][0]["resources"]["limits"] == {"cpu": "2", "memory": "512Mi"}
+
+
+def test_one_of_several_pods_stays_while_nodes_are_drained(tree: Tree) -> None:
+    found = objects(tree, replicas=2)
+    assert found["Deployment", MANAGER]["spec"]["replicas"] == 2
+    assert found["PodDisruptionBudget", MANAGER]["spec"]["maxUnavailable"] == 1
+    assert ("PodDisruptionBudget", MANAGER) not in objects(tree)
+
+
+def test_metrics_can_be_left_out(tree: Tree) -> None:
+    service = ("Service", "kueue-controller-manager-metrics-service")
+    assert service in objects(tree)
+    without = objects(tree, metrics=False)
+    assert not [key for key in without if "metrics" in key[1]]
+    assert "metrics" not in str(pod(tree, metrics=False))
+    assert configuration(tree, metrics=False)["metrics"] == {"bindAddress": "0"}
+
+
+def test_another_configuration_starts_the_manager_anew(tree: Tree) -> None:
+    def noted(**said: Any) -> str:
+        template = objects(tree, **said)["Deployment", MANAGER]["spec"]["template"]
+        return str(template["metadata"]["annotations"]["ray-platform/configuration"])
+
+    assert noted() == noted()
+    assert noted() != noted(elasticJobs=True)
+
+
+def test_only_rays_kinds_are_served(tree: Tree) -> None:
+    assert configuration(tree)["integrations"] == {"frameworks": ["ray.io/raycluster", "ray.io/rayjob"]}
+
+
+def test_what_kueue_leaves_off_is_off_unless_it_is_said(tree: Tree) -> None:
+    plain = configuration(tree)
+    assert plain["featureGates"]["ElasticJobsViaWorkloadSlices"] is False
+    assert not {"fairSharing", "waitForPodsReady"} & plain.keys()
+    ready = {"timeoutSeconds": 60, "recoveryTimeoutSeconds": 30, "blockAdmission": True, "backoffLimitCount": 0}
+    said = configuration(tree, elasticJobs=True, fairSharing=True, waitForPodsReady=ready)
+    assert said["featureGates"]["ElasticJobsViaWorkloadSlices"] is True
+    assert said["fairSharing"]["preemptionStrategies"] == ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
+    assert said["waitForPodsReady"] == {
+        "timeout": "60s",
+        "recoveryTimeout": "30s",
+        "blockAdmission": True,
+        "requeuingStrategy": {"timestamp": "Eviction", "backoffLimitCount": 0},
+    }
+    assert configuration(tree, waitForPodsReady=True)["waitForPodsReady"]["timeout"] == "300s"
+    assert "waitForPodsReady" not in configuration(tree, waitForPodsReady=False)
+
+
+def test_the_guard_is_told_every_kind_in_the_version_that_is_stored(tree: Tree) -> None:
+    """Others pass the webhook, which may be gone."""
+    found = resources_of(stages(tree)[0][1:])
+    assert len(found) == 11
+    assert "clusterqueues.v1beta1.kueue.x-k8s.io" in found
+
+
+def test_the_tree_is_left_as_it_is(tree: Tree) -> None:
+    before = str(tree)
+    stages(tree, namespace="queues", replicas=2)
+    assert str(tree) == before
