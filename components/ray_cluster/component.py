@@ -124,7 +124,8 @@ class RayCluster(pulumi.ComponentResource):
         own = pulumi.ResourceOptions(parent=self)
         after = pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None, import_=args.import_id)
         after = pulumi.ResourceOptions.merge(after, _goes(body))
-        if scales(body):
+        # What Kueue has let in is not taken from it: it writes into the list of worker groups, too.
+        if scales(body) and not _queued(body, args.scheduling):
             body, ignored = as_scaled(body, args.scaled)
             theirs = pulumi.ResourceOptions(ignore_changes=ignored, hooks=guarded(name, args.context))
             after = pulumi.ResourceOptions.merge(after, theirs)
