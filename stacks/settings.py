@@ -29,6 +29,7 @@ from components.tenant.settings import (
 )
 from components.types import DnsLabel, LabelValue, Settings, StackName, dns_1035_label
 
+from .budget import within_budget
 from .findings import UNKNOWN_FIELD, Finding, StackFileError, shown
 from .messages import findings
 from .sound_part import sound_part
@@ -147,7 +148,8 @@ class TenantSettings(Settings):
     def given(self, cluster: RayClusterSettings) -> RayClusterSettings:
         """A RayCluster with what all of the tenant's have."""
         secrets = tuple(dict.fromkeys([*self.images.pull_secrets, *cluster.image_pull_secrets]))
-        return cluster.model_copy(update={"image_pull_secrets": secrets})
+        workers = tuple(within_budget(self, each) for each in cluster.workers)
+        return cluster.model_copy(update={"image_pull_secrets": secrets, "workers": workers})
 
     def service_account(self, cluster: RayClusterSettings) -> str | None:
         """The ServiceAccount that the stack makes for a cluster's pods; None where none is needed.
