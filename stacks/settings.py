@@ -9,6 +9,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, ValidationError, model_validator
 
 from components.access.settings import AccessSettings, RayDeployerSettings, RayUsers, Subject
+from components.capacity.settings import CapacitySettings
 from components.images import ImagesSettings, TenantImagesSettings
 from components.kuberay.names import derived
 from components.network.settings import NetworkSettings, TenantNetworkSettings
@@ -189,6 +190,8 @@ class StackSettings(Settings):
 
     nodes: tuple[NodePool, ...] = ()
     """Pools of nodes that the cluster has. Workers are cut to them; a rehearsal simulates them."""
+
+    capacity: CapacitySettings = CapacitySettings()
 
     tenants: tuple[TenantSettings, ...] = ()
     """The teams."""
