@@ -18,6 +18,9 @@ from .eligibility import eligible
 RESOURCES = (GPU_RESOURCE, "cpu", "memory")
 """What is known of nodes."""
 
+PODS_PER_NODE = 110
+"""Kubernetes' own default for a kubelet (KubeletConfiguration maxPods)."""
+
 _NONE = Decimal(0)
 
 
@@ -73,8 +76,8 @@ class Workers:
 
     @functools.cached_property
     def amounts(self) -> tuple[Decimal, ...]:
-        """What one pod takes of a node, in the order of RESOURCES."""
-        return tuple(self.usage.get(resource, _NONE) / self.hosts for resource in RESOURCES)
+        """What one pod takes of a node, in the order of RESOURCES, and 1 of its pods."""
+        return (*(self.usage.get(resource, _NONE) / self.hosts for resource in RESOURCES), Decimal(1))
 
     @property
     def gpus(self) -> Decimal:
@@ -91,7 +94,7 @@ class Node:
     """From 0 in its pool."""
 
     free: tuple[Decimal, ...]
-    """What is left, in the order of RESOURCES."""
+    """What is left, in the order of RESOURCES, and of pods."""
 
     pods: list[Workers] = field(default_factory=list)
 
@@ -140,8 +143,7 @@ class Nodes:
         for each in _greatest_first(workers):
             counted = accounts.get(each.owner, ())
             number = each.least
-            # One that takes nothing of what is known of nodes would find room for ever.
-            while any(each.amounts) and (each.most is None or number < each.most):
+            while each.most is None or number < each.most:
                 if not all(account.admits(each.usage) for account in counted) or not self.place(each):
                     break
                 for account in counted:
@@ -169,7 +171,10 @@ class Nodes:
 
     def _change(self, node: Node, taken: Sequence[Decimal]) -> None:
         alike = self._alike[node.state]
-        alike.remove(node)
+        if alike[-1] is node:
+            alike.pop()
+        else:
+            alike.remove(node)
         if not alike:
             del self._alike[node.state]
         node.free = tuple(free - each for free, each in zip(node.free, taken, strict=True))
@@ -188,6 +193,11 @@ class Nodes:
         return found
 
 
+def held(worker: Workers, pool: NodePool) -> int:
+    """How many of its pods an empty node of the pool holds."""
+    return int(min(there // each for there, each in zip(_of(pool), worker.amounts, strict=True) if each))
+
+
 def _by_state(nodes: Sequence[Node]) -> dict[tuple[str, tuple[Decimal, ...]], list[Node]]:
     found: dict[tuple[str, tuple[Decimal, ...]], list[Node]] = {}
     for node in reversed(nodes):
@@ -196,7 +206,7 @@ def _by_state(nodes: Sequence[Node]) -> dict[tuple[str, tuple[Decimal, ...]], li
 
 
 def _of(pool: NodePool) -> tuple[Decimal, ...]:
-    return Decimal(pool.gpus), amount(pool.cpu), amount(pool.memory)
+    return Decimal(pool.gpus), amount(pool.cpu), amount(pool.memory), Decimal(PODS_PER_NODE)
 
 
 def _room(free: Sequence[Decimal], wanted: Sequence[Decimal]) -> bool:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from html import escape
 
-from components.capacity.placement import RESOURCES, Node, Nodes, Workers
+from components.capacity.eligibility import eligible
+from components.capacity.placement import RESOURCES, Node, Nodes, Workers, held
 from components.quantities import shown
 
 from .plan import Plan
@@ -66,9 +67,10 @@ def _sections(plan: Plan) -> Iterator[tuple[str, list[Node]]]:
 
 def _full(plan: Plan, sizes: Iterable[Workers]) -> Iterator[Node]:
     for workers in sizes:
-        nodes = Nodes([pool.model_copy(update={"count": 1}) for pool in plan.pools])
+        pool = max(eligible(workers.spec, plan.pools), key=lambda pool: held(workers, pool))
+        nodes = Nodes([pool.model_copy(update={"count": 1})])
         nodes.grow([replace(workers, least=0, most=None)])
-        yield max(nodes.nodes, key=lambda node: len(node.pods))
+        yield nodes.nodes[0]
 
 
 def _colours(plan: Plan) -> dict[tuple[str, str], str]:

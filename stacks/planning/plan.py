@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from components.capacity.eligibility import eligible
-from components.capacity.placement import Accounts, Nodes, Workers
+from components.capacity.placement import Accounts, Nodes, Workers, held
 from components.nodes import GPU_RESOURCE, NodePool
 from components.problems import Problem
 from components.queues.queue import Queue
@@ -172,10 +172,9 @@ def _cluster(
 
 
 def _group(workers: Workers, pools: tuple[NodePool, ...]) -> GroupPlan:
-    empty = Nodes(pools)
-    empty.grow([replace(workers, least=0, most=None)])
-    held = sum(len(node.pods) for node in empty.nodes) // workers.hosts
-    return GroupPlan(workers, tuple(pool.pool for pool in eligible(workers.spec, pools)), held)
+    there = eligible(workers.spec, pools)
+    pods = sum(pool.count * held(workers, pool) for pool in there)
+    return GroupPlan(workers, tuple(pool.pool for pool in there), pods // workers.hosts)
 
 
 def _starts(workers: list[Workers]) -> Usage:
