@@ -8,11 +8,13 @@ from typing import Annotated
 
 import typer
 
+from stacks.history.jobs import Job
+from stacks.history.replay import Played, play
+
 from .clusters import CLUSTERS, MORE_SIZES, ray_cluster
-from .jobs import Job, philly, trace
+from .jobs import philly, trace
 from .multisets import exact
-from .ray_scheduler import Autoscaler
-from .replay import Played, play
+from .ray_scheduler import RaysAutoscaler
 from .whole_nodes import held_by_nodes
 
 PAGE = Path(__file__).parents[2] / "docs" / "capacity.md"
@@ -36,7 +38,7 @@ class Result:
 
 def result(name: str, jobs: Sequence[Job]) -> Result:
     """The jobs on that cluster."""
-    played = play(Autoscaler(ray_cluster(CLUSTERS[name], _NODES)), jobs)
+    played = play(RaysAutoscaler(ray_cluster(CLUSTERS[name], _NODES)), jobs)
     spread, packed = (held_by_nodes(played.workers, packed=each) / played.used for each in (False, True))
     return Result(played.held / played.used, spread, packed, played)
 

@@ -2,8 +2,9 @@
 
 import csv
 import random
-from dataclasses import dataclass
 from pathlib import Path
+
+from stacks.history.jobs import Job
 
 SIZES = {1: 0.7, 2: 0.1, 4: 0.15, 8: 0.05}
 """GPUs of jobs and their shares, in Microsoft's Philly cluster as Gavel has them (OSDI'20; scripts/utils/ in
@@ -11,15 +12,6 @@ stanford-futuredata/gavel)."""
 
 BUSY = 64
 """GPUs that a mix keeps busy on average: eight nodes of eight."""
-
-
-@dataclass(frozen=True)
-class Job:
-    """One task of Ray. Times are in seconds."""
-
-    gpus: int
-    duration: float
-    arrival: float
 
 
 def philly(seed: int, count: int, unit: float) -> list[Job]:

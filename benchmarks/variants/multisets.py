@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .clusters import ray_cluster
-from .ray_scheduler import Autoscaler
+from .ray_scheduler import RaysAutoscaler
 
 MOST = 16
 """GPUs of all tasks together."""
@@ -22,10 +22,10 @@ def multisets(sizes: Sequence[int], most: int = MOST) -> Iterator[tuple[int, ...
 
 def exact(workers: dict[str, Any], sizes: Sequence[int]) -> float:
     """The share of multisets for which as many GPUs are launched as are wanted."""
-    autoscaler = Autoscaler(ray_cluster(workers, _NODES))
+    autoscaler = RaysAutoscaler(ray_cluster(workers, _NODES))
     wanted = list(multisets(sorted(sizes, reverse=True)))
     return sum(_launched(autoscaler, tasks) == sum(tasks) for tasks in wanted) / len(wanted)
 
 
-def _launched(autoscaler: Autoscaler, tasks: Sequence[int]) -> int:
+def _launched(autoscaler: RaysAutoscaler, tasks: Sequence[int]) -> int:
     return sum(autoscaler.gpus[group] * number for group, number in autoscaler.decide(tasks, ()).launch.items())

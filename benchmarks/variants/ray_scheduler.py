@@ -7,7 +7,6 @@ import copy
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ray.autoscaler._private.kuberay.autoscaling_config import _derive_autoscaling_config_from_ray_cr
@@ -18,6 +17,8 @@ from ray.autoscaler.v2.utils import ResourceRequestUtil
 from ray.core.generated.autoscaler_pb2 import NodeState  # type: ignore[attr-defined]  # made when it is imported
 from ray.core.generated.instance_manager_pb2 import Instance, NodeKind  # type: ignore[attr-defined]
 
+from stacks.history.autoscaler import Decision, Running, Size
+
 HEAD = "headgroup"
 """Ray's name for the head's type."""
 
@@ -25,34 +26,7 @@ HEAD = "headgroup"
 logging.getLogger("ray.autoscaler").setLevel(logging.ERROR)
 
 
-@dataclass(frozen=True)
-class Running:
-    """A worker that runs or starts."""
-
-    name: str
-    group: str
-    free_gpus: int
-    idle: float = 0.0
-    """Seconds without a task."""
-
-    starting: bool = False
-
-
-@dataclass(frozen=True)
-class Decision:
-    """What the autoscaler does."""
-
-    launch: Mapping[str, int]
-    """Workers by group."""
-
-    terminate: tuple[str, ...]
-    """Names of workers."""
-
-    unmet: int
-    """Tasks for which nothing is there, starts or may be launched."""
-
-
-class Autoscaler:
+class RaysAutoscaler:
     """The autoscaler of one RayCluster. A task has a CPU for each of its GPUs."""
 
     def __init__(self, body: Mapping[str, Any]) -> None:
@@ -61,10 +35,24 @@ class Autoscaler:
         types = self._config.get_node_type_configs()
         self._types = types
         groups = {name: each for name, each in types.items() if name != HEAD}
-        self.gpus = {name: int(each.resources.get("GPU", 0)) for name, each in groups.items()}
+        self.gpus: Mapping[str, int] = {name: int(each.resources.get("GPU", 0)) for name, each in groups.items()}
         self._most = self._config.get_max_num_nodes() or 0
         timeout = self._config.get_idle_timeout_s() or 60.0
-        self.idle = {name: float(each.idle_timeout_s or timeout) for name, each in groups.items()}
+        self.idle: Mapping[str, float] = {name: float(each.idle_timeout_s or timeout) for name, each in groups.items()}
+
+    @property
+    def sizes(self) -> dict[str, Size]:
+        """The worker groups, as the model of `stacks.history` takes them."""
+        return {
+            name: Size(
+                gpus=gpus,
+                cpus=int(self._types[name].resources["CPU"]),
+                most=self._types[name].max_worker_nodes,
+                idle=self.idle[name],
+                others=len([each for each in self._types[name].resources.values() if each]) - 2,
+            )
+            for name, gpus in self.gpus.items()
+        }
 
     def decide(self, tasks: Iterable[int], running: Iterable[Running], *, leave_out_full: bool = True) -> Decision:
         """What it does for tasks of so many GPUs each that wait, beside all workers that there are.

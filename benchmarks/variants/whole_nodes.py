@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 
+from stacks.history.replay import Worker
+
 from .clusters import NODE
-from .replay import Worker
 
 GPUS = int(str(NODE["gpus"]))
 

@@ -11,6 +11,7 @@ from .check import FOUND, MISUSED, stack_path
 
 if TYPE_CHECKING:
     from ..planning.report import Report
+    from ..settings import StackSettings
 
 
 class Format(StrEnum):
@@ -37,6 +38,15 @@ def plan(
     all_stacks: Annotated[
         bool, typer.Option("--all-stacks", help="What the stacks that share a cluster promise together.")
     ] = False,
+    history: Annotated[
+        Path | None,
+        typer.Option(
+            help="Choose sizes, caps and idle timeouts for the jobs of a CSV: gpus,duration,arrival (seconds)."
+        ),
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option(help="With --history: NAMESPACE/NAME, where there are several.")
+    ] = None,
 ) -> None:
     """Show whether stacks fit their nodes and budgets, and what can run at once.
 
@@ -57,11 +67,17 @@ def plan(
     if output is Format.SVG and (len(paths) > 1 or all_stacks):
         typer.echo("--format svg draws the nodes of one stack: name one, without --all-stacks", err=True)
         raise typer.Exit(MISUSED)
+    if history and (len(paths) > 1 or all_stacks or output is Format.SVG):
+        typer.echo("--history is of one stack: name it, without --all-stacks and --format svg", err=True)
+        raise typer.Exit(MISUSED)
     try:
         settings = {str(path): load(path) for path in paths}
     except StackFileError as error:
         typer.echo(error, err=True)
         raise typer.Exit(FOUND) from error
+    if history:
+        _chosen(next(iter(settings.values())), history, cluster, output)
+        return
     planned = [(name, said, plan_of(said, price)) for name, said in settings.items()]
     shared = sharing.shared(planned) if all_stacks else []
     if output is Format.JSON:
@@ -92,3 +108,19 @@ def _written(reports: list["Report"], output: Format) -> None:
         from ..planning.drawing import svg
 
         typer.echo("".join(svg(each.plan) for each in reports if each.plan), nl=False)
+
+
+def _chosen(stack: "StackSettings", history: Path, cluster: str | None, output: Format) -> None:
+    """Writes what the jobs of a file came to, and would have come to."""
+    from ..history.jobs import HistoryError, read
+    from ..planning.history import NoSuchClusterError, as_object, compare, report
+
+    try:
+        compared = compare(stack, cluster, read(history))
+    except (HistoryError, NoSuchClusterError) as error:
+        typer.echo(error, err=True)
+        raise typer.Exit(MISUSED) from error
+    if output is Format.JSON:
+        typer.echo(json.dumps(as_object(compared), indent=2))
+    else:
+        _written([report(compared)], output)

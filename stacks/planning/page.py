@@ -26,6 +26,8 @@ def html(reports: Iterable[Report]) -> str:
 def _report(report: Report) -> Iterator[str]:
     yield f"<h1>{escape(report.title)}</h1>\n"
     yield f"<ul>{''.join(f'<li>{escape(sentence)}</li>' for sentence in report.sentences)}</ul>\n"
+    if report.text:
+        yield f"<pre>{escape(report.text)}</pre>\n"
     yield from (_table(table) for table in report.tables)
     if report.plan:
         yield svg(report.plan)

@@ -40,6 +40,9 @@ class Report:
     plan: Plan | None = None
     """To draw its nodes."""
 
+    text: str = ""
+    """Lines to copy, after the sentences."""
+
 
 def report(name: str, plan: Plan) -> Report:
     """The report of a stack's plan."""

@@ -23,6 +23,8 @@ def show(reports: Iterable[Report]) -> None:
             console.print(_rich(table))
         for sentence in report.sentences:
             console.print(f"- {sentence}", soft_wrap=True)
+        if report.text:
+            console.print(report.text, soft_wrap=True)
 
 
 def _rich(table: Table) -> RichTable:
@@ -48,6 +50,8 @@ def _lines(report: Report) -> Iterator[str]:
         yield from (_row([_escaped(cell) for cell in row]) for row in table.rows)
         yield ""
     yield from (f"- {_escaped(sentence)}" for sentence in report.sentences)
+    if report.text:
+        yield f"\n```yaml\n{report.text}\n```"
     yield ""
 
 

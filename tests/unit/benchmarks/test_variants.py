@@ -7,18 +7,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.variants.clusters import CLUSTERS, ray_cluster
-from benchmarks.variants.jobs import SIZES, Job, philly, trace
+from benchmarks.variants.jobs import SIZES, philly, trace
 from benchmarks.variants.multisets import multisets
-from benchmarks.variants.ray_scheduler import Autoscaler, Running
-from benchmarks.variants.replay import START, Worker, play
+from benchmarks.variants.ray_scheduler import RaysAutoscaler
 from benchmarks.variants.whole_nodes import held_by_nodes
+from stacks.history.autoscaler import ModelledAutoscaler, Running
+from stacks.history.jobs import Job
+from stacks.history.replay import START, Worker, play
 
 pytestmark = pytest.mark.unit
 
-TILING = Autoscaler(ray_cluster(CLUSTERS["tiling"], 8))
+TILING = RaysAutoscaler(ray_cluster(CLUSTERS["tiling"], 8))
 
 
-def launched(*tasks: int, running: tuple[Running, ...] = (), autoscaler: Autoscaler = TILING) -> dict[int, int]:
+def launched(*tasks: int, running: tuple[Running, ...] = (), autoscaler: RaysAutoscaler = TILING) -> dict[int, int]:
     """By GPUs, how many workers Ray launches."""
     decision = autoscaler.decide(tasks, running)
     return {autoscaler.gpus[group]: number for group, number in decision.launch.items()}
@@ -37,7 +39,7 @@ def test_workers_that_run_or_start_are_used_first() -> None:
 
 
 def test_no_more_are_launched_than_the_group_may_have_counting_those_that_are_full() -> None:
-    ado = Autoscaler(ray_cluster(CLUSTERS["ado"], 8))
+    ado = RaysAutoscaler(ray_cluster(CLUSTERS["ado"], 8))
     full = tuple(Running(f"w{number}", "a100-1gpu", free_gpus=0) for number in range(2))
     assert launched(1, autoscaler=ado) == {1: 1}
     assert launched(1, running=full, autoscaler=ado) == {2: 1}
@@ -59,15 +61,27 @@ def situations(draw: st.DrawFn) -> tuple[list[int], list[Running]]:
 @given(situations())
 def test_to_leave_out_full_workers_changes_nothing_that_ray_launches(case: tuple[list[int], list[Running]]) -> None:
     tasks, running = case
-    ado = Autoscaler(ray_cluster(CLUSTERS["ado"], 2))
+    ado = RaysAutoscaler(ray_cluster(CLUSTERS["ado"], 2))
     said = ado.decide(tasks, running)
     whole = ado.decide(tasks, running, leave_out_full=False)
     assert (said.launch, said.unmet) == (whole.launch, whole.unmet)
 
 
+@settings(deadline=None, max_examples=100)
+@given(situations(), st.sampled_from(["ado", "tiling", "1+8"]))
+def test_the_model_launches_what_ray_launches(case: tuple[list[int], list[Running]], name: str) -> None:
+    tasks, running = case
+    nodes = 2
+    rays = RaysAutoscaler(ray_cluster(CLUSTERS[name], nodes))
+    there = [each for each in running if each.group in rays.gpus]
+    model = ModelledAutoscaler(rays.sizes)
+    said, ours = rays.decide(tasks, there), model.decide(tasks, there)
+    assert (ours.launch, ours.unmet) == (said.launch, said.unmet)
+
+
 def test_an_idle_worker_goes_after_its_timeout_as_the_replay_has_it() -> None:
     for name, timeout in (("tiling", 60), ("tiling, idle 10s", 10)):
-        autoscaler = Autoscaler(ray_cluster(CLUSTERS[name], 8))
+        autoscaler = RaysAutoscaler(ray_cluster(CLUSTERS[name], 8))
         assert autoscaler.idle["a100-2gpu"] == timeout
         for idle, goes in ((timeout - 1, ()), (timeout + 1, ("a",))):
             assert autoscaler.decide((), [Running("a", "a100-2gpu", 2, idle)]).terminate == goes
@@ -86,14 +100,20 @@ def test_a_job_that_comes_before_a_worker_goes_uses_it() -> None:
 
 
 def test_a_job_that_no_worker_fits_is_counted_apart() -> None:
-    played = play(Autoscaler(ray_cluster(CLUSTERS["all-1"], 8)), [Job(1, 100.0, 0.0), Job(8, 100.0, 0.0)])
+    played = play(RaysAutoscaler(ray_cluster(CLUSTERS["all-1"], 8)), [Job(1, 100.0, 0.0), Job(8, 100.0, 0.0)])
     assert (played.infeasible, played.infeasible_used, played.used, len(played.waits)) == (1, 800.0, 100.0, 1)
 
 
 def test_jobs_wait_where_all_workers_that_there_may_be_are_taken() -> None:
-    one_node = Autoscaler(ray_cluster(CLUSTERS["all-8"], 1))
+    one_node = RaysAutoscaler(ray_cluster(CLUSTERS["all-8"], 1))
     played = play(one_node, [Job(8, 100.0, 0.0), Job(8, 100.0, 1.0), Job(8, 100.0, 2.0)])
     assert (len(played.workers), played.waits) == (1, [60.0, 159.0, 258.0])
+
+
+def test_pods_for_which_no_node_has_room_wait_and_hold_nothing() -> None:
+    played = play(TILING, [Job(8, 100.0, 0.0), Job(4, 50.0, 1.0), Job(4, 50.0, 2.0)], most_gpus=12)
+    assert [(each.gpus, each.launched) for each in played.workers] == [(8, 0.0), (4, 1.0), (4, 171.0)]
+    assert played.waits == [60.0, 60.0, 109.0]
 
 
 def worker(name: str, gpus: int, launched: float, gone: float) -> Worker:

@@ -1,21 +1,37 @@
 """Plays jobs on a RayCluster: they wait, run on the fullest worker that has room, and workers come and go.
 
-Ray decides which workers are launched. It is asked whenever a job that came finds no room, and when workers went while
-jobs wait; Ray's own loop asks every five seconds. While nothing waits, a worker goes once it was idle for longer than
-its timeout, which is all that Ray's scheduler does then.
+An autoscaler, Ray's own or a model of it, decides which workers are launched. It is asked whenever a job that came
+finds no room, and when workers went while jobs wait; Ray's own loop asks every five seconds. While nothing waits, a
+worker goes once it was idle for longer than its timeout, which is all that Ray's scheduler does then.
 """
 
 import heapq
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
+from .autoscaler import Decision, Running
 from .jobs import Job
-from .ray_scheduler import Autoscaler, Running
 
 START = 60.0
 """Seconds until a pod that is launched takes a task."""
+
+
+class Autoscaler(Protocol):
+    """What decides which workers come."""
+
+    @property
+    def gpus(self) -> Mapping[str, int]:
+        """By worker group."""
+
+    @property
+    def idle(self) -> Mapping[str, float]:
+        """By worker group, seconds without a task after which a worker goes."""
+
+    def decide(self, tasks: Iterable[int], running: Iterable[Running]) -> Decision:
+        """What it does for tasks of so many GPUs each that wait, beside all workers that there are."""
 
 
 @dataclass
@@ -26,6 +42,8 @@ class Worker:
     group: str
     gpus: int
     launched: float
+    """When a node had room for it; infinite while none has."""
+
     free: int = 0
     idle_since: float = math.inf
     """Since when nothing runs on it; infinite while something does, or it starts."""
@@ -62,6 +80,12 @@ class Played:
 @dataclass
 class _Replay:
     autoscaler: Autoscaler
+    room: float
+    """GPUs of nodes that no pod has."""
+
+    pending: list[Worker] = field(default_factory=list)
+    """Pods for which no node has room, the eldest first."""
+
     there: dict[str, Worker] = field(default_factory=dict)
     all: list[Worker] = field(default_factory=list)
     waiting: list[Job] = field(default_factory=list)
@@ -114,7 +138,18 @@ class _Replay:
 
     def goes(self, now: float, worker: Worker) -> None:
         worker.gone = now
+        self.room += worker.gpus
         del self.there[worker.name]
+        self.start(now)
+
+    def start(self, now: float) -> None:
+        """Starts the pods for which there is room."""
+        for worker in [each for each in self.pending if each.gpus <= self.room]:
+            if worker.gpus <= self.room:
+                self.room -= worker.gpus
+                self.pending.remove(worker)
+                worker.launched = now
+                self.at(now + START, "is ready", worker)
 
     def place(self, now: float) -> None:
         left = []
@@ -146,19 +181,24 @@ class _Replay:
             self.goes(now, self.there[name])
         for group, number in decision.launch.items():
             for _ in range(number):
-                worker = Worker(f"w{next(self.numbers)}", group, self.autoscaler.gpus[group], now)
+                worker = Worker(f"w{next(self.numbers)}", group, self.autoscaler.gpus[group], math.inf)
                 self.there[worker.name] = worker
                 self.all.append(worker)
-                self.at(now + START, "is ready", worker)
+                self.pending.append(worker)
+        self.start(now)
         self.unmet = decision.unmet > 0
 
 
-def play(autoscaler: Autoscaler, jobs: Sequence[Job]) -> Played:
-    """The jobs on the RayCluster, until the last worker has gone."""
+def play(autoscaler: Autoscaler, jobs: Sequence[Job], most_gpus: float = math.inf) -> Played:
+    """The jobs on the RayCluster, until the last worker has gone.
+
+    `most_gpus`: of all nodes, as if pods were packed without rest. A pod beyond them holds nothing until there is room;
+    Ray does not know of it.
+    """
     greatest = max(autoscaler.gpus.values())
     fitting = [job for job in jobs if job.gpus <= greatest]
     beyond = [job for job in jobs if job.gpus > greatest]
-    replay = _Replay(autoscaler)
+    replay = _Replay(autoscaler, most_gpus)
     replay.run(fitting)
     assert not replay.waiting, f"{len(replay.waiting)} jobs never ran"
     return Played(
