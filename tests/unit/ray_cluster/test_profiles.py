@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from components.nodes import NodePool
@@ -57,6 +57,7 @@ def nodes_with_workers(draw: st.DrawFn) -> tuple[NodePool, Reserve, list[WorkerG
     return pool, reserve, chosen
 
 
+@settings(deadline=None)
 @given(nodes_with_workers())
 def test_whatever_fits_on_a_node_by_gpus_fits_by_cpus_and_memory_beside_the_reserve(
     case: tuple[NodePool, Reserve, list[WorkerGroup]],
