@@ -52,6 +52,9 @@ class NodePool(Settings):
     gpu_product: LabelValue | None = Field(default=None, min_length=1)
     """Value of the node label `nvidia.com/gpu.product`. Workers are bound to it, and it names a Ray custom resource."""
 
+    gpu_hour_price: Annotated[float, Strict(), Field(ge=0, le=1_000_000, allow_inf_nan=False)] | None = None
+    """What a GPU of the pool costs in an hour, in any currency; `python -m stacks plan` reckons with it."""
+
     labels: Labels = Field(default_factory=dict)
     """Labels that only this pool's nodes carry. Pods for the pool select nodes by them."""
 

@@ -11,12 +11,14 @@ import typer
 from .commands.adopt import adopt
 from .commands.check import check
 from .commands.import_ import import_
+from .commands.plan import plan
 from .commands.schema import schema
 
 app = typer.Typer(
     help="Work with stack files.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
 )
 app.command()(check)
+app.command()(plan)
 app.command()(schema)
 app.command("import")(import_)
 app.command()(adopt)

@@ -26,7 +26,7 @@ _OF_A_NEW_NAMESPACE = {"owner", "cost_center", "labels", "pod_security"}
 
 def problems_of(stack: StackSettings) -> list[Problem]:
     """All that is wrong between the parts of a stack."""
-    return [
+    found = [
         *problems_of_platform(stack),
         *_names(stack),
         *_namespaces(stack),
@@ -37,6 +37,11 @@ def problems_of(stack: StackSettings) -> list[Problem]:
         *problems_of_scheduling(stack),
         *problems_of_clusters(stack),
     ]
+    if stack.capacity.overcommitment == "error" and not found:
+        from .planning.plan import plan_of
+
+        found += plan_of(stack).overcommitments
+    return found
 
 
 def _names(stack: StackSettings) -> Iterator[Problem]:

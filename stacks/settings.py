@@ -9,6 +9,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, ValidationError, model_validator
 
 from components.access.settings import AccessSettings, RayDeployerSettings, RayUsers, Subject
+from components.capacity.settings import CapacitySettings
 from components.images import ImagesSettings, TenantImagesSettings
 from components.kuberay.names import derived
 from components.network.settings import NetworkSettings, TenantNetworkSettings
@@ -29,6 +30,7 @@ from components.tenant.settings import (
 )
 from components.types import DnsLabel, LabelValue, Settings, StackName, dns_1035_label
 
+from .budget import within_budget
 from .findings import UNKNOWN_FIELD, Finding, StackFileError, shown
 from .messages import findings
 from .sound_part import sound_part
@@ -147,7 +149,8 @@ class TenantSettings(Settings):
     def given(self, cluster: RayClusterSettings) -> RayClusterSettings:
         """A RayCluster with what all of the tenant's have."""
         secrets = tuple(dict.fromkeys([*self.images.pull_secrets, *cluster.image_pull_secrets]))
-        return cluster.model_copy(update={"image_pull_secrets": secrets})
+        workers = tuple(within_budget(self, each) for each in cluster.workers)
+        return cluster.model_copy(update={"image_pull_secrets": secrets, "workers": workers})
 
     def service_account(self, cluster: RayClusterSettings) -> str | None:
         """The ServiceAccount that the stack makes for a cluster's pods; None where none is needed.
@@ -187,6 +190,8 @@ class StackSettings(Settings):
 
     nodes: tuple[NodePool, ...] = ()
     """Pools of nodes that the cluster has. Workers are cut to them; a rehearsal simulates them."""
+
+    capacity: CapacitySettings = CapacitySettings()
 
     tenants: tuple[TenantSettings, ...] = ()
     """The teams."""

@@ -172,7 +172,7 @@ class RayCluster(pulumi.ComponentResource):
             }
             for group in groups
         ]
-        self.greatest_gpus = max((group.gpus for group in groups), default=0)
+        self.greatest_gpus = max((group.gpus for group in groups if group.max_replicas != 0), default=0)
         self.status = pulumi.Output.all(cluster.metadata, cluster.status).apply(
             lambda known: self._settled(args, known, queued=_queued(body, args.scheduling))
         )

@@ -61,6 +61,10 @@ class HeadSettings(Settings):
     """Merged over the head's pod template, in Kubernetes' own words; Ray's container is `ray-head`."""
 
 
+Profile = Literal["doubling", "tiling", "ado"]
+"""How nodes are cut into workers."""
+
+
 class Variant(Settings):
     """One size of worker, a worker group. What is not said is derived from the pool."""
 
@@ -71,7 +75,8 @@ class Variant(Settings):
     """Name of the worker group. Default: `<pool>-<gpus>gpu`, or `<pool>-cpu`."""
 
     cpu: Quantity | None = None
-    """CPUs of a worker. Default: its GPUs' share of the node less the reserve, rounded down."""
+    """CPUs of a worker. Default: its GPUs' share of the node less the reserve, rounded down; `profile: ado` rounds
+    up."""
 
     memory: Memory | None = None
     """Memory of a worker. Default: its GPUs' share of the node less the reserve, rounded down to Gi."""
@@ -80,7 +85,11 @@ class Variant(Settings):
     """Workers that are never scaled down."""
 
     max_replicas: Replicas | None = None
-    """Most workers at a time. Default: the pool's nodes for a worker of a whole node, else 2."""
+    """Most workers at a time. Default: the pool's nodes for a worker of a whole node, else 2; with `profile: tiling`
+    as many as the pool's nodes hold. Never more than `budget` has room for."""
+
+    idle_timeout: Duration | None = None
+    """A worker of this size that nothing uses for so long is taken away. Default: the cluster's idleTimeout."""
 
     pod_template: PodTemplate = Field(default_factory=dict)
     """Merged over the pod template of this size alone, in Kubernetes' own words; Ray's container is `ray-worker`."""
@@ -93,21 +102,43 @@ class Reserve(Settings):
     """Default: a sixteenth of the node's CPUs."""
 
     memory: QuantityOrZero | None = None
-    """Default: a sixteenth of the node's memory."""
+    """Default: a sixteenth of the node's memory; a fifth with `profile: ado`."""
+
+
+class Budget(Settings):
+    """The most that workers of one size have together."""
+
+    gpus: Annotated[int, Strict(), Field(ge=0, le=2**31 - 1)] | None = None
+    """GPUs."""
+
+    cpu: Quantity | None = None
+    """CPUs."""
+
+    memory: Memory | None = None
+    """Memory."""
 
 
 class WorkersSettings(Settings):
-    """Workers on one pool. Their sizes double from one GPU to the whole node, so that a task finds a worker that fits
-    and leaves few GPUs idle; a pool without GPUs has one size, a whole node."""
+    """Workers on one pool. Their sizes grow from one GPU to the whole node, so that a task finds a worker that fits and
+    leaves few GPUs idle; a pool without GPUs has one size, a whole node."""
 
     pool: PoolName
     """Name of the pool in `nodes`."""
 
     variants: Annotated[tuple[Variant, ...], NotEmpty] | None = None
-    """The sizes, in place of the doubling ones."""
+    """The sizes, in place of the derived ones."""
+
+    profile: Profile = "doubling"
+    """`doubling`: sizes double, and at most two run of each but the largest. `tiling`: each size fills a node without
+    rest (8 GPUs: 1, 2, 4, 8; 6: 1, 2, 3, 6), and as many run as nodes and budget hold. `ado`: as `doubling`, with the
+    CPUs and memory of ado's guide."""
 
     reserve: Reserve = Reserve()
     """What derived sizes leave free on each node."""
+
+    budget: Budget = Budget()
+    """Bounds maxReplicas of the sizes that do not say it. Default: none; with `profile: tiling`, for what is not said,
+    the tenant's quota and the capability of its own queue."""
 
     env: Env = Field(default_factory=dict)
     """Environment variables of these workers, over those of the cluster."""

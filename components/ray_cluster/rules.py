@@ -139,6 +139,14 @@ def _without_autoscaler(cluster: RayClusterSettings) -> Iterator[Problem]:
         value = getattr(cluster, field)
         if field in cluster.model_fields_set and value not in (None, "disabled"):
             yield Problem((key,), value, message, "no-autoscaler")
-    for index, group in enumerate(cluster.worker_groups):
-        if group.idle_timeout is not None:
-            yield Problem(("workerGroups", index, "idleTimeout"), group.idle_timeout, message, "no-autoscaler")
+    sized: list[tuple[Path, str | None]] = [
+        *((("workerGroups", index), group.idle_timeout) for index, group in enumerate(cluster.worker_groups)),
+        *(
+            (("workers", index, "variants", at), variant.idle_timeout)
+            for index, workers in enumerate(cluster.workers)
+            for at, variant in enumerate(workers.variants or ())
+        ),
+    ]
+    for path, idle_timeout in sized:
+        if idle_timeout is not None:
+            yield Problem((*path, "idleTimeout"), idle_timeout, message, "no-autoscaler")

@@ -1,15 +1,31 @@
-"""How great a worker is that a pool's nodes can hold. Pure functions."""
+"""How great the workers are that a pool's nodes can hold, and how many. Pure functions.
+
+Derived sizes get at most their GPUs' share of a node's CPUs and memory less the reserve. So whatever fits on a node by
+GPUs fits by CPUs and memory as well; `profile: ado`, which rounds CPUs up, does not promise that.
+"""
 
 from collections.abc import Iterator
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 from ..nodes import NodePool
 from ..problems import Path, Problem
 from ..quantities import amount
-from .node_settings import Reserve
+from .node_settings import Budget, Profile, Reserve
 
 _GI = Decimal(2**30)
 _RESERVED_SHARE = Decimal(1) / 16
+_MEMORY_RESERVED_BY_ADO = Decimal(1) / 5
+"""ado's figures for nodes of 64 CPUs, 1000Gi and 8 GPUs are 8, 15, 30 and 60 CPUs and 100Gi for each GPU ("Deploying
+Kuberay and creating a RayCluster"): CPUs less a sixteenth, rounded up, and memory less a fifth."""
+
+_REPLICAS_OF_A_PART = 2
+"""Two workers of one size use as many GPUs as one of the next, so a third is never needed (ado, "Best Practices for
+Efficient GPU Resource Utilization")."""
+
+
+def sizes(profile: Profile, gpus: int) -> tuple[int, ...]:
+    """GPUs of the workers that a node with so many is cut into, smallest first. 0: one worker, without any."""
+    return tiling(gpus) if profile == "tiling" else doubling(gpus)
 
 
 def doubling(gpus: int) -> tuple[int, ...]:
@@ -19,21 +35,42 @@ def doubling(gpus: int) -> tuple[int, ...]:
     return (*(2**power for power in range((gpus - 1).bit_length())), gpus)
 
 
-def cpu_share(pool: NodePool, gpus: int, reserve: Reserve) -> str:
+def tiling(gpus: int) -> tuple[int, ...]:
+    """The sizes of which a whole number fills a node. 8: 1, 2, 4, 8. 6: 1, 2, 3, 6. 0: 0."""
+    return tuple(size for size in range(1, gpus + 1) if gpus % size == 0) or (0,)
+
+
+def cpu_share(pool: NodePool, gpus: int, reserve: Reserve, profile: Profile = "doubling") -> str:
     """The CPUs that go with so many GPUs of a node, in whole ones; without GPUs, the whole node's."""
-    return str(_share(pool.cpu, reserve.cpu, pool, gpus, Decimal(1)))
+    rounding = ROUND_CEILING if profile == "ado" else ROUND_FLOOR
+    return str(_share(pool.cpu, reserve.cpu, _RESERVED_SHARE, pool, gpus).to_integral_value(rounding))
 
 
-def memory_share(pool: NodePool, gpus: int, reserve: Reserve) -> str:
+def memory_share(pool: NodePool, gpus: int, reserve: Reserve, profile: Profile = "doubling") -> str:
     """The memory that goes with so many GPUs of a node, in whole Gi; without GPUs, the whole node's."""
-    return f"{_share(pool.memory, reserve.memory, pool, gpus, _GI)}Gi"
+    reserved = _MEMORY_RESERVED_BY_ADO if profile == "ado" else _RESERVED_SHARE
+    return f"{_share(pool.memory, reserve.memory, reserved, pool, gpus) // _GI}Gi"
 
 
-def _share(node: str, reserve: str | None, pool: NodePool, gpus: int, unit: Decimal) -> int:
+def _share(node: str, reserve: str | None, reserved: Decimal, pool: NodePool, gpus: int) -> Decimal:
+    """`reserved`: share of the node that is left free where no reserve is said."""
     whole = amount(node)
-    reserved = whole * _RESERVED_SHARE if reserve is None else amount(reserve)
-    share = Decimal(gpus) / pool.gpus if pool.gpus and gpus else Decimal(1)
-    return int((whole - reserved) * share // unit)
+    left = whole - (whole * reserved if reserve is None else amount(reserve))
+    # Divided last: a third of 48, times three, is less than 48 in decimals.
+    return left * gpus / pool.gpus if pool.gpus and gpus else left
+
+
+def most_replicas(profile: Profile, pool: NodePool, gpus: int) -> int:
+    """The most workers of a size that a pool has by its profile."""
+    if gpus == pool.gpus:
+        return pool.count
+    return pool.count * (pool.gpus // gpus if gpus else 1) if profile == "tiling" else _REPLICAS_OF_A_PART
+
+
+def within(budget: Budget, gpus: int, cpu: str, memory: str) -> int | None:
+    """The most workers of a size that a budget has room for; None where it says nothing of what they have."""
+    bounds = [(budget.gpus, Decimal(gpus)), (budget.cpu, amount(cpu)), (budget.memory, amount(memory))]
+    return min((int(amount(str(most)) // each) for most, each in bounds if most is not None and each > 0), default=None)
 
 
 def does_not_fit(

@@ -157,6 +157,7 @@ def _worker_group(settings: RayClusterSettings, group: WorkerGroup, standing: St
     return {
         "groupName": group.name,
         **{key: number for key, number in numbers.items() if number is not None},
+        **({"idleTimeoutSeconds": seconds(group.idle_timeout)} if group.idle_timeout is not None else {}),
         **(_of_pool if isinstance(group.said, WorkersSettings) else _as_said)(settings, group, said, standing),
     }
 
@@ -181,7 +182,6 @@ def _as_said(settings: RayClusterSettings, group: WorkerGroup, amounts: dict[str
     ray = container(settings, WORKER_CONTAINER, said.image, amounts, {**settings.env, **said.env})
     return {
         **({"numOfHosts": said.num_of_hosts} if said.num_of_hosts is not None else {}),
-        **({"idleTimeoutSeconds": seconds(said.idle_timeout)} if said.idle_timeout is not None else {}),
         **({"labels": dict(said.labels)} if said.labels else {}),
         "rayStartParams": dict(said.ray_start_params),
         "template": template(settings, ray, standing, group.pool, group.pod_templates),

@@ -9,11 +9,7 @@ from ..problems import Path, Problem, Problems
 from .node_settings import Reserve, Variant, WorkerGroupSettings, WorkersSettings
 from .rules import replica_bounds
 from .settings import RayClusterSettings
-from .sizes import cpu_share, does_not_fit, doubling, memory_share
-
-_REPLICAS_OF_A_PART = 2
-"""Two workers of one size use as many GPUs as one of the next, so a third is never needed (ado, "Best Practices for
-Efficient GPU Resource Utilization")."""
+from .sizes import cpu_share, does_not_fit, memory_share, most_replicas, sizes, within
 
 _NUMBERS = {
     "minWorkers": ("min_workers", "min_replicas"),
@@ -43,6 +39,9 @@ class WorkerGroup:
 
     replicas: int | None = None
     """Workers at first. None: the API server's default, 0, which KubeRay raises to min_replicas."""
+
+    idle_timeout: str | None = None
+    """A worker that nothing uses for so long is taken away. None: as the cluster says."""
 
     whole_node: bool = False
     """The worker is cut from a pool and has all GPUs of a node: it offers the Ray resource `full-worker`."""
@@ -93,7 +92,7 @@ def worker_groups(pool: NodePool, workers: WorkersSettings, path: Path = ("worke
 
     Raises Problems where a variant does not fit on a node, or nothing is left for a worker.
     """
-    variants = workers.variants or tuple(Variant(gpus=gpus) for gpus in doubling(pool.gpus))
+    variants = workers.variants or tuple(Variant(gpus=gpus) for gpus in sizes(workers.profile, pool.gpus))
     places = [(*path, "variants", index) if workers.variants else path for index in range(len(variants))]
     groups = [_cut(pool, workers, variant, path, place) for variant, place in zip(variants, places, strict=True)]
     problems = [problem for group in groups for problem in _fit(group, (*path, "reserve"))]
@@ -120,6 +119,7 @@ def _groups_of(
         replicas=said.replicas,
         min_replicas=said.min_replicas,
         max_replicas=said.max_replicas,
+        idle_timeout=said.idle_timeout,
         pod_templates=_said_templates((path, said.pod_template)),
     )
     if problems := list(_fit(group, None)):
@@ -128,20 +128,26 @@ def _groups_of(
 
 
 def _cut(pool: NodePool, workers: WorkersSettings, variant: Variant, path: Path, place: Path) -> WorkerGroup:
-    whole_node = variant.gpus == pool.gpus
-    most = pool.count if whole_node else _REPLICAS_OF_A_PART
+    cpu = variant.cpu or cpu_share(pool, variant.gpus, workers.reserve, workers.profile)
+    memory = variant.memory or memory_share(pool, variant.gpus, workers.reserve, workers.profile)
+    most = variant.max_replicas
+    if most is None and variant.gpus <= pool.gpus:
+        most = most_replicas(workers.profile, pool, variant.gpus)
+        affordable = within(workers.budget, variant.gpus, cpu, memory)
+        most = most if affordable is None else min(most, affordable)
     return WorkerGroup(
         path=place,
         said=workers,
         pool=pool,
         name=variant.name or f"{pool.pool}-{f'{variant.gpus}gpu' if variant.gpus else 'cpu'}",
         gpus=variant.gpus,
-        cpu=variant.cpu or cpu_share(pool, variant.gpus, workers.reserve),
-        memory=variant.memory or memory_share(pool, variant.gpus, workers.reserve),
+        cpu=cpu,
+        memory=memory,
         replicas=0,
         min_replicas=variant.min_replicas,
-        max_replicas=most if variant.max_replicas is None else variant.max_replicas,
-        whole_node=whole_node and pool.gpus > 0,
+        max_replicas=most,
+        idle_timeout=variant.idle_timeout,
+        whole_node=variant.gpus == pool.gpus > 0,
         pod_templates=_said_templates((path, workers.pod_template), (place, variant.pod_template)),
     )
 

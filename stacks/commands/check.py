@@ -31,7 +31,7 @@ def check(
 
     Exit code: 0 nothing is wrong, 1 something is, 2 a file cannot be read or the command is not used right.
     """
-    paths = [_path(each) for each in files] if files else sorted(Path().glob("Pulumi.*.yaml"))
+    paths = [stack_path(each) for each in files] if files else sorted(Path().glob("Pulumi.*.yaml"))
     if not paths:
         typer.echo("there is no Pulumi.*.yaml here: name a stack or a file", err=True)
         raise typer.Exit(MISUSED)
@@ -54,7 +54,7 @@ def check(
         raise typer.Exit(FOUND)
 
 
-def _path(word: str) -> Path:
+def stack_path(word: str) -> Path:
     """The file that a word means: a path where it looks like one, else a stack's name."""
     looks_like_path = "/" in word or word.endswith((".yaml", ".yml"))
     return Path(word) if looks_like_path or Path(word).is_file() else Path(f"Pulumi.{word}.yaml")

@@ -1,0 +1,112 @@
+"""Prints the tables of docs/capacity.md, or writes them there."""
+
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stacks.history.jobs import Job
+from stacks.history.replay import Played, play
+
+from .clusters import CLUSTERS, MORE_SIZES, ray_cluster
+from .jobs import philly, trace
+from .multisets import exact
+from .ray_scheduler import RaysAutoscaler
+from .whole_nodes import held_by_nodes
+
+PAGE = Path(__file__).parents[2] / "docs" / "capacity.md"
+BEGIN, END = "<!-- benchmarks.variants: begin -->\n", "<!-- benchmarks.variants: end -->\n"
+
+SEEDS = (1, 2, 3)
+COUNTS = (500, 1000, 2000)
+_NODES = 400
+"""More than any of them needs: no job waits for a node."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A cluster and jobs; amounts as multiples of the GPU-hours that jobs use."""
+
+    pods: float
+    spread: float
+    packed: float
+    played: Played
+
+
+def result(name: str, jobs: Sequence[Job]) -> Result:
+    """The jobs on that cluster."""
+    played = play(RaysAutoscaler(ray_cluster(CLUSTERS[name], _NODES)), jobs)
+    spread, packed = (held_by_nodes(played.workers, packed=each) / played.used for each in (False, True))
+    return Result(played.held / played.used, spread, packed, played)
+
+
+def workloads(traced: Path | None, of_trace: int) -> Iterator[tuple[str, list[list[Job]]]]:
+    """Titles, and jobs of each seed."""
+    for count in COUNTS:
+        yield f"Philly mix, {count} jobs", [philly(seed, count, 60.0) for seed in SEEDS]
+    yield "Philly mix, 1000 short jobs (seconds for minutes)", [philly(seed, 1000, 1.0) for seed in SEEDS]
+    if traced:
+        jobs = trace(traced, of_trace)
+        yield f"{traced.name}, the first {len(jobs)} jobs", [jobs]
+
+
+def rows(title: str, seeds: Sequence[Sequence[Job]]) -> Iterator[str]:
+    """A table of the clusters."""
+    yield f"{title}:\n"
+    yield "| Workers | Pods | Nodes, spread | Nodes, packed | of all-8 | Mean wait | p95 | Launched | Cannot run |"
+    yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+    whole = [result("all-8", jobs).packed for jobs in seeds]
+    for name in CLUSTERS:
+        found = [result(name, jobs) for jobs in seeds]
+        ratios = [each.packed / other for each, other in zip(found, whole, strict=True)]
+        beyond = max(each.played.infeasible_used / (each.played.infeasible_used + each.played.used) for each in found)
+        cells = [
+            _range([each.pods for each in found]),
+            _range([each.spread for each in found]),
+            _range([each.packed for each in found]),
+            _range(ratios),
+            f"{statistics.mean(statistics.mean(each.played.waits) for each in found):.0f} s",
+            f"{max(each.played.p95 for each in found):.0f} s",
+            f"{statistics.mean(len(each.played.workers) for each in found):.0f}",
+            f"{beyond:.0%}" if beyond else "-",
+        ]
+        yield f"| {name} | {' | '.join(cells)} |"
+    yield ""
+
+
+def of_multisets() -> Iterator[str]:
+    """A table of what is launched for tasks that come together."""
+    yield "| Workers | tasks of 1, 2, 4, 8 GPUs | tasks of 1 to 8 GPUs |"
+    yield "| --- | ---: | ---: |"
+    for name in ("all-8", "ado", "tiling", *MORE_SIZES):
+        workers = {**CLUSTERS, **MORE_SIZES}[name]
+        yield f"| {name} | {exact(workers, (1, 2, 4, 8)):.0%} | {exact(workers, range(1, 9)):.0%} |"
+    yield ""
+
+
+def _range(values: Sequence[float]) -> str:
+    low, high = f"{min(values):.2f}", f"{max(values):.2f}"
+    return low if low == high else f"{low} to {high}"
+
+
+def main(
+    traced: Annotated[Path | None, typer.Option("--trace", help="CSV of gpus,duration,arrival, or openb's.")] = None,
+    of_trace: Annotated[int, typer.Option(min=1, help="Jobs of the trace.")] = 1000,
+    write: Annotated[bool, typer.Option("--write", help="Write the tables into docs/capacity.md.")] = False,
+) -> None:
+    """Print or write the tables."""
+    lines = [line for title, seeds in workloads(traced, of_trace) for line in rows(title, seeds)]
+    text = "\n".join([*lines, *of_multisets()])
+    if not write:
+        typer.echo(text)
+        return
+    page = PAGE.read_text()
+    before, _, rest = page.partition(BEGIN)
+    PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.partition(END)[2]}")
+
+
+if __name__ == "__main__":
+    typer.run(main)

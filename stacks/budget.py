@@ -1,0 +1,35 @@
+"""The most that a tenant may have at a time, by what the stack file says of it alone. Pure functions."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from components.quantities import amount
+
+if TYPE_CHECKING:
+    from components.ray_cluster.node_settings import WorkersSettings
+
+    from .settings import TenantSettings
+
+
+def bounds(tenant: TenantSettings, resource: str) -> list[tuple[str, Decimal]]:
+    """What bounds the tenant's `gpus`, `cpu` or `memory`, each with its name for people: quota, and its own queue.
+
+    A queue that others use as well has no bound for one tenant.
+    """
+    queue = tenant.queue.capability if tenant.queue and tenant.queue.name is None else None
+    said = [("quota", getattr(tenant.quota, resource, None)), ("queue", getattr(queue, resource, None))]
+    return [(name, amount(str(value))) for name, value in said if value is not None]
+
+
+def within_budget(tenant: TenantSettings, workers: WorkersSettings) -> WorkersSettings:
+    """Workers with the tenant's bounds as their budget, where they follow it and do not say it themselves."""
+    if workers.profile != "tiling":
+        return workers
+    least: dict[str, Any] = {}
+    for resource in ("gpus", "cpu", "memory"):
+        found = [value for _, value in bounds(tenant, resource)]
+        if found and getattr(workers.budget, resource) is None:
+            least[resource] = int(min(found)) if resource == "gpus" else f"{min(found):f}"
+    return workers.model_copy(update={"budget": workers.budget.model_copy(update=least)})

@@ -1,0 +1,1 @@
+"""Sizes of workers, caps and idle timeouts from jobs that were; offline, with a model of Ray's scheduler."""

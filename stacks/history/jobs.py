@@ -1,0 +1,64 @@
+"""Jobs of the past, as a CSV file has them."""
+
+import csv
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+COLUMNS = ("gpus", "duration", "arrival")
+
+MOST_JOBS = 20_000
+"""So many are played in some minutes."""
+
+
+class HistoryError(Exception):
+    """A file is no history of jobs."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One task of Ray. Times are in seconds."""
+
+    gpus: int
+    duration: float
+    arrival: float
+
+
+def read(file: Path) -> list[Job]:
+    """The jobs with GPUs, in the order of their arrival.
+
+    The first line names the columns, in any order: `gpus`, whole ones; `duration` and `arrival` in seconds. Others are
+    passed over. Raises HistoryError.
+    """
+    try:
+        with file.open(newline="", encoding="utf-8-sig") as stream:
+            rows = csv.DictReader(stream)
+            if missing := [column for column in COLUMNS if column not in (rows.fieldnames or ())]:
+                raise HistoryError(f"{file}: no column {', '.join(missing)}: the first line is {','.join(COLUMNS)}")
+            jobs = [_job(file, rows.line_num, row) for row in rows]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise HistoryError(f"{file}: cannot be read: {reason}") from error
+    found = sorted((job for job in jobs if job.gpus), key=lambda job: job.arrival)
+    if not found:
+        raise HistoryError(f"{file}: no job has GPUs, so there is nothing to choose sizes by")
+    if len(found) > MOST_JOBS:
+        raise HistoryError(f"{file}: {len(found)} jobs, and at most {MOST_JOBS} are played: give a part of them")
+    return found
+
+
+def _job(file: Path, line: int, row: dict[str, str]) -> Job:
+    for column in COLUMNS:
+        number = _number(row[column])
+        if number is None or (column == "gpus" and number != int(number)):
+            wanted = "a whole number of GPUs" if column == "gpus" else "seconds, 0 or more"
+            raise HistoryError(f"{file}:{line}: {column} is {row[column]!r}: {wanted} is wanted")
+    return Job(int(float(row["gpus"])), float(row["duration"]), float(row["arrival"]))
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        number = float(text or "")
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number >= 0 else None

@@ -1,0 +1,1 @@
+"""Whether a stack fits its nodes and budgets, and what of it can run at once; offline."""

@@ -1,0 +1,97 @@
+"""The pods of a stack's RayClusters and Redis, and what bounds how many there are. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from components.capacity.placement import Account, Accounts, Workers
+from components.quantities import amount
+from components.queues.budget import Room, rooms
+from components.redis.manifests import stateful_set
+from components.tenant.demand import Body, Demand, demand, of_stateful_set
+from components.tenant.manifests import hard
+
+from ..queues import queue_of, queues_of
+from ..redis import redis_parts
+from ..rendered import rendered
+
+if TYPE_CHECKING:
+    from ..settings import StackSettings, TenantSettings
+
+Rooms = Mapping[str, Mapping[str, Room]]
+"""By queue and resource, the most that the queue can have."""
+
+
+def clusters_of(stack: StackSettings, tenant: TenantSettings) -> dict[str, list[Workers]]:
+    """The pods of the tenant's RayClusters, by `<namespace>/<name>` of these."""
+    made = {}
+    for cluster in tenant.clusters:
+        body, name = rendered(stack, tenant, cluster), f"{tenant.namespace_name}/{cluster.name}"
+        made[name] = _workers(name, body, demand(body, tenant.limits_in_force))
+    return made
+
+
+def redis_pods(stack: StackSettings) -> list[Workers]:
+    """The pods of all Redis that the stack makes."""
+    found = []
+    for part in redis_parts(stack):
+        body = stateful_set(part.settings, part.namespace, part.clusters)
+        limits = part.tenants[0].limits_in_force if part.of_tenant else None
+        found += _workers(f"{part.namespace}/{body['metadata']['name']}", body, of_stateful_set(body, limits))
+    return found
+
+
+def rooms_of(stack: StackSettings) -> Rooms:
+    """The room of the queues that the stack makes."""
+    return rooms(queues_of(stack), stack.nodes) if stack.scheduler else {}
+
+
+def accounts_of(stack: StackSettings, there: Rooms) -> dict[str, list[Account]]:
+    """What a RayCluster's pods are counted in, by its name: its tenant's quota and its queue. All are empty yet."""
+    of_queues = {
+        name: Account({resource: each.most for resource, each in room.items()}) for name, room in there.items()
+    }
+    found: dict[str, list[Account]] = {}
+    for tenant in stack.tenants:
+        quota = Account(_quota(tenant))
+        for cluster in tenant.clusters:
+            queue = of_queues.get(queue_of(tenant, cluster) or "")
+            found[f"{tenant.namespace_name}/{cluster.name}"] = [quota, queue] if queue else [quota]
+    return found
+
+
+def fresh(accounts: Accounts, *, empty: bool = False) -> dict[str, list[Account]]:
+    """Accounts that are counted apart from these, and that share what these share; as these are, or empty."""
+    made: dict[int, Account] = {}
+
+    def copied(account: Account) -> Account:
+        return made.setdefault(id(account), Account(account.limits, {} if empty else dict(account.used)))
+
+    return {name: [copied(each) for each in counted] for name, counted in accounts.items()}
+
+
+def _quota(tenant: TenantSettings) -> dict[str, Decimal]:
+    """The tenant's quota by entries of the ResourceQuota."""
+    return {entry: amount(most) for entry, most in hard(tenant.quota).items()} if tenant.quota else {}
+
+
+def _workers(owner: str, body: Body, demand: Demand) -> list[Workers]:
+    found = []
+    for group in demand.groups:
+        said: Any = body
+        for step in group.path:
+            said = said[step]
+        found.append(
+            Workers(
+                owner=owner,
+                group=said.get("groupName") or group.title.removeprefix("the "),
+                usage=group.usage,
+                spec=said["template"]["spec"],
+                least=group.at_first,
+                most=group.most if demand.scales else group.at_first,
+                hosts=said.get("numOfHosts") or 1,
+            )
+        )
+    return found

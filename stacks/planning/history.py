@@ -1,0 +1,164 @@
+"""A RayCluster's worker groups beside those that jobs of the past would have wanted, as a report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from components.nodes import NodePool
+from components.quantities import amount
+from components.ray_cluster.autoscaler import idle_seconds
+from components.ray_cluster.node_settings import Variant, WorkersSettings
+from components.ray_cluster.sizes import tiling
+from components.ray_cluster.spec import custom_resources
+from components.ray_cluster.worker_groups import WorkerGroup, all_groups, pool_named, worker_groups
+from components.types import seconds
+
+from ..history.autoscaler import Size
+from ..history.jobs import Job
+from ..history.proposal import Outcome, Sizes, outcome, proposal
+from .report import NONE, Report, Table
+
+if TYPE_CHECKING:
+    from components.ray_cluster.settings import RayClusterSettings
+
+    from ..settings import StackSettings
+
+
+class NoSuchClusterError(Exception):
+    """The stack has not just one RayCluster of that name that a pool is cut for."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A RayCluster as it is and as it might be."""
+
+    cluster: str
+    """`<namespace>/<name>`."""
+
+    pool: NodePool
+    jobs: tuple[Job, ...]
+    present: Outcome
+    proposed: Outcome
+
+    @property
+    def used(self) -> float:
+        """GPU-hours of all jobs: no workers hold less."""
+        return sum(job.gpus * job.duration for job in self.jobs) / 3600
+
+
+def compare(stack: StackSettings, name: str | None, jobs: Sequence[Job]) -> Comparison:
+    """The workers of a RayCluster beside better ones of the same pool.
+
+    `name`: `<namespace>/<name>`; None for the only one. Raises NoSuchClusterError.
+    """
+    clusters = {
+        f"{tenant.namespace_name}/{cluster.name}": tenant.given(cluster)
+        for tenant in stack.tenants
+        for cluster in tenant.clusters
+        if len(cluster.workers) == 1 and cluster.scales
+    }
+    if name is None and len(clusters) == 1:
+        name = next(iter(clusters))
+    if name not in clusters:
+        known = ", ".join(clusters) or "none"
+        raise NoSuchClusterError(
+            f"{'no RayCluster is named' if name is None else f'there is no RayCluster {name!r}'} whose workers are cut "
+            f"from one pool and scale: set --cluster to one of these: {known}"
+        )
+    cluster = clusters[name]
+    workers = cluster.workers[0]
+    pool = pool_named(stack.nodes, workers.pool, ("workers", 0, "pool"))
+    most = pool.count * pool.gpus
+    present = outcome(_sizes(cluster, all_groups(cluster, stack.nodes)), jobs, most)
+    candidates = [
+        _sizes(cluster, worker_groups(pool, _cut(workers, sizes)))
+        for sizes in {tiling(pool.gpus), tuple(range(1, pool.gpus + 1))}
+    ]
+    return Comparison(name, pool, tuple(jobs), present, proposal(present, candidates, jobs, most))
+
+
+def _cut(workers: WorkersSettings, sizes: Sequence[int]) -> WorkersSettings:
+    variants = tuple(Variant(gpus=gpus) for gpus in sizes if gpus)
+    return workers.model_copy(update={"profile": "tiling", "variants": variants or None})
+
+
+def _sizes(cluster: RayClusterSettings, groups: Sequence[WorkerGroup]) -> Sizes:
+    return {
+        group.name: Size(
+            gpus=group.gpus,
+            cpus=int(amount(group.cpu)) if group.cpu else group.gpus,
+            most=10**6 if group.max_replicas is None else group.max_replicas,
+            idle=float(seconds(group.idle_timeout) if group.idle_timeout else idle_seconds(cluster)),
+            others=1 + len(custom_resources(group)),
+        )
+        for group in groups
+    }
+
+
+def report(there: Comparison) -> Report:
+    """The comparison for people, with the variants to write into the stack file."""
+    rows = [
+        ("as it is", *_figures(there.present, there.used)),
+        ("proposed", *_figures(there.proposed, there.used)),
+        ("used by jobs", f"{there.used:.1f}", "1.00", *[NONE] * 4),
+    ]
+    columns = ("Workers", "GPU-hours", "of those used", "Mean wait", "p95 wait", "Launched", "Jobs too great")
+    table = Table(f"{len(there.jobs)} jobs on {there.cluster}, whose pods take 60 s to start", columns, tuple(rows))
+    if there.proposed is there.present:
+        return Report(there.cluster, (table,), ("Nothing that was tried holds less without longer waits: keep it.",))
+    advice = f"To have it, set workers of {there.cluster} to:"
+    return Report(there.cluster, (table,), (advice,), text=_yaml(there))
+
+
+def variants(sizes: Sizes) -> list[str]:
+    """The sizes as `variants` of a stack file."""
+    return [
+        f"{{gpus: {size.gpus}, maxReplicas: {size.most}, idleTimeout: {size.idle:.0f}s}}" for size in sizes.values()
+    ]
+
+
+def as_object(there: Comparison) -> dict[str, object]:
+    """The comparison for programs."""
+    return {
+        "cluster": there.cluster,
+        "jobs": len(there.jobs),
+        "usedGpuHours": there.used,
+        "present": _outcome_object(there.present),
+        "proposed": _outcome_object(there.proposed),
+    }
+
+
+def _yaml(there: Comparison) -> str:
+    said = [f"- {each}" for each in variants(there.proposed.sizes)]
+    lines = ["workers:", f"  pool: {there.pool.pool}", "  profile: tiling", "  variants:"]
+    return "\n".join([*lines, *(f"    {each}" for each in said)])
+
+
+def _outcome_object(each: Outcome) -> Mapping[str, object]:
+    return {
+        "gpuHours": each.held,
+        "meanWaitSeconds": each.mean,
+        "p95WaitSeconds": each.p95,
+        "launched": len(each.played.workers) if each.played else 0,
+        "tooGreat": each.infeasible,
+        "variants": [
+            {"gpus": size.gpus, "maxReplicas": size.most, "idleTimeout": f"{size.idle:.0f}s"}
+            for size in each.sizes.values()
+        ],
+    }
+
+
+def _figures(each: Outcome, used: float) -> tuple[str, ...]:
+    if each.played is None:
+        return (NONE,) * 5 + ("all",)
+    ran = each.played.used / 3600
+    return (
+        f"{each.held:.1f}",
+        f"{each.held / ran:.2f}" if ran else NONE,
+        f"{each.mean:.0f} s",
+        f"{each.p95:.0f} s",
+        str(len(each.played.workers)),
+        str(each.infeasible),
+    )

@@ -1,0 +1,56 @@
+"""Promises of a stack that its nodes cannot keep all at once. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from components.capacity.placement import RESOURCES
+from components.nodes import GPU_RESOURCE
+from components.problems import Path, Problem
+from components.quantities import shown
+from components.queues.budget import on_nodes
+from components.tenant.demand import Usage
+
+if TYPE_CHECKING:
+    from .plan import Plan
+
+SAID_AT: Path = ("capacity", "overcommitment")
+"""Where a stack file says what is thought of it."""
+
+_MOST_NAMED = 4
+"""Of what finds no room, or of tenants, so many are named."""
+
+
+def overcommitments(plan: Plan) -> Iterator[Problem]:
+    """RayClusters that do not all find room to start, and tenants that may have more than there is."""
+    if plan.left_out:
+        where = _few([f"{number} of {each.owner} ({each.group})" for each, number in plan.left_out])
+        message = (
+            f"the nodes have no room for all that RayClusters start with: {where} would wait. Add nodes, or let them "
+            "start with less"
+        )
+        yield Problem(SAID_AT, None, message, "starts-fit-nodes")
+    if beyond := more_than(plan.promised, on_nodes(plan.pools)):
+        shares = sorted(plan.tenants, key=lambda each: -each.greatest[GPU_RESOURCE])
+        parts = _few([f"{each.settings.name} {shown(GPU_RESOURCE, each.greatest[GPU_RESOURCE])}" for each in shares])
+        message = (
+            f"tenants may have more together than the nodes have: {beyond} (GPUs by themselves: {parts}). Set "
+            "quotas or capabilities of queues that fit, or add nodes"
+        )
+        yield Problem(SAID_AT, None, message, "promises-fit-nodes")
+
+
+def more_than(promised: Usage, there: Usage) -> str:
+    """What is promised beyond what is there, by resource, for people; empty where nothing is."""
+    return ", ".join(
+        f"{resource} {shown(resource, promised[resource])} of {shown(resource, there.get(resource, Decimal(0)))}"
+        for resource in RESOURCES
+        if promised.get(resource, Decimal(0)) > there.get(resource, Decimal(0))
+    )
+
+
+def _few(names: list[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,192 @@
+"""A plan as tables and sentences, for whatever shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+
+from components.capacity.placement import RESOURCES
+from components.nodes import GPU_RESOURCE
+from components.quantities import shown
+from components.queues.budget import on_nodes
+from components.tenant.demand import Usage, total
+from components.tenant.manifests import hard
+
+from .plan import ClusterPlan, Plan, TenantPlan
+
+NONE = "-"
+
+_UNITS = "GPUs / CPUs / memory"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under a title; the first column says what a row is of, the others are figures."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What is shown of one or several stacks."""
+
+    title: str
+    tables: tuple[Table, ...]
+    sentences: tuple[str, ...]
+
+    plan: Plan | None = None
+    """To draw its nodes."""
+
+    text: str = ""
+    """Lines to copy, after the sentences."""
+
+
+def report(name: str, plan: Plan) -> Report:
+    """The report of a stack's plan."""
+    made = [_pools(plan), _groups(plan), _clusters(plan), _tenants(plan), _queues(plan)]
+    return Report(name, tuple(table for table in made if table.rows), tuple(_sentences(plan)), plan)
+
+
+def figure(usage: Usage, resource: str) -> str:
+    """An amount for people; memory in whole Gi."""
+    value = usage.get(resource)
+    if value is None:
+        return NONE
+    return f"{int(value // 2**30)}Gi" if resource == "memory" else shown(resource, value)
+
+
+def triple(usage: Usage) -> str:
+    """GPUs, CPUs and memory in one cell."""
+    return " / ".join(figure(usage, resource) for resource in RESOURCES)
+
+
+def money(cost: tuple[float, float] | None) -> str:
+    """A range of costs."""
+    return f"{cost[0]:.2f} to {cost[1]:.2f}" if cost else NONE
+
+
+def _pools(plan: Plan) -> Table:
+    taken = plan.started.gpus_by_pool()
+    rows = tuple(
+        (
+            pool.pool,
+            str(pool.count),
+            triple({resource: value / pool.count for resource, value in on_nodes([pool]).items()}),
+            triple(on_nodes([pool])),
+            pool.gpu_product or NONE,
+            shown(GPU_RESOURCE, taken[pool.pool]),
+            NONE if pool.gpu_hour_price is None else f"{pool.gpu_hour_price:.2f}",
+        )
+        for pool in plan.pools
+    )
+    columns = ("Pool", "Nodes", "One node", "All nodes", "Product", "GPUs always taken", "Price per GPU-hour")
+    return Table(f"Pools ({_UNITS})", columns, rows)
+
+
+def _groups(plan: Plan) -> Table:
+    rows = []
+    for cluster in _all_clusters(plan):
+        for group in cluster.groups:
+            workers = group.workers
+            most = "any" if workers.most is None else str(workers.most)
+            held = str(group.held) if group.pools else "0, no pool has such nodes"
+            one = triple(_zeros(workers.usage))
+            rows.append((cluster.name, workers.group, one, str(workers.least), most, held))
+    columns = ("RayCluster", "Group", "One worker", "At first", "At most", "Nodes hold")
+    return Table(f"Heads and worker groups ({_UNITS})", columns, tuple(rows))
+
+
+def _clusters(plan: Plan) -> Table:
+    rows = []
+    for each in _all_clusters(plan):
+        said = (_zeros(each.starts), each.alone, each.beside)
+        rows.append((each.name, each.queue or NONE, *(figure(usage, GPU_RESOURCE) for usage in said)))
+    columns = ("RayCluster", "Queue", "GPUs at first", "At its greatest", "Beside what all others start with")
+    return Table("RayClusters: what can run at once", columns, tuple(rows))
+
+
+def _tenants(plan: Plan) -> Table:
+    rows = [
+        (
+            each.settings.name,
+            triple(_zeros(each.starts)),
+            triple(each.guaranteed),
+            triple(each.greatest),
+            _quota(each),
+            figure(each.in_turn, GPU_RESOURCE),
+            money(each.cost),
+        )
+        for each in plan.tenants
+    ]
+    if len(plan.tenants) > 1:
+        starts = total(tenant.starts for tenant in plan.tenants)
+        guaranteed = total(tenant.guaranteed for tenant in plan.tenants)
+        in_turn = total(tenant.in_turn for tenant in plan.tenants)
+        sums = (triple(_zeros(starts)), triple(guaranteed), triple(plan.promised))
+        rows.append(("together", *sums, NONE, figure(in_turn, GPU_RESOURCE), money(plan.cost)))
+    columns = ("Tenant", "Always", "Guaranteed", "Greatest", "Quota", "GPUs in turn", "Cost per hour")
+    return Table(f"Tenants ({_UNITS})", columns, tuple(rows))
+
+
+def _quota(tenant: TenantPlan) -> str:
+    entries = hard(tenant.settings.quota) if tenant.settings.quota else {}
+    return " / ".join(entries.get(f"requests.{resource}", NONE) for resource in RESOURCES)
+
+
+def _queues(plan: Plan) -> Table:
+    rows = []
+    for queue in plan.queues:
+        said = [queue.settings.amounts(part) for part in ("guarantee", "deserved", "capability")]
+        room = {resource: each.most for resource, each in plan.rooms.get(queue.name, {}).items()}
+        users = ", ".join(queue.namespaces) or NONE
+        rows.append((queue.name, *(triple(usage) for usage in (*said, room)), users))
+    columns = ("Queue", "Guarantee", "Deserved", "Capability", "The most it ever has", "Namespaces")
+    return Table(f"Queues ({_UNITS})", columns, tuple(rows))
+
+
+def _sentences(plan: Plan) -> Iterable[str]:
+    number = len(_all_clusters(plan))
+    if number and not plan.left_out:
+        yield f"All {number} RayClusters can start at once." if number > 1 else "The RayCluster can start."
+    yield from (f"Overcommitted: {each.message}." for each in plan.overcommitments)
+    short = [each for each in plan.tenants if each.in_turn[GPU_RESOURCE] < each.greatest[GPU_RESOURCE]]
+    if number and not short:
+        yield "All tenants can have their greatest number of GPUs at once."
+    for each in short:
+        has, of = figure(each.in_turn, GPU_RESOURCE), figure(each.greatest, GPU_RESOURCE)
+        yield (
+            "Not at once: when tenants grow in the order of the file, beside what all start with, "
+            f"{each.settings.name} has {has} of its {of} GPUs."
+        )
+    if (gang := plan.largest_gang) and gang.beside[GPU_RESOURCE]:
+        gpus = figure(gang.beside, GPU_RESOURCE)
+        yield f"Largest gang: {gpus} GPUs, by {gang.name}, beside what all others start with."
+    yield from _strays(plan)
+    if plan.cost:
+        yield f"GPUs cost {money(plan.cost)} per hour, by what always runs and what can run at once."
+
+
+def _strays(plan: Plan) -> Iterable[str]:
+    """Workers with GPUs that may run on several pools, which were perhaps meant for one."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for cluster in _all_clusters(plan):
+        for group in cluster.groups:
+            if group.workers.gpus and len(group.pools) > 1:
+                found.setdefault(group.pools, []).append(group.workers.group)
+    for pools, groups in found.items():
+        yield (
+            f"Workers of {', '.join(dict.fromkeys(groups))} may run on any of {', '.join(pools)}: give these pools a "
+            "gpuProduct, labels or taints that tell them apart, if that is not meant."
+        )
+
+
+def _all_clusters(plan: Plan) -> list[ClusterPlan]:
+    return [cluster for tenant in plan.tenants for cluster in tenant.clusters]
+
+
+def _zeros(usage: Usage) -> Usage:
+    """The amounts of what is known of nodes, 0 where nothing is said."""
+    return {resource: usage.get(resource, Decimal(0)) for resource in RESOURCES}

@@ -1,0 +1,155 @@
+"""The benchmark of worker sizes: what it feeds to Ray's scheduler, and what it counts."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.variants.clusters import CLUSTERS, ray_cluster
+from benchmarks.variants.jobs import SIZES, philly, trace
+from benchmarks.variants.multisets import multisets
+from benchmarks.variants.ray_scheduler import RaysAutoscaler
+from benchmarks.variants.whole_nodes import held_by_nodes
+from stacks.history.autoscaler import ModelledAutoscaler, Running
+from stacks.history.jobs import Job
+from stacks.history.replay import START, Worker, play
+
+pytestmark = pytest.mark.unit
+
+TILING = RaysAutoscaler(ray_cluster(CLUSTERS["tiling"], 8))
+
+
+def launched(*tasks: int, running: tuple[Running, ...] = (), autoscaler: RaysAutoscaler = TILING) -> dict[int, int]:
+    """By GPUs, how many workers Ray launches."""
+    decision = autoscaler.decide(tasks, running)
+    return {autoscaler.gpus[group]: number for group, number in decision.launch.items()}
+
+
+def test_ray_takes_the_smallest_worker_for_one_task_and_a_greater_one_for_many() -> None:
+    assert launched(1) == {1: 1}
+    assert launched(3) == {4: 1}
+    assert launched(*[1] * 7) == {8: 1}
+
+
+def test_workers_that_run_or_start_are_used_first() -> None:
+    assert launched(2, running=(Running("a", "a100-4gpu", free_gpus=3),)) == {}
+    assert launched(2, running=(Running("a", "a100-4gpu", free_gpus=4, starting=True),)) == {}
+    assert launched(4, running=(Running("a", "a100-4gpu", free_gpus=3),)) == {4: 1}
+
+
+def test_no_more_are_launched_than_the_group_may_have_counting_those_that_are_full() -> None:
+    ado = RaysAutoscaler(ray_cluster(CLUSTERS["ado"], 8))
+    full = tuple(Running(f"w{number}", "a100-1gpu", free_gpus=0) for number in range(2))
+    assert launched(1, autoscaler=ado) == {1: 1}
+    assert launched(1, running=full, autoscaler=ado) == {2: 1}
+
+
+@st.composite
+def situations(draw: st.DrawFn) -> tuple[list[int], list[Running]]:
+    """Tasks that wait, and workers within what groups may have."""
+    tasks = draw(st.lists(st.sampled_from([1, 2, 4, 8]), max_size=8))
+    running = []
+    for gpus in (1, 2, 4, 8):
+        for number in range(draw(st.integers(0, 2))):
+            free, starting = draw(st.integers(0, gpus)), draw(st.booleans())
+            running.append(Running(f"w{gpus}{number}", f"a100-{gpus}gpu", gpus if starting else free, 0.0, starting))
+    return tasks, running
+
+
+@settings(deadline=None, max_examples=60)
+@given(situations())
+def test_to_leave_out_full_workers_changes_nothing_that_ray_launches(case: tuple[list[int], list[Running]]) -> None:
+    tasks, running = case
+    ado = RaysAutoscaler(ray_cluster(CLUSTERS["ado"], 2))
+    said = ado.decide(tasks, running)
+    whole = ado.decide(tasks, running, leave_out_full=False)
+    assert (said.launch, said.unmet) == (whole.launch, whole.unmet)
+
+
+@settings(deadline=None, max_examples=100)
+@given(situations(), st.sampled_from(["ado", "tiling", "1+8"]))
+def test_the_model_launches_what_ray_launches(case: tuple[list[int], list[Running]], name: str) -> None:
+    tasks, running = case
+    nodes = 2
+    rays = RaysAutoscaler(ray_cluster(CLUSTERS[name], nodes))
+    there = [each for each in running if each.group in rays.gpus]
+    model = ModelledAutoscaler(rays.sizes)
+    said, ours = rays.decide(tasks, there), model.decide(tasks, there)
+    assert (ours.launch, ours.unmet) == (said.launch, said.unmet)
+
+
+def test_an_idle_worker_goes_after_its_timeout_as_the_replay_has_it() -> None:
+    for name, timeout in (("tiling", 60), ("tiling, idle 10s", 10)):
+        autoscaler = RaysAutoscaler(ray_cluster(CLUSTERS[name], 8))
+        assert autoscaler.idle["a100-2gpu"] == timeout
+        for idle, goes in ((timeout - 1, ()), (timeout + 1, ("a",))):
+            assert autoscaler.decide((), [Running("a", "a100-2gpu", 2, idle)]).terminate == goes
+
+
+def test_one_job_waits_for_its_worker_which_is_held_until_it_was_idle_long_enough() -> None:
+    played = play(TILING, [Job(3, 1000.0, 5.0)])
+    [worker] = played.workers
+    assert (worker.gpus, worker.launched, worker.gone) == (4, 5.0, 5.0 + START + 1000 + 60)
+    assert (played.waits, played.used, played.held) == ([START], 3000.0, 4 * (START + 1000 + 60))
+
+
+def test_a_job_that_comes_before_a_worker_goes_uses_it() -> None:
+    played = play(TILING, [Job(1, 100.0, 0.0), Job(1, 100.0, START + 100 + 59)])
+    assert (len(played.workers), played.waits) == (1, [START, 0.0])
+
+
+def test_a_job_that_no_worker_fits_is_counted_apart() -> None:
+    played = play(RaysAutoscaler(ray_cluster(CLUSTERS["all-1"], 8)), [Job(1, 100.0, 0.0), Job(8, 100.0, 0.0)])
+    assert (played.infeasible, played.infeasible_used, played.used, len(played.waits)) == (1, 800.0, 100.0, 1)
+
+
+def test_jobs_wait_where_all_workers_that_there_may_be_are_taken() -> None:
+    one_node = RaysAutoscaler(ray_cluster(CLUSTERS["all-8"], 1))
+    played = play(one_node, [Job(8, 100.0, 0.0), Job(8, 100.0, 1.0), Job(8, 100.0, 2.0)])
+    assert (len(played.workers), played.waits) == (1, [60.0, 159.0, 258.0])
+
+
+def test_pods_for_which_no_node_has_room_wait_and_hold_nothing() -> None:
+    played = play(TILING, [Job(8, 100.0, 0.0), Job(4, 50.0, 1.0), Job(4, 50.0, 2.0)], most_gpus=12)
+    assert [(each.gpus, each.launched) for each in played.workers] == [(8, 0.0), (4, 1.0), (4, 171.0)]
+    assert played.waits == [60.0, 60.0, 109.0]
+
+
+def worker(name: str, gpus: int, launched: float, gone: float) -> Worker:
+    return Worker(name, f"a100-{gpus}gpu", gpus, launched, gone=gone)
+
+
+def test_whole_nodes_are_held_from_the_first_pod_to_the_last() -> None:
+    there = [worker("a", 4, 0, 100), worker("b", 6, 0, 30), worker("c", 2, 10, 20), worker("d", 1, 200, 210)]
+    assert held_by_nodes(there, packed=True) == 8 * (100 + 30 + 10)
+    # c goes beside a, where more is free; both nodes are open as long.
+    assert held_by_nodes(there, packed=False) == 8 * (100 + 30 + 10)
+
+
+def test_pods_that_are_packed_let_nodes_close_earlier() -> None:
+    there = [worker("a", 6, 0, 100), worker("b", 4, 0, 20), worker("c", 2, 10, 100)]
+    assert held_by_nodes(there, packed=True) == 8 * (100 + 20)
+    assert held_by_nodes(there, packed=False) == 8 * (100 + 100)
+
+
+def test_all_multisets_are_tried_once() -> None:
+    found = list(multisets((4, 3, 2, 1), 4))
+    assert len(found) == len(set(found)) == 1 + 2 + 3 + 5
+    assert all(sum(each) <= 4 for each in found)
+
+
+def test_a_mix_is_the_same_each_time_and_has_its_shares() -> None:
+    jobs = philly(1, 4000, 60.0)
+    assert jobs == philly(1, 4000, 60.0) != philly(2, 4000, 60.0)
+    shares = {gpus: sum(job.gpus == gpus for job in jobs) / len(jobs) for gpus in SIZES}
+    assert shares == pytest.approx(SIZES, abs=0.02)
+
+
+def test_traces_of_both_kinds_are_read(tmp_path: Path) -> None:
+    ours, openb = tmp_path / "ours.csv", tmp_path / "openb.csv"
+    ours.write_text("gpus,duration,arrival\n2,10,7\n0,10,1\n1,5.5,3\n4,1,9\n")
+    openb.write_text(
+        "name,num_gpu,gpu_milli,creation_time,deletion_time\na,1,460,3,8.5\nb,2,1000,7,17\nc,0,0,1,9\nd,8,1000,2,\n"
+    )
+    assert trace(ours, 2) == trace(openb, 2) == [Job(1, 5.5, 3.0), Job(2, 10.0, 7.0)]

@@ -1,0 +1,149 @@
+"""Pods on nodes: what is placed fits, and what a pod may not run on stays empty."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from components.capacity.eligibility import eligible
+from components.capacity.placement import PODS_PER_NODE, RESOURCES, Account, Nodes, Workers, held
+from components.nodes import GPU_RESOURCE, NodePool
+from components.tenant.demand import Usage
+
+pytestmark = pytest.mark.unit
+
+A100 = NodePool.model_validate(
+    {"pool": "a100", "count": 2, "cpu": 64, "memory": "1000Gi", "gpus": 8, "gpuProduct": "A"}
+)
+CPU = NodePool.model_validate(
+    {"pool": "cpu", "count": 1, "cpu": 32, "memory": "64Gi", "labels": {"role": "cpu"}, "taints": [{"key": "only-cpu"}]}
+)
+POOLS = (A100, CPU)
+
+
+def amounts(gpus: int = 0, cpu: int = 0, memory: int = 0) -> Usage:
+    return {GPU_RESOURCE: Decimal(gpus), "cpu": Decimal(cpu), "memory": Decimal(memory * 2**30)}
+
+
+def workers(usage: Usage, least: int = 0, most: int | None = None, **more: Any) -> Workers:
+    return Workers(
+        **{"owner": "a/b", "group": "g", "spec": {}, "hosts": 1, **more}, usage=usage, least=least, most=most
+    )
+
+
+def on(nodes: Nodes) -> list[tuple[str, int, int]]:
+    """Nodes with pods, and how many."""
+    return [(node.pool.pool, node.number, len(node.pods)) for node in nodes.nodes if node.pods]
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 9), st.integers(0, 70), st.integers(0, 1100), st.integers(0, 5), st.integers(1, 3)),
+        max_size=6,
+    )
+)
+def test_no_node_holds_more_than_it_has_and_nothing_is_lost(said: list[tuple[int, int, int, int, int]]) -> None:
+    groups = [
+        workers({key: value * hosts for key, value in amounts(gpus, cpu, memory).items()}, least, hosts=hosts)
+        for gpus, cpu, memory, least, hosts in said
+    ]
+    nodes = Nodes(POOLS)
+    left_out = nodes.start(groups)
+    for node in nodes.nodes:
+        empty = amounts(node.pool.gpus, int(node.pool.cpu), int(node.pool.memory.removesuffix("Gi")))
+        taken = [sum((pod.amounts[at] for pod in node.pods), Decimal(0)) for at in range(len(RESOURCES))]
+        assert list(node.free[:-1]) == [empty[resource] - each for resource, each in zip(RESOURCES, taken, strict=True)]
+        assert min(node.free) >= 0
+    placed = sum(len(node.pods) for node in nodes.nodes)
+    missing = sum(number * each.hosts for each, number in left_out)
+    assert placed + missing == sum(each.least * each.hosts for each in groups)
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from([1, 2, 4, 8]), max_size=40))
+def test_sizes_that_divide_a_node_are_left_out_only_where_gpus_are_short(sizes: list[int]) -> None:
+    nodes = Nodes((A100,))
+    left_out = nodes.start([workers(amounts(size), least=1) for size in sizes])
+    assert bool(left_out) == (sum(sizes) > 16)
+
+
+def test_a_worker_of_several_hosts_starts_whole_or_not_at_all() -> None:
+    nodes = Nodes((A100,))
+    wanted = workers(amounts(24), least=1, hosts=3)
+    assert nodes.start([wanted]) == [(wanted, 1)]
+    assert on(nodes) == []
+    assert nodes.place(workers(amounts(16), hosts=2))
+    assert on(nodes) == [("a100", 0, 1), ("a100", 1, 1)]
+
+
+def test_pods_fill_a_node_before_they_open_the_next() -> None:
+    nodes = Nodes((A100,))
+    nodes.start([workers(amounts(1), least=9)])
+    assert on(nodes) == [("a100", 0, 8), ("a100", 1, 1)]
+
+
+def test_workers_grow_to_what_groups_accounts_and_nodes_allow() -> None:
+    nodes = Nodes((A100,))
+    account = Account({GPU_RESOURCE: Decimal(13)})
+    nodes.grow([workers(amounts(1)), workers(amounts(4), most=2)], {"a/b": [account]})
+    assert nodes.taken() == {**amounts(13)}
+    assert account.used[GPU_RESOURCE] == 13
+    unbounded = Nodes((A100,))
+    unbounded.grow([workers(amounts(1))])
+    assert unbounded.gpus_by_pool() == {"a100": 16}
+
+
+def test_a_node_runs_no_more_pods_than_a_kubelet_does() -> None:
+    nodes = Nodes((A100,))
+    nodes.grow([workers({})])
+    assert on(nodes) == [("a100", 0, PODS_PER_NODE), ("a100", 1, PODS_PER_NODE)]
+
+
+@settings(deadline=None)
+@given(st.integers(0, 9), st.integers(0, 70), st.integers(0, 1100))
+def test_an_empty_node_holds_as_many_as_are_placed_on_it(gpus: int, cpu: int, memory: int) -> None:
+    one = A100.model_copy(update={"count": 1})
+    nodes, pod = Nodes((one,)), workers(amounts(gpus, cpu, memory))
+    nodes.grow([pod])
+    assert len(nodes.nodes[0].pods) == held(pod, one)
+
+
+def test_a_copy_goes_its_own_way() -> None:
+    nodes = Nodes((A100,))
+    nodes.start([workers(amounts(8), least=1)])
+    other = nodes.copy()
+    other.start([workers(amounts(8), least=1)])
+    assert (on(nodes), on(other)) == ([("a100", 0, 1)], [("a100", 0, 1), ("a100", 1, 1)])
+
+
+def affinity(**expression: Any) -> dict[str, Any]:
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
+
+
+TOLERANT = {"tolerations": [{"key": "only-cpu", "operator": "Exists"}]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({}, ["a100"]),
+        (TOLERANT, ["a100", "cpu"]),
+        ({"tolerations": [{"operator": "Exists"}]}, ["a100", "cpu"]),
+        ({"tolerations": [{"key": "only-cpu", "operator": "Equal", "value": "x"}]}, ["a100"]),
+        ({"tolerations": [{"key": "only-cpu", "effect": "NoExecute"}]}, ["a100"]),
+        ({**TOLERANT, "nodeSelector": {"role": "cpu"}}, ["cpu"]),
+        ({**TOLERANT, "nodeSelector": {"role": "gpu"}}, []),
+        ({"nodeSelector": {"zone": "z1"}}, ["a100"]),
+        ({**TOLERANT, **affinity(key="nvidia.com/gpu.product", operator="In", values=["A", "B"])}, ["a100"]),
+        ({**TOLERANT, **affinity(key="nvidia.com/gpu.product", operator="NotIn", values=["A"])}, ["cpu"]),
+        ({**TOLERANT, **affinity(key="role", operator="Exists")}, ["cpu"]),
+        ({**TOLERANT, **affinity(key="role", operator="DoesNotExist")}, ["a100"]),
+        ({**TOLERANT, **affinity(key="zone", operator="In", values=["z1"])}, ["a100", "cpu"]),
+    ],
+)
+def test_a_pod_goes_where_labels_and_taints_let_it(spec: dict[str, Any], expected: list[str]) -> None:
+    assert [pool.pool for pool in eligible(spec, POOLS)] == expected

@@ -1,0 +1,162 @@
+"""What a plan says of a stack: what starts, what can run at once, what is promised and cannot be kept."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from components.nodes import GPU_RESOURCE
+from stacks.planning.plan import Plan, plan_of
+from stacks.settings import StackFileError
+
+from .stacks import A100, always, cluster, stack, tenant
+
+pytestmark = pytest.mark.unit
+
+
+def greatest(plan: Plan) -> dict[str, int]:
+    return {each.settings.name: int(each.greatest[GPU_RESOURCE]) for each in plan.tenants}
+
+
+def rules(plan: Plan) -> list[str]:
+    return [each.rule for each in plan.overcommitments]
+
+
+def test_what_there_is_bounds_a_tenant_that_nothing_else_does() -> None:
+    plan = plan_of(stack(tenant("a")))
+    [a] = plan.tenants
+    assert greatest(plan) == {"a": 32}
+    # The head, with KubeRay's autoscaler, and four workers of a whole node.
+    assert [float(usage["cpu"]) for usage in (a.starts, a.greatest)] == [2.5, 2.5 + 4 * 60]
+    assert rules(plan) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "most"),
+    [
+        ({"quota": {"gpus": 12}}, 12),
+        ({"quota": {"cpu": 70}}, 9),
+        ({"quota": {"pods": 3}}, 16),
+        ({"queue": {"capability": {"gpus": 20}}}, 20),
+        ({"queue": "shared"}, 24),
+        ({"queue": "shared", "quota": {"gpus": 4}}, 4),
+    ],
+)
+def test_quota_and_queue_bound_a_tenant(said: dict[str, Any], most: int) -> None:
+    queues = [{"name": "shared", "capability": {"gpus": 24}}] if said.get("queue") == "shared" else []
+    scheduler: dict[str, Any] = {"scheduler": {"volcano": {}}} if "queue" in said else {}
+    assert greatest(plan_of(stack(tenant("a", **said), queues=queues, **scheduler))) == {"a": most}
+
+
+def test_what_is_guaranteed_to_others_is_not_there() -> None:
+    other = tenant("b", queue={"guarantee": {"gpus": 8}})
+    plan = plan_of(stack(tenant("a", queue={"weight": 1}), other, scheduler={"volcano": {}}))
+    assert greatest(plan) == {"a": 24, "b": 32}
+    assert plan.tenants[1].guaranteed == {GPU_RESOURCE: 8}
+
+
+def test_two_tenants_that_may_both_have_everything_are_too_many_and_grow_in_turn() -> None:
+    plan = plan_of(stack(tenant("a"), tenant("b")))
+    assert rules(plan) == ["promises-fit-nodes"]
+    assert "nvidia.com/gpu 64 of 32" in plan.overcommitments[0].message
+    assert [int(each.in_turn[GPU_RESOURCE]) for each in plan.tenants] == [32, 0]
+
+
+def test_quotas_that_fit_promise_no_more_than_there_is() -> None:
+    quotas = {"gpus": 16, "cpu": 128, "memory": "2000Gi"}
+    plan = plan_of(stack(tenant("a", quota=quotas), tenant("b", quota=quotas)))
+    assert (rules(plan), [int(each.in_turn[GPU_RESOURCE]) for each in plan.tenants]) == ([], [16, 16])
+
+
+def test_a_queue_that_tenants_share_is_promised_once() -> None:
+    queues = [{"name": "shared", "capability": {"gpus": 32, "cpu": 256, "memory": "4000Gi"}}]
+    both = (tenant("a", queue="shared"), tenant("b", queue="shared"))
+    plan = plan_of(stack(*both, queues=queues, scheduler={"volcano": {}}))
+    assert greatest(plan) == {"a": 32, "b": 32}
+    assert plan.promised[GPU_RESOURCE] == 32
+
+
+def test_what_finds_no_room_to_start_is_named() -> None:
+    plan = plan_of(
+        stack(tenant("a", cluster("big", workers=always(8, 3))), tenant("b", cluster("c", workers=always(4, 3))))
+    )
+    assert [(each.owner, each.group, number) for each, number in plan.left_out] == [("b/c", "a100-4gpu", 1)]
+    assert rules(plan) == ["starts-fit-nodes", "promises-fit-nodes"]
+    assert "1 of b/c (a100-4gpu) would wait" in plan.overcommitments[0].message
+
+
+def test_gpus_that_are_there_in_parts_hold_no_worker_of_a_whole_node() -> None:
+    """Sums would say that it fits: 28 + 4 GPUs of 32, but each node has a worker of five."""
+    five = {"pool": "a100", "variants": [{"gpus": 5, "minReplicas": 4, "maxReplicas": 4}]}
+    plan = plan_of(stack(tenant("a", cluster("fives", workers=five), cluster("whole", workers=always(8, 1)))))
+    assert [(each.group, number) for each, number in plan.left_out] == [("a100-5gpu", 1)]
+
+
+def test_the_largest_gang_is_what_is_left_beside_what_always_runs() -> None:
+    plan = plan_of(stack(tenant("a", cluster("always", workers=always(8, 1)), cluster("grows"))))
+    gang = plan.largest_gang
+    assert gang is not None
+    assert (gang.name, *(int(usage[GPU_RESOURCE]) for usage in (gang.alone, gang.beside))) == ("a/grows", 32, 24)
+
+
+def test_a_cluster_that_does_not_scale_has_what_it_starts_with() -> None:
+    plan = plan_of(stack(tenant("a", cluster("fixed", autoscaling=False, workers=always(4, 2)))))
+    assert greatest(plan) == {"a": 8}
+
+
+def test_costs_go_from_what_always_runs_to_what_can_run() -> None:
+    priced = [{**A100, "gpuHourPrice": 3}]
+    plan = plan_of(
+        stack(tenant("a", cluster("c", workers=always(4, 1)), cluster("d"), quota={"gpus": 20}), nodes=priced), 9
+    )
+    assert plan.tenants[0].cost == plan.cost == (4 * 3, 20 * 3)
+    assert plan_of(stack(tenant("a"))).cost is None
+    assert plan_of(stack(tenant("a")), 2).cost == (0, 64)
+
+
+def test_redis_takes_room_as_well() -> None:
+    with_redis = plan_of(stack(tenant("a", cluster("c", faultTolerance=True)), redis={}))
+    assert sum(len(node.pods) for node in with_redis.started.nodes) > 1 + sum(
+        len(node.pods) for node in plan_of(stack(tenant("a"))).started.nodes
+    )
+
+
+def test_a_stack_without_nodes_has_no_room() -> None:
+    alone = {"name": "c", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
+    plan = plan_of(stack(tenant("a", alone), nodes=[]))
+    assert [each.group for each, _ in plan.left_out] == ["head"]
+
+
+def test_a_stack_that_says_so_is_refused_where_it_promises_too_much() -> None:
+    with pytest.raises(StackFileError, match="tenants may have more together than the nodes have"):
+        stack(tenant("a"), tenant("b"), capacity={"overcommitment": "error"})
+    stack(tenant("a"), capacity={"overcommitment": "error"})
+
+
+@st.composite
+def tenants(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """Up to four tenants with all kinds of quotas, and workers that always run."""
+    found = []
+    for index in range(draw(st.integers(1, 4))):
+        gpus, number = draw(st.sampled_from([1, 2, 4, 8])), draw(st.integers(0, 3))
+        quota = draw(st.none() | st.integers(number * gpus + 8, 48).map(lambda most: {"gpus": most}))
+        clusters = [cluster("always", workers=always(gpus, number)), cluster("grows")]
+        found.append(tenant(f"t{index}", *clusters, **({"quota": quota} if quota else {})))
+    return found
+
+
+@settings(deadline=None)
+@given(tenants())
+def test_no_tenant_has_more_than_quota_and_nodes_and_none_has_less_in_turn_than_it_starts_with(
+    said: list[dict[str, Any]],
+) -> None:
+    plan = plan_of(stack(*said))
+    assert sum(each.in_turn[GPU_RESOURCE] for each in plan.tenants) <= 32
+    for each in plan.tenants:
+        most = min(32, each.settings.quota.gpus if each.settings.quota and each.settings.quota.gpus else 32)
+        assert each.in_turn[GPU_RESOURCE] <= each.greatest[GPU_RESOURCE] <= most
+        if not plan.left_out:
+            assert each.in_turn[GPU_RESOURCE] >= each.starts.get(GPU_RESOURCE, 0)
+    if not plan.overcommitments:
+        assert all(each.in_turn[GPU_RESOURCE] == each.greatest[GPU_RESOURCE] for each in plan.tenants)
