@@ -58,6 +58,7 @@ def test_a_killed_update_is_recovered_without_loss_or_doubles(
     assert namespace not in {item["metadata"]["name"] for item in core.list_namespace().to_dict()["items"]}
 
 
+@pytest.mark.timeout(900)
 def test_an_update_killed_when_its_raycluster_comes_is_recovered(
     stack_on_operator: MakeStack, rays: Rays, cluster: Rehearsal
 ) -> None:
