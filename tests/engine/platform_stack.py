@@ -105,9 +105,10 @@ def install_operator(cluster: Rehearsal) -> None:
 
 
 def on_operator(file: Path) -> Path:
-    """Writes the dev stack's file, with the operator that is there instead of its own."""
+    """Writes the dev stack's file, with the operator that is there instead of its own, and all else as it is."""
     said = yaml.safe_load(DEV.read_text())
     said["config"][f"{PROJECT}:operator"] = {"install": "existing"}
+    said["config"][f"{PROJECT}:priorityClasses"] = {"install": "manifests"}
     file.write_text(yaml.safe_dump(said))
     return file
 

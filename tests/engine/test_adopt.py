@@ -127,8 +127,8 @@ def adopt(stack: Stack, name: str, *more: str, fails: bool = False) -> str:
 
 
 def teams(settings: dict[str, Any]) -> None:
-    """A stack without tenants."""
-    del settings["tenants"]
+    """A stack without tenants and priorities."""
+    del settings["tenants"], settings["priorityClasses"]
 
 
 def edited(settings: dict[str, Any]) -> None:

@@ -71,7 +71,8 @@ def selected(cluster: Rehearsal, namespace: str, policy: str) -> list[dict[str, 
 def test_all_policies_are_taken_and_stay_as_they_are(up: Stack, cluster: Rehearsal) -> None:
     assert set(policies(cluster, "team-a")) == {
         *("default-deny", "dns", "egress", "submitters"),
-        *("cluster.training", "head.training", "cluster.adhoc", "head.adhoc", "clusters-other", "heads-other"),
+        *("cluster.training", "head.training", "cluster.adhoc", "head.adhoc", "redis.adhoc"),
+        *("clusters-other", "heads-other", "rediss-other"),
     }
     assert set(policies(cluster, "ray-system")) == {"default-deny", "kuberay-operator", "ray-redis"}
     up.changes_nothing()
