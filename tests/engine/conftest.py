@@ -12,7 +12,7 @@ from local.plugins import Mode, Selection, select
 from local.rehearsal import Rehearsal
 from stacks.settings import NodePool
 from tests.engine.harness import Project
-from tests.engine.platform_stack import Rays, Stack, rehearsing
+from tests.engine.platform_stack import Rays, Stack, install_operator, on_operator, rehearsing
 
 POOL = NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8, gpu_product="NVIDIA-A100-SXM4-80GB")
 
@@ -33,13 +33,24 @@ def plugins() -> Selection:
 
 
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
-    """A control plane for all engine tests; each uses namespaces of its own and leaves none."""
+def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
+    """The control plane of the files that are marked `shared_cluster`: each uses namespaces of its own and leaves none,
+    and none has an operator of its own."""
+    with rehearsing(tmp_path_factory.mktemp("shared") / "run", POOL) as rehearsal:
+        yield rehearsal
+
+
+@pytest.fixture(scope="module")
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
+    """The control plane of a file: the shared one under that mark, else one of its own."""
+    if request.node.get_closest_marker("shared_cluster"):
+        yield request.getfixturevalue("shared_cluster")
+        return
     with rehearsing(tmp_path_factory.mktemp("cluster") / "run", POOL) as rehearsal:
         yield rehearsal
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def core(cluster: Rehearsal) -> client.CoreV1Api:
     """What an administrator sees with kubectl."""
     return client.CoreV1Api(cluster.client())
@@ -57,7 +68,7 @@ def project(tmp_path: Path, plugins: Selection) -> MakeProject:
     return make
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def rays(cluster: Rehearsal) -> Rays:
     """The RayClusters on the control plane."""
     return Rays(cluster)
@@ -67,6 +78,25 @@ def rays(cluster: Rehearsal) -> Rays:
 def stack(tmp_path_factory: pytest.TempPathFactory, cluster: Rehearsal, plugins: Selection) -> MakeStack:
     """Makes a stack of the program, as the dev stack has it, under a name. The test destroys it."""
     return lambda name: Stack(name, tmp_path_factory.mktemp("stack"), cluster, plugins)
+
+
+@pytest.fixture(scope="session")
+def operator(shared_cluster: Rehearsal) -> None:
+    """The operator on the shared control plane, for whoever needs one: to install it takes most of a stack's time."""
+    install_operator(shared_cluster)
+
+
+@pytest.fixture(scope="module")
+def stack_on_operator(
+    tmp_path_factory: pytest.TempPathFactory, shared_cluster: Rehearsal, plugins: Selection, operator: None
+) -> MakeStack:
+    """Makes a stack as `stack` does, but on the operator that is there."""
+
+    def make(name: str) -> Stack:
+        folder = tmp_path_factory.mktemp("stack")
+        return Stack(name, folder, shared_cluster, plugins, original=on_operator(folder / "original.yaml"))
+
+    return make
 
 
 @pytest.hookimpl(wrapper=True)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -115,6 +115,15 @@ class Project:
     def up(self, *, fails: bool = False, environment: Mapping[str, str] = MappingProxyType({})) -> Result:
         """`pulumi up` without the preview."""
         return self.pulumi("up", "--yes", "--skip-preview", fails=fails, environment=environment)
+
+    def killed(self, come: Callable[[], bool], *, environment: Mapping[str, str] = MappingProxyType({})) -> None:
+        """An `up` that is killed (SIGKILL) once that has come: the engine cannot tell its state what it was doing."""
+        update = self.start("up", "--yes", "--skip-preview", environment=environment)
+        while not come():
+            assert update.poll() is None, update.communicate()[0]
+            time.sleep(0.02)
+        update.kill()
+        update.communicate()
 
     def release(self) -> None:
         """After an update was killed: takes its lock away, and takes from the cluster what the state knows."""

@@ -12,12 +12,16 @@ from typing import Any, cast
 import yaml
 from kubernetes import client
 
-from local import paths
+from components.operator.kustomize import render
+from components.operator.manifests import operator_objects
+from components.operator.settings import NAME, OperatorSettings
+from local import paths, tools
 from local.plugins import Selection
 from local.pulumi import PROJECT, RehearsalStack
 from local.rehearsal import Rehearsal
 from stacks.settings import NodePool
 from tests.engine.harness import Project, Result
+from tests.engine.kubectl import Kubectl
 
 Edit = Callable[[dict[str, Any]], None]
 
@@ -88,6 +92,25 @@ def rehearsing(run: Path, pool: NodePool) -> Iterator[Rehearsal]:
         yield rehearsal
     finally:
         rehearsal.stop(clean=True)
+
+
+def install_operator(cluster: Rehearsal) -> None:
+    """The operator as a stack installs it, by hand."""
+    settings = OperatorSettings(location=str(tools.KUBERAY.share("config") / "default"))
+    objects = [body for stage in operator_objects(render(settings.tree), settings) for body in stage]
+    does = Kubectl(cluster).does
+    does("apply", "--server-side", "--filename=-", bodies=objects)
+    there = (f"--namespace={settings.namespace}", f"deployment/{NAME}")
+    does("wait", "--for=condition=Available", "--timeout=120s", *there)
+
+
+def on_operator(file: Path) -> Path:
+    """Writes the dev stack's file, with the operator that is there instead of its own, and all else as it is."""
+    said = yaml.safe_load(DEV.read_text())
+    said["config"][f"{PROJECT}:operator"] = {"install": "existing"}
+    said["config"][f"{PROJECT}:priorityClasses"] = {"install": "manifests"}
+    file.write_text(yaml.safe_dump(said))
+    return file
 
 
 class Rays:

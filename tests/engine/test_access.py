@@ -51,7 +51,7 @@ SETTLES = 20.0
 
 
 @pytest.fixture(scope="module")
-def up(stack: MakeStack, cluster: Rehearsal) -> Iterator[Stack]:
+def up(stack: MakeStack, cluster: Rehearsal) -> Stack:
     """The stack, up, and a person for each of Kubernetes' own roles in the tenant's namespace."""
     tenants = stack("access")
     tenants.edit(people_of_two_tenants)
@@ -61,8 +61,7 @@ def up(stack: MakeStack, cluster: Rehearsal) -> Iterator[Stack]:
         binding = role_binding(role, role, [subject(f"user:{PEOPLE[role].user}")])
         binding["roleRef"]["kind"] = "ClusterRole"
         objects.create_namespaced_custom_object(RBAC, "v1", TEAM, "rolebindings", binding)
-    yield tenants
-    tenants.destroy()
+    return tenants
 
 
 @pytest.fixture(scope="module")

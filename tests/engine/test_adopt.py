@@ -1,7 +1,6 @@
 """RayClusters that run already are taken into a stack, and nothing happens to them."""
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -10,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from local import paths, tools
+from local import paths
 from local.rehearsal import Rehearsal
 from tests.engine.conftest import MakeStack
+from tests.engine.kubectl import Kubectl
 from tests.engine.platform_stack import Rays, Stack
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(1200)]
 
 NAMESPACE = "research"
 
@@ -76,21 +76,11 @@ class Research:
     """A namespace whose RayClusters were made with kubectl, before there was a stack."""
 
     def __init__(self, cluster: Rehearsal, rays: Rays) -> None:
-        self._environment = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig)}
+        self.kubectl = Kubectl(cluster).does
         self._rays = rays
 
-    def kubectl(self, *arguments: str, text: str | None = None) -> str:
-        return subprocess.run(
-            [tools.KUBERNETES.program("kubectl"), *arguments],
-            env=self._environment,
-            input=text,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-
     def apply(self, body: dict[str, Any]) -> None:
-        self.kubectl("apply", "--filename=-", text=json.dumps(body))
+        self.kubectl("apply", "--filename=-", bodies=[body])
 
     def running(self, name: str) -> Running:
         body = self._rays.read(NAMESPACE, name)
@@ -137,9 +127,8 @@ def adopt(stack: Stack, name: str, *more: str, fails: bool = False) -> str:
 
 
 def teams(settings: dict[str, Any]) -> None:
-    """A stack without tenants, on the operator that is there."""
-    settings["operator"] = {"install": "existing"}
-    del settings["tenants"]
+    """A stack without tenants and priorities."""
+    del settings["tenants"], settings["priorityClasses"]
 
 
 def edited(settings: dict[str, Any]) -> None:
@@ -149,11 +138,9 @@ def edited(settings: dict[str, Any]) -> None:
 
 
 def test_what_kubectl_made_is_taken_in_and_its_pods_never_notice(
-    stack: MakeStack, rays: Rays, cluster: Rehearsal
+    stack_on_operator: MakeStack, rays: Rays, cluster: Rehearsal
 ) -> None:
-    admin, team = stack("admin"), stack("team")
-    admin.edit(lambda settings: settings.update(tenants=[]))
-    admin.up()
+    team = stack_on_operator("team")
     research = Research(cluster, rays)
     research.kubectl("create", "namespace", NAMESPACE)
     research.apply(manifest("fixed"))
@@ -196,4 +183,3 @@ def test_what_kubectl_made_is_taken_in_and_its_pods_never_notice(
     assert not rays.there(NAMESPACE, "fixed")
     assert research.kubectl("get", "namespace", NAMESPACE, "--output=jsonpath={.status.phase}") == "Active"
     research.kubectl("delete", "namespace", NAMESPACE)
-    admin.destroy()

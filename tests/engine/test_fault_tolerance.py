@@ -9,7 +9,7 @@ from local.rehearsal import Rehearsal
 from tests.engine.conftest import MakeStack
 from tests.engine.platform_stack import Rays, Stack, existing, training
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(1200)]
 
 NAMESPACE, NAME = "team-a", "training"
 
@@ -26,9 +26,9 @@ def kept_in_redis(settings: dict[str, Any]) -> None:
 
 
 @pytest.fixture(scope="module")
-def kept(stack: MakeStack) -> Stack:
+def kept(stack_on_operator: MakeStack) -> Stack:
     """A stack with a fault tolerant RayCluster, up. The tests of this file are one day in its life, in their order."""
-    made = stack("kept")
+    made = stack_on_operator("kept")
     made.edit(kept_in_redis)
     made.up()
     return made

@@ -9,10 +9,11 @@ import pytest
 from kubernetes import client
 
 from local.rehearsal import Rehearsal
-from tests.engine.conftest import PROGRAMS, MakeProject
+from tests.engine.conftest import PROGRAMS, MakeProject, MakeStack
 from tests.engine.harness import ADOPT
+from tests.engine.platform_stack import Rays, existing, training
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(240)]
 
 NUMBERS = itertools.count(1)
 SHELVES = 30
@@ -22,7 +23,6 @@ SHELVES = 30
 def test_a_killed_update_is_recovered_without_loss_or_doubles(
     project: MakeProject, cluster: Rehearsal, made_before: int
 ) -> None:
-    """SIGKILL gives the engine no chance to tell its state what it was doing."""
     core = client.CoreV1Api(cluster.client())
     store = project(PROGRAMS / "shelves.py", cluster=cluster)
     namespace = f"store-{next(NUMBERS)}"
@@ -36,12 +36,7 @@ def test_a_killed_update_is_recovered_without_loss_or_doubles(
     def shelves() -> int:
         return len(found())
 
-    update = store.start("up", "--yes", "--skip-preview")
-    while shelves() < made_before:
-        assert update.poll() is None, update.communicate()[0]
-        time.sleep(0.02)
-    update.kill()
-    update.communicate()
+    store.killed(lambda: shelves() >= made_before)
     assert shelves() < SHELVES, "killed too late for a test"
 
     locked = store.up(fails=True).output
@@ -61,6 +56,26 @@ def test_a_killed_update_is_recovered_without_loss_or_doubles(
     store.pulumi("destroy", "--yes", "--skip-preview")
     assert store.resources() == []
     assert namespace not in {item["metadata"]["name"] for item in core.list_namespace().to_dict()["items"]}
+
+
+@pytest.mark.timeout(900)
+def test_an_update_killed_when_its_raycluster_comes_is_recovered(
+    stack_on_operator: MakeStack, rays: Rays, cluster: Rehearsal
+) -> None:
+    """The program's own stack: killed when the tenant's namespace comes, and its recovery when the RayCluster does."""
+    dev = stack_on_operator("killed")
+    dev.killed(lambda: "namespace team-a" in existing(cluster))
+    dev.release()
+    dev.killed(lambda: rays.there("team-a", "training"), environment=ADOPT)
+    dev.release()
+    dev.up(environment=ADOPT)
+    dev.up()
+    dev.changes_nothing()
+    assert rays.read("team-a", "training")["status"]["state"] == "ready"
+    dev.edit(lambda settings: training(settings).update(idleTimeout="7m"))
+    dev.up()
+    assert rays.read("team-a", "training")["spec"]["autoscalerOptions"]["idleTimeoutSeconds"] == 420
+    dev.destroy()
 
 
 def test_of_two_updates_at_once_one_is_refused_and_the_other_goes_on(project: MakeProject) -> None:

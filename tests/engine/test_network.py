@@ -3,7 +3,6 @@
 That policies let through what they should is tried on a real node (tests/pods/test_network.py).
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from kubernetes import client
 
 from local.rehearsal import Rehearsal
 from tests.engine.conftest import MakeStack
-from tests.engine.platform_stack import Stack, training
+from tests.engine.platform_stack import Stack, existing, training
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
@@ -26,7 +25,8 @@ FULL: dict[str, Any] = {
 
 
 def all_that_can_be_said(settings: dict[str, Any]) -> None:
-    """All settings of the network, and a cluster that a name leads to."""
+    """All settings of the network, a cluster that a name leads to, and a Redis beside the operator."""
+    settings["redis"] = {}
     settings["network"] = {
         "monitoring": ["monitoring"],
         "ingressController": "ingress-nginx",
@@ -37,13 +37,12 @@ def all_that_can_be_said(settings: dict[str, Any]) -> None:
 
 
 @pytest.fixture(scope="module")
-def up(stack: MakeStack) -> Iterator[Stack]:
-    """The dev stack with all that can be said of the network."""
+def up(stack: MakeStack) -> Stack:
+    """The dev stack with all that can be said of the network. The tests of this file are one day in its life."""
     made = stack("network")
     made.edit(all_that_can_be_said)
     made.up()
-    yield made
-    made.destroy()
+    return made
 
 
 def items(cluster: Rehearsal, listed: Any) -> list[dict[str, Any]]:
@@ -72,9 +71,10 @@ def selected(cluster: Rehearsal, namespace: str, policy: str) -> list[dict[str, 
 def test_all_policies_are_taken_and_stay_as_they_are(up: Stack, cluster: Rehearsal) -> None:
     assert set(policies(cluster, "team-a")) == {
         *("default-deny", "dns", "egress", "submitters"),
-        *("cluster.training", "head.training", "cluster.adhoc", "head.adhoc", "clusters-other", "heads-other"),
+        *("cluster.training", "head.training", "cluster.adhoc", "head.adhoc", "redis.adhoc"),
+        *("clusters-other", "heads-other", "rediss-other"),
     }
-    assert set(policies(cluster, "ray-system")) == {"default-deny", "kuberay-operator"}
+    assert set(policies(cluster, "ray-system")) == {"default-deny", "kuberay-operator", "ray-redis"}
     up.changes_nothing()
 
 
@@ -104,3 +104,12 @@ def test_who_is_taken_out_of_the_file_is_taken_out_of_the_policy(up: Stack, clus
     up.up()
     assert "10001" not in str(policies(cluster, "team-a")["head.training"])
     assert ingresses(cluster) == []
+
+
+def test_destroy_takes_redis_with_the_operators_namespace(up: Stack, cluster: Rehearsal) -> None:
+    core: Any = client.CoreV1Api(cluster.client())
+    assert len(core.list_namespaced_persistent_volume_claim("ray-system").items) == 3
+    up.destroy()
+    assert up.resources() == []
+    assert "namespace ray-system" not in existing(cluster)
+    assert core.list_persistent_volume_claim_for_all_namespaces().items == []

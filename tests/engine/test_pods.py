@@ -11,13 +11,13 @@ from local.rehearsal import Rehearsal
 from tests.engine.conftest import MakeStack
 from tests.engine.platform_stack import Stack, training
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(1200)]
 
 NAMESPACE = "guarded"
 
 
 @pytest.fixture(scope="module")
-def up(stack: MakeStack, core: client.CoreV1Api) -> Stack:
+def up(stack_on_operator: MakeStack, core: client.CoreV1Api) -> Stack:
     """A cluster with a worker and TLS, and a container beside the head that says nothing of its rights."""
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     core.create_namespace(client.V1Namespace(metadata=client.V1ObjectMeta(name=NAMESPACE, labels=labels)))
@@ -29,7 +29,7 @@ def up(stack: MakeStack, core: client.CoreV1Api) -> Stack:
         training(settings)["workers"] = {"pool": "a100", "variants": [{"gpus": 1, "minReplicas": 1}]}
         training(settings)["tls"] = {}
 
-    made = stack("guarded")
+    made = stack_on_operator("guarded")
     made.edit(guarded)
     made.up()
     return made

@@ -4,10 +4,8 @@ No scheduler runs here: what Volcano makes of queues is tried in test_volcano.py
 """
 
 import os
-import subprocess
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -23,6 +21,7 @@ from components.ray_cluster.pod_group import pod_group
 from local import paths, tools
 from local.rehearsal import Rehearsal
 from tests.engine.conftest import PROGRAMS, MakeProject
+from tests.engine.kubectl import Kubectl
 from tests.unit.kuberay.manifests import Body, manifest
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
@@ -70,28 +69,6 @@ NAMING: dict[str, Any] = {
     "Job of Volcano": lambda queue: of_volcano("Job", "batch.volcano.sh/v1alpha1", queue),
 }
 """Everything that can name a queue."""
-
-
-class Kubectl:
-    """What an administrator does by hand."""
-
-    def __init__(self, cluster: Rehearsal) -> None:
-        self._command: list[str | Path] = [tools.KUBERNETES.program("kubectl"), "--kubeconfig", str(cluster.kubeconfig)]
-
-    def tries(self, *arguments: str, bodies: list[Body] | None = None) -> "subprocess.CompletedProcess[str]":
-        text = yaml.safe_dump_all(bodies) if bodies else None
-        return subprocess.run(
-            [*self._command, *arguments], input=text, capture_output=True, text=True, timeout=60, check=False
-        )
-
-    def does(self, *arguments: str, bodies: list[Body] | None = None) -> str:
-        done = self.tries(*arguments, bodies=bodies)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def creates(self, namespace: str, body: Body) -> str:
-        """What the API server says against an object; nothing where it takes it. Nothing is made."""
-        return self.tries("create", "-n", namespace, "--dry-run=server", "-f", "-", bodies=[body]).stderr
 
 
 @pytest.fixture(scope="module")

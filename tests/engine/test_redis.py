@@ -10,14 +10,15 @@ from local.rehearsal import Rehearsal
 from tests.engine.conftest import MakeStack
 from tests.engine.platform_stack import Stack, existing
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(1200)]
 
-NAMESPACE = "ray-system"
+NAMESPACE = "redis"
+"""One that the stack makes for it; beside the operator it is in test_network.py."""
 
 
 def tenants(settings: dict[str, Any]) -> None:
     """Two tenants that may have RayClusters in stacks of their own, and one that has none yet."""
-    settings["redis"] = {}
+    settings["redis"] = {"namespace": NAMESPACE}
     settings["tenants"] = [
         {"name": "a", "clusterNames": ["training"]},
         {"name": "b", "clusterNames": ["training"]},
@@ -26,9 +27,9 @@ def tenants(settings: dict[str, Any]) -> None:
 
 
 @pytest.fixture(scope="module")
-def shared(stack: MakeStack) -> Stack:
+def shared(stack_on_operator: MakeStack) -> Stack:
     """A stack with a shared Redis, up. The tests of this file are one day in its life, in their order."""
-    made = stack("redis")
+    made = stack_on_operator("redis")
     made.edit(tenants)
     made.up()
     return made
@@ -73,12 +74,12 @@ def test_a_rotation_in_two_steps_restarts_no_pod(shared: Stack, core: Any) -> No
         return {pod.metadata.name: pod.metadata.uid for pod in core.list_namespaced_pod(NAMESPACE).items}
 
     before, running = secret(core, "a"), pods()
-    shared.edit(lambda settings: settings.update(redis={"passwordGenerations": [1, 2]}))
+    shared.edit(lambda settings: settings["redis"].update(passwordGenerations=[1, 2]))
     shared.up()
     both = secret(core, "a")
     assert both["password"] != before["password"]
     assert both["passwords"].split() == [both["password"], before["password"]]
-    shared.edit(lambda settings: settings.update(redis={"passwordGenerations": [2]}))
+    shared.edit(lambda settings: settings["redis"].update(passwordGenerations=[2]))
     shared.up()
     after = secret(core, "a")
     assert after["passwords"].split() == [after["password"]] == [both["password"]]
@@ -121,8 +122,8 @@ def in_each_tenants_namespace(settings: dict[str, Any]) -> None:
     ]
 
 
-def test_one_in_a_tenants_namespace_keeps_to_what_the_tenant_may(stack: MakeStack, core: Any) -> None:
-    own = stack("redis-per-tenant")
+def test_one_in_a_tenants_namespace_keeps_to_what_the_tenant_may(stack_on_operator: MakeStack, core: Any) -> None:
+    own = stack_on_operator("redis-per-tenant")
     own.edit(in_each_tenants_namespace)
     own.up()
     assert [pod.metadata.name for pod in core.list_namespaced_pod("a").items] == ["ray-redis-0"]
@@ -135,13 +136,13 @@ def test_one_in_a_tenants_namespace_keeps_to_what_the_tenant_may(stack: MakeStac
     own.destroy()
 
 
-def test_the_secret_of_a_redis_of_others_is_copied_and_kept_equal(stack: MakeStack, core: Any) -> None:
+def test_the_secret_of_a_redis_of_others_is_copied_and_kept_equal(stack_on_operator: MakeStack, core: Any) -> None:
     """Nobody answers at that address, which is warned of."""
     core.create_namespace({"metadata": {"name": "theirs"}})
     given = {"username": "ray", "password": "first-password"}
     core.create_namespaced_secret("theirs", {"metadata": {"name": "redis"}, "stringData": given})
     external = {"address": "redis.invalid:6379", "secretName": "redis", "secretNamespace": "theirs"}
-    others = stack("redis-external")
+    others = stack_on_operator("redis-external")
     others.edit(tenants)
     others.edit(lambda settings: settings.update(redis={"mode": "external", "external": external}))
     assert "redis.external could not be looked at: it does not answer from here" in others.up().output

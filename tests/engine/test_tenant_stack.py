@@ -9,7 +9,7 @@ from kubernetes import client
 
 from local.rehearsal import Rehearsal
 from tests.engine.conftest import MakeStack
-from tests.engine.platform_stack import Rays, Stack
+from tests.engine.platform_stack import Rays, Stack, existing
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
@@ -154,9 +154,11 @@ def test_a_foreign_namespace_is_refused_by_the_api_server_in_plain_words(
 
 
 def test_the_platform_keeps_a_tenant_whose_own_stack_has_clusters_and_lets_it_go_after(
-    own: Stack, admin: Stack, rays: Rays
+    own: Stack, admin: Stack, rays: Rays, cluster: Rehearsal
 ) -> None:
+    """As long as it stays, so does the operator."""
     assert "RayCluster team-own/adhoc" in admin.pulumi("destroy", "--yes", "--skip-preview", fails=True).output
+    assert {"namespace ray-system", "definition rayclusters.ray.io"} <= existing(cluster)
     own.destroy()
     assert own.resources() == []
     assert not rays.there("team-own", "adhoc")

@@ -1,0 +1,71 @@
+"""Edits of a stack that is up: what previews and updates make of them, and of what others have changed."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.engine.conftest import MakeStack
+from tests.engine.harness import TAKE_OVER
+from tests.engine.platform_stack import Rays, Stack, training
+
+pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def dev(stack_on_operator: MakeStack) -> Iterator[Stack]:
+    """The dev stack. The tests of this file are one day in its life, in their order; none can do without `up`."""
+    made = stack_on_operator("dev")
+    yield made
+    made.destroy()
+
+
+@pytest.fixture
+def up(dev: Stack) -> Stack:
+    """The dev stack, up, with the settings of its file as it is in the checkout."""
+    dev.reset_file()
+    dev.edit(lambda settings: None)
+    dev.settle()
+    return dev
+
+
+def test_an_edit_of_the_stack_file_is_shown_by_the_preview_and_made_by_up(up: Stack, rays: Rays) -> None:
+    up.edit(lambda settings: training(settings).update(idleTimeout="10m"))
+    shown = up.pulumi("preview", "--diff").output
+    assert "idleTimeoutSeconds: 300 => 600" in shown
+    assert rays.read("team-a", "training")["spec"]["autoscalerOptions"]["idleTimeoutSeconds"] == 300
+    up.up()
+    assert rays.read("team-a", "training")["spec"]["autoscalerOptions"]["idleTimeoutSeconds"] == 600
+    up.changes_nothing()
+
+
+def test_a_change_with_kubectl_is_shown_by_refresh_and_undone_by_up(up: Stack, rays: Rays) -> None:
+    rays.patch("team-a", "training", {"spec": {"autoscalerOptions": {"idleTimeoutSeconds": 7}}})
+    assert "idleTimeoutSeconds: 300 => 7" in up.pulumi("refresh", "--preview-only", "--diff").output
+    up.pulumi("refresh", "--yes", "--skip-preview")
+    assert "idleTimeoutSeconds: 7 => 300" in up.pulumi("preview", "--diff", environment=TAKE_OVER).output
+    up.up(environment=TAKE_OVER)
+    assert rays.read("team-a", "training")["spec"]["autoscalerOptions"]["idleTimeoutSeconds"] == 300
+    up.up()
+    up.changes_nothing()
+
+
+def test_a_wrong_setting_is_refused_with_one_message_before_anything_changes(up: Stack) -> None:
+    up.edit(lambda settings: training(settings).update(idleTimeout="soon"))
+    output = up.up(fails=True).output
+    shown = output.partition("Diagnostics:")[2]
+    assert shown.count("error:") == 1
+    assert "ray-platform:tenants[0].clusters[0].idleTimeout: 'soon' is not a duration such as 90s" in shown
+    assert "Traceback" not in output
+
+
+def test_a_cluster_that_cannot_come_up_says_why_within_its_time(up: Stack) -> None:
+    def add_one_that_is_too_great(settings: dict[str, Any]) -> None:
+        settings["tenants"][0]["clusters"].append(
+            {**training(settings), "name": "giant", "head": {"cpu": "1000"}, "readyTimeout": "10s"}
+        )
+
+    up.edit(add_one_that_is_too_great)
+    shown = up.up(fails=True).output
+    assert "RayCluster team-a/giant is not ready" in shown
+    assert "Insufficient cpu" in shown
