@@ -12,7 +12,7 @@ from typing import Any, cast
 import yaml
 from kubernetes import client
 
-from components.operator.kustomize import render
+from components.kustomize import render
 from components.operator.manifests import operator_objects
 from components.operator.settings import NAME, OperatorSettings
 from local import paths, tools

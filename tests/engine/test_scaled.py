@@ -10,7 +10,7 @@ import pytest
 from tests.engine.conftest import MakeStack
 from tests.engine.platform_stack import Rays, Stack, training
 
-pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(900)]
 
 NAMESPACE, NAME = "team-a", "training"
 
@@ -53,9 +53,9 @@ class Autoscaler:
 
 
 @pytest.fixture(scope="module")
-def scaling(stack: MakeStack) -> Iterator[Stack]:
+def scaling(stack_on_operator: MakeStack) -> Iterator[Stack]:
     """A stack with a RayCluster that scales, up. The tests are one day in its life, in their order."""
-    made = stack("scaling")
+    made = stack_on_operator("scaling")
     made.up()
     yield made
     made.destroy()

@@ -24,7 +24,11 @@ WORKER = {
 
 
 def fault_tolerant(settings: dict[str, Any]) -> None:
-    """Two tenants, each with a RayCluster of the same name; one of these has a worker, which stays."""
+    """Two tenants, each with a RayCluster of the same name; one of these has a worker, which stays.
+
+    Volcano schedules them; it has no part in the Job that cleans up after one.
+    """
+    settings["scheduler"] = {"volcano": {}}
     settings["redis"] = {"image": REDIS.reference}
     cluster = training(settings)
     for key in ("workers", "idleTimeout"):
