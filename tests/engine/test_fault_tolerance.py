@@ -18,7 +18,7 @@ GIVES_UP_AFTER = 20
 
 
 def kept_in_redis(settings: dict[str, Any]) -> None:
-    settings["redis"] = {}
+    settings["redis"] = {"namespace": "kept-tables"}
     settings["tenants"][0]["quota"] = {"cpu": 100, "memory": "1000Gi", "pods": 20}
     training(settings)["faultTolerance"] = True
     training(settings)["annotations"] = {"ray.io/gcs-ft-deletion-timeout": str(GIVES_UP_AFTER)}
