@@ -26,7 +26,7 @@ from .manifests import (
 )
 from .pod_group import PodGroup, PodGroupArgs
 from .readiness import NotReadyError, until_ready
-from .scaled import Scaled, as_scaled, guarded, scales
+from .scaled import Scaled, as_scaled, scales, unscaled_since
 from .scheduling import LABELS_OF_A_NEW_CLUSTER, NO_SCHEDULING, Scheduling
 from .settings import FIRST_RAY_WITH_TOKENS, RayClusterSettings
 from .status import status_summary
@@ -127,7 +127,7 @@ class RayCluster(pulumi.ComponentResource):
         # What Kueue has let in is not taken from it: it writes into the list of worker groups, too.
         if scales(body) and not _queued(body, args.scheduling):
             body, ignored = as_scaled(body, args.scaled)
-            theirs = pulumi.ResourceOptions(ignore_changes=ignored, hooks=guarded(name, args.context))
+            theirs = pulumi.ResourceOptions(ignore_changes=ignored, hooks=_unscaled(name, args.context))
             after = pulumi.ResourceOptions.merge(after, theirs)
         if settings.tls is not None:
             authority = ClusterAuthorityArgs(settings.tls, settings.name, args.namespace)
@@ -226,6 +226,16 @@ class RayCluster(pulumi.ComponentResource):
 def _queued(body: Body, scheduling: Scheduling) -> bool:
     """Kueue suspends what waits in a queue."""
     return scheduling.backend == "kueue" and scheduling.queue is not None and not body["spec"].get("suspend")
+
+
+def _unscaled(name: str, context: str | None) -> pulumi.ResourceHookBinding:
+    """Refuses an update that would set back what the autoscaler has done since the program has read it."""
+
+    def check(args: pulumi.ResourceHookArgs) -> None:
+        assert args.new_inputs is not None
+        unscaled_since(args.new_inputs, context)
+
+    return pulumi.ResourceHookBinding(before_update=[pulumi.ResourceHook(f"{name}-unscaled", check)])
 
 
 def _goes(body: Body) -> pulumi.ResourceOptions:

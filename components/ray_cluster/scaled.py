@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import kubernetes
-import pulumi
 
 from ..cluster import ClusterUnreachableError, connect, read
 from .pods import Body
@@ -101,16 +100,6 @@ def unscaled_since(sent: Mapping[str, Any], context: str | None) -> None:
             f"{', '.join(moved)}, and nothing was changed. Run `pulumi up` again; if it says so each time, after "
             "`pulumi refresh`"
         )
-
-
-def guarded(name: str, context: str | None) -> pulumi.ResourceHookBinding:
-    """Refuses an update that would set back what the autoscaler has done since the program has read it."""
-
-    def check(args: pulumi.ResourceHookArgs) -> None:
-        assert args.new_inputs is not None
-        unscaled_since(args.new_inputs, context)
-
-    return pulumi.ResourceHookBinding(before_update=[pulumi.ResourceHook(f"{name}-unscaled", check)])
 
 
 def _groups(spec: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -112,7 +112,9 @@ def test_jobs_wait_where_all_workers_that_there_may_be_are_taken() -> None:
 
 def test_pods_for_which_no_node_has_room_wait_and_hold_nothing() -> None:
     played = play(TILING, [Job(8, 100.0, 0.0), Job(4, 50.0, 1.0), Job(4, 50.0, 2.0)], most_gpus=12)
-    assert [(each.gpus, each.launched) for each in played.workers] == [(8, 0.0), (4, 1.0), (4, 171.0)]
+    # The third pod has room when the greatest worker has started, worked and been idle for its timeout; by then the
+    # third job has long run on the second worker.
+    assert [(each.gpus, each.launched) for each in played.workers] == [(8, 0.0), (4, 1.0), (4, START + 100.0 + 60.0)]
     assert played.waits == [60.0, 60.0, 109.0]
 
 
