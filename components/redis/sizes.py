@@ -6,7 +6,7 @@ from ..operator.settings import ComputeResources
 from ..quantities import amount
 from .settings import RedisSettings
 
-SENTINEL = ComputeResources(cpu="50m", memory="64Mi")
+SENTINEL = ComputeResources(cpu="100m", memory="64Mi")
 """A Sentinel takes 7 MiB, and has to answer when its neighbours do not."""
 
 _CPU = (100, 10)

@@ -13,6 +13,7 @@ from typing import Any
 
 import trustme
 
+from components.redis.pods import DOWN_AFTER
 from tests.gateway.waiting import eventually
 from tests.gateway.wire import ClosedError, Wire
 
@@ -29,9 +30,6 @@ RIGHTS = (
 """What the gateway's user may do on a node: no more than what docs/redis-gateway.md says."""
 
 SENTINEL_RIGHTS = "allchannels -@all +auth +ping +subscribe +sentinel|master +sentinel|get-master-addr-by-name"
-
-DOWN_AFTER = 2000
-"""Milliseconds until a Sentinel takes a silent master for down."""
 
 FAILOVER_TIMEOUT = 5000
 """Milliseconds. A Sentinel tries no second failover before twice this time."""

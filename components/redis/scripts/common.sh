@@ -11,19 +11,21 @@ NODES_USER=_nodes
 REDIS_PORT=6379
 SENTINEL_PORT=26379
 HERE=${LISTEN:-127.0.0.1}
+PATIENCE=2
 MEMORY=$DATA/master
 
 tls_options() {
   [ -z "$TLS" ] || echo "--tls --cacert $TLS/ca.crt --cert $TLS/tls.crt --key $TLS/tls.key"
 }
 
-# say HOST PORT PASSWORD COMMAND...: what is answered to the nodes' user. The password is in no command line.
+# say HOST PORT PASSWORD COMMAND...: what is answered to the nodes' user within PATIENCE seconds. The password is in no
+# command line.
 say() {
   host=$1 port=$2
   export REDISCLI_AUTH="$3"
   shift 3
   # shellcheck disable=SC2046
-  printf '%s\n' "$*" | timeout 2 redis-cli -h "$host" -p "$port" --user $NODES_USER --no-auth-warning \
+  printf '%s\n' "$*" | timeout "$PATIENCE" redis-cli -h "$host" -p "$port" --user $NODES_USER --no-auth-warning \
     $(tls_options) 2>&1
 }
 
