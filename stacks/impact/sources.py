@@ -1,0 +1,48 @@
+"""Stack files to compare: as they lie there, or as git has them."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from ..settings import StackSettings, load, settings_of
+from ..stack_file import stack_file
+
+
+class NoSuchSourceError(Exception):
+    """There is nothing to compare with; the text says what was looked for."""
+
+
+def stack_before(word: str, file: Path) -> StackSettings:
+    """What a stack said: in another file, or in `file` at a revision of git.
+
+    A file that the revision does not have yet said nothing: all is new.
+    Raises NoSuchSourceError, and StackFileError where a file is wrong.
+    """
+    if Path(word).is_file():
+        return load(Path(word))
+    _git(file, "rev-parse", "--verify", "--quiet", f"{word}^{{commit}}", missing=_neither(word))
+    if not _git(file, "ls-tree", "--name-only", word, file.name):
+        return StackSettings()
+    return settings_of(stack_file(f"{word}:{file}", _git(file, "show", f"{word}:./{file.name}")))
+
+
+def _neither(word: str) -> str:
+    return f"{word!r} is neither a file nor a revision of git here: give one, such as origin/main, or `live`"
+
+
+def _git(file: Path, *arguments: str, missing: str = "") -> str:
+    """What git says in the folder of a file. `missing`: what is wrong where it refuses."""
+    try:
+        done = subprocess.run(
+            ["git", *arguments],
+            cwd=file.parent,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError as error:
+        raise NoSuchSourceError(f"git cannot be run to read {arguments[-1]}: {error.strerror}") from error
+    if done.returncode:
+        raise NoSuchSourceError(missing or f"git cannot read {arguments[-1]}: {done.stderr.strip()}")
+    return done.stdout
