@@ -28,6 +28,9 @@ def impact(
     output: Annotated[
         Format, typer.Option("--format", help="For a terminal, for programs, for a pull request.")
     ] = Format.TEXT,
+    price: Annotated[
+        float | None, typer.Option("--gpu-hour-price", min=0, help="Of a GPU, for pools that say no gpuHourPrice.")
+    ] = None,
     allow_disruption: Annotated[
         bool, typer.Option("--allow-disruption", help="Exit with 0 although something that runs is hurt.")
     ] = False,
@@ -37,15 +40,18 @@ def impact(
     Exit code: 0 nothing that runs is hurt; 1 something is, unless --allow-disruption; 2 wrong use, or a file is wrong.
     """
     from ..findings import StackFileError
-    from ..impact.comparison import impact_of
+    from ..impact.comparison import impact_of, impact_on
     from ..impact.report import as_object, report
-    from ..impact.sources import NoSuchSourceError, stack_before
+    from ..impact.sources import LIVE, NoSuchSourceError, running, stack_before
     from ..settings import load
 
     file = stack_path(to)
     try:
         after = load(file)
-        found = impact_of(stack_before(from_, file), after)
+        if from_ == LIVE:
+            found = impact_on(running(after), after, file.name.removeprefix("Pulumi.").removesuffix(".yaml"))
+        else:
+            found = impact_of(stack_before(from_, file), after, price)
     except (StackFileError, NoSuchSourceError) as error:
         typer.echo(error, err=True)
         raise typer.Exit(MISUSED) from error

@@ -68,7 +68,8 @@ def normal(value: Any, key: str = "") -> Any:
 
 
 def _says_nothing(key: str, value: Any) -> bool:
-    return value is None or value == [] or (value == {} and key in _EMPTY)
+    default = key == "protocol" and value == "TCP"
+    return default or value is None or value == [] or (value == {} and key in _EMPTY)
 
 
 def _quantity(said: Any) -> Any:

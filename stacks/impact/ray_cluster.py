@@ -65,7 +65,7 @@ def _edited(before: Known, after: Body) -> Iterator[Effect]:
     if anew := _made_anew(before, after):
         yield anew
         return
-    changed = list(_changed(before.body, _sent(before.body, after)))
+    changed = list(_changed(before.body, sent(before.body, after)))
     if not changed:
         return
     if KUEUE_QUEUE_LABEL in (after["metadata"].get("labels") or {}) and not after["spec"].get("suspend"):
@@ -233,10 +233,10 @@ def _change(before: Known, after: Body, counts: Counts) -> PodChange:
     was = before.body
     if before.running is None:
         was = {**was, "spec": as_running(was["spec"], counts)}
-    return change_of_pods(was["spec"], _sent(was, after)["spec"], counts)
+    return change_of_pods(was["spec"], sent(was, after)["spec"], counts)
 
 
-def _sent(before: Body, after: Body) -> Body:
+def sent(before: Body, after: Body) -> Body:
     """The RayCluster as an update sends it: with what the autoscaler has made of it."""
     if not scales(dict(after)):
         return after

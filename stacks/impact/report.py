@@ -6,14 +6,25 @@ from typing import Any
 from ..planning.report import NONE, Report, Table
 from .comparison import Impact
 from .effects import Effect, ObjectImpact, Range
+from .figures import Amounts, Budget, Figures
 
 
 def report(title: str, impact: Impact) -> Report:
     """The report: a row for each object, and below a sentence for each thing that happens to it."""
     rows = tuple(_row(each) for each in impact.objects)
     columns = ("Object", "What happens", "Pods ended", "Pods made")
-    tables = (Table("Objects", columns, rows),) if rows else ()
-    return Report(title, tables, tuple(_sentences(impact)))
+    made = (Table("Objects", columns, rows), _figures(impact.budget))
+    return Report(title, tuple(table for table in made if table.rows), tuple(_sentences(impact)))
+
+
+def _figures(budget: Budget) -> Table:
+    rows = tuple((row.whose, *(_change(row, part) for part in ("always", "most", "cost"))) for row in budget.rows)
+    return Table("GPUs and cost", ("Tenant", "GPUs always", "GPUs at most", "Cost per hour"), rows)
+
+
+def _change(row: Figures, part: str) -> str:
+    was, will = (getattr(each, part) if each else NONE for each in (row.before, row.after))
+    return was if was == will else f"{was} -> {will}"
 
 
 def _row(each: ObjectImpact) -> tuple[str, ...]:
@@ -32,6 +43,7 @@ def _sentences(impact: Impact) -> Iterator[str]:
     for each in impact.objects:
         for effect in each.effects:
             yield f"{each.kind} {each.name}: {_sentence(effect)}"
+    yield from (f"Overcommitted from now on: {each}." for each in impact.budget.promises)
     yield from impact.notes
     if not impact.objects:
         yield "Nothing happens to what runs."
@@ -66,6 +78,11 @@ def as_object(impact: Impact) -> dict[str, Any]:
             }
             for each in impact.objects
         ],
+        "figures": [
+            {"tenant": row.whose, **{part: _figure(getattr(row, part)) for part in ("before", "after")}}
+            for row in impact.budget.rows
+        ],
+        "overcommitments": list(impact.budget.promises),
         "notes": list(impact.notes),
     }
 
@@ -81,6 +98,10 @@ def _effect(effect: Effect) -> dict[str, Any]:
         "podsEnded": _numbers(effect.ended),
         "podsMade": _numbers(effect.made),
     }
+
+
+def _figure(amounts: Amounts | None) -> dict[str, str] | None:
+    return {"gpusAlways": amounts.always, "gpusAtMost": amounts.most, "costPerHour": amounts.cost} if amounts else None
 
 
 def _numbers(pods: Range) -> dict[str, int | None]:

@@ -1,12 +1,20 @@
-"""Stack files to compare: as they lie there, or as git has them."""
+"""Stack files to compare: as they lie there, as git has them, or the cluster."""
 
 from __future__ import annotations
 
 import subprocess
 from pathlib import Path
 
+from components.cluster import ClusterUnreachableError
+from components.operator.supported import release_of
+
 from ..settings import StackSettings, load, settings_of
 from ..stack_file import stack_file
+from .live import live
+from .ray_cluster import Known
+
+LIVE = "live"
+"""Word for the cluster."""
 
 
 class NoSuchSourceError(Exception):
@@ -25,6 +33,17 @@ def stack_before(word: str, file: Path) -> StackSettings:
     if not _git(file, "ls-tree", "--name-only", word, file.name):
         return StackSettings()
     return settings_of(stack_file(f"{word}:{file}", _git(file, "show", f"{word}:./{file.name}")))
+
+
+def running(stack: StackSettings) -> dict[str, Known]:
+    """The RayClusters in the namespaces of a stack's tenants. Raises NoSuchSourceError where they cannot be read."""
+    context = stack.kubernetes.context
+    namespaces = dict.fromkeys(tenant.namespace_name for tenant in stack.tenants)
+    try:
+        return live(context, namespaces, release_of(stack.operator.version))
+    except ClusterUnreachableError as error:
+        by = f"context {context!r}" if context else "the current context"
+        raise NoSuchSourceError(f"the cluster cannot be read with {by}: {error}") from error
 
 
 def _neither(word: str) -> str:

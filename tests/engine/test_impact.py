@@ -1,0 +1,155 @@
+"""What `impact` predicts of pods is what KubeRay's operator does, over all fields of a RayCluster."""
+
+import copy
+import json
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from kubernetes import client
+
+from local.rehearsal import Rehearsal
+from stacks.impact.pods import PodChange, change_of_pods
+from stacks.impact.ray_cluster import sent
+from tests.engine.kubectl import Kubectl
+from tests.engine.ray_edits import ANY_CLUSTER, WITH_AUTOSCALER, WITH_SEVERAL_HOSTS, WITHOUT_AUTOSCALER, Edit, spec
+
+pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(1800)]
+
+NAMESPACE = "impact"
+
+KINDS: Mapping[str, tuple[dict[str, Any], Mapping[str, Edit]]] = {
+    "plain": (spec(), {**ANY_CLUSTER, **WITHOUT_AUTOSCALER}),
+    "scaling": (spec(scales=True), {**ANY_CLUSTER, **WITH_AUTOSCALER}),
+    "recreate": (spec(recreate=True), {**ANY_CLUSTER, **WITHOUT_AUTOSCALER}),
+    "recreate-scaling": (spec(scales=True, recreate=True), {**ANY_CLUSTER, **WITH_AUTOSCALER}),
+    "hosts": (spec(hosts=2), WITH_SEVERAL_HOSTS),
+    "hosts-scaling": (spec(scales=True, hosts=2), WITH_SEVERAL_HOSTS),
+}
+"""RayClusters, and the edits that are tried on one of each."""
+
+CASES = [(kind, edit) for kind, (_, edits) in KINDS.items() for edit in edits]
+
+FIRST, SETTLES, QUIET = 600.0, 600.0, 20.0
+"""Seconds: until all pods are there, until the operator has done its work, and then without a change."""
+
+Pods = Mapping[str, str]
+"""Names of groups by the UIDs of their pods."""
+
+
+@dataclass
+class Day:
+    """What became of the RayClusters, by their names."""
+
+    predicted: dict[str, PodChange] = field(default_factory=dict)
+    before: dict[str, Pods] = field(default_factory=dict)
+    after: dict[str, Pods] = field(default_factory=dict)
+
+
+def name(kind: str, edit: str) -> str:
+    """Of the RayCluster that an edit is tried on: within the 50 characters that KubeRay keeps of it."""
+    return f"{'-'.join(part[:3] for part in kind.split('-'))}-{edit.lower()}"
+
+
+def body(kind: str, edit: str, edited: bool) -> dict[str, Any]:
+    said = copy.deepcopy(KINDS[kind][0])
+    if edited:
+        KINDS[kind][1][edit](said)
+    metadata = {"name": name(kind, edit), "namespace": NAMESPACE, "annotations": {}}
+    return {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": metadata, "spec": said}
+
+
+@pytest.fixture(scope="module")
+def day(shared_cluster: Rehearsal, operator: None) -> Iterator[Day]:
+    """All edits at once, each on a RayCluster of its own: the operator takes its time for each, not the test."""
+    api = shared_cluster.client()
+    core, objects, kubectl = client.CoreV1Api(api), client.CustomObjectsApi(api), Kubectl(shared_cluster)
+    kubectl.does("create", "namespace", NAMESPACE)
+
+    def apply(bodies: list[dict[str, Any]]) -> None:
+        kubectl.does("apply", "--server-side", "--force-conflicts", "--filename=-", bodies=bodies)
+
+    def pods() -> dict[str, Pods]:
+        found: dict[str, dict[str, str]] = {}
+        there = core.list_namespaced_pod(NAMESPACE, _preload_content=False, _request_timeout=60)
+        for pod in json.loads(there.data)["items"]:
+            labels = pod["metadata"]["labels"]
+            if "deletionTimestamp" not in pod["metadata"] and labels.get("ray.io/node-type") != "redis-cleanup":
+                found.setdefault(labels["ray.io/cluster"], {})[pod["metadata"]["uid"]] = labels["ray.io/group"]
+        return found
+
+    def numbers() -> dict[str, int]:
+        return {cluster: len(each) for cluster, each in pods().items()}
+
+    def clusters() -> dict[str, dict[str, Any]]:
+        items = objects.list_namespaced_custom_object("ray.io", "v1", NAMESPACE, "rayclusters")["items"]
+        return {item["metadata"]["name"]: item for item in items}
+
+    def settled(wanted: Mapping[str, int], seconds: float) -> None:
+        ends = time.monotonic() + seconds
+        while time.monotonic() < ends and numbers() != wanted:
+            time.sleep(2)
+
+    made = Day()
+    try:
+        apply([body(*case, edited=False) for case in CASES])
+        first = {name(*case): 1 + 3 * (2 if "hosts" in case[0] else 1) for case in CASES}
+        settled(first, FIRST)
+        scaling = [name(*case) for case in CASES if "scaling" in case[0]]
+        for cluster in scaling:
+            # As Ray's autoscaler does it.
+            patch = [{"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": 3}]
+            objects.patch_namespaced_custom_object(
+                *("ray.io", "v1", NAMESPACE, "rayclusters", cluster, patch),
+                field_manager="python-requests",
+                _content_type="application/json-patch+json",
+            )
+        first = {each: number + (each in scaling) * (number // 3) for each, number in first.items()}
+        settled(first, FIRST)
+        assert numbers() == first
+        made.before, bodies, there = pods(), [], clusters()
+        for case in CASES:
+            was, will = there[name(*case)], sent(there[name(*case)], body(*case, edited=True))
+            running = Counter(made.before[name(*case)].values())
+            made.predicted[name(*case)] = change_of_pods(was["spec"], will["spec"], running)
+            bodies.append(dict(will))
+        apply(bodies)
+        settled(
+            {
+                cluster: number
+                for cluster, change in made.predicted.items()
+                if (number := first[cluster] + sum(change.created.values()) - sum(change.deleted.values()))
+            },
+            SETTLES,
+        )
+        time.sleep(QUIET)
+        made.after = pods()
+        yield made
+    finally:
+        # Not its clean-up in a Redis that is not there.
+        for cluster in clusters():
+            objects.patch_namespaced_custom_object(
+                *("ray.io", "v1", NAMESPACE, "rayclusters", cluster), {"metadata": {"finalizers": None}}
+            )
+        kubectl.does("delete", "namespace", NAMESPACE, "--timeout=300s")
+
+
+@pytest.mark.parametrize(("kind", "edit"), CASES)
+def test_the_operator_does_what_was_predicted(day: Day, kind: str, edit: str) -> None:
+    cluster = name(kind, edit)
+    before, after = day.before[cluster], day.after.get(cluster, {})
+    predicted = day.predicted[cluster]
+    assert Counter(before[uid] for uid in before.keys() - after.keys()) == predicted.deleted
+    assert Counter(after[uid] for uid in after.keys() - before.keys()) == predicted.created
+    stayed = Counter(before[uid] for uid in before.keys() & after.keys())
+    assert {group: stayed[group] for group in predicted.orphaned} == predicted.orphaned
+
+
+def test_an_edit_that_pods_are_deleted_for_is_among_them(day: Day) -> None:
+    """The comparison would say nothing if nothing happened."""
+    assert sum(bool(change.deleted) for change in day.predicted.values()) > 20
+    assert sum(bool(change.orphaned) for change in day.predicted.values()) > 3
+    assert sum(change == PodChange() for change in day.predicted.values()) > 20
