@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from components.operator.supported import release_of
 from components.ray_cluster.fault_tolerance import OPTIONS
+from components.ray_cluster.scheduling import SETTINGS_BY_LABEL
 
 from .effects import ObjectImpact, Verdict, worst
 from .figures import Budget, budget
@@ -74,7 +75,7 @@ def impact_on(running: Mapping[str, Known], after: StackSettings, stack: str) ->
     was = {name: known for name, known in running.items() if name in will or made_by(known, stack)}
     for name, known in was.items():
         if name in will:
-            will[name] = _with_known_keys(known.body, will[name])
+            will[name] = _beside_others(known.body, _with_known_keys(known.body, will[name]))
     return _sorted(_of_ray_clusters(was, will), [*_of_release(after), NOT_BUSY, ONLY_RAY_CLUSTERS])
 
 
@@ -84,6 +85,16 @@ def _with_known_keys(before: Body, after: Body) -> Body:
     if not said or KEYS in said or KEYS not in known:
         return after
     return {**after, "spec": {**after["spec"], OPTIONS: {**said, KEYS: known[KEYS]}}}
+
+
+def _beside_others(before: Body, after: Body) -> Body:
+    """A RayCluster with the labels and annotations that others have given it, which an update leaves there."""
+    metadata = dict(after["metadata"])
+    for part in ("labels", "annotations"):
+        theirs = before["metadata"].get(part) or {}
+        kept = {key: value for key, value in theirs.items() if key not in SETTINGS_BY_LABEL}
+        metadata[part] = {**kept, **(metadata.get(part) or {})}
+    return {**after, "metadata": metadata}
 
 
 def _of_ray_clusters(before: Mapping[str, Known], after: Mapping[str, Body]) -> Iterator[ObjectImpact]:

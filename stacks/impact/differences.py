@@ -30,7 +30,9 @@ def differences(before: Any, after: Any, at: Steps = ()) -> Iterator[Steps]:
             if key in before and key in after:
                 yield from differences(before[key], after[key], (*at, key))
             else:
-                yield (*at, key)
+                # Of a list that only one of them has, the items.
+                items = _named(before.get(key, after.get(key)))
+                yield from ((*at, key, item) for item in items) if items else [(*at, key)]
         return
     named = _named(before), _named(after)
     if named[0] is not None and named[1] is not None:

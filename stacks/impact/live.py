@@ -10,6 +10,7 @@ import kubernetes
 from components.cluster import connect, read
 from components.ray_cluster.pods import CLUSTER_LABEL
 
+from ..stack_file import PROJECT
 from .ray_cluster import Known
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def live(context: str | None, namespaces: Iterable[str], release: str) -> dict[s
 def made_by(known: Known, stack: str) -> bool:
     """Whether a stack of this name has made the RayCluster: it is told by the field manager."""
     managers = known.body["metadata"].get("managedFields") or ()
-    return any(each.get("manager") == f"pulumi-ray-platform-{stack}" for each in managers)
+    return any(each.get("manager") == f"pulumi-{PROJECT}-{stack}" for each in managers)
 
 
 def _groups(pods: Iterable[dict[str, Any]], cluster: str) -> Iterator[str]:

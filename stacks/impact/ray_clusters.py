@@ -1,5 +1,6 @@
 """The RayClusters of a stack, as it makes them, by `<namespace>/<name>`. Pure functions."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from components.images import with_mirrors
@@ -11,7 +12,7 @@ from ..rendered import redis_place
 if TYPE_CHECKING:
     from ..settings import StackSettings
 
-Body = dict[str, Any]
+Body = Mapping[str, Any]
 
 
 def ray_clusters(stack: "StackSettings") -> dict[str, Body]:
