@@ -199,8 +199,9 @@ def _orphaned(after: Body, group: str, pods: Range) -> Effect:
         Verdict.ORPHANS,
         f"orphans group {name}: {pods.pods()} run on with their GPUs, and nobody ends them",
         f"KubeRay goes through the worker groups that the RayCluster has, and looks at no others.{breaks}",
-        f"give the group `maxReplicas: 0`, wait until it has no pods, and then remove it; a renamed group is one that "
-        f"is removed. Afterwards: `kubectl delete pod -l ray.io/group={group}`",
+        "give the group `maxReplicas: 0`, wait until it has no pods, and then remove it; a renamed group is one that "
+        f"is removed. Afterwards: `kubectl delete pod -l ray.io/cluster={after['metadata']['name']},ray.io/group={group}`"
+        " in its namespace",
         f"{_OPERATOR}; kuberay#1739",
     )
 

@@ -1,7 +1,6 @@
 """What `impact` predicts of pods is what KubeRay's operator does, over all fields of a RayCluster."""
 
 import copy
-import json
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 from kubernetes import client
 
+from components.cluster import read
 from local.rehearsal import Rehearsal
 from stacks.impact.pods import PodChange, change_of_pods
 from stacks.impact.ray_cluster import sent
@@ -45,8 +45,8 @@ class Day:
     """What became of the RayClusters, by their names."""
 
     predicted: dict[str, PodChange] = field(default_factory=dict)
-    before: dict[str, Pods] = field(default_factory=dict)
-    after: dict[str, Pods] = field(default_factory=dict)
+    before: Mapping[str, Pods] = field(default_factory=dict)
+    after: Mapping[str, Pods] = field(default_factory=dict)
 
 
 def name(kind: str, edit: str) -> str:
@@ -72,10 +72,9 @@ def day(shared_cluster: Rehearsal, operator: None) -> Iterator[Day]:
     def apply(bodies: list[dict[str, Any]]) -> None:
         kubectl.does("apply", "--server-side", "--force-conflicts", "--filename=-", bodies=bodies)
 
-    def pods() -> dict[str, Pods]:
+    def pods() -> Mapping[str, Pods]:
         found: dict[str, dict[str, str]] = {}
-        there = core.list_namespaced_pod(NAMESPACE, _preload_content=False, _request_timeout=60)
-        for pod in json.loads(there.data)["items"]:
+        for pod in (read(core.list_namespaced_pod, NAMESPACE) or {})["items"]:
             labels = pod["metadata"]["labels"]
             if "deletionTimestamp" not in pod["metadata"] and labels.get("ray.io/node-type") != "redis-cleanup":
                 found.setdefault(labels["ray.io/cluster"], {})[pod["metadata"]["uid"]] = labels["ray.io/group"]
@@ -85,8 +84,8 @@ def day(shared_cluster: Rehearsal, operator: None) -> Iterator[Day]:
         return {cluster: len(each) for cluster, each in pods().items()}
 
     def clusters() -> dict[str, dict[str, Any]]:
-        items = objects.list_namespaced_custom_object("ray.io", "v1", NAMESPACE, "rayclusters")["items"]
-        return {item["metadata"]["name"]: item for item in items}
+        there = read(objects.list_namespaced_custom_object, "ray.io", "v1", NAMESPACE, "rayclusters") or {}
+        return {item["metadata"]["name"]: item for item in there["items"]}
 
     def settled(wanted: Mapping[str, int], seconds: float) -> None:
         ends = time.monotonic() + seconds
