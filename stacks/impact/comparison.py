@@ -17,8 +17,9 @@ from .kuberay_rules import RULES
 from .live import made_by
 from .objects import objects
 from .programs import of_programs
-from .ray_cluster import Known, of_ray_cluster
+from .ray_cluster import of_ray_cluster
 from .ray_clusters import ray_clusters
+from .ray_pods import Known
 from .rights import of_rights
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from components.cluster import connect, read
 from components.ray_cluster.pods import CLUSTER_LABEL
 
 from ..stack_file import PROJECT
-from .ray_cluster import Known
+from .ray_pods import Known
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -11,7 +11,7 @@ from components.operator.supported import release_of
 from ..settings import StackSettings, load, settings_of
 from ..stack_file import stack_file
 from .live import live
-from .ray_cluster import Known
+from .ray_pods import Known
 
 LIVE = "live"
 """Word for the cluster."""

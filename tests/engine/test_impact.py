@@ -1,25 +1,33 @@
 """What `impact` predicts of pods is what KubeRay's operator does, over all fields of a RayCluster."""
 
 import copy
+import os
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 from kubernetes import client
 
 from components.cluster import read
+from local.paths import ROOT
 from local.rehearsal import Rehearsal
 from stacks.impact.pods import PodChange, change_of_pods
-from stacks.impact.ray_cluster import sent
+from stacks.impact.ray_clusters import ray_clusters
+from stacks.impact.ray_pods import sent
+from stacks.settings import load
 from tests.engine.kubectl import Kubectl
+from tests.engine.platform_stack import DEV
 from tests.engine.ray_edits import ANY_CLUSTER, WITH_AUTOSCALER, WITH_SEVERAL_HOSTS, WITHOUT_AUTOSCALER, Edit, spec
 
 pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(1800)]
 
-NAMESPACE = "impact"
+NAMESPACE, LIVE = "impact", "impact-live"
 
 KINDS: Mapping[str, tuple[dict[str, Any], Mapping[str, Edit]]] = {
     "plain": (spec(), {**ANY_CLUSTER, **WITHOUT_AUTOSCALER}),
@@ -152,3 +160,31 @@ def test_an_edit_that_pods_are_deleted_for_is_among_them(day: Day) -> None:
     assert sum(bool(change.deleted) for change in day.predicted.values()) > 20
     assert sum(bool(change.orphaned) for change in day.predicted.values()) > 3
     assert sum(change == PodChange() for change in day.predicted.values()) > 20
+
+
+def test_a_stack_file_is_compared_with_what_runs(shared_cluster: Rehearsal, operator: None, tmp_path: Path) -> None:
+    kubectl, file = Kubectl(shared_cluster), tmp_path / "Pulumi.dev.yaml"
+    said = DEV.read_text().replace("name: team-a", "name: impact-live")
+    file.write_text(said)
+    [made] = ray_clusters(load(file)).values()
+    body = {**made, "metadata": {**made["metadata"], "namespace": LIVE}}
+
+    def impact(expected: int) -> str:
+        command = [sys.executable, "-m", "stacks", "impact", "--from", "live", "--to", file]
+        environment = {**os.environ, "KUBECONFIG": str(shared_cluster.kubeconfig)}
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == expected, done.stderr
+        return done.stdout
+
+    kubectl.does("create", "namespace", LIVE)
+    try:
+        assert "is made, with 1 pod at first" in impact(0)
+        manager = "--field-manager=pulumi-ray-platform-dev"
+        kubectl.does("apply", "--server-side", manager, "--filename=-", bodies=[body])
+        ready = "--for=jsonpath={.status.desiredWorkerReplicas}=0"
+        kubectl.does("wait", ready, f"--namespace={LIVE}", "raycluster/training", "--timeout=120s")
+        assert "Nothing happens to what runs." in impact(0)
+        file.write_text(said.replace("name: training", "name: other"))
+        assert "RayCluster impact-live/training: is deleted, with 1 pod;" in impact(1)
+    finally:
+        kubectl.does("delete", "namespace", LIVE, "--timeout=300s")

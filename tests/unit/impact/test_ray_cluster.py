@@ -6,8 +6,8 @@ import pytest
 
 from stacks.impact.comparison import impact_of, impact_on
 from stacks.impact.effects import Verdict
-from stacks.impact.ray_cluster import Known
 from stacks.impact.ray_clusters import ray_clusters
+from stacks.impact.ray_pods import Known
 from tests.unit.planning.stacks import cluster, stack, tenant
 
 from .stacks import EIGHT, effects, effects_on, ray, verdicts
