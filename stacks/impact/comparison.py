@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from components.operator.supported import release_of
 from components.ray_cluster.fault_tolerance import OPTIONS
 from components.ray_cluster.scheduling import SETTINGS_BY_LABEL
 
+from ..settings import StackSettings
 from .effects import ObjectImpact, Verdict, worst
 from .figures import Budget, budget
 from .kinds import of_objects
@@ -21,9 +22,6 @@ from .ray_cluster import of_ray_cluster
 from .ray_clusters import ray_clusters
 from .ray_pods import Known
 from .rights import of_rights
-
-if TYPE_CHECKING:
-    from ..settings import StackSettings
 
 Body = Mapping[str, Any]
 
@@ -57,17 +55,20 @@ class Impact:
         return worst(each.verdict for each in self.objects)
 
 
-def impact_of(before: StackSettings, after: StackSettings, price: float | None = None) -> Impact:
-    """What it does when the stack file that said `before` says `after`. `price`: of a GPU in an hour, for pools that
-    say none."""
-    was = {name: Known(body, None, _release(before)) for name, body in ray_clusters(before).items()}
+def impact_of(before: StackSettings | None, after: StackSettings, price: float | None = None) -> Impact:
+    """What it does when the stack file that said `before` says `after`. None: the stack is new.
+
+    `price`: of a GPU in an hour, for pools that say none.
+    """
+    said = before or StackSettings()
+    was = {name: Known(body, None, _release(said)) for name, body in ray_clusters(said).items()}
     there = [
         *_of_ray_clusters(was, ray_clusters(after)),
-        *of_objects(objects(before), objects(after)),
-        *of_rights(before, after),
+        *of_objects(objects(said) if before else {}, objects(after)),
+        *of_rights(said, after),
         *of_programs(before, after),
     ]
-    return _sorted(there, [*_of_release(before), NOT_COUNTED], budget(before, after, price))
+    return _sorted(there, [*_of_release(said), NOT_COUNTED], budget(said, after, price))
 
 
 def impact_on(running: Mapping[str, Known], after: StackSettings, stack: str) -> Impact:

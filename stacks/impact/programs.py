@@ -14,18 +14,25 @@ if TYPE_CHECKING:
     from ..settings import StackSettings
 
 
-def of_programs(before: StackSettings, after: StackSettings) -> Iterator[ObjectImpact]:
-    """The operator, Volcano and Kueue, where their settings are others."""
+def of_programs(before: StackSettings | None, after: StackSettings) -> Iterator[ObjectImpact]:
+    """The operator, Volcano and Kueue, where their settings are others. `before` None: the stack is new."""
     if after.platform:
         return
-    was, will = _said(before.operator_in_force), _said(after.operator_in_force)
-    yield impact("Operator", "KubeRay", _of_operator(was, will))
+    operators = [_installed(stack.operator_in_force if stack else None) for stack in (before, after)]
+    yield impact("Operator", "KubeRay", _of_operator(*operators))
     for name in ("volcano", "kueue"):
-        of = [_said(getattr(stack.scheduler, name) if stack.scheduler else None) for stack in (before, after)]
+        of = [_installed(getattr(stack.scheduler, name, None) if stack else None) for stack in (before, after)]
         yield impact("Scheduler", name.capitalize(), _of_scheduler(*of))
 
 
-def _of_operator(before: dict[str, Any], after: dict[str, Any]) -> Iterator[Effect]:
+def _of_operator(before: dict[str, Any] | None, after: dict[str, Any] | None) -> Iterator[Effect]:
+    if after is None:
+        if before is not None:
+            yield _let_go("RayClusters run on, but nobody makes, scales or mends their pods until another is there")
+        return
+    if before is None:
+        yield Effect(Verdict.CREATES, "is installed; `pulumi up` fails where one is there already")
+        return
     changed = sorted({path[0] for path in differences(before, after)})
     if "namespace" in changed:
         yield Effect(
@@ -65,12 +72,7 @@ def _of_scheduler(before: dict[str, Any] | None, after: dict[str, Any] | None) -
             Verdict.CREATES, "is installed; RayClusters that run were not scheduled by it, and are not until made anew"
         )
     elif after is None:
-        yield Effect(
-            Verdict.DELETES,
-            "is removed: pods that run stay, and those that wait for it wait for good",
-            "pods name their scheduler when they are made",
-            "make RayClusters without a queue anew first",
-        )
+        yield _let_go("pods that run stay, and those that it should place wait for good")
     else:
         changed = ", ".join(sorted({path[0] for path in differences(before, after)}))
         yield Effect(
@@ -79,5 +81,18 @@ def _of_scheduler(before: dict[str, Any] | None, after: dict[str, Any] | None) -
         )
 
 
-def _said(settings: BaseModel | None) -> Any:
-    return settings.model_dump(mode="json", by_alias=True) if settings else None
+def _let_go(then: str) -> Effect:
+    return Effect(
+        Verdict.DELETES,
+        f"what the stack has installed is deleted: {then}",
+        "the stack file installs it no more",
+        "keep install: manifests in this stack; to hand it over, remove it from the stack's state with `pulumi state "
+        "delete` first",
+        "docs/operations.md, Removing things",
+    )
+
+
+def _installed(settings: BaseModel | None) -> dict[str, Any] | None:
+    """What is said of what the stack installs itself; None for what is there already, or not at all."""
+    said = settings.model_dump(mode="json", by_alias=True) if settings else None
+    return said if said and said["install"] == "manifests" else None

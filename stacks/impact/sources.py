@@ -21,17 +21,16 @@ class NoSuchSourceError(Exception):
     """There is nothing to compare with; the text says what was looked for."""
 
 
-def stack_before(word: str, file: Path) -> StackSettings:
-    """What a stack said: in another file, or in `file` at a revision of git.
+def stack_before(word: str, file: Path) -> StackSettings | None:
+    """What a stack said: in another file, or in `file` at a revision of git; None where it does not have the file yet.
 
-    A file that the revision does not have yet said nothing: all is new.
     Raises NoSuchSourceError, and StackFileError where a file is wrong.
     """
     if Path(word).is_file():
         return load(Path(word))
     _git(file, "rev-parse", "--verify", "--quiet", f"{word}^{{commit}}", missing=_neither(word))
     if not _git(file, "ls-tree", "--name-only", word, file.name):
-        return StackSettings()
+        return None
     return settings_of(stack_file(f"{word}:{file}", _git(file, "show", f"{word}:./{file.name}")))
 
 

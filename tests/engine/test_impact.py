@@ -15,6 +15,7 @@ import pytest
 from kubernetes import client
 
 from components.cluster import read
+from components.priority_classes.manifests import priority_classes
 from local.paths import ROOT
 from local.rehearsal import Rehearsal
 from stacks.impact.pods import PodChange, change_of_pods
@@ -141,7 +142,7 @@ def day(shared_cluster: Rehearsal, operator: None) -> Iterator[Day]:
             objects.patch_namespaced_custom_object(
                 *("ray.io", "v1", NAMESPACE, "rayclusters", cluster), {"metadata": {"finalizers": None}}
             )
-        kubectl.does("delete", "namespace", NAMESPACE, "--timeout=300s")
+        kubectl.does("delete", "namespace", NAMESPACE, "--timeout=170s")
 
 
 @pytest.mark.parametrize(("kind", "edit"), CASES)
@@ -166,25 +167,29 @@ def test_a_stack_file_is_compared_with_what_runs(shared_cluster: Rehearsal, oper
     kubectl, file = Kubectl(shared_cluster), tmp_path / "Pulumi.dev.yaml"
     said = DEV.read_text().replace("name: team-a", "name: impact-live")
     file.write_text(said)
-    [made] = ray_clusters(load(file)).values()
+    stack = load(file)
+    [made] = ray_clusters(stack).values()
     body = {**made, "metadata": {**made["metadata"], "namespace": LIVE}}
 
     def impact(expected: int) -> str:
-        command = [sys.executable, "-m", "stacks", "impact", "--from", "live", "--to", file]
+        command = [sys.executable, "-m", "stacks", "impact", "--from", "live", "--to", str(file)]
         environment = {**os.environ, "KUBECONFIG": str(shared_cluster.kubeconfig)}
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == expected, done.stderr
         return done.stdout
 
     kubectl.does("create", "namespace", LIVE)
+    priorities = priority_classes(stack.priorities)
+    kubectl.does("apply", "--server-side", "--filename=-", bodies=priorities)
     try:
         assert "is made, with 1 pod at first" in impact(0)
         manager = "--field-manager=pulumi-ray-platform-dev"
         kubectl.does("apply", "--server-side", manager, "--filename=-", bodies=[body])
-        ready = "--for=jsonpath={.status.desiredWorkerReplicas}=0"
+        ready = "--for=condition=HeadPodReady"
         kubectl.does("wait", ready, f"--namespace={LIVE}", "raycluster/training", "--timeout=120s")
         assert "Nothing happens to what runs." in impact(0)
         file.write_text(said.replace("name: training", "name: other"))
         assert "RayCluster impact-live/training: is deleted, with 1 pod;" in impact(1)
     finally:
-        kubectl.does("delete", "namespace", LIVE, "--timeout=300s")
+        kubectl.does("delete", "--filename=-", bodies=priorities)
+        kubectl.does("delete", "namespace", LIVE, "--timeout=170s")

@@ -1,16 +1,20 @@
 """What an edit does beside RayClusters: to namespaces, quotas, policies, Redis, the operator, rights and budgets."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from stacks.impact.comparison import Impact, impact_of
 from stacks.impact.effects import Verdict
+from stacks.settings import StackSettings, load
 from tests.unit.planning.stacks import stack, tenant
 
 from .stacks import effects_on, ray
 
 pytestmark = pytest.mark.unit
+
+GOOD = Path(__file__).parents[2] / "stack_files" / "good"
 
 
 def edited(before: dict[str, Any], after: dict[str, Any], **both: Any) -> Impact:
@@ -96,3 +100,22 @@ def test_gpus_and_cost_are_shown_as_they_were_and_will_be() -> None:
 def test_an_edit_that_changes_nothing_has_nothing_to_say() -> None:
     same = stack(tenant("a", ray(), quota={"gpus": 8}, users=["group:a"]), redis={})
     assert impact_of(same, same) == Impact(())
+
+
+@pytest.mark.parametrize("file", sorted(GOOD.glob("*.yaml")), ids=lambda file: file.stem)
+def test_every_good_stack_file_is_made_and_removed_and_is_no_edit_of_itself(file: Path) -> None:
+    said, nothing = load(file), StackSettings()
+    assert impact_of(said, said) == Impact(())
+    made, gone = impact_of(None, said), impact_of(said, nothing)
+    clusters = {f"{tenant.namespace_name}/{each.name}" for tenant in said.tenants for each in tenant.clusters}
+    assert {each.name for each in made.objects if each.kind == "RayCluster"} == clusters
+    assert not made.verdict.hurts
+    assert {each.name for each in gone.objects if each.kind == "RayCluster"} == clusters
+    assert gone.verdict.hurts or not clusters
+
+
+def test_what_the_stack_does_not_install_it_does_not_remove() -> None:
+    there = {"scheduler": {"volcano": {"install": "existing"}}, "operator": {"install": "existing"}}
+    assert effects_on("Scheduler", edited_stack(there, {"operator": {"install": "existing"}})) == []
+    assert [each.verdict for each in effects_on("Operator", edited_stack({}, there))] == [Verdict.DELETES]
+    assert "fails where one is there already" in effects_on("Operator", edited_stack(there, {}))[0].says

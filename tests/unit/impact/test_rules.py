@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -70,3 +71,9 @@ def test_the_first_rule_that_matches_holds(path: str, scales: bool, verdict: Ver
 
 def test_a_release_that_is_not_known_yet_has_the_rules_of_the_newest() -> None:
     assert rule_for(("suspend",), True, "1.7") is rule_for(("suspend",), True, "1.6")
+
+
+def test_the_page_of_the_docs_has_every_rule() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "impact.md").read_text(encoding="utf-8")
+    rules = (rule for release in RULES.values() for rule in release)
+    assert [rule.path for rule in rules if f"| `{rule.path}`" not in page or rule.reason not in page] == []
