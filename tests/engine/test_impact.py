@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,8 @@ CASES = [(kind, edit) for kind, (_, edits) in KINDS.items() for edit in edits]
 
 FIRST, SETTLES, QUIET = 600.0, 600.0, 20.0
 """Seconds: until all pods are there, until the operator has done its work, and then without a change."""
+
+UNBOUND = ("--type=merge", '--patch={"metadata": {"finalizers": null}}')
 
 Pods = Mapping[str, str]
 """Names of groups by the UIDs of their pods."""
@@ -89,23 +91,31 @@ def day(shared_cluster: Rehearsal, operator: None) -> Iterator[Day]:
                 found.setdefault(labels["ray.io/cluster"], {})[pod["metadata"]["uid"]] = labels["ray.io/group"]
         return found
 
-    def numbers() -> dict[str, int]:
-        return {cluster: len(each) for cluster, each in pods().items()}
-
     def clusters() -> dict[str, dict[str, Any]]:
         there = read(objects.list_namespaced_custom_object, "ray.io", "v1", NAMESPACE, "rayclusters") or {}
         return {item["metadata"]["name"]: item for item in there["items"]}
 
-    def settled(wanted: Mapping[str, int], seconds: float) -> None:
+    def settled(done: Callable[[], bool], seconds: float) -> None:
         ends = time.monotonic() + seconds
-        while time.monotonic() < ends and numbers() != wanted:
+        while time.monotonic() < ends and not done():
             time.sleep(2)
+
+    def has(numbers: Mapping[str, int]) -> bool:
+        return {cluster: len(each) for cluster, each in pods().items()} == numbers
+
+    def as_predicted() -> bool:
+        now = pods()
+        return all(
+            len(was.keys() - now.get(cluster, {}).keys()) == sum(made.predicted[cluster].deleted.values())
+            and len(now.get(cluster, {}).keys() - was.keys()) == sum(made.predicted[cluster].created.values())
+            for cluster, was in made.before.items()
+        )
 
     made = Day()
     try:
         apply([body(*case, edited=False) for case in CASES])
         first = {name(*case): 1 + 3 * (2 if "hosts" in case[0] else 1) for case in CASES}
-        settled(first, FIRST)
+        settled(lambda: has(first), FIRST)
         scaling = [name(*case) for case in CASES if "scaling" in case[0]]
         for cluster in scaling:
             # As Ray's autoscaler does it.
@@ -115,9 +125,9 @@ def day(shared_cluster: Rehearsal, operator: None) -> Iterator[Day]:
                 field_manager="python-requests",
                 _content_type="application/json-patch+json",
             )
-        first = {each: number + (each in scaling) * (number // 3) for each, number in first.items()}
-        settled(first, FIRST)
-        assert numbers() == first
+        grown = {each: number + (each in scaling) * (number // 3) for each, number in first.items()}
+        settled(lambda: has(grown), FIRST)
+        assert has(grown)
         made.before, bodies, there = pods(), [], clusters()
         for case in CASES:
             was, will = there[name(*case)], sent(there[name(*case)], body(*case, edited=True))
@@ -125,24 +135,19 @@ def day(shared_cluster: Rehearsal, operator: None) -> Iterator[Day]:
             made.predicted[name(*case)] = change_of_pods(was["spec"], will["spec"], running)
             bodies.append(dict(will))
         apply(bodies)
-        settled(
-            {
-                cluster: number
-                for cluster, change in made.predicted.items()
-                if (number := first[cluster] + sum(change.created.values()) - sum(change.deleted.values()))
-            },
-            SETTLES,
-        )
+        settled(as_predicted, SETTLES)
         time.sleep(QUIET)
         made.after = pods()
         yield made
     finally:
-        # Not its clean-up in a Redis that is not there.
-        for cluster in clusters():
-            objects.patch_namespaced_custom_object(
-                *("ray.io", "v1", NAMESPACE, "rayclusters", cluster), {"metadata": {"finalizers": None}}
-            )
-        kubectl.does("delete", "namespace", NAMESPACE, "--timeout=170s")
+        kubectl.does("delete", "namespace", NAMESPACE, "--wait=false")
+        ends = time.monotonic() + SETTLES
+        while time.monotonic() < ends and read(core.read_namespace, NAMESPACE):
+            for cluster, there_yet in clusters().items():
+                if "deletionTimestamp" in there_yet["metadata"] and there_yet["metadata"].get("finalizers"):
+                    # Nobody is to clean up in a Redis that is not there.
+                    kubectl.tries("patch", "raycluster", cluster, f"--namespace={NAMESPACE}", *UNBOUND)
+            time.sleep(2)
 
 
 @pytest.mark.parametrize(("kind", "edit"), CASES)
