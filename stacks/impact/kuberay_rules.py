@@ -17,8 +17,8 @@ _AUTOSCALER = "ray python/ray/autoscaler/_private/kuberay/autoscaling_config.py"
 _VERSIONS = "ray python/ray/_private/utils.py: check_version_info"
 
 _IN_QUIET_TIMES = (
-    "when nothing runs, delete the head's pod, and with it all workers are started anew; or make a second RayCluster "
-    "under another name, move the work, and remove the first"
+    "when nothing runs, delete all pods of the RayCluster (`kubectl delete pod -l ray.io/cluster=NAME`), and KubeRay "
+    "makes them as edited; or make a second RayCluster under another name, move the work, and remove the first"
 )
 _WORKERS_ANEW = "delete idle workers' pods one after the other, or let the autoscaler end them when they are idle"
 
