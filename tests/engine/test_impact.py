@@ -58,6 +58,8 @@ class Day:
     predicted: dict[str, PodChange] = field(default_factory=dict)
     before: Mapping[str, Pods] = field(default_factory=dict)
     after: Mapping[str, Pods] = field(default_factory=dict)
+    services_before: Mapping[str, Any] = field(default_factory=dict)
+    services_after: Mapping[str, Any] = field(default_factory=dict)
 
 
 def name(kind: str, edit: str) -> str:
@@ -90,6 +92,13 @@ def day(shared_cluster: Rehearsal, operator: None) -> Iterator[Day]:
             if "deletionTimestamp" not in pod["metadata"] and labels.get("ray.io/node-type") != "redis-cleanup":
                 found.setdefault(labels["ray.io/cluster"], {})[pod["metadata"]["uid"]] = labels["ray.io/group"]
         return found
+
+    def services() -> dict[str, Any]:
+        there = (read(core.list_namespaced_service, NAMESPACE) or {})["items"]
+        parts = ("labels", "annotations")
+        return {
+            each["metadata"]["name"]: [each["spec"], *(each["metadata"].get(part) for part in parts)] for each in there
+        }
 
     def clusters() -> dict[str, dict[str, Any]]:
         there = read(objects.list_namespaced_custom_object, "ray.io", "v1", NAMESPACE, "rayclusters") or {}
@@ -129,6 +138,7 @@ def day(shared_cluster: Rehearsal, operator: None) -> Iterator[Day]:
         settled(lambda: has(grown), FIRST)
         assert has(grown)
         made.before, bodies, there = pods(), [], clusters()
+        made.services_before = services()
         for case in CASES:
             was, will = there[name(*case)], sent(there[name(*case)], body(*case, edited=True))
             running = Counter(made.before[name(*case)].values())
@@ -137,7 +147,7 @@ def day(shared_cluster: Rehearsal, operator: None) -> Iterator[Day]:
         apply(bodies)
         settled(as_predicted, SETTLES)
         time.sleep(QUIET)
-        made.after = pods()
+        made.after, made.services_after = pods(), services()
         yield made
     finally:
         kubectl.does("delete", "namespace", NAMESPACE, "--wait=false")
@@ -159,6 +169,11 @@ def test_the_operator_does_what_was_predicted(day: Day, kind: str, edit: str) ->
     assert Counter(after[uid] for uid in after.keys() - before.keys()) == predicted.created
     stayed = Counter(before[uid] for uid in before.keys() & after.keys())
     assert {group: stayed[group] for group in predicted.orphaned} == predicted.orphaned
+
+
+def test_a_heads_service_stays_as_it_is_whatever_is_edited(day: Day) -> None:
+    assert {f"{name(*case)}-head-svc" for case in CASES} <= day.services_before.keys()
+    assert {each: day.services_after.get(each) for each in day.services_before} == day.services_before
 
 
 def test_an_edit_that_pods_are_deleted_for_is_among_them(day: Day) -> None:
