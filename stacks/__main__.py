@@ -10,6 +10,7 @@ import typer
 
 from .commands.adopt import adopt
 from .commands.check import check
+from .commands.impact import impact
 from .commands.import_ import import_
 from .commands.plan import plan
 from .commands.schema import schema
@@ -19,6 +20,7 @@ app = typer.Typer(
 )
 app.command()(check)
 app.command()(plan)
+app.command()(impact)
 app.command()(schema)
 app.command("import")(import_)
 app.command()(adopt)

@@ -129,8 +129,8 @@ def plan_of(stack: StackSettings, price: float | None = None) -> Plan:
         growing.grow(_all(mine), counted)
         promised.append(_filled(_all(mine), pools, promises).taken())
         clusters = tuple(
-            _cluster(queue_of(tenant, cluster), workers, pools, started, accounts)
-            for cluster, workers in zip(tenant.clusters, mine.values(), strict=True)
+            _cluster(name, queue_of(tenant, cluster), workers, pools, started, accounts)
+            for cluster, (name, workers) in zip(tenant.clusters, mine.items(), strict=True)
         )
         tenants.append(_tenant(tenant, clusters, mine, pools, accounts, growing))
     plan = Plan(
@@ -155,9 +155,13 @@ def _all(clusters: dict[str, list[Workers]]) -> list[Workers]:
 
 
 def _cluster(
-    queue: str | None, workers: list[Workers], pools: tuple[NodePool, ...], started: Nodes, accounts: Accounts
+    name: str,
+    queue: str | None,
+    workers: list[Workers],
+    pools: tuple[NodePool, ...],
+    started: Nodes,
+    accounts: Accounts,
 ) -> ClusterPlan:
-    name = workers[0].owner
     beside = started.copy()
     beside.grow(workers, fresh({name: accounts[name]}))
     alone = _filled(workers, pools, fresh({name: accounts[name]}, empty=True))

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from components.nodes import GPU_RESOURCE
 from stacks.planning.plan import Plan, plan_of
+from stacks.planning.report import report
 from stacks.settings import StackFileError
 
 from .stacks import A100, always, cluster, stack, tenant
@@ -160,3 +161,9 @@ def test_no_tenant_has_more_than_quota_and_nodes_and_none_has_less_in_turn_than_
             assert each.in_turn[GPU_RESOURCE] >= each.starts.get(GPU_RESOURCE, 0)
     if not plan.overcommitments:
         assert all(each.in_turn[GPU_RESOURCE] == each.greatest[GPU_RESOURCE] for each in plan.tenants)
+
+
+def test_a_ray_cluster_that_is_suspended_has_no_pods_to_plan() -> None:
+    plan = plan_of(stack(tenant("a", cluster("asleep", overrides={"suspend": True}), cluster("awake"))))
+    assert [(each.name, len(each.groups)) for each in plan.tenants[0].clusters] == [("a/asleep", 0), ("a/awake", 5)]
+    assert report("Pulumi.dev.yaml", plan).tables

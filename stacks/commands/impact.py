@@ -1,0 +1,69 @@
+"""`python -m stacks impact`: what an edit of a stack file does to what runs."""
+
+import json
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from .check import MISUSED, stack_path
+
+HURTS = 1
+"""Exit code: something that runs is hurt."""
+
+
+class Format(StrEnum):
+    """How an impact is written."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+def impact(
+    to: Annotated[str, typer.Option(metavar="STACK or FILE", help="The edited stack file.")],
+    from_: Annotated[
+        str, typer.Option("--from", metavar="REVISION, FILE or live", help="What it is compared with.")
+    ] = "HEAD",
+    output: Annotated[
+        Format, typer.Option("--format", help="For a terminal, for programs, for a pull request.")
+    ] = Format.TEXT,
+    price: Annotated[
+        float | None, typer.Option("--gpu-hour-price", min=0, help="Of a GPU, for pools that say no gpuHourPrice.")
+    ] = None,
+    allow_disruption: Annotated[
+        bool, typer.Option("--allow-disruption", help="Exit with 0 although something that runs is hurt.")
+    ] = False,
+) -> None:
+    """Say what an edit of a stack file does, object by object: to pods that run, and what would be safer.
+
+    Exit code: 0 nothing that runs is hurt; 1 something is, unless --allow-disruption; 2 wrong use, or a file is wrong.
+    """
+    from ..findings import StackFileError
+    from ..impact.comparison import impact_of, impact_on
+    from ..impact.report import as_object, report
+    from ..impact.sources import LIVE, NoSuchSourceError, running, stack_before
+    from ..settings import load
+
+    file = stack_path(to)
+    try:
+        after = load(file)
+        if from_ == LIVE:
+            found = impact_on(running(after), after, file.name.removeprefix("Pulumi.").removesuffix(".yaml"))
+        else:
+            found = impact_of(stack_before(from_, file), after, price)
+    except (StackFileError, NoSuchSourceError) as error:
+        typer.echo(error, err=True)
+        raise typer.Exit(MISUSED) from error
+    if output is Format.JSON:
+        typer.echo(json.dumps({"from": from_, "to": str(file), **as_object(found)}, indent=2))
+    else:
+        from ..planning.text import markdown, show
+
+        written = report(f"{from_} -> {file}", found)
+        if output is Format.TEXT:
+            show([written])
+        else:
+            typer.echo(markdown([written]), nl=False)
+    if found.verdict.hurts and not allow_disruption:
+        raise typer.Exit(HURTS)

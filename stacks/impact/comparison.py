@@ -1,0 +1,118 @@
+"""What an edit of a stack file does to all that the stack makes. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from components.operator.supported import release_of
+from components.ray_cluster.fault_tolerance import OPTIONS
+from components.ray_cluster.scheduling import SETTINGS_BY_LABEL
+
+from ..settings import StackSettings
+from .effects import ObjectImpact, Verdict, worst
+from .figures import Budget, budget
+from .kinds import of_objects
+from .kuberay_rules import RULES
+from .live import made_by
+from .objects import objects
+from .programs import of_programs
+from .ray_cluster import of_ray_cluster
+from .ray_clusters import ray_clusters
+from .ray_pods import Known
+from .rights import of_rights
+
+Body = Mapping[str, Any]
+
+KEYS = "externalStorageNamespace"
+
+NO_BUDGET = Budget()
+
+NOT_COUNTED = (
+    "How many pods run, and how many of them are busy, is not known without the cluster: what is said is what the "
+    "stack file allows. `--from live` counts them."
+)
+NOT_BUSY = "Kubernetes does not know which pods are busy: each may be. Ray's dashboard shows it."
+ONLY_RAY_CLUSTERS = "Only RayClusters were compared with what runs; everything else is compared from file to file."
+
+
+@dataclass(frozen=True)
+class Impact:
+    """What an edit does."""
+
+    objects: tuple[ObjectImpact, ...]
+    """Those to which something happens, the worst first."""
+
+    budget: Budget = NO_BUDGET
+
+    notes: tuple[str, ...] = ()
+    """What has to be known to read it."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst."""
+        return worst(each.verdict for each in self.objects)
+
+
+def impact_of(before: StackSettings | None, after: StackSettings, price: float | None = None) -> Impact:
+    """What it does when the stack file that said `before` says `after`. None: the stack is new.
+
+    `price`: of a GPU in an hour, for pools that say none.
+    """
+    said = before or StackSettings()
+    was = {name: Known(body, None, _release(said)) for name, body in ray_clusters(said).items()}
+    there = [
+        *_of_ray_clusters(was, ray_clusters(after)),
+        *of_objects(objects(said) if before else {}, objects(after)),
+        *of_rights(said, after),
+        *of_programs(before, after),
+    ]
+    return _sorted(there, [*_of_release(said), NOT_COUNTED], budget(said, after, price))
+
+
+def impact_on(running: Mapping[str, Known], after: StackSettings, stack: str) -> Impact:
+    """What it does to RayClusters that run when the stack file `after` is applied. `stack`: its name."""
+    will = ray_clusters(after)
+    was = {name: known for name, known in running.items() if name in will or made_by(known, stack)}
+    for name, known in was.items():
+        if name in will:
+            will[name] = _beside_others(known.body, _with_known_keys(known.body, will[name]))
+    return _sorted(_of_ray_clusters(was, will), [*_of_release(after), NOT_BUSY, ONLY_RAY_CLUSTERS])
+
+
+def _with_known_keys(before: Body, after: Body) -> Body:
+    """A RayCluster with what its keys in Redis begin with, which only an update knows."""
+    known, said = (body["spec"].get(OPTIONS) or {} for body in (before, after))
+    if not said or KEYS in said or KEYS not in known:
+        return after
+    return {**after, "spec": {**after["spec"], OPTIONS: {**said, KEYS: known[KEYS]}}}
+
+
+def _beside_others(before: Body, after: Body) -> Body:
+    """A RayCluster with the labels and annotations that others have given it, which an update leaves there."""
+    metadata = dict(after["metadata"])
+    for part in ("labels", "annotations"):
+        theirs = before["metadata"].get(part) or {}
+        kept = {key: value for key, value in theirs.items() if key not in SETTINGS_BY_LABEL}
+        metadata[part] = {**kept, **(metadata.get(part) or {})}
+    return {**after, "metadata": metadata}
+
+
+def _of_ray_clusters(before: Mapping[str, Known], after: Mapping[str, Body]) -> Iterator[ObjectImpact]:
+    for name in dict.fromkeys([*before, *after]):
+        yield of_ray_cluster(name, before.get(name), after.get(name))
+
+
+def _sorted(objects: Iterable[ObjectImpact], notes: Iterable[str], figures: Budget = NO_BUDGET) -> Impact:
+    found = [each for each in objects if each.effects]
+    return Impact(tuple(sorted(found, key=lambda each: -each.verdict.harm)), figures, tuple(notes) if found else ())
+
+
+def _release(stack: StackSettings) -> str:
+    return release_of(stack.operator.version)
+
+
+def _of_release(stack: StackSettings) -> Iterator[str]:
+    if (release := _release(stack)) not in RULES:
+        yield f"The rules are those of KubeRay {next(iter(RULES))}; this stack has {release}, which may do otherwise."

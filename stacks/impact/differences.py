@@ -1,0 +1,83 @@
+"""Where two bodies of Kubernetes differ. Pure functions.
+
+Items of lists go by their names, so that one that comes first does not make all others differ.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from components.quantities import NotAQuantityError, amount
+
+Steps = tuple[str, ...]
+"""A path in a body: keys, and names of the items of lists."""
+
+DEFAULTS: dict[str, Any] = {"replicas": 0, "minReplicas": 0, "maxReplicas": 2**31 - 1, "numOfHosts": 1}
+"""Of a worker group (kuberay, ray-operator/apis/ray/v1/raycluster_types.go: WorkerGroupSpec)."""
+
+_EMPTY = frozenset({"labels", "annotations", "nodeSelector", "limits", "requests", "rayStartParams", "resources"})
+"""Keys whose empty mappings mean what their absence means."""
+
+_NAMES = ("name", "groupName", "mountPath", "containerPort", "key")
+
+
+def differences(before: Any, after: Any, at: Steps = ()) -> Iterator[Steps]:
+    """The paths of all leaves that differ, and of what only one of them has."""
+    if before == after:
+        return
+    if isinstance(before, Mapping) and isinstance(after, Mapping):
+        for key in dict.fromkeys([*before, *after]):
+            if key in before and key in after:
+                yield from differences(before[key], after[key], (*at, key))
+            else:
+                # Of a list that only one of them has, the items.
+                items = _named(before.get(key, after.get(key)))
+                yield from ((*at, key, item) for item in items) if items else [(*at, key)]
+        return
+    named = _named(before), _named(after)
+    if named[0] is not None and named[1] is not None:
+        if named[0] == named[1]:
+            # The same items in another order.
+            yield at
+        yield from differences(*named, at)
+    else:
+        yield at
+
+
+def _named(items: Any) -> dict[str, Any] | None:
+    """The items of a list by their names; None where it is no list, or they have none or not each its own."""
+    if not isinstance(items, Sequence) or isinstance(items, str) or not all(isinstance(i, Mapping) for i in items):
+        return None
+    for key in _NAMES:
+        if items and all(key in item for item in items):
+            found = {str(item[key]): item for item in items}
+            return found if len(found) == len(items) else None
+    return None if items else {}
+
+
+def normal(value: Any, key: str = "") -> Any:
+    """A spec as KubeRay has it once it has read it: with defaults, without what says nothing, quantities as one writes
+    them once."""
+    if isinstance(value, Mapping):
+        if key in ("limits", "requests"):
+            return {name: _quantity(each) for name, each in value.items()}
+        found = {name: normal(each, name) for name, each in value.items()}
+        found = {name: each for name, each in found.items() if not _says_nothing(name, each)}
+        return {**DEFAULTS, **found} if "groupName" in found else found
+    if isinstance(value, list | tuple):
+        return [normal(each) for each in value]
+    return value
+
+
+def _says_nothing(key: str, value: Any) -> bool:
+    default = key == "protocol" and value == "TCP"
+    return default or value is None or value == [] or (value == {} and key in _EMPTY)
+
+
+def _quantity(said: Any) -> Any:
+    """KubeRay keeps the way it is written, in powers of two or of ten, and the number
+    (k8s.io/apimachinery, pkg/api/resource/quantity.go: MarshalJSON)."""
+    try:
+        return json.dumps([float(amount(str(said))), str(said).endswith("i")])
+    except NotAQuantityError:
+        return said

@@ -1,0 +1,70 @@
+"""What an edit adds in GPUs, cost and promises. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from components.nodes import GPU_RESOURCE
+
+from ..planning.plan import plan_of
+from ..planning.report import figure, money
+
+if TYPE_CHECKING:
+    from components.tenant.demand import Usage
+
+    from ..planning.plan import Plan
+    from ..settings import StackSettings
+
+ALL = "all tenants"
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Of one tenant, or of all together: what was and what will be. None: the tenant is not there."""
+
+    whose: str
+    before: Amounts | None
+    after: Amounts | None
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """Of GPUs, and what they cost."""
+
+    always: str
+    most: str
+    cost: str
+    """Per hour, from what always runs to the most; `-` where no price is said."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What is different in figures."""
+
+    rows: tuple[Figures, ...] = ()
+
+    promises: tuple[str, ...] = ()
+    """What the nodes cannot keep any more, that they could before."""
+
+
+def budget(before: StackSettings, after: StackSettings, price: float | None = None) -> Budget:
+    """The figures that differ, tenant by tenant. `price`: of a GPU in an hour, for pools that say none."""
+    was, will = plan_of(before, price), plan_of(after, price)
+    had, has = dict(_amounts(was)), dict(_amounts(will))
+    rows = (Figures(whose, had.get(whose), has.get(whose)) for whose in dict.fromkeys([*had, *has]))
+    known = {problem.message for problem in was.overcommitments}
+    new = (problem.message for problem in will.overcommitments if problem.message not in known)
+    return Budget(tuple(row for row in rows if row.before != row.after), tuple(new))
+
+
+def _amounts(plan: Plan) -> Iterator[tuple[str, Amounts]]:
+    for tenant in plan.tenants:
+        yield tenant.settings.name, Amounts(_gpus(tenant.starts), _gpus(tenant.greatest), money(tenant.cost))
+    if plan.tenants:
+        yield ALL, Amounts(_gpus(plan.started.taken()), _gpus(plan.promised), money(plan.cost))
+
+
+def _gpus(usage: Usage) -> str:
+    return figure({GPU_RESOURCE: usage[GPU_RESOURCE]} if GPU_RESOURCE in usage else {}, GPU_RESOURCE)

@@ -1,0 +1,312 @@
+"""What KubeRay does when a field of a RayCluster is edited: rules by release of the operator. Data.
+
+They hold for what does not change the number of pods, which `pods` reckons, and for RayClusters without
+`upgradeStrategy: Recreate`, which deletes all pods for nearly everything. The first rule that matches a path holds.
+"""
+
+from dataclasses import dataclass
+
+from .differences import Steps
+from .effects import Verdict
+
+REST = "**"
+ANY = "*"
+
+_CONTROLLER = "kuberay ray-operator/controllers/ray/raycluster_controller.go"
+_AUTOSCALER = "ray python/ray/autoscaler/_private/kuberay/autoscaling_config.py"
+_VERSIONS = "ray python/ray/_private/utils.py: check_version_info"
+
+_IN_QUIET_TIMES = (
+    "when nothing runs, delete all pods of the RayCluster (`kubectl delete pod -l ray.io/cluster=NAME`), and KubeRay "
+    "makes them as edited; or make a second RayCluster under another name, move the work, and remove the first"
+)
+_WORKERS_ANEW = "delete idle workers' pods one after the other, or let the autoscaler end them when they are idle"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What an edit of the fields at `path` does."""
+
+    path: str
+    """`*` stands for any one step, `**` at the end for whatever is below, and for the field itself."""
+
+    verdict: Verdict
+
+    says: str
+    """`{groups}`: the worker groups whose fields these are."""
+
+    reason: str
+
+    safer: str = ""
+
+    source: str = ""
+
+    scaling: bool | None = None
+    """Holds only with the autoscaler (True) or without it (False). None: for both."""
+
+    def matches(self, path: Steps, scales: bool) -> bool:
+        """Whether the rule is for a path in a RayCluster's spec."""
+        if self.scaling is not None and self.scaling != scales:
+            return False
+        pattern = self.path.split(".")
+        below = pattern[-1] == REST
+        pattern = pattern[:-1] if below else pattern
+        if len(path) < len(pattern) or (len(path) > len(pattern) and not below):
+            return False
+        return all(said in (ANY, step) for said, step in zip(pattern, path, strict=False))
+
+
+_1_6 = (
+    Rule(
+        "managedBy",
+        Verdict.REFUSED,
+        "the API server refuses the edit",
+        "the field is immutable",
+        "give the RayCluster another name",
+        "kuberay ray-operator/apis/ray/v1/raycluster_types.go",
+    ),
+    Rule(
+        "upgradeStrategy.**",
+        Verdict.IN_PLACE,
+        "is taken over at once; no pod is touched by this alone",
+        "KubeRay reads it at each reconciliation. With Recreate, edits made since the head's pod started count, too: "
+        "if there were any, all pods are deleted now",
+        "look with `--from live` whether the RayCluster has been edited since its head started",
+        f"{_CONTROLLER}: shouldRecreatePodsForUpgrade",
+    ),
+    Rule(
+        "suspend",
+        Verdict.IN_PLACE,
+        "is taken over at once",
+        "KubeRay reads it at each reconciliation",
+        source=f"{_CONTROLLER}: reconcilePods",
+    ),
+    Rule(
+        "enableInTreeAutoscaling",
+        Verdict.IGNORED,
+        "the autoscaler is added to or removed from the head only when the head's pod is made anew",
+        "the autoscaler is a container of the head's pod, and KubeRay changes no pod that runs. Until then nobody adds "
+        "workers after it is switched on, and after it is switched off the old autoscaler goes on scaling",
+        _IN_QUIET_TIMES,
+        "kuberay ray-operator/controllers/ray/common/pod.go: DefaultHeadPodTemplate",
+    ),
+    Rule(
+        "autoscalerOptions.idleTimeoutSeconds",
+        Verdict.IN_PLACE,
+        "the autoscaler heeds the new idle timeout within seconds; workers idle for longer end",
+        "it reads the RayCluster in each of its rounds",
+        source=_AUTOSCALER,
+    ),
+    Rule(
+        "autoscalerOptions.upscalingMode",
+        Verdict.IN_PLACE,
+        "the autoscaler heeds it within seconds",
+        "it reads the RayCluster in each of its rounds",
+        source=_AUTOSCALER,
+    ),
+    Rule(
+        "autoscalerOptions.**",
+        Verdict.IGNORED,
+        "the autoscaler's container stays as it is until the head's pod is made anew",
+        "it is a container of the head's pod, and KubeRay changes no pod that runs",
+        _IN_QUIET_TIMES,
+        "kuberay ray-operator/controllers/ray/common/pod.go: DefaultHeadPodTemplate",
+    ),
+    Rule(
+        "rayVersion",
+        Verdict.STRANDS,
+        "the head keeps its Ray version until its pod is made anew; workers that start meanwhile have the new one and "
+        "cannot join, so the cluster scales no more and a lost worker is not replaced",
+        "KubeRay changes no pod that runs, and Ray refuses a worker of another version than the head's",
+        _IN_QUIET_TIMES,
+        _VERSIONS,
+    ),
+    Rule(
+        "authOptions.**",
+        Verdict.STRANDS,
+        "the head asks for what it asked for before until its pod is made anew; workers that start meanwhile have the "
+        "new setting and are refused by it, so the cluster scales no more and a lost worker is not replaced",
+        "how callers are authenticated is in the environment of each pod, and KubeRay changes no pod that runs",
+        _IN_QUIET_TIMES,
+        "kuberay ray-operator/controllers/ray/common/pod.go: configureTokenAuth",
+    ),
+    Rule(
+        "gcsFaultToleranceOptions.**",
+        Verdict.IGNORED,
+        "the head keeps its tables where it kept them until its pod is made anew",
+        "where Redis is stands in the environment of the head's container, and KubeRay changes no pod that runs. "
+        "Workers that run lose the head when it is made anew for the first time: only what Redis has is found again",
+        _IN_QUIET_TIMES,
+        "kuberay ray-operator/controllers/ray/common/pod.go: configureGCSFaultTolerance",
+    ),
+    Rule(
+        "headServiceAnnotations.**",
+        Verdict.IGNORED,
+        "the head's Service stays as it is",
+        "KubeRay makes the head's Service once and never changes it",
+        "make the same change to the Service with kubectl; or delete it, and KubeRay makes it anew: for a moment "
+        "clients and new workers do not find the head",
+        f"{_CONTROLLER}: reconcileHeadService",
+    ),
+    Rule(
+        "headGroupSpec.serviceType",
+        Verdict.IGNORED,
+        "the head's Service stays as it is",
+        "KubeRay makes the head's Service once and never changes it",
+        "delete the Service, and KubeRay makes it anew: for a moment clients and new workers do not find the head",
+        f"{_CONTROLLER}: reconcileHeadService",
+    ),
+    Rule(
+        "headGroupSpec.headService.**",
+        Verdict.IGNORED,
+        "the head's Service stays as it is",
+        "KubeRay makes the head's Service once and never changes it",
+        "delete the Service, and KubeRay makes it anew: for a moment clients and new workers do not find the head",
+        f"{_CONTROLLER}: reconcileHeadService",
+    ),
+    Rule(
+        "headGroupSpec.enableIngress",
+        Verdict.IGNORED,
+        "an Ingress that KubeRay has made stays, and is not changed; switched on, it is made now",
+        "KubeRay makes the Ingress once and never deletes or changes it",
+        "delete the Ingress with kubectl after switching it off",
+        f"{_CONTROLLER}: reconcileIngressKubernetes",
+    ),
+    Rule(
+        "headGroupSpec.template.spec.containers.*.ports.**",
+        Verdict.IGNORED,
+        "the head's Service keeps its ports for good, and the pod its own until it is made anew",
+        "KubeRay makes the head's Service once and never changes it",
+        "after the head's pod was made anew, delete the Service, and KubeRay makes it with the new ports",
+        f"{_CONTROLLER}: reconcileHeadService",
+    ),
+    *(
+        Rule(
+            f"headGroupSpec.template.spec.containers.*.env.{variable}.**",
+            Verdict.STRANDS,
+            f"the head keeps the {what} that it started with until its pod is made anew; workers that start meanwhile "
+            "have the new one and cannot join, so the cluster scales no more and a lost worker is not replaced",
+            "it is in the environment of each pod, and KubeRay changes no pod that runs",
+            _IN_QUIET_TIMES,
+            "ray python/ray/_private/ray_constants.py",
+        )
+        for variable, what in (("RAY_USE_TLS", "way to speak TLS"), ("RAY_AUTH_MODE", "way to authenticate"))
+    ),
+    Rule(
+        "headGroupSpec.template.spec.serviceAccountName",
+        Verdict.IGNORED,
+        "the head runs as the account that it has until its pod is made anew, and KubeRay's RoleBinding for the "
+        "autoscaler stays with the old account: the new one may not scale",
+        "KubeRay makes account, Role and RoleBinding of the autoscaler once and never changes them",
+        "delete the RoleBinding that is named as the RayCluster, and KubeRay makes it for the new account; then, when "
+        "nothing runs, delete the head's pod",
+        f"{_CONTROLLER}: reconcileAutoscalerRoleBinding",
+        scaling=True,
+    ),
+    Rule(
+        "headGroupSpec.template.**",
+        Verdict.IGNORED,
+        "the head stays as it is until its pod is made anew",
+        "without upgradeStrategy KubeRay changes no pod that runs",
+        _IN_QUIET_TIMES,
+        f"{_CONTROLLER}: reconcilePods",
+    ),
+    Rule(
+        "headGroupSpec.**",
+        Verdict.IGNORED,
+        "the head stays as it is until its pod is made anew",
+        "what Ray is started with is in the head's pod, and KubeRay changes no pod that runs",
+        _IN_QUIET_TIMES,
+        f"{_CONTROLLER}: reconcilePods",
+    ),
+    Rule(
+        "workerGroupSpecs.*.replicas",
+        Verdict.NOTHING,
+        "the number of workers is the autoscaler's: what it has set stays",
+        "an update reads what the autoscaler has set, and sends it back",
+        source="components/ray_cluster/scaled.py",
+        scaling=True,
+    ),
+    Rule(
+        "workerGroupSpecs.*.replicas",
+        Verdict.IN_PLACE,
+        "KubeRay makes or deletes pods until there are as many",
+        "it compares their number at each reconciliation",
+        source=f"{_CONTROLLER}: reconcilePods",
+        scaling=False,
+    ),
+    Rule(
+        "workerGroupSpecs.*.minReplicas",
+        Verdict.IN_PLACE,
+        "holds at once: fewer workers than that are filled up, and idle ones beyond it may end",
+        "KubeRay and the autoscaler read it in each of their rounds",
+        source=f"{_CONTROLLER}: reconcilePods",
+    ),
+    Rule(
+        "workerGroupSpecs.*.maxReplicas",
+        Verdict.IN_PLACE,
+        "holds at once for new workers",
+        "KubeRay and the autoscaler read it in each of their rounds",
+        source=_AUTOSCALER,
+    ),
+    Rule(
+        "workerGroupSpecs.*.idleTimeoutSeconds",
+        Verdict.IN_PLACE,
+        "the autoscaler heeds the new idle timeout of {groups} within seconds; workers idle for longer end",
+        "it reads the RayCluster in each of its rounds",
+        source=_AUTOSCALER,
+    ),
+    Rule(
+        "workerGroupSpecs.*.scaleStrategy.**",
+        Verdict.NOTHING,
+        "which workers go is the autoscaler's: what it has set stays",
+        "an update reads what the autoscaler has set, and sends it back",
+        source="components/ray_cluster/scaled.py",
+    ),
+    Rule(
+        "workerGroupSpecs.*.suspend",
+        Verdict.IN_PLACE,
+        "is taken over at once",
+        "KubeRay reads it at each reconciliation",
+        source=f"{_CONTROLLER}: reconcilePods",
+    ),
+    Rule(
+        "workerGroupSpecs.*.numOfHosts",
+        Verdict.IN_PLACE,
+        "pods of {groups} are counted anew",
+        "a worker of several hosts is that many pods, which come and go together",
+        source=f"{_CONTROLLER}: reconcileMultiHostWorkerGroup",
+    ),
+    Rule(
+        "workerGroupSpecs.*.**",
+        Verdict.NEW_PODS,
+        "workers of {groups} that run stay as they are; those that start from now on are as edited",
+        "without upgradeStrategy KubeRay changes no pod that runs",
+        _WORKERS_ANEW,
+        f"{_CONTROLLER}: reconcilePods",
+    ),
+    Rule(
+        "workerGroupSpecs",
+        Verdict.NOTHING,
+        "another order of the worker groups makes no difference",
+        "KubeRay goes by their names",
+        source=f"{_CONTROLLER}: reconcilePods",
+    ),
+    Rule(
+        "**",
+        Verdict.IGNORED,
+        "pods that run stay as they are; those that are made anew are as edited",
+        "without upgradeStrategy KubeRay changes no pod that runs",
+        _IN_QUIET_TIMES,
+        f"{_CONTROLLER}: reconcilePods",
+    ),
+)
+
+RULES = {"1.6": _1_6}
+"""By the operator's minor version, newest first."""
+
+
+def rule_for(path: Steps, scales: bool, release: str = "1.6") -> Rule:
+    """The rule for a path below a RayCluster's spec; that of the newest release that is known for a newer one."""
+    rules = RULES.get(release) or next(iter(RULES.values()))
+    return next(rule for rule in rules if rule.matches(path, scales))

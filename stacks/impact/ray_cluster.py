@@ -1,0 +1,162 @@
+"""What an edit does to a RayCluster and its pods. Pure functions."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from components.queues.admission import KUEUE_QUEUE_LABEL
+from components.ray_cluster.fault_tolerance import OPTIONS
+from components.ray_cluster.scaled import DIGEST, scales
+from components.ray_cluster.scheduling import LABELS_OF_A_NEW_CLUSTER, SETTINGS_BY_LABEL
+
+from .differences import Steps, differences, normal
+from .effects import Effect, ObjectImpact, Verdict, impact
+from .kuberay_rules import Rule, rule_for
+from .pods import groups_of, least_running
+from .ray_pods import Known, all_running, beyond_most, of_pods, range_of, sent, shown
+
+Body = Mapping[str, Any]
+
+_SHOWN = 6
+"""Fields that an effect names; of more it says how many."""
+
+
+def of_ray_cluster(name: str, before: Known | None, after: Body | None) -> ObjectImpact:
+    """What becomes of the RayCluster `name` and its pods. None: it was, or will be, not there."""
+    return impact("RayCluster", name, _effects(before, after))
+
+
+def _effects(before: Known | None, after: Body | None) -> Iterator[Effect]:
+    if after is None:
+        assert before is not None
+        yield _deleted(before)
+    elif before is None:
+        least = least_running(after["spec"])
+        made = range_of(sum(least.values()), sum(least.values()))
+        yield Effect(Verdict.CREATES, f"is made, with {made.pods()} at first", made=made)
+    else:
+        yield from _edited(before, after)
+
+
+def _edited(before: Known, after: Body) -> Iterator[Effect]:
+    if anew := _made_anew(before, after):
+        yield anew
+        return
+    changed = list(_changed(before.body, sent(before.body, after)))
+    if not changed:
+        return
+    if KUEUE_QUEUE_LABEL in (after["metadata"].get("labels") or {}) and not after["spec"].get("suspend"):
+        yield _kept_by_kueue()
+    pods = of_pods(before, after)
+    yield from pods
+    yield from beyond_most(before, after)
+    yield from _by_rules(before, after, changed, all_anew=any(each.verdict is Verdict.RECREATES for each in pods))
+
+
+def _deleted(before: Known) -> Effect:
+    ended = all_running(before)
+    keeps = OPTIONS in before.body["spec"]
+    tables = ", and what its GCS keeps in Redis" if keeps else ""
+    return Effect(
+        Verdict.DELETES,
+        f"is deleted, with {ended.pods()}{tables}; what runs on it ends",
+        "the stack file has it no more under this name and namespace",
+        "end what runs on it first; to rename it, add the new name, move the work, and then remove the old one",
+        "docs/operations.md",
+        ended=ended,
+    )
+
+
+def _made_anew(before: Known, after: Body) -> Effect | None:
+    """RayClusters that the program deletes and makes again, because an edit in place would not be heeded."""
+    why = ""
+    if OPTIONS in before.body["spec"] and OPTIONS not in after["spec"]:
+        why = (
+            "fault tolerance is switched off: KubeRay could never delete the RayCluster if it were edited in place, "
+            "and what its GCS keeps in Redis goes"
+        )
+    for label in LABELS_OF_A_NEW_CLUSTER:
+        if _label(before.body, label) != _label(after, label):
+            why = f"{SETTINGS_BY_LABEL[label]} is only heeded when a RayCluster is made"
+    if not why:
+        return None
+    ended, least = all_running(before), least_running(after["spec"])
+    return Effect(
+        Verdict.REPLACES,
+        f"is deleted and made anew: {ended.pods()} end, and what runs on it",
+        why,
+        "do it when nothing runs; or add a second RayCluster with the new setting, move the work, and remove the first",
+        "components/ray_cluster/component.py",
+        ended=ended,
+        made=range_of(sum(least.values()), sum(least.values())),
+    )
+
+
+def _kept_by_kueue() -> Effect:
+    return Effect(
+        Verdict.REFUSED,
+        "`pulumi up` ends with a conflict once Kueue has let the RayCluster in; nothing is changed then",
+        "Kueue writes into the list of worker groups, which is one value to the API server",
+        "delete the RayCluster when nothing runs on it, and run `pulumi up` again",
+        "docs/operations.md, What does not work yet",
+    )
+
+
+def _by_rules(before: Known, after: Body, changed: Iterable[Steps], all_anew: bool) -> Iterator[Effect]:
+    """What the rules say of the fields that differ, put together where they say the same."""
+    kept = groups_of(after["spec"]).keys() & groups_of(before.body["spec"]).keys()
+    found: dict[Rule, list[Steps]] = {}
+    for path in changed:
+        below = path[1:]
+        if path[0] == "metadata":
+            yield _of_metadata(path)
+        elif _of_group_that_comes_or_goes(below, kept) or (all_anew and not _service(below)):
+            # That is said of its pods.
+            continue
+        else:
+            found.setdefault(rule_for(below, scales(dict(after)), before.release), []).append(below)
+    for rule, paths in found.items():
+        groups = dict.fromkeys(shown(path[1]) for path in paths if path[0] == "workerGroupSpecs" and len(path) > 1)
+        says = rule.says.format(groups=f"group{'s' if len(groups) > 1 else ''} {', '.join(groups)}")
+        yield Effect(rule.verdict, f"{_listed(paths)}: {says}", rule.reason, rule.safer, rule.source)
+
+
+def _of_group_that_comes_or_goes(path: Steps, kept: Collection[str]) -> bool:
+    return len(path) == 2 and path[0] == "workerGroupSpecs" and path[1] not in kept
+
+
+def _of_metadata(path: Steps) -> Effect:
+    field = ".".join(path[1:])
+    if len(path) > 2 and path[2] in SETTINGS_BY_LABEL:
+        says, why = "takes effect at once, and stops nothing", "the stack changes the gang in its queue, too"
+        return Effect(Verdict.IN_PLACE, f"{field}: {says}", why, source="components/ray_cluster/pod_group.py")
+    return Effect(Verdict.IN_PLACE, f"{field}: is changed on the RayCluster; pods are not touched by this alone")
+
+
+def _service(path: Steps) -> bool:
+    """Whether a field is of the head's Service, which outlives the pods."""
+    of_service = ("headServiceAnnotations",), ("headGroupSpec", "serviceType"), ("headGroupSpec", "headService")
+    return any(path[: len(each)] == each for each in of_service) or "ports" in path
+
+
+def _changed(before: Body, after: Body) -> Iterator[Steps]:
+    """The paths at which what the stack says of a RayCluster differs from what it was."""
+    for part in ("labels", "annotations"):
+        was, will = (dict(body["metadata"].get(part) or {}) for body in (before, after))
+        for said in (was, will):
+            for key in (DIGEST, *(key for key in said if key.startswith("pulumi.com/"))):
+                said.pop(key, None)
+        yield from differences(was, will, ("metadata", part))
+    yield from differences(normal(before["spec"]), normal(after["spec"]), ("spec",))
+
+
+def _label(body: Body, label: str) -> str | None:
+    value: str | None = (body["metadata"].get("labels") or {}).get(label)
+    return value
+
+
+def _listed(paths: list[Steps]) -> str:
+    """The fields, with one name for those that several worker groups have."""
+    fields = [(path[0], "*", *path[2:]) if path[0] == "workerGroupSpecs" and len(path) > 2 else path for path in paths]
+    named = list(dict.fromkeys(".".join(each) for each in fields))
+    more = len(named) - _SHOWN
+    return ", ".join(named[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

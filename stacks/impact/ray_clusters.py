@@ -1,0 +1,34 @@
+"""The RayClusters of a stack, as it makes them, by `<namespace>/<name>`. Pure functions."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from components.images import with_mirrors
+from components.ray_cluster.manifests import ray_cluster
+
+from ..queues import scheduling_of
+from ..rendered import redis_place
+
+if TYPE_CHECKING:
+    from ..settings import StackSettings
+
+Body = Mapping[str, Any]
+
+
+def ray_clusters(stack: "StackSettings") -> dict[str, Body]:
+    """All RayClusters of a stack, but for what only an update knows: what their keys in Redis begin with."""
+    return {
+        f"{tenant.namespace_name}/{cluster.name}": with_mirrors(
+            ray_cluster(
+                tenant.given(cluster),
+                stack.nodes,
+                tenant.service_account(cluster),
+                stack.priorities.names,
+                redis_place(stack, tenant),
+                scheduling_of(stack, tenant, cluster),
+            ),
+            stack.images.mirrors,
+        )
+        for tenant in stack.tenants
+        for cluster in tenant.clusters
+    }

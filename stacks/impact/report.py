@@ -1,0 +1,108 @@
+"""What an edit does, for people and for programs."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..planning.report import NONE, Report, Table
+from .comparison import Impact
+from .effects import Effect, ObjectImpact, Range
+from .figures import Amounts, Budget, Figures
+
+
+def report(title: str, impact: Impact) -> Report:
+    """The report: a row for each object, and below a sentence for each thing that happens to it."""
+    rows = tuple(_row(each) for each in impact.objects)
+    columns = ("Object", "What happens", "Pods ended", "Pods made")
+    made = (Table("Objects", columns, rows), _figures(impact.budget))
+    return Report(title, tuple(table for table in made if table.rows), tuple(_sentences(impact)))
+
+
+def _figures(budget: Budget) -> Table:
+    rows = tuple((row.whose, *(_change(row, part) for part in ("always", "most", "cost"))) for row in budget.rows)
+    return Table("GPUs and cost", ("Tenant", "GPUs always", "GPUs at most", "Cost per hour"), rows)
+
+
+def _change(row: Figures, part: str) -> str:
+    was, will = (getattr(each, part) if each else NONE for each in (row.before, row.after))
+    return was if was == will else f"{was} -> {will}"
+
+
+def _row(each: ObjectImpact) -> tuple[str, ...]:
+    ended, made = ([getattr(effect, part) for effect in each.effects] for part in ("ended", "made"))
+    return (f"{each.kind} {each.name}", each.verdict, _total(ended), _total(made))
+
+
+def _total(ranges: list[Range]) -> str:
+    """The sum, for a column."""
+    most = None if any(each.most is None for each in ranges) else sum(each.most or 0 for each in ranges)
+    total = Range(sum(each.least for each in ranges), most)
+    return str(total) if total else NONE
+
+
+def _sentences(impact: Impact) -> Iterator[str]:
+    for each in impact.objects:
+        for effect in each.effects:
+            yield f"{each.kind} {each.name}: {_sentence(effect)}"
+    yield from (f"Overcommitted from now on: {each}." for each in impact.budget.promises)
+    yield from impact.notes
+    if not impact.objects:
+        yield "Nothing happens to what runs."
+    elif impact.verdict.hurts:
+        hurt = [each for each in impact.objects if each.verdict.hurts]
+        yield f"Hurts what runs: {', '.join(f'{each.kind} {each.name}' for each in hurt)}."
+    else:
+        yield "Nothing that runs is hurt."
+
+
+def _sentence(effect: Effect) -> str:
+    parts = [effect.says]
+    if effect.reason:
+        parts.append(f"Why: {effect.reason}")
+    if effect.safer:
+        parts.append(f"Safer: {effect.safer}")
+    return ". ".join(parts) + "."
+
+
+def as_object(impact: Impact) -> dict[str, Any]:
+    """The impact for programs. Keys stay the same; of pods `most` is null where no limit is set."""
+    return {
+        "verdict": impact.verdict,
+        "hurts": impact.verdict.hurts,
+        "objects": [
+            {
+                "kind": each.kind,
+                "name": each.name,
+                "verdict": each.verdict,
+                "hurts": each.verdict.hurts,
+                "effects": [_effect(effect) for effect in each.effects],
+            }
+            for each in impact.objects
+        ],
+        "figures": [
+            {"tenant": row.whose, **{part: _figure(getattr(row, part)) for part in ("before", "after")}}
+            for row in impact.budget.rows
+        ],
+        "overcommitments": list(impact.budget.promises),
+        "notes": list(impact.notes),
+    }
+
+
+def _effect(effect: Effect) -> dict[str, Any]:
+    return {
+        "verdict": effect.verdict,
+        "hurts": effect.verdict.hurts,
+        "says": effect.says,
+        "reason": effect.reason,
+        "safer": effect.safer,
+        "source": effect.source,
+        "podsEnded": _numbers(effect.ended),
+        "podsMade": _numbers(effect.made),
+    }
+
+
+def _figure(amounts: Amounts | None) -> dict[str, str] | None:
+    return {"gpusAlways": amounts.always, "gpusAtMost": amounts.most, "costPerHour": amounts.cost} if amounts else None
+
+
+def _numbers(pods: Range) -> dict[str, int | None]:
+    return {"least": pods.least, "most": pods.most}

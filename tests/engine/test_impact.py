@@ -1,0 +1,215 @@
+"""What `impact` predicts of pods is what KubeRay's operator does, over all fields of a RayCluster."""
+
+import copy
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubernetes import client
+
+from components.cluster import read
+from components.priority_classes.manifests import priority_classes
+from local.paths import ROOT
+from local.rehearsal import Rehearsal
+from stacks.impact.pods import PodChange, change_of_pods
+from stacks.impact.ray_clusters import ray_clusters
+from stacks.impact.ray_pods import sent
+from stacks.settings import load
+from tests.engine.kubectl import Kubectl
+from tests.engine.platform_stack import DEV
+from tests.engine.ray_edits import ANY_CLUSTER, WITH_AUTOSCALER, WITH_SEVERAL_HOSTS, WITHOUT_AUTOSCALER, Edit, spec
+
+pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(1800)]
+
+NAMESPACE, LIVE = "impact", "impact-live"
+
+KINDS: Mapping[str, tuple[dict[str, Any], Mapping[str, Edit]]] = {
+    "plain": (spec(), {**ANY_CLUSTER, **WITHOUT_AUTOSCALER}),
+    "scaling": (spec(scales=True), {**ANY_CLUSTER, **WITH_AUTOSCALER}),
+    "recreate": (spec(recreate=True), {**ANY_CLUSTER, **WITHOUT_AUTOSCALER}),
+    "recreate-scaling": (spec(scales=True, recreate=True), {**ANY_CLUSTER, **WITH_AUTOSCALER}),
+    "hosts": (spec(hosts=2), WITH_SEVERAL_HOSTS),
+    "hosts-scaling": (spec(scales=True, hosts=2), WITH_SEVERAL_HOSTS),
+}
+"""RayClusters, and the edits that are tried on one of each."""
+
+CASES = [(kind, edit) for kind, (_, edits) in KINDS.items() for edit in edits]
+
+FIRST, SETTLES, QUIET = 600.0, 600.0, 20.0
+"""Seconds: until all pods are there, until the operator has done its work, and then without a change."""
+
+UNBOUND = ("--type=merge", '--patch={"metadata": {"finalizers": null}}')
+
+Pods = Mapping[str, str]
+"""Names of groups by the UIDs of their pods."""
+
+
+@dataclass
+class Day:
+    """What became of the RayClusters, by their names."""
+
+    predicted: dict[str, PodChange] = field(default_factory=dict)
+    before: Mapping[str, Pods] = field(default_factory=dict)
+    after: Mapping[str, Pods] = field(default_factory=dict)
+    services_before: Mapping[str, Any] = field(default_factory=dict)
+    services_after: Mapping[str, Any] = field(default_factory=dict)
+
+
+def name(kind: str, edit: str) -> str:
+    """Of the RayCluster that an edit is tried on: within the 50 characters that KubeRay keeps of it."""
+    return f"{'-'.join(part[:3] for part in kind.split('-'))}-{edit.lower()}"
+
+
+def body(kind: str, edit: str, edited: bool) -> dict[str, Any]:
+    said = copy.deepcopy(KINDS[kind][0])
+    if edited:
+        KINDS[kind][1][edit](said)
+    metadata = {"name": name(kind, edit), "namespace": NAMESPACE, "annotations": {}}
+    return {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": metadata, "spec": said}
+
+
+@pytest.fixture(scope="module")
+def day(shared_cluster: Rehearsal, operator: None) -> Iterator[Day]:
+    """All edits at once, each on a RayCluster of its own: the operator takes its time for each, not the test."""
+    api = shared_cluster.client()
+    core, objects, kubectl = client.CoreV1Api(api), client.CustomObjectsApi(api), Kubectl(shared_cluster)
+    kubectl.does("create", "namespace", NAMESPACE)
+
+    def apply(bodies: list[dict[str, Any]]) -> None:
+        kubectl.does("apply", "--server-side", "--force-conflicts", "--filename=-", bodies=bodies)
+
+    def pods() -> Mapping[str, Pods]:
+        found: dict[str, dict[str, str]] = {}
+        for pod in (read(core.list_namespaced_pod, NAMESPACE) or {})["items"]:
+            labels = pod["metadata"]["labels"]
+            if "deletionTimestamp" not in pod["metadata"] and labels.get("ray.io/node-type") != "redis-cleanup":
+                found.setdefault(labels["ray.io/cluster"], {})[pod["metadata"]["uid"]] = labels["ray.io/group"]
+        return found
+
+    def services() -> dict[str, Any]:
+        there = (read(core.list_namespaced_service, NAMESPACE) or {})["items"]
+        parts = ("labels", "annotations")
+        return {
+            each["metadata"]["name"]: [each["spec"], *(each["metadata"].get(part) for part in parts)] for each in there
+        }
+
+    def clusters() -> dict[str, dict[str, Any]]:
+        there = read(objects.list_namespaced_custom_object, "ray.io", "v1", NAMESPACE, "rayclusters") or {}
+        return {item["metadata"]["name"]: item for item in there["items"]}
+
+    def settled(done: Callable[[], bool], seconds: float) -> None:
+        ends = time.monotonic() + seconds
+        while time.monotonic() < ends and not done():
+            time.sleep(2)
+
+    def has(numbers: Mapping[str, int]) -> bool:
+        return {cluster: len(each) for cluster, each in pods().items()} == numbers
+
+    def as_predicted() -> bool:
+        now = pods()
+        return all(
+            len(was.keys() - now.get(cluster, {}).keys()) == sum(made.predicted[cluster].deleted.values())
+            and len(now.get(cluster, {}).keys() - was.keys()) == sum(made.predicted[cluster].created.values())
+            for cluster, was in made.before.items()
+        )
+
+    made = Day()
+    try:
+        apply([body(*case, edited=False) for case in CASES])
+        first = {name(*case): 1 + 3 * (2 if "hosts" in case[0] else 1) for case in CASES}
+        settled(lambda: has(first), FIRST)
+        scaling = [name(*case) for case in CASES if "scaling" in case[0]]
+        for cluster in scaling:
+            # As Ray's autoscaler does it.
+            patch = [{"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": 3}]
+            objects.patch_namespaced_custom_object(
+                *("ray.io", "v1", NAMESPACE, "rayclusters", cluster, patch),
+                field_manager="python-requests",
+                _content_type="application/json-patch+json",
+            )
+        grown = {each: number + (each in scaling) * (number // 3) for each, number in first.items()}
+        settled(lambda: has(grown), FIRST)
+        assert has(grown)
+        made.before, bodies, there = pods(), [], clusters()
+        made.services_before = services()
+        for case in CASES:
+            was, will = there[name(*case)], sent(there[name(*case)], body(*case, edited=True))
+            running = Counter(made.before[name(*case)].values())
+            made.predicted[name(*case)] = change_of_pods(was["spec"], will["spec"], running)
+            bodies.append(dict(will))
+        apply(bodies)
+        settled(as_predicted, SETTLES)
+        time.sleep(QUIET)
+        made.after, made.services_after = pods(), services()
+        yield made
+    finally:
+        kubectl.does("delete", "namespace", NAMESPACE, "--wait=false")
+        ends = time.monotonic() + SETTLES
+        while time.monotonic() < ends and read(core.read_namespace, NAMESPACE):
+            for cluster, there_yet in clusters().items():
+                if "deletionTimestamp" in there_yet["metadata"] and there_yet["metadata"].get("finalizers"):
+                    # Nobody is to clean up in a Redis that is not there.
+                    kubectl.tries("patch", "raycluster", cluster, f"--namespace={NAMESPACE}", *UNBOUND)
+            time.sleep(2)
+
+
+@pytest.mark.parametrize(("kind", "edit"), CASES)
+def test_the_operator_does_what_was_predicted(day: Day, kind: str, edit: str) -> None:
+    cluster = name(kind, edit)
+    before, after = day.before[cluster], day.after.get(cluster, {})
+    predicted = day.predicted[cluster]
+    assert Counter(before[uid] for uid in before.keys() - after.keys()) == predicted.deleted
+    assert Counter(after[uid] for uid in after.keys() - before.keys()) == predicted.created
+    stayed = Counter(before[uid] for uid in before.keys() & after.keys())
+    assert {group: stayed[group] for group in predicted.orphaned} == predicted.orphaned
+
+
+def test_a_heads_service_stays_as_it_is_whatever_is_edited(day: Day) -> None:
+    assert {f"{name(*case)}-head-svc" for case in CASES} <= day.services_before.keys()
+    assert {each: day.services_after.get(each) for each in day.services_before} == day.services_before
+
+
+def test_an_edit_that_pods_are_deleted_for_is_among_them(day: Day) -> None:
+    """The comparison would say nothing if nothing happened."""
+    assert sum(bool(change.deleted) for change in day.predicted.values()) > 20
+    assert sum(bool(change.orphaned) for change in day.predicted.values()) > 3
+    assert sum(change == PodChange() for change in day.predicted.values()) > 20
+
+
+def test_a_stack_file_is_compared_with_what_runs(shared_cluster: Rehearsal, operator: None, tmp_path: Path) -> None:
+    kubectl, file = Kubectl(shared_cluster), tmp_path / "Pulumi.dev.yaml"
+    said = DEV.read_text().replace("name: team-a", "name: impact-live")
+    file.write_text(said)
+    stack = load(file)
+    [made] = ray_clusters(stack).values()
+    body = {**made, "metadata": {**made["metadata"], "namespace": LIVE}}
+
+    def impact(expected: int) -> str:
+        command = [sys.executable, "-m", "stacks", "impact", "--from", "live", "--to", str(file)]
+        environment = {**os.environ, "KUBECONFIG": str(shared_cluster.kubeconfig)}
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == expected, done.stderr
+        return done.stdout
+
+    kubectl.does("create", "namespace", LIVE)
+    priorities = priority_classes(stack.priorities)
+    kubectl.does("apply", "--server-side", "--filename=-", bodies=priorities)
+    try:
+        assert "is made, with 1 pod at first" in impact(0)
+        manager = "--field-manager=pulumi-ray-platform-dev"
+        kubectl.does("apply", "--server-side", manager, "--filename=-", bodies=[body])
+        ready = "--for=condition=HeadPodReady"
+        kubectl.does("wait", ready, f"--namespace={LIVE}", "raycluster/training", "--timeout=120s")
+        assert "Nothing happens to what runs." in impact(0)
+        file.write_text(said.replace("name: training", "name: other"))
+        assert "RayCluster impact-live/training: is deleted, with 1 pod;" in impact(1)
+    finally:
+        kubectl.does("delete", "--filename=-", bodies=priorities)
+        kubectl.does("delete", "namespace", LIVE, "--timeout=170s")

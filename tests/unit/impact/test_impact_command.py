@@ -1,0 +1,92 @@
+"""`python -m stacks impact`: what it compares, what it prints, and how it ends."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from stacks.__main__ import app
+
+pytestmark = pytest.mark.unit
+
+STACK = """\
+config:
+  ray-platform:nodes:
+    - {pool: a100, count: 2, cpu: 64, memory: 1000Gi, gpus: 8}
+  ray-platform:tenants:
+    - name: team-a
+      clusters:
+        - {name: training, rayVersion: 2.60.0, image: "rayproject/ray:2.60.0", workers: {pool: a100}, idleTimeout: 5m}
+"""
+HARMLESS = STACK.replace("5m", "6m")
+HARMFUL = STACK.replace("name: training", "name: research")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository of git with a stack file in it, and no cluster."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    (tmp_path / "Pulumi.prod.yaml").write_text(STACK)
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for arguments in (["init", "-q", "-b", "main"], ["add", "."], ["commit", "-q", "-m", "first"]):
+        subprocess.run([*git, *arguments], cwd=tmp_path, check=True)
+    return tmp_path
+
+
+def impact(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["impact", *arguments])
+
+
+def test_an_edit_is_compared_with_what_is_committed(folder: Path) -> None:
+    assert (impact("--to", "prod").exit_code, "Nothing happens" in impact("--to", "prod").stdout) == (0, True)
+    (folder / "Pulumi.prod.yaml").write_text(HARMLESS)
+    done = impact("--to", "prod")
+    assert done.exit_code == 0
+    assert "the autoscaler heeds the new idle timeout" in done.stdout
+    assert "Nothing that runs is hurt." in done.stdout
+
+
+def test_harm_ends_with_1_unless_it_is_allowed(folder: Path) -> None:
+    (folder / "Pulumi.prod.yaml").write_text(HARMFUL)
+    done = impact("--from", "main", "--to", "prod")
+    assert done.exit_code == 1
+    assert "Hurts what runs: RayCluster team-a/training." in done.stdout
+    assert impact("--from", "main", "--to", "prod", "--allow-disruption").exit_code == 0
+
+
+def test_files_are_compared_and_written_for_programs_and_pull_requests(folder: Path) -> None:
+    (folder / "new.yaml").write_text(HARMFUL)
+    arguments = ("--from", "Pulumi.prod.yaml", "--to", "new.yaml")
+    said = json.loads(impact(*arguments, "--format", "json").stdout)
+    assert (said["verdict"], said["hurts"]) == ("deletes", True)
+    [gone] = [each for each in said["objects"] if each["name"] == "team-a/training" and each["kind"] == "RayCluster"]
+    assert gone["effects"][0]["podsEnded"]["least"] == 1
+    assert "| RayCluster team-a/training | deletes |" in impact(*arguments, "--format", "markdown").stdout
+
+
+def test_a_stack_that_is_new_is_all_new(folder: Path) -> None:
+    (folder / "Pulumi.new.yaml").write_text(STACK)
+    done = impact("--to", "new")
+    assert done.exit_code == 0
+    assert "RayCluster team-a/training: is made" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--from", "nowhere", "--to", "prod"), "'nowhere' is neither a file nor a revision of git here"),
+        (("--to", "missing"), "Pulumi.missing.yaml"),
+        (("--from", "live", "--to", "prod"), "the cluster cannot be read with the current context"),
+        (("--from", "wrong.yaml", "--to", "prod"), "wrong.yaml"),
+    ],
+)
+def test_wrong_use_ends_with_2_and_one_message(folder: Path, arguments: tuple[str, ...], says: str) -> None:
+    (folder / "wrong.yaml").write_text("config: {ray-platform:tenants: 1}\n")
+    done = impact(*arguments)
+    assert done.exit_code == 2
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,121 @@
+"""What an edit does beside RayClusters: to namespaces, quotas, policies, Redis, the operator, rights and budgets."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stacks.impact.comparison import Impact, impact_of
+from stacks.impact.effects import Verdict
+from stacks.settings import StackSettings, load
+from tests.unit.planning.stacks import stack, tenant
+
+from .stacks import effects_on, ray
+
+pytestmark = pytest.mark.unit
+
+GOOD = Path(__file__).parents[2] / "stack_files" / "good"
+
+
+def edited(before: dict[str, Any], after: dict[str, Any], **both: Any) -> Impact:
+    """A tenant's settings, with the same RayCluster."""
+    return impact_of(stack(tenant("a", ray(), **before), **both), stack(tenant("a", ray(), **after), **both))
+
+
+def edited_stack(before: dict[str, Any], after: dict[str, Any]) -> Impact:
+    there = tenant("a", ray(faultTolerance=True)) if "redis" in before else tenant("a", ray())
+    return impact_of(stack(there, **before), stack(there, **after))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kind", "verdict", "says"),
+    [
+        ({}, {"quota": {"gpus": 8}}, "ResourceQuota", Verdict.CREATES, "what is there beyond it stays"),
+        ({"quota": {"gpus": 16}}, {"quota": {"gpus": 8}}, "ResourceQuota", Verdict.IN_PLACE, "16 -> 8"),
+        ({"quota": {"gpus": 16}}, {}, "ResourceQuota", Verdict.IN_PLACE, "nothing bounds the namespace"),
+        ({}, {"podSecurity": "baseline"}, "Namespace", Verdict.IN_PLACE, "restricted -> baseline"),
+        ({}, {"network": {"policies": False}}, "NetworkPolicy", Verdict.IN_PLACE, ""),
+    ],
+)
+def test_an_edit_of_a_tenant(
+    before: dict[str, Any], after: dict[str, Any], kind: str, verdict: Verdict, says: str
+) -> None:
+    found = effects_on(kind, edited(before, after))
+    assert found[0].verdict is verdict
+    assert says in found[0].says
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kind", "verdict", "says"),
+    [
+        (
+            {"operator": {"version": "1.6.1"}},
+            {"operator": {"version": "1.6.2"}},
+            "Operator",
+            Verdict.ROLLING,
+            "version 1.6.1 -> 1.6.2",
+        ),
+        ({}, {"operator": {"replicas": 2}}, "Operator", Verdict.ROLLING, "replicas: the operator restarts"),
+        ({}, {"operator": {"namespace": "other"}}, "Operator", Verdict.REPLACES, "ray-system -> other"),
+        ({"redis": {}}, {"redis": {"storage": {"size": "20Gi"}}}, "StatefulSet", Verdict.REPLACES, "at once"),
+        ({}, {"scheduler": {"volcano": {}}}, "Scheduler", Verdict.CREATES, "is installed"),
+    ],
+)
+def test_an_edit_of_the_platform(
+    before: dict[str, Any], after: dict[str, Any], kind: str, verdict: Verdict, says: str
+) -> None:
+    found = effects_on(kind, edited_stack(before, after))
+    assert found[0].verdict is verdict
+    assert says in found[0].says
+
+
+def test_rights_that_are_gained_and_lost_are_named_with_where_they_hold() -> None:
+    found = edited({"users": ["group:old"]}, {"users": ["group:new"], "admins": ["user:ann"]})
+    said = {each.name: each.effects[0].says for each in found.objects if each.kind == "Rights of"}
+    assert said.keys() == {"group:old", "group:new", "user:ann"}
+    assert said["group:new"].startswith("gains in namespace a: ")
+    assert "secrets training" in said["group:new"]
+    assert said["group:old"].startswith("loses in namespace a: ")
+    assert "rayclusters.ray.io" in said["user:ann"]
+    assert not found.verdict.hurts
+
+
+def test_a_tenant_that_leaves_takes_its_namespace_and_ray_clusters_with_it() -> None:
+    found = impact_of(stack(tenant("a", ray()), tenant("b", ray())), stack(tenant("a", ray())))
+    gone = {f"{each.kind} {each.name}" for each in found.objects if each.verdict is Verdict.DELETES}
+    assert gone == {"RayCluster b/training", "Namespace b"}
+
+
+def test_gpus_and_cost_are_shown_as_they_were_and_will_be() -> None:
+    after = stack(tenant("a", ray()), tenant("b", ray()))
+    found = impact_of(stack(tenant("a", ray())), after, price=2.0)
+    rows = {row.whose: row for row in found.budget.rows}
+    assert rows.keys() == {"b", "all tenants"}
+    assert rows["b"].before is None
+    assert rows["b"].after is not None
+    assert (rows["b"].after.most, rows["b"].after.cost) == ("32", "0.00 to 64.00")
+    assert "nvidia.com/gpu 64 of 32" in found.budget.promises[0]
+
+
+def test_an_edit_that_changes_nothing_has_nothing_to_say() -> None:
+    same = stack(tenant("a", ray(), quota={"gpus": 8}, users=["group:a"]), redis={})
+    assert impact_of(same, same) == Impact(())
+
+
+@pytest.mark.parametrize("file", sorted(GOOD.glob("*.yaml")), ids=lambda file: file.stem)
+def test_every_good_stack_file_is_made_and_removed_and_is_no_edit_of_itself(file: Path) -> None:
+    said, nothing = load(file), StackSettings()
+    assert impact_of(said, said) == Impact(())
+    made, gone = impact_of(None, said), impact_of(said, nothing)
+    clusters = {f"{tenant.namespace_name}/{each.name}" for tenant in said.tenants for each in tenant.clusters}
+    assert {each.name for each in made.objects if each.kind == "RayCluster"} == clusters
+    assert not made.verdict.hurts
+    assert {each.name for each in gone.objects if each.kind == "RayCluster"} == clusters
+    assert gone.verdict.hurts or not clusters
+
+
+def test_what_the_stack_does_not_install_it_does_not_remove() -> None:
+    there = {"scheduler": {"volcano": {"install": "existing"}}, "operator": {"install": "existing"}}
+    assert effects_on("Scheduler", edited_stack(there, {"operator": {"install": "existing"}})) == []
+    assert [each.verdict for each in effects_on("Operator", edited_stack({}, there))] == [Verdict.DELETES]
+    assert "fails where one is there already" in effects_on("Operator", edited_stack(there, {}))[0].says

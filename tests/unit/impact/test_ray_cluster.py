@@ -1,0 +1,153 @@
+"""What an edit of a RayCluster's settings does to it and its pods, in the words of the report."""
+
+from typing import Any
+
+import pytest
+
+from stacks.impact.comparison import impact_of, impact_on
+from stacks.impact.effects import Verdict
+from stacks.impact.ray_clusters import ray_clusters
+from stacks.impact.ray_pods import Known
+from tests.unit.planning.stacks import cluster, stack, tenant
+
+from .stacks import EIGHT, effects, effects_on, ray, verdicts
+
+pytestmark = pytest.mark.unit
+
+RECREATE = {"overrides": {"upgradeStrategy": {"type": "Recreate"}}}
+FOUR = {"pool": "a100", "variants": [{"gpus": 8, "maxReplicas": 4}, {"gpus": 4, "maxReplicas": 2}]}
+
+
+def worker_group(replicas: int = 1, **said: Any) -> dict[str, Any]:
+    """A RayCluster of a CPU group that does not scale."""
+    group = {"groupName": "cpu", "cpu": 1, "memory": "1Gi", "replicas": replicas}
+    made = cluster("training", **said)
+    del made["workers"]
+    return {**made, "workerGroups": [group], "autoscaling": False}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verdict", "says"),
+    [
+        (ray(), ray(labels={"a": "b"}), Verdict.IN_PLACE, "labels.a: is changed on the RayCluster"),
+        (ray(), ray(idleTimeout="2m"), Verdict.IN_PLACE, "the autoscaler heeds the new idle timeout within seconds"),
+        (ray(), ray(env={"A": "b"}), Verdict.NEW_PODS, "workers of group a100-8gpu that run stay as they are"),
+        (ray(), ray(env={"A": "b"}), Verdict.IGNORED, "the head stays as it is until its pod is made anew"),
+        (ray(), ray(head={"serviceType": "NodePort"}), Verdict.IGNORED, "the head's Service stays as it is"),
+        (ray(), ray(serviceAccount="other"), Verdict.IGNORED, "KubeRay's RoleBinding for the autoscaler stays"),
+        (
+            ray(),
+            ray(rayVersion="2.59.0", image="rayproject/ray:2.59.0"),
+            Verdict.STRANDS,
+            "workers that start meanwhile have the new one and cannot join",
+        ),
+        (ray(), ray(authOptions={"mode": "disabled"}), Verdict.STRANDS, "are refused by it"),
+        (ray(), ray(workers=FOUR), Verdict.NOTHING, ""),
+        (
+            ray(workers=FOUR),
+            ray(),
+            Verdict.ORPHANS,
+            "orphans group a100-4gpu: 0 to 2 pods run on with their GPUs, and nobody ends them",
+        ),
+        (
+            ray(),
+            ray(workers={"pool": "a100", "variants": [{"gpus": 8, "maxReplicas": 1}]}),
+            Verdict.ENDS,
+            "the autoscaler ends 0 to 3 of 0 to 4 pods of worker group a100-8gpu, idle ones first, and then busy ones",
+        ),
+        (
+            worker_group(replicas=3),
+            worker_group(replicas=1),
+            Verdict.ENDS,
+            "deletes 2 of 3 pods of worker group cpu",
+        ),
+        (worker_group(replicas=1), worker_group(replicas=3), Verdict.CREATES, "makes 2 pods of worker group cpu"),
+        (
+            ray(),
+            {**ray(), "autoscaling": False},
+            Verdict.ENDS,
+            "deletes 0 to 4 of 0 to 4 pods of worker group a100-8gpu",
+        ),
+        (ray(), ray(overrides={"suspend": True}), Verdict.ENDS, "deletes 1 of 1 pod of the head"),
+        (
+            ray(**RECREATE),
+            ray(env={"A": "b"}, **RECREATE),
+            Verdict.RECREATES,
+            "deletes all 1 to 5 pods at once, the head as well",
+        ),
+        (ray(**RECREATE), ray(workers=FOUR, **RECREATE), Verdict.RECREATES, "deletes all 1 to 5 pods at once"),
+        (
+            ray(**RECREATE),
+            ray(workers={"pool": "a100", "variants": [{"gpus": 8, "maxReplicas": 3}]}, **RECREATE),
+            Verdict.ENDS,
+            "the autoscaler ends 0 to 1",
+        ),
+        (
+            ray(faultTolerance=True),
+            ray(),
+            Verdict.REPLACES,
+            "is deleted and made anew: 1 to 5 pods end",
+        ),
+        (ray(), ray(faultTolerance=True), Verdict.IGNORED, "the head keeps its tables where it kept them"),
+        (ray(), ray(tls={}), Verdict.STRANDS, "the way to speak TLS"),
+        (ray(), cluster("other", workers=EIGHT), Verdict.DELETES, "is deleted, with 1 to 5 pods"),
+        (ray(), cluster("other", workers=EIGHT), Verdict.CREATES, "is made, with 1 pod at first"),
+    ],
+)
+def test_an_edit_and_what_it_does(before: dict[str, Any], after: dict[str, Any], verdict: Verdict, says: str) -> None:
+    found = effects(before, after, redis={})
+    if verdict is Verdict.NOTHING:
+        assert found == []
+    else:
+        assert says in " ".join(each.says for each in found if each.verdict is verdict)
+
+
+def test_with_recreate_only_what_outlives_the_pods_is_still_ignored() -> None:
+    found = effects(ray(**RECREATE), ray(env={"A": "b"}, head={"serviceType": "NodePort"}, **RECREATE))
+    assert verdicts(found) == {Verdict.RECREATES, Verdict.IGNORED}
+
+
+def test_every_harm_has_its_reason_and_a_safer_way() -> None:
+    suspended = ray(overrides={"suspend": True})
+    for after in (ray(**RECREATE, env={"A": "b"}), ray(tls={}), suspended, cluster("other", workers=EIGHT)):
+        hurting = [each for each in effects(ray(), after) if each.verdict.hurts]
+        assert hurting
+        assert all(each.reason and each.safer and each.source for each in hurting)
+
+
+def test_another_queue_of_kueue_makes_the_ray_cluster_anew_and_other_edits_conflict() -> None:
+    queues = [{"name": name, "deserved": {"gpus": 8}} for name in ("one", "two")]
+    kueue: dict[str, Any] = {"queues": queues, "scheduler": {"kueue": {}}}
+    moved = effects(worker_group(queue="one"), worker_group(queue="two"), **kueue)
+    assert [each.verdict for each in moved] == [Verdict.REPLACES]
+    edited = effects(worker_group(queue="one"), worker_group(queue="one", env={"A": "b"}), **kueue)
+    assert "conflict" in edited[0].says
+
+
+def test_pods_that_run_are_counted() -> None:
+    before = stack(tenant("a", ray(workers=FOUR)))
+    known = Known(ray_clusters(before)["a/training"], {"headgroup": 1, "a100-8gpu": 2, "a100-4gpu": 1})
+    gone = impact_on({"a/training": known}, stack(tenant("a", ray())), "prod")
+    assert "orphans group a100-4gpu: 1 pod run on" in effects_on("RayCluster", gone)[0].says
+    assert impact_on({"a/training": known}, before, "prod").objects == ()
+
+
+def test_what_runs_and_the_stack_has_not_made_is_left_out() -> None:
+    theirs = ray_clusters(stack(tenant("a", ray())))["a/training"]
+    ours = {**theirs, "metadata": {**theirs["metadata"], "managedFields": [{"manager": "pulumi-ray-platform-prod"}]}}
+    after = stack(tenant("a", cluster("other")))
+    found = impact_on({"a/training": Known(theirs, {}), "a/mine": Known(ours, {"headgroup": 1})}, after, "prod")
+    assert {each.name: each.verdict for each in found.objects} == {
+        "a/mine": Verdict.DELETES,
+        "a/other": Verdict.CREATES,
+    }
+
+
+def test_another_namespace_is_another_ray_cluster() -> None:
+    found = impact_of(stack(tenant("a", ray())), stack(tenant("a", ray(), namespace="b")))
+    assert {each.name: each.verdict for each in found.objects if each.kind in ("RayCluster", "Namespace")} == {
+        "a/training": Verdict.DELETES,
+        "b/training": Verdict.CREATES,
+        "a": Verdict.DELETES,
+        "b": Verdict.CREATES,
+    }

@@ -1,0 +1,79 @@
+"""The rules for fields of a RayCluster: there is one for each that KubeRay knows."""
+
+import json
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stacks.impact.differences import Steps
+from stacks.impact.effects import Verdict
+from stacks.impact.kuberay_rules import RULES, rule_for
+
+pytestmark = pytest.mark.unit
+
+REST = {release: rules[-1] for release, rules in RULES.items()}
+"""The rule for what no other is for."""
+
+
+def fields(release: str) -> Iterator[Steps]:
+    """Those of a RayCluster's spec down to the pod templates, by the CRD of a release."""
+    text = resources.files("components.kuberay").joinpath("schemas", f"{release}.json").read_text(encoding="utf-8")
+    known = json.loads(text)["$defs"]
+
+    def below(schema: dict[str, Any], at: Steps) -> Iterator[Steps]:
+        schema = known[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+        if schema.get("type") == "array" and at[-1:] == ("workerGroupSpecs",):
+            yield from below(schema["items"], (*at, "gpu"))
+        elif at[-1:] == ("template",) or "properties" not in schema:
+            yield at
+        else:
+            for key, part in schema["properties"].items():
+                yield from below(part, (*at, key))
+
+    yield from below(known["RayCluster"]["properties"]["spec"], ())
+
+
+@pytest.mark.parametrize("release", RULES)
+def test_there_is_a_rule_for_every_field(release: str) -> None:
+    every = list(fields(release))
+    assert ("workerGroupSpecs", "gpu", "template") in every
+    assert len(every) > 30
+    without = [".".join(path) for path in every for scales in (True, False) if rule_for(path, scales) is REST[release]]
+    assert without == []
+
+
+@pytest.mark.parametrize("release", RULES)
+def test_every_rule_says_why_and_what_does_harm_says_what_is_safer(release: str) -> None:
+    for rule in RULES[release]:
+        assert rule.reason
+        assert rule.source
+        assert rule.safer or rule.verdict in (Verdict.NOTHING, Verdict.IN_PLACE), rule.path
+
+
+@pytest.mark.parametrize(
+    ("path", "scales", "verdict"),
+    [
+        ("rayVersion", True, Verdict.STRANDS),
+        ("workerGroupSpecs.gpu.replicas", True, Verdict.NOTHING),
+        ("workerGroupSpecs.gpu.replicas", False, Verdict.IN_PLACE),
+        ("workerGroupSpecs.gpu.template.spec.containers.ray-worker.image", True, Verdict.NEW_PODS),
+        ("headGroupSpec.template.spec.containers.ray-head.image", True, Verdict.IGNORED),
+        ("managedBy", True, Verdict.REFUSED),
+        ("ofANewerKubeRay", True, Verdict.IGNORED),
+    ],
+)
+def test_the_first_rule_that_matches_holds(path: str, scales: bool, verdict: Verdict) -> None:
+    assert rule_for(tuple(path.split(".")), scales).verdict is verdict
+
+
+def test_a_release_that_is_not_known_yet_has_the_rules_of_the_newest() -> None:
+    assert rule_for(("suspend",), True, "1.7") is rule_for(("suspend",), True, "1.6")
+
+
+def test_the_page_of_the_docs_has_every_rule() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "impact.md").read_text(encoding="utf-8")
+    rules = (rule for release in RULES.values() for rule in release)
+    assert [rule.path for rule in rules if f"| `{rule.path}`" not in page or rule.reason not in page] == []
