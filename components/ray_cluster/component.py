@@ -6,6 +6,7 @@ from typing import Any
 
 import pulumi
 
+from ..cluster import ClusterUnreachableError
 from ..kubernetes import KubernetesObject, in_namespace
 from ..network.component import DashboardIngress, DashboardIngressArgs
 from ..nodes import NodePool
@@ -14,7 +15,7 @@ from ..redis_gateway.supported import UnsupportedKubernetesError, check_kubernet
 from ..rollout.component import Rollout, RolloutArgs
 from ..rollout.pods import Pods
 from ..rollout.replacing import Wanted, cannot_join
-from ..rollout.retirement import Groups, retire
+from ..rollout.retirement import Groups, NotRetiredError, retire
 from ..rollout.templates import parts, recreates, stamped
 from ..tls.component import ClusterAuthority, ClusterAuthorityArgs
 from ..types import seconds
@@ -270,14 +271,17 @@ def _unscaled(name: str, args: RayClusterArgs) -> pulumi.ResourceHookBinding:
         sent = hook.new_inputs
         assert sent is not None
         namespace, cluster = sent["metadata"]["namespace"], sent["metadata"]["name"]
-        retire(
-            Groups(context, namespace, cluster),
-            Pods(context, namespace, cluster),
-            [group["groupName"] for group in sent["spec"].get("workerGroupSpecs") or ()],
-            updates.strategy,
-            seconds(updates.limit),
-            pulumi.log.info,
-        )
+        try:
+            retire(
+                Groups(context, namespace, cluster),
+                Pods(context, namespace, cluster),
+                [group["groupName"] for group in sent["spec"].get("workerGroupSpecs") or ()],
+                updates.strategy,
+                seconds(updates.limit),
+                pulumi.log.info,
+            )
+        except (NotRetiredError, ClusterUnreachableError) as error:
+            raise NotRetiredError(f"RayCluster {namespace}/{cluster}: {error}") from None
         unscaled_since(sent, context)
 
     return pulumi.ResourceHookBinding(before_update=[pulumi.ResourceHook(f"{name}-unscaled", check)])

@@ -95,9 +95,7 @@ def retire(
         time.sleep(PAUSE_SECONDS)
 
 
-def _ended(
-    pods: Pods, there: Sequence[Pod], workers: Sequence[Pod], strategy: Strategy, deadline: float
-) -> list[Pod]:
+def _ended(pods: Pods, there: Sequence[Pod], workers: Sequence[Pod], strategy: Strategy, deadline: float) -> list[Pod]:
     """Workers that may be deleted: Ray has ended on them, or was never started."""
     if not workers:
         return []
