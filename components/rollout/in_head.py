@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import ray
-from ray._raylet import GcsClient
+from ray._raylet import GcsClient  # type: ignore[attr-defined] # Ray's stub leaves it out
 from ray.autoscaler.v2.sdk import get_cluster_resource_state
-from ray.core.generated.autoscaler_pb2 import DrainNodeReason, NodeStatus
+from ray.core.generated.autoscaler_pb2 import DrainNodeReason, NodeStatus  # type: ignore[attr-defined] # made by protoc
 
 REASON = "its pod is replaced by one with the stack's present settings"
 

@@ -1,7 +1,9 @@
 """The pods of a RayCluster, and what Ray in its head says of them."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,8 @@ _SCRIPT = Path(__file__).with_name("in_head.py")
 
 _SECONDS = 60
 """To import Ray takes seconds on a head that is busy."""
+
+_OVERTAKEN = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY)
 
 Pod = Mapping[str, Any]
 """As the API server has it."""
@@ -43,17 +47,11 @@ class Pods:
     def delete(self, pod: Pod, *, unchanged: bool = False) -> None:
         """Deletes this very pod, not another of its name; `unchanged`: only as it is, else it stays."""
         metadata = pod["metadata"]
-        said = {"uid": metadata["uid"], **({"resourceVersion": metadata["resourceVersion"]} if unchanged else {})}
-        try:
-            read(
-                self._core.delete_namespaced_pod,
-                metadata["name"],
-                self.namespace,
-                body={"preconditions": said},
-            )
-        except ClusterUnreachableError as error:
-            if "409" not in str(error):
-                raise
+        as_it_is = {"resource_version": metadata["resourceVersion"]} if unchanged else {}
+        only = kubernetes.client.V1Preconditions(uid=metadata["uid"], **as_it_is)
+        options = kubernetes.client.V1DeleteOptions(preconditions=only)
+        with changing():
+            self._core.delete_namespaced_pod(metadata["name"], self.namespace, body=options)
 
     def ask(self, pods: Iterable[Pod], drain: Mapping[str, int | None]) -> dict[str, Any]:
         """What in_head.py prints, with `drain` for its argument. `pods`: among them the head.
@@ -93,6 +91,21 @@ class Pods:
             last = next((line for line in reversed(wrong.splitlines()) if line.strip()), "it said nothing")
             raise UnknownRayError(f"Ray in its pod {name} does not answer: {last}") from None
         return told
+
+
+@contextmanager
+def changing() -> Iterator[None]:
+    """A change that loses nothing where the object is gone or another by then: what is there is read again.
+
+    Raises ClusterUnreachableError where the API server does not answer or refuses.
+    """
+    try:
+        yield
+    except kubernetes.client.ApiException as error:
+        if error.status not in _OVERTAKEN:
+            raise ClusterUnreachableError(f"the API server refuses: {refusal(error)}") from None
+    except urllib3.exceptions.HTTPError as error:
+        raise ClusterUnreachableError(f"the API server does not answer: {error}") from None
 
 
 def kind(pod: Pod) -> str | None:

@@ -13,12 +13,10 @@ from typing import Any
 
 import kubernetes
 
-from ..cluster import ClusterUnreachableError, connect, read, refusal
-from .pods import Pod, Pods, UnknownRayError, group, kind, leaves, named, started
+from ..cluster import connect, read
+from .pods import Pod, Pods, UnknownRayError, changing, group, kind, leaves, named, started
 from .replacing import ENDING_SECONDS, PAUSE_SECONDS
 from .settings import Strategy
-
-_HTTP_UNPROCESSABLE, _HTTP_CONFLICT = 422, 409
 
 
 class NotRetiredError(Exception):
@@ -49,11 +47,8 @@ class Groups:
             *({"op": "add", "path": f"{at}/{key}", "value": number} for key, number in numbers.items()),
             {"op": "add", "path": f"{at}/scaleStrategy", "value": {"workersToDelete": list(going)}},
         ]
-        try:
+        with changing():
             self._api.patch_namespaced_custom_object(*self._place, patch, _content_type="application/json-patch+json")
-        except kubernetes.client.ApiException as error:
-            if error.status not in (_HTTP_UNPROCESSABLE, _HTTP_CONFLICT):
-                raise ClusterUnreachableError(f"the API server refuses: {refusal(error)}") from None
 
 
 def retire(

@@ -39,7 +39,7 @@ class Pods:
 
     def there(self) -> dict[str, Any]:
         """By name; those that are being deleted are left out."""
-        listed = self._core.list_namespaced_pod(NAMESPACE, label_selector=f"ray.io/cluster={NAME}")
+        listed: Any = self._core.list_namespaced_pod(NAMESPACE, label_selector=f"ray.io/cluster={NAME}")
         return {pod.metadata.name: pod for pod in listed.items if not pod.metadata.deletion_timestamp}
 
     def names(self, group: str) -> set[str]:
