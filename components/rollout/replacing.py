@@ -73,14 +73,14 @@ def anything_to_do(pods: Pods, wanted: Wanted) -> bool:
         return False
     if wanted.strategy == "immediate":
         return bool(old or old_heads(there, wanted.parts))
-    if wanted.strategy == "drain" or not old:
-        return bool(old)
     if any(not started(pod) for pod in old):
         return True
     try:
-        nodes = pods.ask(there, {})["nodes"]
+        nodes = pods.ask(there, {})["nodes"] if old else {}
     except UnknownRayError:
         return False
+    if wanted.strategy == "drain":
+        return bool(old)
     return any(nodes.get(pod["metadata"]["name"]) in ("IDLE", "DEAD") for pod in _single(old, wanted.parts))
 
 
@@ -115,7 +115,8 @@ def _at_once(pods: Pods, wanted: Wanted) -> list[str]:
             return []
         if time.monotonic() > deadline:
             return [f"{named(old)}: deleted {round(ENDING_SECONDS)} s ago, and not gone yet"]
-        for pod in old:
+        # The head last: one that is new already would hide that its workers have to go.
+        for pod in reversed(old):
             if not leaves(pod):
                 pods.delete(pod)
         time.sleep(PAUSE_SECONDS)

@@ -60,19 +60,19 @@ def parts(spec: Mapping[str, Any]) -> dict[str, Any]:
 def is_old(pod: Mapping[str, Any], part: Mapping[str, Any] | None) -> bool:
     """Whether a pod was made from something else than `part`, one of `parts`; None: its group is gone.
 
-    A pod without the annotation is older than the annotation, or was made from a template that runs as it was taken in.
-    It is old where image, resources or variables of Ray's container are not those of the template.
+    A pod without the annotation, where the template has it, is from before the template had it. It is old where image,
+    resources or variables of Ray's container are not those of the template.
     """
     if part is None:
         return True
     stamp = (pod["metadata"].get("annotations") or {}).get(ANNOTATION)
-    if stamp is not None:
+    if stamp is not None or "stamp" not in part:
         return bool(stamp != part.get("stamp"))
     ray, said = pod["spec"]["containers"][0], part["container"]
-    env = {each["name"]: each for each in ray.get("env") or ()}
+    env = _values(ray)
     return (
         ray.get("image") != said["image"]
-        or any(not _same(env.get(each["name"]), each) for each in said["env"])
+        or any(env.get(name) != value for name, value in said["env"].items())
         or any(
             _amount((ray.get("resources") or {}).get(kind, {}).get(name)) != _amount(quantity)
             for kind, amounts in said["resources"].items()
@@ -87,8 +87,12 @@ def _stamped(group: Body, told: str, there: Mapping[str, Any] | None, tell: Any)
         return group
     template = group["template"]
     metadata = template.get("metadata") or {}
-    annotations = {**(metadata.get("annotations") or {}), ANNOTATION: hashlib.sha256(told.encode()).hexdigest()[:16]}
+    annotations = {**(metadata.get("annotations") or {}), ANNOTATION: _digest(told)}
     return {**group, "template": {**template, "metadata": {**metadata, "annotations": annotations}}}
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _stamp(group: Mapping[str, Any]) -> str | None:
@@ -98,7 +102,7 @@ def _stamp(group: Mapping[str, Any]) -> str | None:
 
 def _part(group: Mapping[str, Any]) -> dict[str, Any]:
     ray = group["template"]["spec"]["containers"][0]
-    container = {"image": ray.get("image"), "env": ray.get("env") or [], "resources": ray.get("resources") or {}}
+    container = {"image": ray.get("image"), "env": _values(ray), "resources": ray.get("resources") or {}}
     stamp = _stamp(group)
     return {**({"stamp": stamp} if stamp else {}), "hosts": group.get("numOfHosts") or 1, "container": container}
 
@@ -125,11 +129,11 @@ def _text(told: Any) -> str:
     return json.dumps(told, sort_keys=True, default=lambda _later: None)
 
 
-def _same(there: Any, said: Any) -> bool:
-    """Whether a variable is as it was said; the API server fills in more, such as the version of a field's path."""
-    if isinstance(said, Mapping):
-        return isinstance(there, Mapping) and all(_same(there.get(key), each) for key, each in said.items())
-    return bool(there == said)
+def _values(container: Mapping[str, Any]) -> dict[str, str]:
+    """Digests of the variables' values, which may be what nobody should read in a state. What is no plain text is left
+    out."""
+    said = {each["name"]: each.get("value") for each in container.get("env") or ()}
+    return {name: _digest(value) for name, value in said.items() if isinstance(value, str)}
 
 
 def _amount(quantity: Any) -> Decimal | None:

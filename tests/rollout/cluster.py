@@ -22,4 +22,4 @@ try:
     print(cluster.address, flush=True)
     sys.stdin.read()
 finally:
-    cluster.shutdown()
+    cluster.shutdown()  # type: ignore[no-untyped-call] # Ray's own

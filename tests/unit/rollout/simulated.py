@@ -7,7 +7,7 @@ from typing import Any
 from components.rollout.pods import Pods, UnknownRayError
 from components.rollout.templates import ANNOTATION
 
-CONTAINER = {"image": "ray:2.60.0", "env": [], "resources": {}}
+CONTAINER = {"image": "ray:2.60.0", "env": {}, "resources": {}}
 PARTS = {
     "head": {"stamp": "new", "hosts": 1, "container": CONTAINER},
     "groups": {

@@ -85,6 +85,7 @@ def test_nothing_goes_where_ray_cannot_be_asked(pods: Simulated, strategy: str) 
     [said] = replace_old(pods, wanted(strategy))
     assert said == ("unknown keep their former settings, because it cannot be told whether they are busy: no process")
     assert pods.deleted == []
+    assert not anything_to_do(pods, wanted(strategy))
 
 
 def test_nothing_goes_where_new_workers_could_not_join_the_head(pods: Simulated) -> None:
@@ -120,6 +121,7 @@ def test_with_a_head_that_forgets_all_its_workers_go(pods: Simulated, keeps: boo
     pods.add("present", stamp="new", busy=1000)
     assert replace_old(pods, wanted("immediate", head_may_go=keeps)) == []
     assert sorted(pods.deleted) == sorted(gone)
+    assert pods.deleted[-1] == "head"
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,9 @@ def test_what_runs_as_the_stack_says_it_is_not_edited() -> None:
     """A RayCluster that is taken in, or that an older version of this program has made."""
     live = cluster()["spec"]
     assert stamped(cluster(), live) == cluster()
-    assert not old(pod(cluster()), cluster())
+    changed_by_a_webhook = pod(cluster())
+    changed_by_a_webhook["spec"]["containers"][0]["image"] = "mirror/ray:2.60.0"
+    assert not old(changed_by_a_webhook, cluster())
     edit = cluster()
     edit["spec"]["workerGroupSpecs"][0]["rayStartParams"] = {"num-cpus": "1"}
     one, two = stamped(edit, live)["spec"]["workerGroupSpecs"]
@@ -114,3 +116,10 @@ def test_a_pod_without_the_annotation_is_held_against_the_template(key: str, val
 def test_nothing_is_added_where_kuberay_would_delete_all_pods_for_it() -> None:
     body = cluster(upgradeStrategy={"type": "Recreate"})
     assert stamped(body, None) == body
+
+
+def test_values_of_variables_are_in_no_state() -> None:
+    body = edited(
+        lambda spec: spec["headGroupSpec"]["template"]["spec"]["containers"][0]["env"][0].update(value="hush")
+    )
+    assert "hush" not in str(parts(body["spec"]))
