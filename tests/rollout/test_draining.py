@@ -7,6 +7,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +21,16 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 SECONDS = 180.0
 
 TASK = """
-import sys, time, ray
+import pathlib, sys, time, ray
 ray.init(logging_level="error")
 
 @ray.remote(num_cpus=1, max_retries=0)
-def task():
-    time.sleep(float(sys.argv[2]))
-    return ray.get_runtime_context().get_assigned_resources()
+def task(seconds, runs):
+    pathlib.Path(runs).touch()
+    time.sleep(float(seconds))
 
-where = {sys.argv[1]: 1} if sys.argv[1] else {}
-ray.get(task.options(resources=where).remote())
+node, *arguments = sys.argv[1:]
+ray.get(task.options(resources={node: 1} if node else {}).remote(*arguments))
 """
 
 
@@ -51,12 +52,18 @@ class Ray:
     def state(self, node: str) -> str:
         return str(self.head({})["nodes"][node])
 
-    def task(self, seconds: float, node: str = "") -> "subprocess.Popen[str]":
-        """A task, on that node, or on any."""
-        command = [sys.executable, "-c", textwrap.dedent(TASK), node, str(seconds)]
-        return subprocess.Popen(
+    @contextmanager
+    def task(self, runs: Path, seconds: float, node: str = "") -> "Iterator[subprocess.Popen[str]]":
+        """A task that runs by now, on that node, or on any. `runs`: a file that it makes."""
+        command = [sys.executable, "-c", textwrap.dedent(TASK), node, str(seconds), str(runs)]
+        with subprocess.Popen(
             command, env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
+        ) as task:
+            try:
+                eventually("the task runs", runs.exists, seconds=SECONDS)
+                yield task
+            finally:
+                task.kill()
 
 
 @pytest.fixture(scope="module")
@@ -74,31 +81,27 @@ def ray() -> Iterator[Ray]:
         process.communicate(timeout=60)
 
 
-def test_a_busy_node_is_not_ended_for_being_idle_and_an_idle_one_is(ray: Ray) -> None:
-    task = ray.task(600, "one")
-    try:
-        eventually("the task runs", lambda: ray.state("one") == "RUNNING", seconds=SECONDS)
+def test_a_busy_node_is_not_ended_for_being_idle_and_an_idle_one_is(ray: Ray, tmp_path: Path) -> None:
+    eventually("it is idle", lambda: ray.state("two") == "IDLE", seconds=SECONDS)
+    with ray.task(tmp_path / "runs", 600, "one"):
         answer = ray.head({"one": None, "two": None, "absent": None})
         assert answer["accepted"] == ["two"]
-        assert answer["nodes"]["two"] == "IDLE"
         eventually("it has ended", lambda: ray.state("two") == "DEAD", seconds=SECONDS)
         assert ray.state("one") == "RUNNING"
-    finally:
-        task.kill()
-        task.communicate()
 
 
-def test_a_node_that_is_drained_ends_its_task_and_takes_no_other(ray: Ray) -> None:
+def test_a_node_that_is_drained_ends_its_task_and_takes_no_other(ray: Ray, tmp_path: Path) -> None:
     eventually("it is idle", lambda: ray.state("one") == "IDLE", seconds=SECONDS)
-    task = ray.task(60, "one")
-    eventually("the task runs", lambda: ray.state("one") == "RUNNING", seconds=SECONDS)
-    soon = round((time.time() + 1) * 1000)
-    assert ray.head({"one": soon})["accepted"] == ["one"]
-    another = ray.task(0.1)
-    output, _ = another.communicate(timeout=SECONDS)
-    assert another.returncode == 0, output
-    assert ray.head({"one": soon})["nodes"]["one"] == "DRAINING", "at the time that it is told Ray itself ends nothing"
-    output, _ = task.communicate(timeout=SECONDS)
-    assert task.returncode == 0, output
+    with ray.task(tmp_path / "runs", 60, "one") as task:
+        soon = round((time.time() + 1) * 1000)
+        assert ray.head({"one": soon})["accepted"] == ["one"]
+        with ray.task(tmp_path / "another", 0.1) as another:
+            output, _ = another.communicate(timeout=SECONDS)
+        assert another.returncode == 0, output
+        assert ray.head({"one": soon})["nodes"]["one"] == "DRAINING", (
+            "at the time that it is told Ray itself ends nothing"
+        )
+        output, _ = task.communicate(timeout=SECONDS)
+        assert task.returncode == 0, output
     eventually("it has ended", lambda: ray.state("one") == "DEAD", seconds=SECONDS)
     assert ray.state("three") in ("IDLE", "RUNNING")
