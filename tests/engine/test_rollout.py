@@ -119,3 +119,28 @@ def test_another_version_of_ray_is_refused_where_the_head_would_stay(rolling: St
     assert "workers with Ray 2.61.0 could not join its head" in said
     assert "Traceback" not in said
     rolling.file.write_text(said_before)
+
+
+def test_a_group_that_leaves_goes_when_its_workers_are_gone(rolling: Stack, pods: Pods, rays: Rays) -> None:
+    def groups() -> list[str]:
+        return [group["groupName"] for group in rays.read(NAMESPACE, NAME)["spec"]["workerGroupSpecs"]]
+
+    def without(settings: dict[str, Any]) -> None:
+        training(settings)["workers"]["variants"].pop()
+        training(settings)["updates"] = {}
+
+    before = set(pods.there())
+    leaving = pods.names("a100-4gpu")
+    rolling.edit(without)
+    said = rolling.pulumi("up", "--yes", "--skip-preview", fails=True).output
+    assert "worker group a100-4gpu leaves the stack file, and has workers" in said
+    assert "Nothing of the RayCluster was changed" in said
+    assert "Traceback" not in said
+    assert set(pods.there()) == before
+    assert "a100-4gpu" in groups()
+
+    rolling.edit(lambda settings: training(settings).update(updates={"strategy": "immediate"}))
+    rolling.up()
+    assert groups() == ["a100-1gpu", "a100-2gpu"]
+    assert before - set(pods.there()) == leaving
+    rolling.changes_nothing()
