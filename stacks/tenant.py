@@ -156,11 +156,11 @@ class TenantClusters(pulumi.ComponentResource):
 
 
 def _scaled(context: str | None, namespace: str, cluster: RayClusterSettings) -> Scaled | None:
-    if not cluster.scales:
-        return None
     try:
         return read_scaled(context, namespace, cluster.name)
     except UnknownScaleError as error:
+        if not cluster.scales:
+            return None
         raise pulumi.RunError(str(error)) from error
 
 

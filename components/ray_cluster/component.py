@@ -6,11 +6,17 @@ from typing import Any
 
 import pulumi
 
+from ..cluster import ClusterUnreachableError
 from ..kubernetes import KubernetesObject, in_namespace
 from ..network.component import DashboardIngress, DashboardIngressArgs
 from ..nodes import NodePool
 from ..priority_classes.settings import NO_PRIORITIES, PriorityNames
 from ..redis_gateway.supported import UnsupportedKubernetesError, check_kubernetes
+from ..rollout.component import Rollout, RolloutArgs
+from ..rollout.pods import Pods
+from ..rollout.replacing import Wanted, cannot_join
+from ..rollout.retirement import Groups, NotRetiredError, retire
+from ..rollout.templates import parts, recreates, stamped
 from ..tls.component import ClusterAuthority, ClusterAuthorityArgs
 from ..types import seconds
 from .fault_tolerance import OPTIONS, RedisPlace, deletion_seconds
@@ -125,9 +131,13 @@ class RayCluster(pulumi.ComponentResource):
         after = pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None, import_=args.import_id)
         after = pulumi.ResourceOptions.merge(after, _goes(body))
         # What Kueue has let in is not taken from it: it writes into the list of worker groups, too.
-        if scales(body) and not _queued(body, args.scheduling):
+        queued = _queued(body, args.scheduling)
+        if not queued:
+            body = stamped(body, args.scaled.spec if args.scaled else None)
+            _check_version(args, body)
+        if scales(body) and not queued:
             body, ignored = as_scaled(body, args.scaled)
-            theirs = pulumi.ResourceOptions(ignore_changes=ignored, hooks=_unscaled(name, args.context))
+            theirs = pulumi.ResourceOptions(ignore_changes=ignored, hooks=_unscaled(name, args))
             after = pulumi.ResourceOptions.merge(after, theirs)
         if settings.tls is not None:
             authority = ClusterAuthorityArgs(settings.tls, settings.name, args.namespace)
@@ -147,6 +157,7 @@ class RayCluster(pulumi.ComponentResource):
                 in_namespace(head_disruption_budget(settings), args.namespace),
                 own,
             )
+        rolled = [] if queued else self._rollout(name, args, body, cluster)
         service = head_service(settings.name, body["spec"])
         if settings.ingress:
             DashboardIngress(
@@ -173,8 +184,8 @@ class RayCluster(pulumi.ComponentResource):
             for group in groups
         ]
         self.greatest_gpus = max((group.gpus for group in groups if group.max_replicas != 0), default=0)
-        self.status = pulumi.Output.all(cluster.metadata, cluster.status).apply(
-            lambda known: self._settled(args, known, queued=_queued(body, args.scheduling))
+        self.status = pulumi.Output.all(cluster.metadata, cluster.status, *rolled).apply(
+            lambda known: self._settled(args, known[:2], queued=queued)
         )
         self.state = self.status.apply(lambda status: status["state"])
         self.storage_namespace = keys
@@ -199,6 +210,24 @@ class RayCluster(pulumi.ComponentResource):
                 raise pulumi.RunError(f"RayCluster {args.settings.name!r}: {error}") from error
         place = StorageNamespaceArgs(args.namespace, args.settings.name, args.context)
         return StorageNamespace(f"{name}-storage-namespace", place, pulumi.ResourceOptions(parent=self)).name
+
+    def _rollout(
+        self, name: str, args: RayClusterArgs, body: Body, cluster: pulumi.Resource
+    ) -> list[pulumi.Output[str]]:
+        """What is known once old pods are replaced as far as they are to be."""
+        settings = args.settings
+        updates = settings.updates
+        if updates.strategy == "none" or recreates(body["spec"]):
+            return []
+        wanted = Wanted(
+            updates.strategy,
+            seconds(updates.limit),
+            parts(body["spec"]),
+            settings.ray_version,
+            settings.fault_tolerance,
+        )
+        rollout = RolloutArgs(args.namespace, settings.name, wanted, args.context)
+        return [Rollout(f"{name}-rollout", rollout, pulumi.ResourceOptions(parent=self, depends_on=[cluster])).id]
 
     async def _settled(
         self, args: RayClusterArgs, known: Sequence[dict[str, Any] | None], *, queued: bool
@@ -228,12 +257,32 @@ def _queued(body: Body, scheduling: Scheduling) -> bool:
     return scheduling.backend == "kueue" and scheduling.queue is not None and not body["spec"].get("suspend")
 
 
-def _unscaled(name: str, context: str | None) -> pulumi.ResourceHookBinding:
-    """Refuses an update that would set back what the autoscaler has done since the program has read it."""
+def _check_version(args: RayClusterArgs, body: Body) -> None:
+    if args.scaled and (why := cannot_join(args.settings.updates.strategy, args.scaled.spec, body["spec"])):
+        raise pulumi.RunError(f"RayCluster {args.settings.name!r}: {why}")
 
-    def check(args: pulumi.ResourceHookArgs) -> None:
-        assert args.new_inputs is not None
-        unscaled_since(args.new_inputs, context)
+
+def _unscaled(name: str, args: RayClusterArgs) -> pulumi.ResourceHookBinding:
+    """Empties worker groups that leave before an update, and refuses one that would set back what the autoscaler has
+    done since the program has read it."""
+    updates, context = args.settings.updates, args.context
+
+    def check(hook: pulumi.ResourceHookArgs) -> None:
+        sent = hook.new_inputs
+        assert sent is not None
+        namespace, cluster = sent["metadata"]["namespace"], sent["metadata"]["name"]
+        try:
+            retire(
+                Groups(context, namespace, cluster),
+                Pods(context, namespace, cluster),
+                [group["groupName"] for group in sent["spec"].get("workerGroupSpecs") or ()],
+                updates.strategy,
+                seconds(updates.limit),
+                pulumi.log.info,
+            )
+        except (NotRetiredError, ClusterUnreachableError) as error:
+            raise NotRetiredError(f"RayCluster {namespace}/{cluster}: {error}") from None
+        unscaled_since(sent, context)
 
     return pulumi.ResourceHookBinding(before_update=[pulumi.ResourceHook(f"{name}-unscaled", check)])
 

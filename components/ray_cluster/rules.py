@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ..problems import Path, Problem
+from ..rollout.templates import recreates
 from ..types import image_version, version_tuple
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ def problems_of(cluster: RayClusterSettings) -> Iterator[Problem]:
     yield from _said_twice(cluster)
     yield from _fault_tolerance(cluster)
     yield from _network_topology(cluster)
+    yield from _updates(cluster)
     if not cluster.scales:
         yield from _without_autoscaler(cluster)
     bounds = (cluster.min_workers, cluster.initial_workers, cluster.max_workers)
@@ -92,6 +94,19 @@ def _said_twice(cluster: RayClusterSettings) -> Iterator[Problem]:
     if cluster.pod_defaults == "none" and "run_as_user" in said:
         message = "podDefaults none adds no user to the pods: remove runAsUser, or podDefaults"
         yield Problem(("runAsUser",), cluster.run_as_user, message, "said-twice")
+
+
+def _updates(cluster: RayClusterSettings) -> Iterator[Problem]:
+    updates = cluster.updates
+    if "limit" in updates.model_fields_set and updates.strategy != "drain":
+        message = f"limit means nothing with strategy {updates.strategy}: remove it, or set strategy to drain"
+        yield Problem(("updates", "limit"), updates.limit, message, "updates")
+    if "strategy" in updates.model_fields_set and updates.strategy != "none" and recreates(cluster.overrides):
+        message = (
+            f"strategy {updates.strategy} means nothing where KubeRay deletes all pods at each edit: remove it, or "
+            "upgradeStrategy from overrides"
+        )
+        yield Problem(("updates", "strategy"), updates.strategy, message, "updates")
 
 
 FIRST_RAY_WITH_REDIS_USERS = "2.41.0"

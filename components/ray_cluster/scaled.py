@@ -13,7 +13,7 @@ import copy
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import kubernetes
@@ -39,6 +39,7 @@ class Scaled:
 
     digest: str | None
     groups: Groups
+    spec: Mapping[str, Any] = field(default_factory=dict)
 
 
 class UnknownScaleError(Exception):
@@ -65,7 +66,7 @@ def read_scaled(context: str | None, namespace: str, name: str) -> Scaled | None
     if there is None:
         return None
     annotations = there["metadata"].get("annotations") or {}
-    return Scaled(annotations.get(DIGEST), _groups(there["spec"]))
+    return Scaled(annotations.get(DIGEST), _groups(there["spec"]), there["spec"])
 
 
 def as_scaled(body: Body, scaled: Scaled | None) -> tuple[Body, list[str]]:

@@ -7,6 +7,7 @@ from pydantic import BeforeValidator, Field, Strict, model_validator
 from ..network.settings import IngressSettings
 from ..problems import Problems
 from ..queues.settings import QueueName
+from ..rollout.settings import UpdatesSettings
 from ..tls.settings import TlsSettings
 from ..types import (
     MOST_SECONDS,
@@ -143,6 +144,10 @@ class RayClusterSettings(Settings):
 
     ready_timeout: Duration = "10m"
     """So long `up` waits for the cluster to be ready before it says why it is not."""
+
+    updates: UpdatesSettings = UpdatesSettings()
+    """How an edit reaches pods that run already. Default: workers that are idle are replaced, busy ones and the head
+    are left."""
 
     ingress: IngressSettings | None = None
     """The dashboard and jobs API under a name, through the ingress controller. Default: none."""

@@ -1,5 +1,6 @@
 """What people edit while others work."""
 
+import textwrap
 from collections.abc import Iterator
 
 import pytest
@@ -41,3 +42,44 @@ def test_an_unrelated_edit_leaves_a_busy_worker_alone(platform: Platform, busy_w
     assert busy_worker in platform.workers()
     assert "1.0/1.0 GPU" in platform.in_head("ray", "status")
     platform.stack.changes_nothing()
+
+
+BRIEF = """
+import ray, time
+ray.init(logging_level="error")
+
+@ray.remote(num_cpus=0, num_gpus=1, max_retries=0)
+def brief():
+    time.sleep(90)
+    return "whole"
+
+print(ray.get(brief.remote()))
+"""
+
+SHOW = """
+import os, ray
+ray.init(logging_level="error")
+
+@ray.remote(num_cpus=0, num_gpus=1)
+def shown():
+    return os.environ.get("LEVEL")
+
+print(ray.get(shown.remote()))
+"""
+
+
+def test_an_edit_of_the_environment_waits_for_a_busy_worker_and_reaches_all(platform: Platform) -> None:
+    until(lambda: not platform.workers(), "no worker is left of other tests")
+    task = platform.start_in_head(BRIEF)
+    until(lambda: "1.0/1.0 GPU" in platform.in_head("ray", "status"), "the task runs")
+    (busy,) = platform.workers()
+    drained = {"env": {"LEVEL": "2"}, "updates": {"strategy": "drain", "limit": "4m"}}
+    platform.stack.edit(lambda settings: training(settings).update(drained))
+    platform.stack.up()
+    output, _ = task.communicate(timeout=60)
+    assert task.returncode == 0, output
+    assert output.splitlines()[-1] == "whole"
+    assert busy not in platform.workers()
+    assert platform.in_head("python", "-", given=textwrap.dedent(SHOW)).splitlines()[-1] == "2"
+    platform.stack.changes_nothing()
+    platform.stack.edit(lambda settings: training(settings).pop("updates"))

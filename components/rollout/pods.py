@@ -1,0 +1,133 @@
+"""The pods of a RayCluster, and what Ray in its head says of them."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import kubernetes
+import urllib3
+import websocket
+from kubernetes.stream import stream
+
+from ..cluster import ClusterUnreachableError, connect, read, refusal
+
+CLUSTER_LABEL, NODE_TYPE_LABEL, GROUP_LABEL = "ray.io/cluster", "ray.io/node-type", "ray.io/group"
+
+_SCRIPT = Path(__file__).with_name("in_head.py")
+
+_SECONDS = 60
+"""To import Ray takes seconds on a head that is busy."""
+
+_OVERTAKEN = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY)
+
+Pod = Mapping[str, Any]
+"""As the API server has it."""
+
+
+class UnknownRayError(Exception):
+    """Ray cannot be asked; the text says why."""
+
+
+class Pods:
+    """The pods of one RayCluster. All methods raise ClusterUnreachableError where the API server does not answer."""
+
+    def __init__(self, context: str | None, namespace: str, cluster: str) -> None:
+        self._client = connect(context)
+        self._core = kubernetes.client.CoreV1Api(self._client)
+        self.namespace, self.cluster = namespace, cluster
+
+    def all(self) -> list[Pod]:
+        """Head and workers, those too that are being deleted."""
+        listed = read(self._core.list_namespaced_pod, self.namespace, label_selector=f"{CLUSTER_LABEL}={self.cluster}")
+        return [pod for pod in (listed or {}).get("items", ()) if kind(pod) in ("head", "worker")]
+
+    def delete(self, pod: Pod, *, unchanged: bool = False) -> None:
+        """Deletes this very pod, not another of its name; `unchanged`: only as it is, else it stays."""
+        metadata = pod["metadata"]
+        as_it_is = {"resource_version": metadata["resourceVersion"]} if unchanged else {}
+        only = kubernetes.client.V1Preconditions(uid=metadata["uid"], **as_it_is)
+        options = kubernetes.client.V1DeleteOptions(preconditions=only)
+        with changing():
+            self._core.delete_namespaced_pod(metadata["name"], self.namespace, body=options)
+
+    def ask(self, pods: Iterable[Pod], drain: Mapping[str, int | None]) -> dict[str, Any]:
+        """What in_head.py prints, with `drain` for its argument. `pods`: among them the head.
+
+        Raises UnknownRayError.
+        """
+        heads = [pod for pod in pods if kind(pod) == "head" and not leaves(pod)]
+        if not heads:
+            raise UnknownRayError("its head is not there")
+        name = heads[0]["metadata"]["name"]
+        container = heads[0]["spec"]["containers"][0]["name"]
+        command = ["python", "-c", _SCRIPT.read_text(), json.dumps({"drain": drain})]
+        try:
+            # `stream` changes the client that it is given, so it has one of its own.
+            core = kubernetes.client.CoreV1Api(kubernetes.client.ApiClient(self._client.configuration))
+            running = stream(
+                core.connect_get_namespaced_pod_exec,
+                name,
+                self.namespace,
+                container=container,
+                command=command,
+                stdout=True,
+                stderr=True,
+                _preload_content=False,
+                _request_timeout=_SECONDS,
+            )
+            running.run_forever(timeout=_SECONDS)
+            said, wrong = running.read_stdout(timeout=1), running.read_stderr(timeout=1)
+            running.close()
+            told: dict[str, Any] = json.loads(said.splitlines()[-1])
+        except kubernetes.client.ApiException as error:
+            reason = str(error.reason).splitlines()[0] if error.reason else refusal(error)
+            raise UnknownRayError(f"a command cannot be run in its pod {name}: {reason}") from None
+        except (OSError, urllib3.exceptions.HTTPError, websocket.WebSocketException) as error:
+            raise UnknownRayError(f"a command cannot be run in its pod {name}: {error}") from None
+        except (IndexError, ValueError):
+            last = next((line for line in reversed(wrong.splitlines()) if line.strip()), "it said nothing")
+            raise UnknownRayError(f"Ray in its pod {name} does not answer: {last}") from None
+        return told
+
+
+@contextmanager
+def changing() -> Iterator[None]:
+    """A change that loses nothing where the object is gone or another by then: what is there is read again.
+
+    Raises ClusterUnreachableError where the API server does not answer or refuses.
+    """
+    try:
+        yield
+    except kubernetes.client.ApiException as error:
+        if error.status not in _OVERTAKEN:
+            raise ClusterUnreachableError(f"the API server refuses: {refusal(error)}") from None
+    except urllib3.exceptions.HTTPError as error:
+        raise ClusterUnreachableError(f"the API server does not answer: {error}") from None
+
+
+def kind(pod: Pod) -> str | None:
+    """`head` or `worker`; other pods of a RayCluster clean up after it."""
+    return (pod["metadata"].get("labels") or {}).get(NODE_TYPE_LABEL)
+
+
+def group(pod: Pod) -> str | None:
+    """Name of a worker's group."""
+    return (pod["metadata"].get("labels") or {}).get(GROUP_LABEL)
+
+
+def leaves(pod: Pod) -> bool:
+    """Whether it is being deleted."""
+    return bool(pod["metadata"].get("deletionTimestamp"))
+
+
+def started(pod: Pod) -> bool:
+    """Whether Ray may run in it."""
+    return (pod.get("status") or {}).get("phase") == "Running"
+
+
+def named(pods: Iterable[Pod]) -> str:
+    """As a message names them."""
+    return ", ".join(sorted(pod["metadata"]["name"] for pod in pods))

@@ -1,0 +1,124 @@
+"""Takes the workers of worker groups that leave the stack file, before the groups themselves go.
+
+KubeRay leaves the pods of a group that is gone as they are, and Ray's autoscaler cannot go on with pods whose group it
+does not know. So where an autoscaler runs, its group is closed (`maxReplicas` is what still runs), drained as the
+strategy says, and emptied as the autoscaler does it, by `replicas` and `workersToDelete` in one patch: KubeRay deletes
+just these pods, and makes none for them (raycluster_controller.go: reconcilePods).
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import kubernetes
+
+from ..cluster import connect, read
+from .pods import Pod, Pods, UnknownRayError, changing, group, kind, leaves, named, started
+from .replacing import ENDING_SECONDS, PAUSE_SECONDS
+from .settings import Strategy
+
+
+class NotRetiredError(Exception):
+    """Workers of a group that leaves are still there; the text says which, and what to do."""
+
+
+class Groups:
+    """The worker groups of a RayCluster, as they are."""
+
+    def __init__(self, context: str | None, namespace: str, cluster: str) -> None:
+        self._api = kubernetes.client.CustomObjectsApi(connect(context))
+        self._place = ("ray.io", "v1", namespace, "rayclusters", cluster)
+
+    def all(self) -> list[Mapping[str, Any]]:
+        """In their order. Raises ClusterUnreachableError."""
+        there = read(self._api.get_namespaced_custom_object, *self._place)
+        return list(((there or {}).get("spec") or {}).get("workerGroupSpecs") or ())
+
+    def shrink(self, place: int, group: Mapping[str, Any], staying: int, going: Sequence[str]) -> None:
+        """Leaves a group `staying` replicas, takes the pods `going` from it, and lets none come.
+
+        Where the list has changed in that moment nothing happens. Raises ClusterUnreachableError.
+        """
+        at = f"/spec/workerGroupSpecs/{place}"
+        numbers = {"minReplicas": 0, "maxReplicas": staying, "replicas": staying}
+        patch = [
+            {"op": "test", "path": f"{at}/groupName", "value": group["groupName"]},
+            *({"op": "add", "path": f"{at}/{key}", "value": number} for key, number in numbers.items()),
+            {"op": "add", "path": f"{at}/scaleStrategy", "value": {"workersToDelete": list(going)}},
+        ]
+        with changing():
+            self._api.patch_namespaced_custom_object(*self._place, patch, _content_type="application/json-patch+json")
+
+
+def retire(
+    groups: Groups,
+    pods: Pods,
+    staying: Iterable[str],
+    strategy: Strategy,
+    limit: float,
+    show: Callable[[str], None] = lambda _line: None,
+) -> None:
+    """Empties the groups that are there and not `staying`. `limit`: seconds, for `drain`.
+
+    Raises NotRetiredError where busy workers stay, or it cannot be told; ClusterUnreachableError.
+    """
+    staying = set(staying)
+    deadline = time.monotonic() + (limit if strategy == "drain" else 0)
+    ending = deadline + ENDING_SECONDS
+    while True:
+        alive = groups.all()
+        leaving = {each["groupName"]: place for place, each in enumerate(alive) if each["groupName"] not in staying}
+        there = pods.all()
+        workers = [pod for pod in there if kind(pod) == "worker" and group(pod) in leaving]
+        if not workers and not any(alive[place].get("replicas") for place in leaving.values()):
+            return
+        now = time.monotonic()
+        if now > ending:
+            raise NotRetiredError(_held(workers, "they were told to end, and are not gone yet. Run `pulumi up` again"))
+        if strategy == "immediate" or (strategy == "drain" and now > deadline):
+            ended = workers
+        else:
+            ended = _ended(pods, there, workers, strategy, deadline)
+        if busy := [pod for pod in workers if pod not in ended and not leaves(pod)]:
+            show(f"{len(busy)} workers of groups that leave go on: {named(busy)}")
+        for name, place in leaving.items():
+            own = [pod for pod in workers if group(pod) == name]
+            going = [pod["metadata"]["name"] for pod in own if pod in ended or leaves(pod)]
+            hosts = alive[place].get("numOfHosts") or 1
+            groups.shrink(place, alive[place], math.ceil((len(own) - len(going)) / hosts), going)
+        time.sleep(PAUSE_SECONDS)
+
+
+def _ended(pods: Pods, there: Sequence[Pod], workers: Sequence[Pod], strategy: Strategy, deadline: float) -> list[Pod]:
+    """Workers that may be deleted: Ray has ended on them, or was never started."""
+    if not workers:
+        return []
+    if strategy == "none":
+        raise NotRetiredError(_held(workers, "`updates: {strategy: none}` leaves them. Set another strategy"))
+    running = {pod["metadata"]["name"]: pod for pod in workers if started(pod) and not leaves(pod)}
+    try:
+        nodes = pods.ask(there, {})["nodes"] if running else {}
+        alive = {name: pod for name, pod in running.items() if nodes.get(name) != "DEAD"}
+        busy = [pod for name, pod in alive.items() if nodes.get(name) not in ("IDLE", "DRAINING")]
+        if strategy == "onIdle" and busy:
+            raise NotRetiredError(_held(busy, _CHOICE))
+        until = None if strategy == "onIdle" else round((time.time() + deadline - time.monotonic()) * 1000)
+        if drain := {name: until for name in alive if nodes.get(name) in ("IDLE", "RUNNING")}:
+            accepted = pods.ask(there, drain)["accepted"]
+            if refused := [alive[name] for name in drain if name not in accepted]:
+                raise NotRetiredError(_held(refused, _CHOICE))
+    except UnknownRayError as error:
+        raise NotRetiredError(_held(workers, f"whether they are busy cannot be told: {error}. {_CHOICE}")) from None
+    return [pod for pod in workers if pod["metadata"]["name"] not in alive]
+
+
+_CHOICE = (
+    "Nothing of the RayCluster was changed. Run `pulumi up` again when they are idle, or let them end with `updates: "
+    "{strategy: drain, limit: 30m}` or, at once, `{strategy: immediate}`"
+)
+
+
+def _held(pods: Sequence[Pod], why: str) -> str:
+    names = ", ".join(sorted({str(group(pod)) for pod in pods}))
+    return f"worker group {names} leaves the stack file, and has workers ({named(pods)}): {why}"

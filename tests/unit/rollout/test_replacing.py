@@ -1,0 +1,140 @@
+"""Which pods of a RayCluster an edit replaces, and when."""
+
+from typing import Any
+
+import pytest
+
+from components.rollout.replacing import Wanted, anything_to_do, cannot_join, replace_old
+from tests.unit.rollout.simulated import PARTS, Simulated
+
+pytestmark = pytest.mark.unit
+
+
+def wanted(strategy: Any, limit: float = 60, head_may_go: bool = False) -> Wanted:
+    return Wanted(strategy, limit, PARTS, "2.60.0", head_may_go)
+
+
+@pytest.mark.parametrize("strategy", ["onIdle", "drain", "immediate", "none"])
+def test_present_pods_are_left_alone_and_ray_is_not_asked(pods: Simulated, strategy: str) -> None:
+    pods.add("present", stamp="new", busy=100)
+    pods.silent = "asked"
+    assert not anything_to_do(pods, wanted(strategy))
+    assert replace_old(pods, wanted(strategy)) == []
+    assert (pods.deleted, pods.now) == ([], 0)
+
+
+def test_on_idle_replaces_idle_workers_and_names_the_busy_ones(pods: Simulated) -> None:
+    pods.add("idle")
+    pods.add("busy", busy=1000)
+    assert anything_to_do(pods, wanted("onIdle"))
+    [said] = replace_old(pods, wanted("onIdle"))
+    assert said.startswith("busy workers keep their former settings: busy. ")
+    assert pods.deleted == ["idle"]
+    assert "busy" not in pods.drained
+    assert not anything_to_do(pods, wanted("onIdle"))
+    pods.now = 1000
+    assert anything_to_do(pods, wanted("onIdle"))
+    assert replace_old(pods, wanted("onIdle")) == []
+    assert pods.deleted == ["idle", "busy"]
+
+
+def test_drain_lets_tasks_end_and_gives_no_new_ones(pods: Simulated) -> None:
+    pods.add("idle")
+    pods.add("busy", busy=30)
+    shown: list[str] = []
+    assert replace_old(pods, wanted("drain"), shown.append) == []
+    assert pods.deleted == ["idle", "busy"]
+    assert 30 <= pods.now < 40
+    assert pods.drained == {"idle": 60_000, "busy": 60_000}
+    assert shown[-1] == "1 old workers are busy: busy"
+
+
+def test_drain_ends_what_goes_on_at_its_limit(pods: Simulated) -> None:
+    pods.add("busy", busy=1000)
+    assert replace_old(pods, wanted("drain")) == []
+    assert pods.deleted == ["busy"]
+    assert 60 <= pods.now < 70
+
+
+def test_a_drain_that_was_killed_is_continued(pods: Simulated) -> None:
+    pods.add("busy", busy=30)
+
+    def killed(_line: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        replace_old(pods, wanted("drain"), killed)
+    assert anything_to_do(pods, wanted("drain"))
+    assert replace_old(pods, wanted("drain")) == []
+    assert pods.deleted == ["busy"]
+
+
+@pytest.mark.parametrize("strategy", ["onIdle", "drain"])
+def test_a_pod_that_has_not_started_goes_without_asking(pods: Simulated, strategy: str) -> None:
+    pods.add("pending", phase="Pending")
+    pods.silent = "asked"
+    assert anything_to_do(pods, wanted(strategy))
+    assert replace_old(pods, wanted(strategy)) == []
+    assert pods.deleted == ["pending"]
+
+
+@pytest.mark.parametrize("strategy", ["onIdle", "drain"])
+def test_nothing_goes_where_ray_cannot_be_asked(pods: Simulated, strategy: str) -> None:
+    pods.add("unknown")
+    pods.silent = "no process"
+    [said] = replace_old(pods, wanted(strategy))
+    assert said == ("unknown keep their former settings, because it cannot be told whether they are busy: no process")
+    assert pods.deleted == []
+    assert not anything_to_do(pods, wanted(strategy))
+
+
+def test_nothing_goes_where_new_workers_could_not_join_the_head(pods: Simulated) -> None:
+    pods.add("idle")
+    pods.ray = "2.59.0"
+    [said] = replace_old(pods, wanted("onIdle"))
+    assert "its head runs Ray 2.59.0, and workers with Ray 2.60.0 could not join it" in said
+    assert pods.deleted == []
+
+
+def test_the_head_stays_and_is_named(pods: Simulated) -> None:
+    pods.add("head", group="headgroup", kind="head")
+    [said] = replace_old(pods, wanted("onIdle"))
+    assert said.startswith("the head, pod head, keeps its former settings")
+
+
+def test_hosts_of_one_worker_go_together_or_not_at_all(pods: Simulated) -> None:
+    pods.add("first", group="hosts")
+    pods.add("second", group="hosts", busy=30)
+    assert not anything_to_do(pods, wanted("onIdle"))
+    [said] = replace_old(pods, wanted("onIdle"))
+    assert "first, second" in said
+    assert pods.deleted == []
+    assert replace_old(pods, wanted("drain")) == []
+    assert pods.deleted == ["first", "second"]
+    assert pods.now >= 30
+
+
+@pytest.mark.parametrize(("keeps", "gone"), [(True, ["old", "head"]), (False, ["old", "head", "present"])])
+def test_with_a_head_that_forgets_all_its_workers_go(pods: Simulated, keeps: bool, gone: list[str]) -> None:
+    pods.add("head", group="headgroup", kind="head")
+    pods.add("old", busy=1000)
+    pods.add("present", stamp="new", busy=1000)
+    assert replace_old(pods, wanted("immediate", head_may_go=keeps)) == []
+    assert sorted(pods.deleted) == sorted(gone)
+    assert pods.deleted[-1] == "head"
+
+
+@pytest.mark.parametrize(
+    ("strategy", "live", "said", "refused"),
+    [
+        ("onIdle", "2.59.0", {}, True),
+        ("drain", "2.59.0", {}, True),
+        ("immediate", "2.59.0", {}, False),
+        ("none", "2.59.0", {}, False),
+        ("onIdle", "2.60.0", {}, False),
+        ("onIdle", "2.59.0", {"upgradeStrategy": {"type": "Recreate"}}, False),
+    ],
+)
+def test_another_version_needs_another_head(strategy: Any, live: str, said: dict[str, Any], refused: bool) -> None:
+    why = cannot_join(strategy, {"rayVersion": live}, {"rayVersion": "2.60.0", **said})
+    assert bool(why) == refused

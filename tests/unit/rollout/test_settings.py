@@ -1,0 +1,37 @@
+"""What a stack file may say about updates."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from components.ray_cluster.settings import RayClusterSettings
+
+pytestmark = pytest.mark.unit
+
+
+def said(**more: Any) -> RayClusterSettings:
+    return RayClusterSettings.model_validate(
+        {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", **more}
+    )
+
+
+def test_the_default_ends_no_busy_worker() -> None:
+    assert said().updates.strategy == "onIdle"
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"updates": {"limit": "5m"}}, "limit means nothing with strategy onIdle: remove it, or set strategy to drain"),
+        (
+            {"updates": {"strategy": "drain"}, "overrides": {"upgradeStrategy": {"type": "Recreate"}}},
+            "strategy drain means nothing where KubeRay deletes all pods at each edit",
+        ),
+        ({"updates": {"strategy": "blueGreen"}}, "Input should be 'onIdle', 'drain', 'immediate' or 'none'"),
+    ],
+)
+def test_what_means_nothing_is_refused(more: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        said(**more)
+    said(overrides={"upgradeStrategy": {"type": "Recreate"}})

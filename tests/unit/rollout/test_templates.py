@@ -1,0 +1,125 @@
+"""A pod is old if it was made from something else than the stack says now."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from components.rollout.templates import ANNOTATION, is_old, parts, stamped
+
+pytestmark = pytest.mark.unit
+
+
+def cluster(**said: Any) -> dict[str, Any]:
+    def container(name: str) -> dict[str, Any]:
+        return {
+            "name": name,
+            "image": "ray:2.60.0",
+            "env": [{"name": "LEVEL", "value": "1"}],
+            "resources": {"limits": {"cpu": "0.5"}},
+        }
+
+    groups = [
+        {"groupName": name, "rayStartParams": {}, "template": {"spec": {"containers": [container("ray-worker")]}}}
+        for name in ("one", "two")
+    ]
+    head = {"rayStartParams": {}, "template": {"spec": {"containers": [container("ray-head")]}}}
+    return {"metadata": {"name": "x"}, "spec": {"headGroupSpec": head, "workerGroupSpecs": groups, **said}}
+
+
+def pod(body: dict[str, Any], place: int = 0) -> dict[str, Any]:
+    """As KubeRay makes it, which adds variables, and as the API server writes amounts."""
+    template = copy.deepcopy(body["spec"]["workerGroupSpecs"][place]["template"])
+    ray = template["spec"]["containers"][0]
+    ray["env"].insert(0, {"name": "RAY_ADDRESS", "value": "head:6379"})
+    ray["resources"]["limits"]["cpu"] = "500m"
+    return {"metadata": template.get("metadata", {}), "spec": template["spec"]}
+
+
+def old(made: dict[str, Any], body: dict[str, Any]) -> bool:
+    return is_old(made, parts(body["spec"])["groups"]["one"])
+
+
+def edited(change: Any) -> dict[str, Any]:
+    body = cluster()
+    change(body["spec"])
+    return stamped(body, None)
+
+
+def test_numbers_and_idle_times_make_no_pod_old() -> None:
+    made = pod(stamped(cluster(), None))
+    same = cluster(autoscalerOptions={"idleTimeoutSeconds": 5})
+    same["spec"]["workerGroupSpecs"][0].update(replicas=3, maxReplicas=9, idleTimeoutSeconds=5)
+    assert not old(made, stamped(same, None))
+    before, after = parts(stamped(cluster(), None)["spec"]), parts(stamped(same, None)["spec"])
+    assert before["groups"] == after["groups"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda spec: spec["workerGroupSpecs"][0]["template"]["spec"]["containers"][0].update(image="ray:2.60.1"),
+        lambda spec: spec["workerGroupSpecs"][0]["template"]["spec"]["containers"][0].update(env=[]),
+        lambda spec: spec["workerGroupSpecs"][0]["rayStartParams"].update({"num-cpus": "1"}),
+        lambda spec: spec.update(authOptions={"mode": "token"}),
+    ],
+    ids=["image", "a variable less", "flag of ray start", "authentication"],
+)
+def test_what_a_pod_is_made_from_makes_it_old(change: Any) -> None:
+    assert old(pod(stamped(cluster(), None)), edited(change))
+
+
+def test_an_edit_of_one_group_makes_no_other_old() -> None:
+    body = edited(lambda spec: spec["workerGroupSpecs"][1]["rayStartParams"].update({"num-cpus": "1"}))
+    made = stamped(cluster(), None)
+    assert not old(pod(made), body)
+    assert is_old(pod(made, 1), parts(body["spec"])["groups"]["two"])
+    assert parts(made["spec"])["head"] == parts(body["spec"])["head"]
+
+
+def test_a_pod_whose_group_is_gone_is_old() -> None:
+    assert is_old(pod(stamped(cluster(), None)), None)
+
+
+def test_what_runs_as_the_stack_says_it_is_not_edited() -> None:
+    """A RayCluster that is taken in, or that an older version of this program has made."""
+    live = cluster()["spec"]
+    assert stamped(cluster(), live) == cluster()
+    changed_by_a_webhook = pod(cluster())
+    changed_by_a_webhook["spec"]["containers"][0]["image"] = "mirror/ray:2.60.0"
+    assert not old(changed_by_a_webhook, cluster())
+    edit = cluster()
+    edit["spec"]["workerGroupSpecs"][0]["rayStartParams"] = {"num-cpus": "1"}
+    one, two = stamped(edit, live)["spec"]["workerGroupSpecs"]
+    assert ANNOTATION in one["template"]["metadata"]["annotations"]
+    assert "metadata" not in two["template"]
+
+
+def test_what_was_stamped_once_stays_stamped() -> None:
+    once = stamped(cluster(), None)
+    assert stamped(cluster(), once["spec"]) == once
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("image", "ray:2.60.1"),
+        ("env", [{"name": "LEVEL", "value": "2"}]),
+        ("resources", {"limits": {"cpu": "1"}}),
+    ],
+)
+def test_a_pod_without_the_annotation_is_held_against_the_template(key: str, value: Any) -> None:
+    body = edited(lambda spec: spec["workerGroupSpecs"][0]["template"]["spec"]["containers"][0].update({key: value}))
+    assert old(pod(cluster()), body)
+
+
+def test_nothing_is_added_where_kuberay_would_delete_all_pods_for_it() -> None:
+    body = cluster(upgradeStrategy={"type": "Recreate"})
+    assert stamped(body, None) == body
+
+
+def test_values_of_variables_are_in_no_state() -> None:
+    body = edited(
+        lambda spec: spec["headGroupSpec"]["template"]["spec"]["containers"][0]["env"][0].update(value="hush")
+    )
+    assert "hush" not in str(parts(body["spec"]))
