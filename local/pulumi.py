@@ -109,7 +109,7 @@ class RehearsalStack:
         """
         self.prepare()
         environment = {**self.environment, "PULUMI_SKIP_CHECKPOINTS": "true"}
-        command = [self.command, *arguments, "--non-interactive"]
+        command = [str(self.command), *arguments, "--non-interactive"]
         with log.open("wb") as said:
             process = subprocess.Popen(
                 command, env=environment, cwd=paths.ROOT, stdin=subprocess.DEVNULL, stdout=said, stderr=said

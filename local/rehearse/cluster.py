@@ -1,7 +1,7 @@
 """The rehearsal cluster's API server, as a rehearsal of a stack reads and asks it."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
@@ -63,7 +63,7 @@ class Cluster:
         namespace, _, own = name.partition("/")
         groups = [each["groupName"] for each in self.ray(name)["spec"]["workerGroupSpecs"]]
         path = f"/spec/workerGroupSpecs/{groups.index(group)}"
-        patch = [
+        patch: list[dict[str, Any]] = [
             {"op": "test", "path": f"{path}/groupName", "value": group},
             {"op": "add", "path": f"{path}/replicas", "value": replicas},
             {"op": "add", "path": f"{path}/scaleStrategy", "value": {"workersToDelete": without}},
@@ -75,7 +75,7 @@ class Cluster:
         return self._items(self._core.list_node, label_selector=POOL_LABEL)
 
     def _items(self, list_all: Callable[..., Any], *arguments: str, **options: str) -> list[Body]:
-        found: Mapping[str, Any] = self._api.sanitize_for_serialization(list_all(*arguments, **options))
+        found: Any = self._api.sanitize_for_serialization(list_all(*arguments, **options))
         return list(found["items"])
 
     def _custom(self, kind: tuple[str, str, str]) -> list[Body]:

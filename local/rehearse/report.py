@@ -38,7 +38,7 @@ def _gpus(of: str, numbers: Mapping[str, Beside]) -> Table:
 
 def _tenants(there: Rehearsed) -> Table:
     asked = there.demand.tenants if there.demand else {}
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (name, *_beside(each), *(_beside(asked[name]) if name in asked else (NONE, NONE)))
         for name, each in there.start.tenants.items()
     ]
