@@ -171,7 +171,7 @@ def _cluster(body: Body) -> Cluster:
 def _failures(clusters: Sequence[Body]) -> Iterator[Refusal]:
     """Of RayClusters whose pods the API server does not take at the moment."""
     for body in clusters:
-        if _REFUSED.search(message := failure(body)):
+        if refused(message := failure(body)):
             yield Refusal(f"RayCluster {_name(body)}", said(message))
 
 
@@ -191,6 +191,11 @@ def failure(cluster: Body) -> str:
     """Why KubeRay could not make the pods of a RayCluster when it last tried; empty where it could."""
     condition = _condition(cluster, "ReplicaFailure")
     return str(condition.get("message", "")) if condition and condition["status"] == "True" else ""
+
+
+def refused(message: str) -> bool:
+    """Whether a message is about something that admission did not let in."""
+    return bool(_REFUSED.search(message))
 
 
 def said(message: str) -> str:

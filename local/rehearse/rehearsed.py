@@ -6,7 +6,7 @@ from functools import cached_property
 from statistics import median
 
 from local.rehearse.comparison import Beside, Demand, Start
-from local.rehearse.observed import Cluster, Observed
+from local.rehearse.observed import Cluster, Observed, Refusal, refused
 from stacks.planning.plan import Plan
 
 
@@ -28,6 +28,11 @@ class Rehearsed:
     start: Start
     demand: Demand | None
     """None: nothing was asked for, because not everything had started, or it was not wanted."""
+
+    @property
+    def refusals(self) -> tuple[Refusal, ...]:
+        """What admission refused, of the stack's own objects as well."""
+        return (*self.found.refusals, *(Refusal("pulumi up", each) for each in self.errors if refused(each)))
 
     @property
     def times(self) -> list[float]:
@@ -58,7 +63,7 @@ class Rehearsed:
     @property
     def well(self) -> bool:
         """Everything is ready, nothing was refused, and all is as predicted."""
-        return not (self.not_ready or self.found.refusals or self.errors or self.differences)
+        return not (self.not_ready or self.refusals or self.errors or self.differences)
 
 
 def _differences(there: Rehearsed) -> Iterator[str]:

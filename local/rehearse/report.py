@@ -50,7 +50,7 @@ def _tenants(there: Rehearsed) -> Table:
 
 
 def _refusals(there: Rehearsed) -> Table:
-    rows = tuple((each.what, each.message) for each in there.found.refusals)
+    rows = tuple((each.what, each.message) for each in there.refusals)
     return Table("Refused by admission", ("What", "Why"), rows)
 
 
@@ -58,7 +58,7 @@ def _sentences(there: Rehearsed) -> Iterator[str]:
     number = sum(len(tenant.clusters) for tenant in there.plan.tenants)
     late = there.not_ready
     yield f"{number - len(late)} of {number} RayClusters are ready{f'; not: {_list(late)}' if late else ''}."
-    if not there.found.refusals:
+    if not there.refusals:
         yield "Admission refused nothing."
     yield from (f"pulumi up failed: {each}" for each in there.errors)
     if there.demand is None:
@@ -86,7 +86,7 @@ def as_object(there: Rehearsed) -> dict[str, Any]:
             {"cluster": each.owner, "group": each.group, **_object(each.pods), "reasons": list(each.reasons)}
             for each in there.start.waiting
         ],
-        "refusals": [{"what": each.what, "message": each.message} for each in there.found.refusals],
+        "refusals": [{"what": each.what, "message": each.message} for each in there.refusals],
         "errors": list(there.errors),
         "pools": [{"pool": name, **_object(each)} for name, each in there.start.pools.items()],
         "tenants": [

@@ -1,6 +1,5 @@
 """Brings a stack up on a rehearsal cluster of its own, looks at it, lets its tenants ask for all, and takes it down."""
 
-import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,15 +18,23 @@ from stacks.images import images_of
 from stacks.planning.plan import plan_of
 from stacks.settings import load
 
-_ERROR = re.compile(r"^\s*error: (.+)$", re.MULTILINE)
-"""What went wrong, in the text of `pulumi up`."""
-
 _LOOK_SECONDS = 2.0
 
 
 def folder(stack: str) -> Path:
     """Where the rehearsal of a stack has its cluster: beside that of `make up`, which it leaves alone."""
     return paths.RUN.with_name(f"{paths.RUN.name}-{stack}")
+
+
+def diagnostics(text: str) -> tuple[str, ...]:
+    """What went wrong, of what a failed `pulumi up` said: the lines of its last section, without names of resources."""
+    section = (
+        text.rpartition("\nDiagnostics:\n")[2].partition("\nResources:\n")[0] if "\nDiagnostics:\n" in text else ""
+    )
+    lines = [line.strip() for line in section.splitlines() if line.startswith("    ")]
+    return tuple(
+        dict.fromkeys(line.removeprefix("error: ") for line in lines if line and line != "error: update failed")
+    )
 
 
 class Session:
@@ -81,8 +88,7 @@ class Session:
             self.rehearsal.check()
         if update.returncode == 0:
             return ()
-        said = tuple(dict.fromkeys(match.group(1) for match in _ERROR.finditer(log.read_text())))
-        return said or (f"exit status {update.returncode}; what it said is in {log}",)
+        return diagnostics(log.read_text()) or (f"exit status {update.returncode}",)
 
     @contextmanager
     def _timed(self, name: str) -> Iterator[Report]:
