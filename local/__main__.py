@@ -140,11 +140,7 @@ def rehearse(
     if end:
         session.end()
         return
-    try:
-        there = session.run(ask)
-    finally:
-        if not keep:
-            session.end()
+    there = session.run(ask, keep)
     report.rehearsed(there, output)
     if keep:
         kept = f"export KUBECONFIG={shlex.quote(str(session.rehearsal.kubeconfig))}"

@@ -39,7 +39,7 @@ class Pod:
     gpus: int
 
     pool: str | None
-    """Pool of the node that it is on; None where it is on none."""
+    """Pool of the node that it is on, empty for one of no pool; None where it is on no node."""
 
     running: bool
 
@@ -81,11 +81,11 @@ class Observed:
 
     def gpus_by_pool(self) -> Counter[str]:
         """GPUs of pods that are on nodes."""
-        return Counter({pool: held for pool, held in _sums((pod.pool, pod.gpus) for pod in self.placed()) if pool})
+        return _sums((pod.pool or "", pod.gpus) for pod in self.placed())
 
     def gpus_by_owner(self) -> Counter[str]:
         """The same by RayCluster."""
-        return Counter(dict(_sums((pod.owner, pod.gpus) for pod in self.placed())))
+        return _sums((pod.owner, pod.gpus) for pod in self.placed())
 
     def placed(self) -> list[Pod]:
         """Pods that are on nodes."""
@@ -96,11 +96,11 @@ class Observed:
         return [pod for pod in self.pods if pod.pool is None]
 
 
-def _sums(pairs: Iterable[tuple[Any, int]]) -> Iterable[tuple[Any, int]]:
-    found: Counter[Any] = Counter()
-    for key, value in pairs:
-        found[key] += value
-    return found.items()
+def _sums(amounts: Iterable[tuple[str, int]]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for key, amount in amounts:
+        found[key] += amount
+    return found
 
 
 def observed(

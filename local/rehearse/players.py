@@ -27,7 +27,6 @@ _PAUSE = 0.3
 class Ask:
     """What is asked for a worker group."""
 
-    tenant: str
     cluster: str
     group: str
     gpus: int
@@ -49,9 +48,7 @@ def asks(plan: Plan) -> Iterator[Ask]:
             workers = group.workers
             most = group.held if workers.most is None else workers.most
             if most > workers.least:
-                yield Ask(
-                    tenant.settings.name, cluster, workers.group, int(workers.gpus), workers.hosts, most, group.pools
-                )
+                yield Ask(cluster, workers.group, int(workers.gpus), workers.hosts, most, group.pools)
 
 
 def _groups(tenant: TenantPlan) -> Iterator[tuple[str, GroupPlan]]:

@@ -15,7 +15,7 @@ from local.rehearse.cluster import Cluster
 from local.rehearse.players import play
 from local.rehearse.rehearsed import Rehearsed
 from stacks.images import images_of
-from stacks.planning.plan import plan_of
+from stacks.planning.plan import Plan, plan_of
 from stacks.settings import load
 
 _LOOK_SECONDS = 2.0
@@ -46,36 +46,43 @@ class Session:
         self._pulumi = RehearsalStack(self.rehearsal, plugins, stack, file)
         self._seconds: dict[str, float] = {}
 
-    def run(self, ask: bool = True) -> Rehearsed:
-        """All of it, but for taking it down. `ask`: let tenants ask for all that they may have.
+    def run(self, ask: bool = True, keep: bool = False) -> Rehearsed:
+        """All of it. `ask`: let tenants ask for all that they may have. `keep`: leave the cluster there afterwards.
 
         Raises:
             RehearsalError: a part of the cluster ended or did not answer.
         """
-        plan = plan_of(self._settings)
-        wanted = images_of(self._settings)
+        plan, wanted = plan_of(self._settings), images_of(self._settings)
         tools.build_missing()
         self.rehearsal.placement.build(wanted)
-        self.rehearsal.stop(clean=True)
+        self.end()
         with self.rehearsal.exclusively():
-            with self._timed("cluster and nodes") as show:
-                self.rehearsal.start(self._settings.nodes, show)
-            cluster = Cluster(self.rehearsal.client())
-            with self._timed("pulumi up, until all is ready") as show:
-                errors = self._up(cluster, sum(len(tenant.clusters) for tenant in plan.tenants), show)
-            found = cluster.observed()
-            asked = None
-            if ask and not errors:
-                with self._timed("all ask for their greatest, in turn") as show:
-                    unsettled = play(cluster, plan, show)
-                asked = comparison.demand(plan, cluster.observed(), tuple(unsettled))
-            self.rehearsal.check()
-        start = comparison.start(self._settings, plan, found)
-        return Rehearsed(self._stack, plan, self._seconds, found, errors, start, asked)
+            try:
+                return self._run(plan, ask)
+            finally:
+                if not keep:
+                    self.rehearsal.stop(clean=True)
 
     def end(self) -> None:
-        """Take the cluster down and remove its folder."""
-        self.rehearsal.stop(clean=True)
+        """Take down what an earlier one has kept, with its folder."""
+        with self.rehearsal.exclusively():
+            self.rehearsal.stop(clean=True)
+
+    def _run(self, plan: Plan, ask: bool) -> Rehearsed:
+        with self._timed("cluster and nodes") as show:
+            self.rehearsal.start(self._settings.nodes, show)
+        cluster = Cluster(self.rehearsal.client())
+        with self._timed("pulumi up, until all is ready") as show:
+            errors = self._up(cluster, sum(len(tenant.clusters) for tenant in plan.tenants), show)
+        found = cluster.observed()
+        asked = None
+        if ask and not errors:
+            with self._timed("all ask for their greatest, in turn") as show:
+                unsettled = play(cluster, plan, show)
+            asked = comparison.demand(plan, cluster.observed(), tuple(unsettled))
+        self.rehearsal.check()
+        start = comparison.start(self._settings, plan, found)
+        return Rehearsed(self._stack, plan, self._seconds, found, errors, start, asked)
 
     def _up(self, cluster: Cluster, number: int, show: Report) -> tuple[str, ...]:
         """Returns what went wrong."""

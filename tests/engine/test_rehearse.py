@@ -1,6 +1,6 @@
 """Stacks rehearsed at their real size: one that fits, which has what its plan says, and one that does not."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,26 +11,19 @@ from local import paths
 from local.plugins import Selection
 from local.pulumi import PROJECT
 from local.rehearse.comparison import Beside
+from local.rehearse.rehearsed import Rehearsed
 from local.rehearse.session import Session
 from tests.engine.platform_stack import DEV
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]
 
-Rehearse = Callable[[Path], Session]
+Rehearse = Callable[[Path], Rehearsed]
 
 
 @pytest.fixture
-def rehearse(tmp_path: Path, plugins: Selection) -> Iterator[Rehearse]:
-    """Makes a rehearsal of a stack file, of which nothing is left."""
-    made: list[Session] = []
-
-    def make(file: Path) -> Session:
-        made.append(Session("rehearsed", file, plugins, tmp_path / "run"))
-        return made[-1]
-
-    yield make
-    for session in made:
-        session.end()
+def rehearse(tmp_path: Path, plugins: Selection) -> Rehearse:
+    """Rehearses a stack file; of its cluster nothing is left."""
+    return lambda file: Session("rehearsed", file, plugins, tmp_path / "run").run()
 
 
 def stack_of(file: Path, *tenants: dict[str, Any]) -> Path:
@@ -70,7 +63,7 @@ def test_a_stack_that_fits_has_what_its_plan_says(rehearse: Rehearse, tmp_path: 
         {"name": "steady", "clusters": [{"workers": always(8, 1)}]},
         {"name": "rest", "clusters": [{"workers": workers()}]},
     )
-    there = rehearse(file).run()
+    there = rehearse(file)
     assert there.differences == ()
     assert there.well
     assert there.start.tenants == {"bounded": Beside(0, 0), "steady": Beside(8, 8), "rest": Beside(0, 0)}
@@ -82,7 +75,7 @@ def test_a_stack_that_fits_has_what_its_plan_says(rehearse: Rehearse, tmp_path: 
 def test_of_a_stack_that_does_not_fit_the_predicted_pods_wait(rehearse: Rehearse, tmp_path: Path) -> None:
     """What waits is said with the scheduler's reason."""
     file = stack_of(tmp_path / "Pulumi.large.yaml", {"name": "large", "clusters": [LARGE]})
-    there = rehearse(file).run()
+    there = rehearse(file)
     [waiting] = there.start.waiting
     assert (waiting.owner, waiting.group, waiting.pods) == ("large/training", "a100-8gpu", Beside(2, 2))
     assert "Insufficient nvidia.com/gpu" in " ".join(waiting.reasons)
@@ -94,6 +87,6 @@ def test_of_a_stack_that_does_not_fit_the_predicted_pods_wait(rehearse: Rehearse
 
 def test_the_production_stack_has_what_its_plan_says(rehearse: Rehearse) -> None:
     """64 nodes of eight GPUs, twenty tenants: some minutes."""
-    there = rehearse(paths.ROOT / "Pulumi.prod.yaml").run()
+    there = rehearse(paths.ROOT / "Pulumi.prod.yaml")
     assert there.differences == ()
     assert there.well
