@@ -69,7 +69,9 @@ class Cluster:
             {"op": "add", "path": f"{path}/scaleStrategy", "value": {"workersToDelete": without}},
         ]
         api_group, version, plural = RAY
-        self._objects.patch_namespaced_custom_object(api_group, version, namespace, plural, own, patch)
+        self._objects.patch_namespaced_custom_object(
+            api_group, version, namespace, plural, own, patch, _content_type="application/json-patch+json"
+        )
 
     def _nodes(self) -> list[Body]:
         return self._items(self._core.list_node, label_selector=POOL_LABEL)
