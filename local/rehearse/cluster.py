@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 from kubernetes import client
 
@@ -40,8 +40,7 @@ class Cluster:
         """A RayCluster, by `<namespace>/<name>`."""
         namespace, _, own = name.partition("/")
         group, version, plural = RAY
-        found: Body = self._objects.get_namespaced_custom_object(group, version, namespace, plural, own)
-        return found
+        return cast("Body", self._objects.get_namespaced_custom_object(group, version, namespace, plural, own))
 
     def workers(self, name: str, group: str) -> list[Pod]:
         """The pods of a worker group that are not about to go."""
