@@ -10,7 +10,7 @@ export PLUGINS NODES
 LOCAL = .venv/bin/python -m local
 
 .DEFAULT_GOAL := help
-.PHONY: help up down status kubeconfig env preview refresh destroy pulumi gateway-image test test-pods test-failover bench-failover lint format requirements
+.PHONY: help up down status kubeconfig env preview refresh destroy pulumi rehearse gateway-image test test-pods test-failover bench-failover lint format requirements
 
 help: ## List these commands.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ destroy: .venv/installed ## Remove everything that the stack made from the clust
 
 pulumi: .venv/installed ## Any other command, for example: make pulumi ARGS="stack output --json"
 	@$(LOCAL) pulumi --stack $(STACK) -- $(ARGS)
+
+rehearse: .venv/installed ## STACK at its real size on a cluster of its own, held against its plan (docs/rehearse.md).
+	@$(LOCAL) rehearse --stack $(STACK) $(ARGS)
 
 gateway-image: .venv/installed ## As root: build the image of the Redis gateway, and print its archive (docs/redis-gateway.md).
 	@$(LOCAL) gateway-image

@@ -118,6 +118,38 @@ def build(
 
 
 @app.command()
+def rehearse(
+    stack: Stack = "dev",
+    plugins: Plugins = "auto",
+    output: Annotated[
+        Literal["text", "json", "markdown"], typer.Option("--format", help="For a terminal, programs, a pull request.")
+    ] = "text",
+    ask: Annotated[bool, typer.Option("--demand/--no-demand", help="Let all tenants ask for their greatest.")] = True,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the cluster there afterwards.")] = False,
+    end: Annotated[bool, typer.Option("--end", help="Only take down a cluster that was kept.")] = False,
+) -> None:
+    """Bring a stack up at its real size on a cluster of its own, and hold it against its plan.
+
+    The exit code is 1 where something is not ready, was refused, or is not as the plan predicted.
+    """
+    from local.rehearse.session import Session, folder
+
+    console.stderr = output != "text"
+    _settings(stack)
+    session = Session(stack, stack_file(stack), select(plugins, os.environ), folder(stack))
+    if end:
+        session.end()
+        return
+    there = session.run(ask, keep)
+    report.rehearsed(there, output)
+    if keep:
+        kept = f"export KUBECONFIG={shlex.quote(str(session.rehearsal.kubeconfig))}"
+        console.print(f"The cluster is still there: {kept}; take it down with --end", soft_wrap=True)
+    if not there.well:
+        raise typer.Exit(1)
+
+
+@app.command()
 def gateway_image() -> None:
     """Build the image of the Redis gateway, and print its archive: `docker load --input ARCHIVE`. As root."""
     with GATEWAY.held() as archive:

@@ -6,6 +6,8 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +34,9 @@ ENGINE = {
 class RehearsalStack:
     """A stack of this project whose state lies in the rehearsal's folder, encrypted with a passphrase of its own.
 
-    The stack file itself is never written to. Pulumi reads a copy made anew before each command, which differs in two
-    things: it holds the salt of the rehearsal's passphrase, and it takes KubeRay's manifests from the built module,
-    because a laptop on a train has no GitHub.
+    The stack file itself is never written to. Pulumi reads a copy made anew before each command, which differs in three
+    things: it holds the salt of the rehearsal's passphrase; it names no context, because the rehearsal's kubeconfig has
+    one alone; and it takes KubeRay's manifests from the built module, because a laptop on a train has no GitHub.
     """
 
     def __init__(self, rehearsal: Rehearsal, plugins: Selection, stack: str, file: Path | None = None) -> None:
@@ -99,6 +101,26 @@ class RehearsalStack:
             raise RehearsalError(f"pulumi {arguments[0]} failed with exit status {status}; what went wrong is above")
         return status
 
+    @contextmanager
+    def running(self, log: Path, *arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
+        """`pulumi` in the checkout while something else goes on; what it says goes to a file. It is ended with that.
+
+        Its state is written when it ends, not at every step: nobody goes on with it.
+        """
+        self.prepare()
+        environment = {**self.environment, "PULUMI_SKIP_CHECKPOINTS": "true"}
+        command = [str(self.command), *arguments, "--non-interactive"]
+        with log.open("wb") as said:
+            process = subprocess.Popen(
+                command, env=environment, cwd=paths.ROOT, stdin=subprocess.DEVNULL, stdout=said, stderr=said
+            )
+            try:
+                yield process
+            finally:
+                if process.poll() is None:
+                    process.terminate()
+                process.wait()
+
     def output(self, *arguments: str) -> str:
         """Run `pulumi` and return what it printed.
 
@@ -158,6 +180,8 @@ class RehearsalStack:
             raise RehearsalError(f"{self.file.name} is not YAML: {error}") from None
         if not isinstance(settings, dict) or not isinstance(settings.get("config"), dict):
             raise RehearsalError(f"{self.file.name} has no `config:` with the stack's settings")
+        if isinstance(there := settings["config"].get(f"{PROJECT}:kubernetes"), dict):
+            there.pop("context", None)
         if f"{PROJECT}:platform" not in settings["config"]:
             operator = settings["config"].setdefault(f"{PROJECT}:operator", {})
             if isinstance(operator, dict) and operator.get("install") != "existing":

@@ -3,7 +3,7 @@
 import json
 import re
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Literal
 
 from kubernetes import client
 from rich.table import Table
@@ -14,6 +14,10 @@ from local.plugins import Selection
 from local.progress import console
 from local.pulumi import RehearsalStack
 from local.rehearsal import Rehearsal
+from local.rehearse.rehearsed import Rehearsed
+from local.rehearse.report import as_object
+from local.rehearse.report import report as of_rehearsed
+from stacks.planning.text import markdown, show
 from stacks.settings import GPU_PRODUCT_LABEL, GPU_RESOURCE
 
 
@@ -88,6 +92,16 @@ def pods(rehearsal: Rehearsal) -> None:
         table.add_row(name, state, restarts, pod["status"].get("podIP", ""))
     if table.row_count:
         console.print(table)
+
+
+def rehearsed(there: Rehearsed, output: Literal["text", "json", "markdown"]) -> None:
+    """A rehearsal of a stack, on standard output."""
+    if output == "json":
+        print(json.dumps(as_object(there), indent=2))
+    elif output == "markdown":
+        print(markdown([of_rehearsed(there)]), end="")
+    else:
+        show([of_rehearsed(there)])
 
 
 def result(rehearsal: Rehearsal, pulumi: RehearsalStack) -> None:

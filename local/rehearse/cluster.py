@@ -1,0 +1,89 @@
+"""The rehearsal cluster's API server, as a rehearsal of a stack reads and asks it."""
+
+from collections import Counter
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any, cast
+
+from kubernetes import client
+
+from local.nodes import POOL_LABEL
+from local.rehearse.observed import Body, Observed, Pod, observed, pod_of
+from local.rehearse.observed import Cluster as RayState
+
+RAY = ("ray.io", "v1", "rayclusters")
+VOLCANO = ("scheduling.volcano.sh", "v1beta1", "podgroups")
+
+
+class Cluster:
+    """What a rehearsal needs of Kubernetes."""
+
+    def __init__(self, api: client.ApiClient) -> None:
+        self._api = api
+        self._core, self._objects = client.CoreV1Api(api), client.CustomObjectsApi(api)
+
+    def observed(self) -> Observed:
+        """All that there is at this moment."""
+        return observed(
+            clusters=self._custom(RAY),
+            pods=self._items(self._core.list_pod_for_all_namespaces),
+            nodes=self._nodes(),
+            events=self._items(self._core.list_event_for_all_namespaces, field_selector="type=Warning"),
+            groups=self._custom(VOLCANO),
+        )
+
+    def states(self) -> tuple[RayState, ...]:
+        """The RayClusters; none before the operator has come."""
+        return observed(self._custom(RAY), [], [], [], []).clusters
+
+    def ray(self, name: str) -> Body:
+        """A RayCluster, by `<namespace>/<name>`."""
+        namespace, _, own = name.partition("/")
+        group, version, plural = RAY
+        return cast("Body", self._objects.get_namespaced_custom_object(group, version, namespace, plural, own))
+
+    def workers(self, name: str, group: str) -> list[Pod]:
+        """The pods of a worker group that are not about to go."""
+        namespace, _, own = name.partition("/")
+        selector = f"ray.io/cluster={own},ray.io/group={group}"
+        pods = self._items(self._core.list_namespaced_pod, namespace, label_selector=selector)
+        return [pod for body in pods if (pod := pod_of(body, {}, {}))]
+
+    def taken(self) -> Counter[str]:
+        """GPUs that pods on nodes have, by pool."""
+        pods = self._items(self._core.list_pod_for_all_namespaces, label_selector="ray.io/node-type=worker")
+        return observed([], pods, self._nodes(), [], []).gpus_by_pool()
+
+    def scale(self, name: str, group: str, replicas: int, without: list[str]) -> None:
+        """Let a worker group have so many workers, and let pods go by name: as Ray's autoscaler does it.
+
+        (ray, python/ray/autoscaler/_private/kuberay/node_provider.py: _scale_request_to_patch_payload)
+        """
+        namespace, _, own = name.partition("/")
+        groups = [each["groupName"] for each in self.ray(name)["spec"]["workerGroupSpecs"]]
+        path = f"/spec/workerGroupSpecs/{groups.index(group)}"
+        patch: list[dict[str, Any]] = [
+            {"op": "test", "path": f"{path}/groupName", "value": group},
+            {"op": "add", "path": f"{path}/replicas", "value": replicas},
+            {"op": "add", "path": f"{path}/scaleStrategy", "value": {"workersToDelete": without}},
+        ]
+        api_group, version, plural = RAY
+        self._objects.patch_namespaced_custom_object(
+            api_group, version, namespace, plural, own, patch, _content_type="application/json-patch+json"
+        )
+
+    def _nodes(self) -> list[Body]:
+        return self._items(self._core.list_node, label_selector=POOL_LABEL)
+
+    def _items(self, list_all: Callable[..., Any], *arguments: str, **options: str) -> list[Body]:
+        found: Any = self._api.sanitize_for_serialization(list_all(*arguments, **options))
+        return list(found["items"])
+
+    def _custom(self, kind: tuple[str, str, str]) -> list[Body]:
+        try:
+            found: Any = self._objects.list_cluster_custom_object(*kind)
+        except client.ApiException as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            return []
+        return list(found["items"])

@@ -1,0 +1,143 @@
+"""What a plan predicted beside what became of the stack, and where they differ. Pure functions."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from local.rehearse.observed import Observed
+from stacks.planning.plan import ClusterPlan, Plan
+from stacks.settings import GPU_RESOURCE, StackSettings
+
+UNSAID = "the scheduler has said nothing"
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A number that was predicted, and the one that came."""
+
+    predicted: int
+    found: int
+
+    @property
+    def differ(self) -> bool:
+        return self.predicted != self.found
+
+
+Numbers = Mapping[str, Beside]
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Pods of a group that are on no node, or that were never made."""
+
+    owner: str
+    """The RayCluster, or Redis."""
+
+    group: str
+    pods: Beside
+    reasons: tuple[str, ...] = ()
+    """In the scheduler's words."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """What the stack starts with."""
+
+    waiting: tuple[Waiting, ...]
+    pools: Numbers
+    """GPUs that are taken, by pool."""
+
+    tenants: Numbers
+    """GPUs that are taken, by tenant."""
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What tenants have after each has asked for all that it may, in the order of the file."""
+
+    tenants: Numbers
+    pools: Mapping[str, int]
+    unsettled: tuple[str, ...] = field(default=())
+    """Groups of which it was not known within the time limit what becomes of them."""
+
+
+def start(stack: StackSettings, plan: Plan, found: Observed) -> Start:
+    """The start of the stack beside its plan."""
+    late = _left_out(stack, plan)
+    # A gang holds nothing until all of it fits, and a plan counts pods one by one.
+    owners = {owner for owner, _ in late} if _gangs(stack) else set()
+    predicted_by_owner: Counter[str] = Counter()
+    predicted_by_pool: Counter[str] = Counter()
+    for node in plan.started.nodes:
+        for pod in node.pods:
+            if pod.owner not in owners:
+                predicted_by_owner[pod.owner] += int(pod.gpus)
+                predicted_by_pool[node.pool.pool] += int(pod.gpus)
+    by_owner, by_pool = found.gpus_by_owner(), found.gpus_by_pool()
+    return Start(
+        waiting=tuple(_waiting(plan, late, found)),
+        pools={each.pool: Beside(predicted_by_pool[each.pool], by_pool[each.pool]) for each in plan.pools},
+        tenants={
+            tenant.settings.name: Beside(
+                sum(predicted_by_owner[cluster.name] for cluster in tenant.clusters),
+                sum(by_owner[cluster.name] for cluster in tenant.clusters),
+            )
+            for tenant in plan.tenants
+        },
+    )
+
+
+def demand(plan: Plan, found: Observed, unsettled: tuple[str, ...] = ()) -> Demand:
+    """What tenants have at their greatest beside the plan's `GPUs in turn`."""
+    by_owner = found.gpus_by_owner()
+    return Demand(
+        tenants={
+            tenant.settings.name: Beside(
+                int(tenant.in_turn.get(GPU_RESOURCE, 0)), sum(by_owner[each.name] for each in tenant.clusters)
+            )
+            for tenant in plan.tenants
+        },
+        pools={pool.pool: found.gpus_by_pool()[pool.pool] for pool in plan.pools},
+        unsettled=unsettled,
+    )
+
+
+def _gangs(stack: StackSettings) -> bool:
+    return stack.scheduler is not None
+
+
+def _left_out(stack: StackSettings, plan: Plan) -> Counter[tuple[str, str]]:
+    """Pods that are predicted to wait, by owner and group; with gangs, all of a RayCluster."""
+    found = Counter({(each.owner, each.group): number * each.hosts for each, number in plan.left_out})
+    if _gangs(stack):
+        late = {owner for owner, _ in found}
+        for cluster in _clusters(plan):
+            if cluster.name in late:
+                found |= _starts(cluster)
+    return found
+
+
+def _waiting(plan: Plan, late: Counter[tuple[str, str]], found: Observed) -> list[Waiting]:
+    starts: Counter[tuple[str, str]] = Counter()
+    for cluster in _clusters(plan):
+        starts |= _starts(cluster)
+    there = Counter((pod.owner, pod.group) for pod in found.placed())
+    pods = Counter((pod.owner, pod.group) for pod in found.waiting())
+    rows = []
+    for key in dict.fromkeys([*starts, *late, *pods]):
+        # Of what never became a pod there is no pod that waits.
+        waits = max(starts[key] - there[key], pods[key])
+        if waits or late[key]:
+            said = [pod.waits or UNSAID for pod in found.waiting() if (pod.owner, pod.group) == key]
+            rows.append(Waiting(*key, Beside(late[key], waits), tuple(dict.fromkeys(said))))
+    return rows
+
+
+def _clusters(plan: Plan) -> list[ClusterPlan]:
+    return [cluster for tenant in plan.tenants for cluster in tenant.clusters]
+
+
+def _starts(cluster: ClusterPlan) -> Counter[tuple[str, str]]:
+    """Pods that a RayCluster starts with, by its name and group."""
+    groups = [group.workers for group in cluster.groups]
+    return Counter({(cluster.name, each.group): each.least * each.hosts for each in groups})

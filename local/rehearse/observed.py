@@ -1,0 +1,212 @@
+"""What there is on a rehearsal cluster, from bodies as the API server shows them. Pure functions."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from local.nodes import POOL_LABEL
+from stacks.settings import GPU_RESOURCE
+
+Body = Mapping[str, Any]
+
+HEAD = "head"
+"""What a plan calls the head's group. KubeRay's label has `headgroup` (ray-operator/controllers/ray/utils/constant.go:
+RayNodeHeadGroupLabelValue)."""
+
+_REFUSED = re.compile(r"is forbidden|denied the request|exceeded quota|violates PodSecurity|ValidatingAdmissionPolicy")
+"""How the API server words what quota, Pod Security, policies and webhooks refuse (kubernetes, apiserver/pkg/admission/
+errors.go: NewForbidden; plugin/webhook/errors/statuserror.go; plugin/policy/validating/plugin.go)."""
+
+_POD_NAME = re.compile(r"(pods) \"[^\"]+\"")
+"""The part of a refusal that differs from pod to pod."""
+
+
+@dataclass(frozen=True)
+class Pod:
+    """A pod of a RayCluster or of Redis."""
+
+    name: str
+
+    owner: str
+    """`<namespace>/<name>` of the RayCluster or StatefulSet."""
+
+    group: str
+    """The worker group, `head`, or the StatefulSet's name."""
+
+    gpus: int
+
+    pool: str | None
+    """Pool of the node that it is on, empty for one of no pool; None where it is on no node."""
+
+    running: bool
+
+    waits: str = ""
+    """Why it is on no node, in the scheduler's words; empty where the scheduler has said nothing."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A RayCluster."""
+
+    name: str
+    """`<namespace>/<name>`."""
+
+    ready: bool
+
+    seconds: float | None
+    """From its creation until KubeRay called it provisioned; to the second, as Kubernetes writes times."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Something that admission did not let in."""
+
+    what: str
+    """The object that could not be made, or whose pods could not."""
+
+    message: str
+    """In the words of the API server."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A moment of the rehearsal cluster."""
+
+    clusters: tuple[Cluster, ...]
+    pods: tuple[Pod, ...]
+    refusals: tuple[Refusal, ...]
+
+    def gpus_by_pool(self) -> Counter[str]:
+        """GPUs of pods that are on nodes."""
+        return _sums((pod.pool or "", pod.gpus) for pod in self.placed())
+
+    def gpus_by_owner(self) -> Counter[str]:
+        """The same by RayCluster."""
+        return _sums((pod.owner, pod.gpus) for pod in self.placed())
+
+    def placed(self) -> list[Pod]:
+        """Pods that are on nodes."""
+        return [pod for pod in self.pods if pod.pool is not None]
+
+    def waiting(self) -> list[Pod]:
+        """Pods that are on none."""
+        return [pod for pod in self.pods if pod.pool is None]
+
+
+def _sums(amounts: Iterable[tuple[str, int]]) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for key, amount in amounts:
+        found[key] += amount
+    return found
+
+
+def observed(
+    clusters: Sequence[Body],
+    pods: Sequence[Body],
+    nodes: Sequence[Body],
+    events: Sequence[Body],
+    groups: Sequence[Body],
+) -> Observed:
+    """What lists of RayClusters, pods, nodes, events and PodGroups say."""
+    pools = {node["metadata"]["name"]: node["metadata"]["labels"][POOL_LABEL] for node in nodes}
+    gangs = {_name(group): group for group in groups}
+    found = (pod_of(pod, pools, gangs) for pod in pods)
+    return Observed(
+        clusters=tuple(_cluster(each) for each in clusters),
+        pods=tuple(pod for pod in found if pod),
+        refusals=tuple(dict.fromkeys([*_failures(clusters), *_events(events)])),
+    )
+
+
+def pod_of(body: Body, pools: Mapping[str, str], gangs: Mapping[str, Body]) -> Pod | None:
+    """A pod of a RayCluster or StatefulSet that has not ended; None of any other. `gangs`: PodGroups, by name."""
+    metadata, status = body["metadata"], body.get("status") or {}
+    labels, namespace = metadata.get("labels") or {}, metadata["namespace"]
+    owner = next((each for each in metadata.get("ownerReferences") or () if each.get("controller")), None)
+    if owner is None or owner["kind"] not in ("RayCluster", "StatefulSet") or metadata.get("deletionTimestamp"):
+        return None
+    group = owner["name"]
+    if owner["kind"] == "RayCluster":
+        group = HEAD if labels.get("ray.io/node-type") == "head" else labels.get("ray.io/group", "")
+    node = body["spec"].get("nodeName")
+    return Pod(
+        name=metadata["name"],
+        owner=f"{namespace}/{owner['name']}",
+        group=group,
+        gpus=sum(_gpus(container) for container in body["spec"]["containers"]),
+        pool=pools.get(node, "") if node else None,
+        running=status.get("phase") == "Running",
+        waits="" if node else _why(body, gangs),
+    )
+
+
+def _why(body: Body, gangs: Mapping[str, Body]) -> str:
+    for condition in (body.get("status") or {}).get("conditions") or ():
+        if condition["type"] == "PodScheduled" and condition["status"] == "False" and condition.get("message"):
+            return str(condition["message"])
+    metadata = body["metadata"]
+    gang = gangs.get(
+        f"{metadata['namespace']}/{(metadata.get('annotations') or {}).get('scheduling.k8s.io/group-name')}"
+    )
+    conditions = ((gang or {}).get("status") or {}).get("conditions") or ()
+    return next((str(each["message"]) for each in reversed(conditions) if each.get("message")), "")
+
+
+def _gpus(container: Body) -> int:
+    return int(((container.get("resources") or {}).get("requests") or {}).get(GPU_RESOURCE, 0))
+
+
+def _cluster(body: Body) -> Cluster:
+    status = body.get("status") or {}
+    provisioned = _condition(body, "RayClusterProvisioned")
+    since = provisioned["lastTransitionTime"] if provisioned and provisioned["status"] == "True" else None
+    created = body["metadata"]["creationTimestamp"]
+    seconds = (datetime.fromisoformat(since) - datetime.fromisoformat(created)).total_seconds() if since else None
+    return Cluster(_name(body), status.get("state") == "ready", seconds)
+
+
+def _failures(clusters: Sequence[Body]) -> Iterator[Refusal]:
+    """Of RayClusters whose pods the API server does not take at the moment."""
+    for body in clusters:
+        if refused(message := failure(body)):
+            yield Refusal(f"RayCluster {_name(body)}", said(message))
+
+
+def _events(events: Sequence[Body]) -> Iterator[Refusal]:
+    for event in events:
+        about = event["involvedObject"]
+        # A RayCluster says itself what is refused at the moment.
+        if (
+            event.get("type") == "Warning"
+            and about["kind"] != "RayCluster"
+            and _REFUSED.search(event.get("message", ""))
+        ):
+            yield Refusal(f"{about['kind']} {about.get('namespace', '')}/{about['name']}", said(event["message"]))
+
+
+def failure(cluster: Body) -> str:
+    """Why KubeRay could not make the pods of a RayCluster when it last tried; empty where it could."""
+    condition = _condition(cluster, "ReplicaFailure")
+    return str(condition.get("message", "")) if condition and condition["status"] == "True" else ""
+
+
+def refused(message: str) -> bool:
+    """Whether a message is about something that admission did not let in."""
+    return bool(_REFUSED.search(message))
+
+
+def said(message: str) -> str:
+    """A refusal without the name of the pod, so that those of one reason are one."""
+    return _POD_NAME.sub(r"\1", " ".join(message.split()))
+
+
+def _condition(body: Body, kind: str) -> Body | None:
+    conditions = (body.get("status") or {}).get("conditions") or ()
+    return next((each for each in conditions if each["type"] == kind), None)
+
+
+def _name(body: Body) -> str:
+    return f"{body['metadata']['namespace']}/{body['metadata']['name']}"

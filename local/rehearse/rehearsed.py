@@ -1,0 +1,87 @@
+"""A rehearsal of a stack that has been, and what of it is not as it should be. Pure functions."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import median
+
+from local.rehearse.comparison import Beside, Demand, Start
+from local.rehearse.observed import Cluster, Observed, Refusal, refused
+from stacks.planning.plan import Plan
+
+
+@dataclass(frozen=True)
+class Rehearsed:
+    """What became of a stack on a rehearsal cluster."""
+
+    stack: str
+    plan: Plan
+    seconds: Mapping[str, float]
+    """How long each step took, by its name, in order."""
+
+    found: Observed
+    """The cluster once everything was ready, or `up` had given up."""
+
+    errors: tuple[str, ...]
+    """What `pulumi up` said when it failed."""
+
+    start: Start
+    demand: Demand | None
+    """None: nothing was asked for, because not everything had started, or it was not wanted."""
+
+    @property
+    def refusals(self) -> tuple[Refusal, ...]:
+        """What admission refused, of the stack's own objects as well."""
+        return (*self.found.refusals, *(Refusal("pulumi up", each) for each in self.errors if refused(each)))
+
+    @property
+    def times(self) -> list[float]:
+        """Seconds from the creation of each RayCluster until it was ready, of those that are."""
+        return sorted(each.seconds for each in self.found.clusters if each.ready and each.seconds is not None)
+
+    @property
+    def median(self) -> float | None:
+        return median(self.times) if self.times else None
+
+    @property
+    def slowest(self) -> Cluster | None:
+        ready = [each for each in self.found.clusters if each.ready and each.seconds is not None]
+        return max(ready, key=lambda each: each.seconds or 0, default=None)
+
+    @cached_property
+    def not_ready(self) -> tuple[str, ...]:
+        """RayClusters of the stack that are not ready, or not there."""
+        ready = {each.name for each in self.found.clusters if each.ready}
+        wanted = [cluster.name for tenant in self.plan.tenants for cluster in tenant.clusters]
+        return tuple(name for name in wanted if name not in ready)
+
+    @cached_property
+    def differences(self) -> tuple[str, ...]:
+        """Where it is not as the plan predicted, as sentences."""
+        return tuple(_differences(self))
+
+    @property
+    def well(self) -> bool:
+        """Everything is ready, nothing was refused, and all is as predicted."""
+        return not (self.not_ready or self.refusals or self.errors or self.differences)
+
+
+def _differences(there: Rehearsed) -> Iterator[str]:
+    for each in there.start.waiting:
+        if each.pods.differ:
+            yield f"of {each.owner} ({each.group}) {_numbers(each.pods, 'pods wait')}"
+    yield from _of("the start, of pool", there.start.pools)
+    yield from _of("the start, of tenant", there.start.tenants)
+    if there.demand:
+        yield from _of("the greatest demand, of tenant", there.demand.tenants)
+        yield from (f"of {each} it is not known what becomes of its workers" for each in there.demand.unsettled)
+
+
+def _of(when: str, numbers: Mapping[str, Beside]) -> Iterator[str]:
+    for name, each in numbers.items():
+        if each.differ:
+            yield f"at {when} {name} {_numbers(each, 'GPUs are taken')}"
+
+
+def _numbers(each: Beside, what: str) -> str:
+    return f"{each.found} {what}, and the plan says {each.predicted}"

@@ -1,0 +1,92 @@
+"""Stacks rehearsed at their real size: one that fits, which has what its plan says, and one that does not."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from local import paths
+from local.plugins import Selection
+from local.pulumi import PROJECT
+from local.rehearse.comparison import Beside
+from local.rehearse.rehearsed import Rehearsed
+from local.rehearse.session import Session
+from tests.engine.platform_stack import DEV
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]
+
+Rehearse = Callable[[Path], Rehearsed]
+
+
+@pytest.fixture
+def rehearse(tmp_path: Path, plugins: Selection) -> Rehearse:
+    """Rehearses a stack file; of its cluster nothing is left."""
+    return lambda file: Session("rehearsed", file, plugins, tmp_path / "run").run()
+
+
+def stack_of(file: Path, *tenants: dict[str, Any]) -> Path:
+    """The dev stack's four nodes, with one for heads, and other tenants.
+
+    Heads among the workers would be placed otherwise by Kubernetes' scheduler, which spreads, than by a plan.
+    """
+    said = yaml.safe_load(DEV.read_text())
+    nodes = said["config"][f"{PROJECT}:nodes"]
+    nodes[0]["taints"] = [{"key": "nvidia.com/gpu"}]
+    nodes.append({"pool": "system", "count": 1, "cpu": 16, "memory": "128Gi", "labels": {"example.com/pool": "system"}})
+    training = said["config"][f"{PROJECT}:tenants"][0]["clusters"][0] | {"head": {"pool": "system"}}
+    said["config"][f"{PROJECT}:tenants"] = [
+        {**tenant, "clusters": [{**training, **cluster} for cluster in tenant["clusters"]]} for tenant in tenants
+    ]
+    file.write_text(yaml.safe_dump(said))
+    return file
+
+
+def workers(**more: Any) -> dict[str, Any]:
+    return {"pool": "a100", "profile": "tiling", **more}
+
+
+def always(gpus: int, number: int) -> dict[str, Any]:
+    return workers(variants=[{"gpus": gpus, "minReplicas": number, "maxReplicas": number}])
+
+
+LARGE = {"workers": always(8, 6), "readyTimeout": "30s"}
+"""Six nodes, of four."""
+
+
+def test_a_stack_that_fits_has_what_its_plan_says(rehearse: Rehearse, tmp_path: Path) -> None:
+    """A tenant whose quota leaves a rest of 4 GPUs, one that always has a node, and one that gets what they leave."""
+    file = stack_of(
+        tmp_path / "Pulumi.fits.yaml",
+        {"name": "bounded", "quota": {"gpus": 12}, "clusters": [{"workers": workers()}]},
+        {"name": "steady", "clusters": [{"workers": always(8, 1)}]},
+        {"name": "rest", "clusters": [{"workers": workers()}]},
+    )
+    there = rehearse(file)
+    assert there.differences == ()
+    assert there.well
+    assert there.start.tenants == {"bounded": Beside(0, 0), "steady": Beside(8, 8), "rest": Beside(0, 0)}
+    assert there.demand
+    assert there.demand.tenants == {"bounded": Beside(12, 12), "steady": Beside(8, 8), "rest": Beside(12, 12)}
+    assert len(there.times) == 3
+
+
+def test_of_a_stack_that_does_not_fit_the_predicted_pods_wait(rehearse: Rehearse, tmp_path: Path) -> None:
+    """What waits is said with the scheduler's reason."""
+    file = stack_of(tmp_path / "Pulumi.large.yaml", {"name": "large", "clusters": [LARGE]})
+    there = rehearse(file)
+    [waiting] = there.start.waiting
+    assert (waiting.owner, waiting.group, waiting.pods) == ("large/training", "a100-8gpu", Beside(2, 2))
+    assert "Insufficient nvidia.com/gpu" in " ".join(waiting.reasons)
+    assert there.differences == ()
+    assert there.not_ready == ("large/training",)
+    assert "is not ready after 30 s" in " ".join(there.errors)
+    assert not there.well
+
+
+def test_the_production_stack_has_what_its_plan_says(rehearse: Rehearse) -> None:
+    """64 nodes of eight GPUs, twenty tenants: some minutes."""
+    there = rehearse(paths.ROOT / "Pulumi.prod.yaml")
+    assert there.differences == ()
+    assert there.well

@@ -1,0 +1,126 @@
+"""A plan beside what a rehearsal found: what waits, who has how many GPUs, and how that is told."""
+
+from typing import Any
+
+import pytest
+
+from local.rehearse import comparison
+from local.rehearse.comparison import Beside
+from local.rehearse.observed import Observed, observed
+from local.rehearse.rehearsed import Rehearsed
+from local.rehearse.report import as_object, report
+from stacks.planning.plan import plan_of
+from stacks.planning.text import markdown
+from stacks.settings import StackSettings
+from tests.unit.planning.stacks import always, cluster, stack, tenant
+
+from .bodies import nodes, pod, ray
+
+pytestmark = pytest.mark.unit
+
+NODES = nodes("a100-0", "a100-1", "a100-2", "a100-3")
+
+
+def gang(name: str, nodes_of_it: int, **more: Any) -> dict[str, Any]:
+    return tenant(name, cluster("training", workers=always(8, nodes_of_it), **more))
+
+
+FITS = stack(gang("a", 2), tenant("b"))
+
+FIVE_NODES = stack(gang("a", 3), gang("b", 2))
+"""On four nodes."""
+
+
+def workers(owner: str, *places: str | None) -> list[dict[str, Any]]:
+    return [pod(owner, "a100-8gpu", 8, place) for place in places]
+
+
+def found(*pods: dict[str, Any], late: bool = False) -> Observed:
+    rays = [ray("a/training", "2026-01-01T00:00:10Z"), ray("b/training", None if late else "2026-01-01T00:00:20Z")]
+    return observed(rays, pods, NODES, [], [])
+
+
+def heads(*owners: str) -> list[dict[str, Any]]:
+    return [pod(owner, "head", node="a100-3") for owner in owners]
+
+
+def rehearsed(settings: StackSettings, there: Observed, asked: Observed | None = None) -> Rehearsed:
+    plan = plan_of(settings)
+    demand = comparison.demand(plan, asked) if asked else None
+    start = comparison.start(settings, plan, there)
+    return Rehearsed("prod", plan, {"pulumi up": 12.3}, there, (), start, demand)
+
+
+ALL = [*heads("a/training", "b/training"), *workers("a/training", "a100-0", "a100-1")]
+
+
+def test_what_is_as_predicted_is_well() -> None:
+    all_asked = found(*ALL, *workers("b/training", "a100-2", "a100-3"))
+    there = rehearsed(FITS, found(*ALL), all_asked)
+    assert there.start.tenants == {"a": Beside(16, 16), "b": Beside(0, 0)}
+    assert there.start.pools == {"a100": Beside(16, 16)}
+    assert there.start.waiting == ()
+    assert there.demand
+    assert there.demand.tenants == {"a": Beside(16, 16), "b": Beside(16, 16)}
+    assert (there.differences, there.well, there.median) == ((), True, 15.0)
+
+
+def test_a_tenant_that_gets_less_than_planned_is_a_difference() -> None:
+    there = rehearsed(FITS, found(*ALL), found(*ALL))
+    assert there.differences == ("at the greatest demand, of tenant b 0 GPUs are taken, and the plan says 16",)
+    assert not there.well
+
+
+def test_without_gangs_pods_wait_one_by_one() -> None:
+    pods = [*heads("a/training", "b/training"), *workers("a/training", "a100-0", "a100-1", "a100-2")]
+    there = rehearsed(FIVE_NODES, found(*pods, *workers("b/training", "a100-3", None), late=True))
+    [waiting] = there.start.waiting
+    assert (waiting.owner, waiting.group, waiting.pods) == ("b/training", "a100-8gpu", Beside(1, 1))
+    assert waiting.reasons == ("the scheduler has said nothing",)
+    assert there.differences == ()
+    assert there.not_ready == ("b/training",)
+    assert not there.well
+
+
+def test_of_a_gang_that_does_not_fit_nothing_starts() -> None:
+    settings = stack(gang("a", 3), gang("b", 2), scheduler={"volcano": {}})
+    pods = [*heads("a/training"), *workers("a/training", "a100-0", "a100-1", "a100-2")]
+    waiting = [pod("b/training", "head"), *workers("b/training", None, None)]
+    there = rehearsed(settings, found(*pods, *waiting, late=True))
+    assert {(each.group, each.pods.predicted, each.pods.found) for each in there.start.waiting} == {
+        ("head", 1, 1),
+        ("a100-8gpu", 2, 2),
+    }
+    assert there.start.tenants["b"] == Beside(0, 0)
+    assert there.differences == ()
+
+
+def test_pods_that_were_never_made_are_missed() -> None:
+    there = rehearsed(FITS, found(*heads("a/training", "b/training"), *workers("a/training", "a100-0")))
+    assert there.differences == (
+        "of a/training (a100-8gpu) 1 pods wait, and the plan says 0",
+        "at the start, of pool a100 8 GPUs are taken, and the plan says 16",
+        "at the start, of tenant a 8 GPUs are taken, and the plan says 16",
+    )
+
+
+def test_a_report_says_all_of_it_to_people_and_to_programs() -> None:
+    refused = ray("b/training", refused="pods is forbidden: exceeded quota")
+    there = rehearsed(FITS, observed([ray("a/training", "2026-01-01T00:00:10Z"), refused], ALL, NODES, [], []))
+    text = markdown([report(there)])
+    for said in (
+        "| pulumi up | 12 s |",
+        "| a RayCluster, slowest: a/training | 10 s |",
+        "| RayCluster b/training | pods is forbidden: exceeded quota |",
+        "| a | 16 | 16 | - | - |",
+        "- 1 of 2 RayClusters are ready; not: b/training.",
+        "- All is as the plan predicted.",
+    ):
+        assert said in text
+    said_to_programs = as_object(there)
+    assert said_to_programs["well"] is False
+    assert said_to_programs["tenants"][0] == {
+        "tenant": "a",
+        "atFirst": {"predicted": 16, "found": 16},
+        "inTurn": None,
+    }

@@ -1,0 +1,46 @@
+"""In which order tenants ask, and for how much."""
+
+from typing import Any
+
+import pytest
+
+from local.rehearse.players import asks, enough
+from stacks.planning.plan import plan_of
+from tests.unit.planning.stacks import always, cluster, stack, tenant
+
+pytestmark = pytest.mark.unit
+
+
+def of_cpus(**more: Any) -> dict[str, Any]:
+    """A RayCluster whose workers have no GPUs."""
+    made = cluster("training", workerGroups=[{"groupName": "cpu", "cpu": 16, "memory": "32Gi", **more}])
+    del made["workers"]
+    return made
+
+
+def test_tenants_ask_in_the_order_of_the_file_for_the_greatest_workers_first() -> None:
+    plan = plan_of(stack(tenant("b", quota={"gpus": 16}), tenant("a", cluster("fixed", workers=always(8, 1)))))
+    assert [(each.cluster, each.group, each.most) for each in asks(plan)] == [
+        ("b/training", "a100-8gpu", 2),
+        ("b/training", "a100-4gpu", 4),
+        ("b/training", "a100-2gpu", 8),
+        ("b/training", "a100-1gpu", 16),
+    ]
+
+
+def test_a_group_without_a_cap_asks_for_what_the_nodes_hold() -> None:
+    plan = plan_of(stack(tenant("a", of_cpus())))
+    assert [(each.group, each.most) for each in asks(plan)] == [("cpu", 16)]
+
+
+@pytest.mark.parametrize(("taken", "running", "asked"), [(0, 0, 4), (16, 0, 3), (31, 3, 4), (32, 0, 1), (32, 4, 4)])
+def test_one_more_is_asked_for_than_there_are_free_gpus_for(taken: int, running: int, asked: int) -> None:
+    plan = plan_of(stack(tenant("a")))
+    [whole, *_] = asks(plan)
+    assert enough(plan, whole, {"a100": taken}, running) == asked
+
+
+def test_workers_without_gpus_are_asked_for_as_they_may_be() -> None:
+    plan = plan_of(stack(tenant("a", of_cpus(maxReplicas=7))))
+    [ask] = asks(plan)
+    assert enough(plan, ask, {"a100": 32}, 0) == 7

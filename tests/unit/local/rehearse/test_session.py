@@ -1,0 +1,41 @@
+"""What a failed `pulumi up` has said, as a report quotes it."""
+
+import pytest
+
+from local import paths
+from local.rehearse.session import diagnostics, folder
+
+pytestmark = pytest.mark.unit
+
+FAILED = """Updating (prod):
+ +  kubernetes:batch/v1:Job nightly creating (0s) error: the Kubernetes API server refused it
+
+Diagnostics:
+  kubernetes:batch/v1:Job (nightly):
+    error: 1 error occurred:
+        * admission webhook "jobs.example.com" denied the request: no jobs at night
+
+  pulumi:pulumi:Stack (ray-platform-prod):
+    error: update failed
+
+Resources:
+    + 12 created
+    1 errored
+
+Duration: 1m5s
+"""
+
+
+def test_the_errors_of_an_update_are_those_of_its_diagnostics() -> None:
+    assert diagnostics(FAILED) == (
+        "1 error occurred:",
+        '* admission webhook "jobs.example.com" denied the request: no jobs at night',
+    )
+
+
+def test_an_update_that_ended_without_a_word_has_no_errors_to_quote() -> None:
+    assert diagnostics("Updating (prod):\n") == ()
+
+
+def test_a_rehearsal_has_a_folder_beside_that_of_make_up() -> None:
+    assert folder("prod") == paths.ROOT / ".rehearsal-prod"
