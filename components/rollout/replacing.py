@@ -43,16 +43,34 @@ class Wanted:
 def cannot_join(strategy: Strategy, live: Mapping[str, Any], said: Mapping[str, Any]) -> str | None:
     """Why workers of what is said could not join the head that runs; None where they can, or nothing is replaced.
 
-    `live`, `said`: specs of the RayCluster. Ray refuses workers of another version (scripts/scripts.py, `start`).
+    `live`, `said`: specs of the RayCluster; `live` is empty where there is none. Ray refuses workers of another version
+    (scripts/scripts.py, `start`), and a head speaks and lets in as it was told when it started.
     """
+    if strategy not in ("onIdle", "drain") or recreates(said) or not live:
+        return None
     before, now = live.get("rayVersion"), said.get("rayVersion")
-    if strategy not in ("onIdle", "drain") or recreates(said) or not before or before == now:
+    if before and before != now:
+        why = f"it runs Ray {before}, and workers with Ray {now} could not join its head"
+    elif changed := [name for name, told in _way_in(live).items() if told != _way_in(said)[name]]:
+        why = f"its head keeps the {' and '.join(changed)} that it has started with, and new workers could not join it"
+    else:
         return None
     return (
-        f"it runs Ray {before}, and workers with Ray {now} could not join its head, which `updates: {{strategy: "
-        f"{strategy}}}` does not replace. Set `updates: {{strategy: immediate}}`, which ends all that runs on it, or "
-        "add a cluster with another name and remove this one when its work is done"
+        f"{why}, which `updates: {{strategy: {strategy}}}` does not replace. Set `updates: {{strategy: immediate}}`, "
+        "which ends all that runs on it, or add a cluster with another name and remove this one when its work is done"
     )
+
+
+def _way_in(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """What head and workers have to agree on beside the version."""
+    env = {
+        each["name"]: each.get("value")
+        for each in spec["headGroupSpec"]["template"]["spec"]["containers"][0].get("env") or ()
+    }
+    return {
+        "authOptions": spec.get("authOptions") or {},
+        **{name: env.get(name) for name in ("RAY_USE_TLS", "RAY_AUTH_MODE")},
+    }
 
 
 def old_workers(pods: Sequence[Pod], parts: Mapping[str, Any]) -> list[Pod]:

@@ -49,6 +49,14 @@ def stamped(body: Body, live: Mapping[str, Any] | None) -> Body:
     return {**body, "spec": {**spec, "headGroupSpec": head, **({"workerGroupSpecs": groups} if groups else {})}}
 
 
+def unstamped(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The spec without the annotations."""
+    bare = {key: _bare(said) if key == "headGroupSpec" else said for key, said in spec.items()}
+    if "workerGroupSpecs" in spec:
+        bare["workerGroupSpecs"] = [_bare(group) for group in spec["workerGroupSpecs"] or ()]
+    return bare
+
+
 def parts(spec: Mapping[str, Any]) -> dict[str, Any]:
     """What pods of this RayCluster are held against: of the head and of each worker group, by its name."""
     return {
@@ -89,6 +97,17 @@ def _stamped(group: Body, told: str, there: Mapping[str, Any] | None, tell: Any)
     metadata = template.get("metadata") or {}
     annotations = {**(metadata.get("annotations") or {}), ANNOTATION: _digest(told)}
     return {**group, "template": {**template, "metadata": {**metadata, "annotations": annotations}}}
+
+
+def _bare(group: Mapping[str, Any]) -> Mapping[str, Any]:
+    if _stamp(group) is None:
+        return group
+    template = dict(group["template"])
+    metadata = dict(template.pop("metadata"))
+    others = {key: value for key, value in metadata.pop("annotations").items() if key != ANNOTATION}
+    if left := {**metadata, **({"annotations": others} if others else {})}:
+        template["metadata"] = left
+    return {**group, "template": template}
 
 
 def _digest(text: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from components.operator.supported import release_of
 from components.ray_cluster.fault_tolerance import OPTIONS
 from components.ray_cluster.scheduling import SETTINGS_BY_LABEL
+from components.rollout.settings import UpdatesSettings
 
 from ..settings import StackSettings
 from .effects import ObjectImpact, Verdict, worst
@@ -19,9 +20,10 @@ from .live import made_by
 from .objects import objects
 from .programs import of_programs
 from .ray_cluster import of_ray_cluster
-from .ray_clusters import ray_clusters
+from .ray_clusters import ray_clusters, updates
 from .ray_pods import Known
 from .rights import of_rights
+from .updates import BY_KUBERAY_ALONE
 
 Body = Mapping[str, Any]
 
@@ -63,7 +65,7 @@ def impact_of(before: StackSettings | None, after: StackSettings, price: float |
     said = before or StackSettings()
     was = {name: Known(body, None, _release(said)) for name, body in ray_clusters(said).items()}
     there = [
-        *_of_ray_clusters(was, ray_clusters(after)),
+        *_of_ray_clusters(was, ray_clusters(after), updates(after)),
         *of_objects(objects(said) if before else {}, objects(after)),
         *of_rights(said, after),
         *of_programs(before, after),
@@ -78,7 +80,7 @@ def impact_on(running: Mapping[str, Known], after: StackSettings, stack: str) ->
     for name, known in was.items():
         if name in will:
             will[name] = _beside_others(known.body, _with_known_keys(known.body, will[name]))
-    return _sorted(_of_ray_clusters(was, will), [*_of_release(after), NOT_BUSY, ONLY_RAY_CLUSTERS])
+    return _sorted(_of_ray_clusters(was, will, updates(after)), [*_of_release(after), NOT_BUSY, ONLY_RAY_CLUSTERS])
 
 
 def _with_known_keys(before: Body, after: Body) -> Body:
@@ -99,9 +101,11 @@ def _beside_others(before: Body, after: Body) -> Body:
     return {**after, "metadata": metadata}
 
 
-def _of_ray_clusters(before: Mapping[str, Known], after: Mapping[str, Body]) -> Iterator[ObjectImpact]:
+def _of_ray_clusters(
+    before: Mapping[str, Known], after: Mapping[str, Body], said: Mapping[str, UpdatesSettings]
+) -> Iterator[ObjectImpact]:
     for name in dict.fromkeys([*before, *after]):
-        yield of_ray_cluster(name, before.get(name), after.get(name))
+        yield of_ray_cluster(name, before.get(name), after.get(name), said.get(name, BY_KUBERAY_ALONE))
 
 
 def _sorted(objects: Iterable[ObjectImpact], notes: Iterable[str], figures: Budget = NO_BUDGET) -> Impact:

@@ -84,6 +84,9 @@ class Effect:
     made: Range = NONE
     """Pods that are made."""
 
+    group: str | None = None
+    """The worker group whose pods it is about, where it is about one."""
+
 
 @dataclass(frozen=True)
 class ObjectImpact:

@@ -2,9 +2,11 @@
 
 They hold for what does not change the number of pods, which `pods` reckons, and for RayClusters without
 `upgradeStrategy: Recreate`, which deletes all pods for nearly everything. The first rule that matches a path holds.
+What a RayCluster's `updates` do beyond it is in `updates`.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 from .differences import Steps
 from .effects import Verdict
@@ -43,6 +45,9 @@ class Rule:
 
     scaling: bool | None = None
     """Holds only with the autoscaler (True) or without it (False). None: for both."""
+
+    pods: Literal["head", "workers", "all"] | None = None
+    """Which pods are made from the field, so that the RayCluster's `updates` say when it reaches them."""
 
     def matches(self, path: Steps, scales: bool) -> bool:
         """Whether the rule is for a path in a RayCluster's spec."""
@@ -89,6 +94,7 @@ _1_6 = (
         "workers after it is switched on, and after it is switched off the old autoscaler goes on scaling",
         _IN_QUIET_TIMES,
         "kuberay ray-operator/controllers/ray/common/pod.go: DefaultHeadPodTemplate",
+        pods="head",
     ),
     Rule(
         "autoscalerOptions.idleTimeoutSeconds",
@@ -111,6 +117,7 @@ _1_6 = (
         "it is a container of the head's pod, and KubeRay changes no pod that runs",
         _IN_QUIET_TIMES,
         "kuberay ray-operator/controllers/ray/common/pod.go: DefaultHeadPodTemplate",
+        pods="head",
     ),
     Rule(
         "rayVersion",
@@ -120,6 +127,7 @@ _1_6 = (
         "KubeRay changes no pod that runs, and Ray refuses a worker of another version than the head's",
         _IN_QUIET_TIMES,
         _VERSIONS,
+        pods="all",
     ),
     Rule(
         "authOptions.**",
@@ -129,6 +137,7 @@ _1_6 = (
         "how callers are authenticated is in the environment of each pod, and KubeRay changes no pod that runs",
         _IN_QUIET_TIMES,
         "kuberay ray-operator/controllers/ray/common/pod.go: configureTokenAuth",
+        pods="all",
     ),
     Rule(
         "gcsFaultToleranceOptions.**",
@@ -138,6 +147,7 @@ _1_6 = (
         "Workers that run lose the head when it is made anew for the first time: only what Redis has is found again",
         _IN_QUIET_TIMES,
         "kuberay ray-operator/controllers/ray/common/pod.go: configureGCSFaultTolerance",
+        pods="head",
     ),
     Rule(
         "headServiceAnnotations.**",
@@ -179,6 +189,7 @@ _1_6 = (
         "KubeRay makes the head's Service once and never changes it",
         "after the head's pod was made anew, delete the Service, and KubeRay makes it with the new ports",
         f"{_CONTROLLER}: reconcileHeadService",
+        pods="head",
     ),
     *(
         Rule(
@@ -189,6 +200,7 @@ _1_6 = (
             "it is in the environment of each pod, and KubeRay changes no pod that runs",
             _IN_QUIET_TIMES,
             "ray python/ray/_private/ray_constants.py",
+            pods="head",
         )
         for variable, what in (("RAY_USE_TLS", "way to speak TLS"), ("RAY_AUTH_MODE", "way to authenticate"))
     ),
@@ -202,6 +214,7 @@ _1_6 = (
         "nothing runs, delete the head's pod",
         f"{_CONTROLLER}: reconcileAutoscalerRoleBinding",
         scaling=True,
+        pods="head",
     ),
     Rule(
         "headGroupSpec.template.**",
@@ -210,6 +223,7 @@ _1_6 = (
         "without upgradeStrategy KubeRay changes no pod that runs",
         _IN_QUIET_TIMES,
         f"{_CONTROLLER}: reconcilePods",
+        pods="head",
     ),
     Rule(
         "headGroupSpec.**",
@@ -218,6 +232,7 @@ _1_6 = (
         "what Ray is started with is in the head's pod, and KubeRay changes no pod that runs",
         _IN_QUIET_TIMES,
         f"{_CONTROLLER}: reconcilePods",
+        pods="head",
     ),
     Rule(
         "workerGroupSpecs.*.replicas",
@@ -284,6 +299,7 @@ _1_6 = (
         "without upgradeStrategy KubeRay changes no pod that runs",
         _WORKERS_ANEW,
         f"{_CONTROLLER}: reconcilePods",
+        pods="workers",
     ),
     Rule(
         "workerGroupSpecs",

@@ -1,18 +1,22 @@
 """What an edit does to a RayCluster and its pods. Pure functions."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from components.queues.admission import KUEUE_QUEUE_LABEL
 from components.ray_cluster.fault_tolerance import OPTIONS
 from components.ray_cluster.scaled import DIGEST, scales
 from components.ray_cluster.scheduling import LABELS_OF_A_NEW_CLUSTER, SETTINGS_BY_LABEL
+from components.rollout.settings import UpdatesSettings
+from components.rollout.templates import unstamped
 
 from .differences import Steps, differences, normal
 from .effects import Effect, ObjectImpact, Verdict, impact
 from .kuberay_rules import Rule, rule_for
 from .pods import groups_of, least_running
 from .ray_pods import Known, all_running, beyond_most, of_pods, range_of, sent, shown
+from .updates import BY_KUBERAY_ALONE, left, reached
 
 Body = Mapping[str, Any]
 
@@ -20,12 +24,17 @@ _SHOWN = 6
 """Fields that an effect names; of more it says how many."""
 
 
-def of_ray_cluster(name: str, before: Known | None, after: Body | None) -> ObjectImpact:
-    """What becomes of the RayCluster `name` and its pods. None: it was, or will be, not there."""
-    return impact("RayCluster", name, _effects(before, after))
+def of_ray_cluster(
+    name: str, before: Known | None, after: Body | None, updates: UpdatesSettings = BY_KUBERAY_ALONE
+) -> ObjectImpact:
+    """What becomes of the RayCluster `name` and its pods. None: it was, or will be, not there.
+
+    `updates`: how the edit reaches pods that run.
+    """
+    return impact("RayCluster", name, _effects(before, after, updates))
 
 
-def _effects(before: Known | None, after: Body | None) -> Iterator[Effect]:
+def _effects(before: Known | None, after: Body | None, updates: UpdatesSettings) -> Iterator[Effect]:
     if after is None:
         assert before is not None
         yield _deleted(before)
@@ -34,10 +43,10 @@ def _effects(before: Known | None, after: Body | None) -> Iterator[Effect]:
         made = range_of(sum(least.values()), sum(least.values()))
         yield Effect(Verdict.CREATES, f"is made, with {made.pods()} at first", made=made)
     else:
-        yield from _edited(before, after)
+        yield from _edited(before, after, updates)
 
 
-def _edited(before: Known, after: Body) -> Iterator[Effect]:
+def _edited(before: Known, after: Body, updates: UpdatesSettings) -> Iterator[Effect]:
     if anew := _made_anew(before, after):
         yield anew
         return
@@ -46,10 +55,12 @@ def _edited(before: Known, after: Body) -> Iterator[Effect]:
         return
     if KUEUE_QUEUE_LABEL in (after["metadata"].get("labels") or {}) and not after["spec"].get("suspend"):
         yield _kept_by_kueue()
-    pods = of_pods(before, after)
+        updates = BY_KUBERAY_ALONE
+    pods = [left(before, after, each, updates) for each in of_pods(before, after)]
     yield from pods
     yield from beyond_most(before, after)
-    yield from _by_rules(before, after, changed, all_anew=any(each.verdict is Verdict.RECREATES for each in pods))
+    recreated = any(each.verdict is Verdict.RECREATES for each in pods)
+    yield from _by_rules(before, after, changed, updates, all_anew=recreated)
 
 
 def _deleted(before: Known) -> Effect:
@@ -101,7 +112,9 @@ def _kept_by_kueue() -> Effect:
     )
 
 
-def _by_rules(before: Known, after: Body, changed: Iterable[Steps], all_anew: bool) -> Iterator[Effect]:
+def _by_rules(
+    before: Known, after: Body, changed: Iterable[Steps], updates: UpdatesSettings, all_anew: bool
+) -> Iterator[Effect]:
     """What the rules say of the fields that differ, put together where they say the same."""
     kept = groups_of(after["spec"]).keys() & groups_of(before.body["spec"]).keys()
     found: dict[Rule, list[Steps]] = {}
@@ -115,9 +128,10 @@ def _by_rules(before: Known, after: Body, changed: Iterable[Steps], all_anew: bo
         else:
             found.setdefault(rule_for(below, scales(dict(after)), before.release), []).append(below)
     for rule, paths in found.items():
-        groups = dict.fromkeys(shown(path[1]) for path in paths if path[0] == "workerGroupSpecs" and len(path) > 1)
-        says = rule.says.format(groups=f"group{'s' if len(groups) > 1 else ''} {', '.join(groups)}")
-        yield Effect(rule.verdict, f"{_listed(paths)}: {says}", rule.reason, rule.safer, rule.source)
+        groups = list(dict.fromkeys(path[1] for path in paths if path[0] == "workerGroupSpecs" and len(path) > 1))
+        effect = reached(before, after, rule, groups, updates)
+        says = effect.says.format(groups=f"group{'s' if len(groups) > 1 else ''} {', '.join(map(shown, groups))}")
+        yield replace(effect, says=f"{_listed(paths)}: {says}")
 
 
 def _of_group_that_comes_or_goes(path: Steps, kept: Collection[str]) -> bool:
@@ -146,7 +160,7 @@ def _changed(before: Body, after: Body) -> Iterator[Steps]:
             for key in (DIGEST, *(key for key in said if key.startswith("pulumi.com/"))):
                 said.pop(key, None)
         yield from differences(was, will, ("metadata", part))
-    yield from differences(normal(before["spec"]), normal(after["spec"]), ("spec",))
+    yield from differences(normal(unstamped(before["spec"])), normal(unstamped(after["spec"])), ("spec",))
 
 
 def _label(body: Body, label: str) -> str | None:

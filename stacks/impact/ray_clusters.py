@@ -10,6 +10,8 @@ from ..queues import scheduling_of
 from ..rendered import redis_place
 
 if TYPE_CHECKING:
+    from components.rollout.settings import UpdatesSettings
+
     from ..settings import StackSettings
 
 Body = Mapping[str, Any]
@@ -29,6 +31,15 @@ def ray_clusters(stack: "StackSettings") -> dict[str, Body]:
             ),
             stack.images.mirrors,
         )
+        for tenant in stack.tenants
+        for cluster in tenant.clusters
+    }
+
+
+def updates(stack: "StackSettings") -> dict[str, "UpdatesSettings"]:
+    """How edits reach the pods of each RayCluster that run."""
+    return {
+        f"{tenant.namespace_name}/{cluster.name}": cluster.updates
         for tenant in stack.tenants
         for cluster in tenant.clusters
     }

@@ -1,6 +1,6 @@
 """What an edit does to a RayCluster's pods, in words. Pure functions."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,6 +94,7 @@ def _orphaned(after: Body, group: str, pods: Range) -> Effect:
             "workers of several hosts are told by labels that pods of the old numOfHosts do not have",
             "add a worker group with the new numOfHosts under another name, and retire the old one when it is idle",
             "kuberay ray-operator/controllers/ray/raycluster_controller.go: reconcileMultiHostWorkerGroup",
+            group=group,
         )
     breaks = (
         " Ray's autoscaler does not know them either: it fails while one is there, and the whole RayCluster scales no "
@@ -109,6 +110,7 @@ def _orphaned(after: Body, group: str, pods: Range) -> Effect:
         "is removed. Afterwards, in its namespace: "
         f"`kubectl delete pod -l ray.io/cluster={after['metadata']['name']},ray.io/group={group}`",
         f"{_OPERATOR}; kuberay#1739",
+        group=group,
     )
 
 
@@ -163,6 +165,12 @@ def _bounds(before: Known) -> tuple[Counts, Counts]:
 def all_running(before: Known) -> Range:
     least, most = _bounds(before)
     return range_of(sum(least.values()), sum(most.values()))
+
+
+def running_of(before: Known, groups: Collection[str]) -> Range:
+    """The pods of some groups."""
+    few, many = (sum(bound.get(group, 0) for group in groups) for bound in _bounds(before))
+    return range_of(few, many)
 
 
 def range_of(least: int, most: int) -> Range:

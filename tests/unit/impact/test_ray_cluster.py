@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from components.rollout.templates import stamped
 from stacks.impact.comparison import impact_of, impact_on
 from stacks.impact.effects import Verdict
 from stacks.impact.ray_clusters import ray_clusters
@@ -15,15 +16,16 @@ from .stacks import EIGHT, effects, effects_on, ray, verdicts
 pytestmark = pytest.mark.unit
 
 RECREATE = {"overrides": {"upgradeStrategy": {"type": "Recreate"}}}
+BY_KUBERAY_ALONE: dict[str, Any] = {"updates": {"strategy": "none"}}
 FOUR = {"pool": "a100", "variants": [{"gpus": 8, "maxReplicas": 4}, {"gpus": 4, "maxReplicas": 2}]}
 
 
-def worker_group(replicas: int = 1, **said: Any) -> dict[str, Any]:
-    """A RayCluster of a CPU group that does not scale."""
-    group = {"groupName": "cpu", "cpu": 1, "memory": "1Gi", "replicas": replicas}
+def worker_group(replicas: int = 1, groups: tuple[str, ...] = ("cpu",), **said: Any) -> dict[str, Any]:
+    """A RayCluster of CPU groups that does not scale."""
     made = cluster("training", **said)
     del made["workers"]
-    return {**made, "workerGroups": [group], "autoscaling": False}
+    there = [{"groupName": name, "cpu": 1, "memory": "1Gi", "replicas": replicas} for name in groups]
+    return {**made, "workerGroups": there, "autoscaling": False}
 
 
 @pytest.mark.parametrize(
@@ -31,23 +33,33 @@ def worker_group(replicas: int = 1, **said: Any) -> dict[str, Any]:
     [
         (ray(), ray(labels={"a": "b"}), Verdict.IN_PLACE, "labels.a: is changed on the RayCluster"),
         (ray(), ray(idleTimeout="2m"), Verdict.IN_PLACE, "the autoscaler heeds the new idle timeout within seconds"),
-        (ray(), ray(env={"A": "b"}), Verdict.NEW_PODS, "workers of group a100-8gpu that run stay as they are"),
+        (
+            ray(),
+            ray(env={"A": "b"}, **BY_KUBERAY_ALONE),
+            Verdict.NEW_PODS,
+            "workers of group a100-8gpu that run stay as they are",
+        ),
         (ray(), ray(env={"A": "b"}), Verdict.IGNORED, "the head stays as it is until its pod is made anew"),
         (ray(), ray(head={"serviceType": "NodePort"}), Verdict.IGNORED, "the head's Service stays as it is"),
         (ray(), ray(serviceAccount="other"), Verdict.IGNORED, "KubeRay's RoleBinding for the autoscaler stays"),
         (
             ray(),
-            ray(rayVersion="2.59.0", image="rayproject/ray:2.59.0"),
+            ray(rayVersion="2.59.0", image="rayproject/ray:2.59.0", **BY_KUBERAY_ALONE),
             Verdict.STRANDS,
             "workers that start meanwhile have the new one and cannot join",
         ),
-        (ray(), ray(authOptions={"mode": "disabled"}), Verdict.STRANDS, "are refused by it"),
+        (
+            ray(),
+            ray(authOptions={"mode": "disabled"}, **BY_KUBERAY_ALONE),
+            Verdict.STRANDS,
+            "are refused by it",
+        ),
         (ray(), ray(workers=FOUR), Verdict.NOTHING, ""),
         (
-            ray(workers=FOUR),
-            ray(),
+            worker_group(),
+            worker_group(groups=(), **BY_KUBERAY_ALONE),
             Verdict.ORPHANS,
-            "orphans group a100-4gpu: 0 to 2 pods run on with their GPUs, and nobody ends them",
+            "orphans group cpu: 1 pod run on with their GPUs, and nobody ends them",
         ),
         (
             ray(),
@@ -89,7 +101,7 @@ def worker_group(replicas: int = 1, **said: Any) -> dict[str, Any]:
             "is deleted and made anew: 1 to 5 pods end",
         ),
         (ray(), ray(faultTolerance=True), Verdict.IGNORED, "the head keeps its tables where it kept them"),
-        (ray(), ray(tls={}), Verdict.STRANDS, "the way to speak TLS"),
+        (ray(), ray(tls={}, **BY_KUBERAY_ALONE), Verdict.STRANDS, "the way to speak TLS"),
         (ray(), cluster("other", workers=EIGHT), Verdict.DELETES, "is deleted, with 1 to 5 pods"),
         (ray(), cluster("other", workers=EIGHT), Verdict.CREATES, "is made, with 1 pod at first"),
     ],
@@ -102,6 +114,45 @@ def test_an_edit_and_what_it_does(before: dict[str, Any], after: dict[str, Any],
         assert says in " ".join(each.says for each in found if each.verdict is verdict)
 
 
+ENV = {"env": {"A": "b"}}
+NEWER = {"rayVersion": "2.59.0", "image": "rayproject/ray:2.59.0"}
+KEPT = {"faultTolerance": True}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "before", "after", "verdict", "says"),
+    [
+        ("onIdle", ray(), ray(**ENV), Verdict.NEW_PODS, "workers of group a100-8gpu that are idle are replaced"),
+        ("onIdle", ray(), ray(**ENV), Verdict.IGNORED, "the head stays as it is until its pod is made anew"),
+        ("onIdle", ray(), ray(**NEWER), Verdict.REFUSED, "new workers could not join the head"),
+        ("onIdle", ray(), ray(tls={}), Verdict.REFUSED, "new workers could not join the head"),
+        ("onIdle", ray(workers=FOUR), ray(), Verdict.ROLLING, "a100-4gpu goes if its workers, 0 to 2 pods, are idle"),
+        ("onIdle", worker_group(), worker_group(groups=()), Verdict.ROLLING, "its idle workers of 1 pod with it"),
+        ("drain", ray(), ray(**ENV), Verdict.ROLLING, "ends the rest after 30m, with what runs on them"),
+        ("drain", ray(workers=FOUR), ray(), Verdict.ROLLING, "worker group a100-4gpu takes no new work"),
+        ("immediate", ray(), ray(**ENV), Verdict.RECREATES, "the head and all workers: 1 to 5 pods deleted at once"),
+        ("immediate", ray(**KEPT), ray(**KEPT, **ENV), Verdict.ENDS, "the head: 1 pod deleted at once"),
+        ("immediate", ray(**KEPT), ray(**KEPT, **ENV), Verdict.ENDS, "workers of group a100-8gpu: 0 to 4 pods deleted"),
+        ("immediate", ray(), ray(**NEWER), Verdict.RECREATES, "the head and all workers"),
+        ("immediate", ray(workers=FOUR), ray(), Verdict.ENDS, "ends 0 to 2 pods of worker group a100-4gpu"),
+        ("none", ray(workers=FOUR), ray(), Verdict.REFUSED, "worker group a100-4gpu stays as long as it has workers"),
+    ],
+)
+def test_updates_say_when_an_edit_reaches_pods_that_run(
+    strategy: str, before: dict[str, Any], after: dict[str, Any], verdict: Verdict, says: str
+) -> None:
+    found = effects(before, {**after, "updates": {"strategy": strategy}}, redis={})
+    assert says in " ".join(each.says for each in found if each.verdict is verdict)
+
+
+def test_the_mark_that_updates_leave_on_templates_is_no_edit() -> None:
+    before = stack(tenant("a", ray()))
+    body = ray_clusters(before)["a/training"]
+    known = Known(stamped(dict(body), None), {"headgroup": 1})
+    assert known.body["spec"] != body["spec"]
+    assert impact_on({"a/training": known}, before, "prod").objects == ()
+
+
 def test_with_recreate_only_what_outlives_the_pods_is_still_ignored() -> None:
     found = effects(ray(**RECREATE), ray(env={"A": "b"}, head={"serviceType": "NodePort"}, **RECREATE))
     assert verdicts(found) == {Verdict.RECREATES, Verdict.IGNORED}
@@ -109,7 +160,12 @@ def test_with_recreate_only_what_outlives_the_pods_is_still_ignored() -> None:
 
 def test_every_harm_has_its_reason_and_a_safer_way() -> None:
     suspended = ray(overrides={"suspend": True})
-    for after in (ray(**RECREATE, env={"A": "b"}), ray(tls={}), suspended, cluster("other", workers=EIGHT)):
+    for after in (
+        ray(**RECREATE, env={"A": "b"}),
+        ray(tls={}, **BY_KUBERAY_ALONE),
+        suspended,
+        cluster("other", workers=EIGHT),
+    ):
         hurting = [each for each in effects(ray(), after) if each.verdict.hurts]
         assert hurting
         assert all(each.reason and each.safer and each.source for each in hurting)
@@ -128,7 +184,7 @@ def test_pods_that_run_are_counted() -> None:
     before = stack(tenant("a", ray(workers=FOUR)))
     known = Known(ray_clusters(before)["a/training"], {"headgroup": 1, "a100-8gpu": 2, "a100-4gpu": 1})
     gone = impact_on({"a/training": known}, stack(tenant("a", ray())), "prod")
-    assert "orphans group a100-4gpu: 1 pod run on" in effects_on("RayCluster", gone)[0].says
+    assert "worker group a100-4gpu goes if its workers, 1 pod, are idle" in effects_on("RayCluster", gone)[0].says
     assert impact_on({"a/training": known}, before, "prod").objects == ()
 
 

@@ -124,17 +124,35 @@ def test_with_a_head_that_forgets_all_its_workers_go(pods: Simulated, keeps: boo
     assert pods.deleted[-1] == "head"
 
 
+def spec(version: str = "2.60.0", env: dict[str, str] | None = None, **said: Any) -> dict[str, Any]:
+    """A RayCluster's, as far as head and workers have to agree."""
+    variables = [{"name": name, "value": value} for name, value in (env or {}).items()]
+    head = {"template": {"spec": {"containers": [{"name": "ray-head", "env": variables}]}}}
+    return {"rayVersion": version, "headGroupSpec": head, **said}
+
+
+TOKEN: dict[str, Any] = {"authOptions": {"mode": "token"}}
+RECREATE: dict[str, Any] = {"upgradeStrategy": {"type": "Recreate"}}
+
+
 @pytest.mark.parametrize(
-    ("strategy", "live", "said", "refused"),
+    ("strategy", "live", "said", "why"),
     [
-        ("onIdle", "2.59.0", {}, True),
-        ("drain", "2.59.0", {}, True),
-        ("immediate", "2.59.0", {}, False),
-        ("none", "2.59.0", {}, False),
-        ("onIdle", "2.60.0", {}, False),
-        ("onIdle", "2.59.0", {"upgradeStrategy": {"type": "Recreate"}}, False),
+        ("onIdle", spec("2.59.0"), spec(), "it runs Ray 2.59.0"),
+        ("drain", spec("2.59.0"), spec(), "it runs Ray 2.59.0"),
+        ("immediate", spec("2.59.0"), spec(), None),
+        ("none", spec("2.59.0"), spec(), None),
+        ("onIdle", spec(), spec(), None),
+        ("onIdle", spec("2.59.0"), spec(**RECREATE), None),
+        ("onIdle", spec(), spec(**TOKEN), "its head keeps the authOptions"),
+        ("onIdle", spec(**TOKEN), spec(**TOKEN), None),
+        ("drain", spec(), spec(env={"RAY_USE_TLS": "1"}), "its head keeps the RAY_USE_TLS"),
+        ("onIdle", spec(), spec(env={"OTHER": "1"}), None),
+        ("onIdle", {}, spec(), None),
     ],
 )
-def test_another_version_needs_another_head(strategy: Any, live: str, said: dict[str, Any], refused: bool) -> None:
-    why = cannot_join(strategy, {"rayVersion": live}, {"rayVersion": "2.60.0", **said})
-    assert bool(why) == refused
+def test_workers_have_to_be_able_to_join_the_head(
+    strategy: Any, live: dict[str, Any], said: dict[str, Any], why: str | None
+) -> None:
+    found = cannot_join(strategy, live, said)
+    assert (found is None) if why is None else (found is not None and why in found and "immediate" in found)
