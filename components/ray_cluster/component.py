@@ -6,20 +6,18 @@ from typing import Any
 
 import pulumi
 
-from ..cluster import ClusterUnreachableError
 from ..kubernetes import KubernetesObject, in_namespace
 from ..network.component import DashboardIngress, DashboardIngressArgs
 from ..nodes import NodePool
 from ..priority_classes.settings import NO_PRIORITIES, PriorityNames
 from ..redis_gateway.supported import UnsupportedKubernetesError, check_kubernetes
 from ..rollout.component import Rollout, RolloutArgs
-from ..rollout.pods import Pods
 from ..rollout.replacing import Wanted, cannot_join
-from ..rollout.retirement import Groups, NotRetiredError, retire
 from ..rollout.templates import parts, recreates, stamped
 from ..tls.component import ClusterAuthority, ClusterAuthorityArgs
 from ..types import seconds
-from .fault_tolerance import OPTIONS, RedisPlace, deletion_seconds
+from .changes import keeping_workers, letting_go
+from .fault_tolerance import RedisPlace
 from .manifests import (
     CLIENT_PORT,
     DASHBOARD_PORT,
@@ -32,8 +30,8 @@ from .manifests import (
 )
 from .pod_group import PodGroup, PodGroupArgs
 from .readiness import NotReadyError, until_ready
-from .scaled import Scaled, as_scaled, scales, unscaled_since
-from .scheduling import LABELS_OF_A_NEW_CLUSTER, NO_SCHEDULING, Scheduling
+from .scaled import Scaled, as_scaled, scales
+from .scheduling import NO_SCHEDULING, Scheduling
 from .settings import FIRST_RAY_WITH_TOKENS, RayClusterSettings
 from .status import status_summary
 from .storage_namespace import StorageNamespace, StorageNamespaceArgs
@@ -129,7 +127,7 @@ class RayCluster(pulumi.ComponentResource):
             pulumi.log.warn(_OPEN.format(settings.name), resource=self)
         own = pulumi.ResourceOptions(parent=self)
         after = pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None, import_=args.import_id)
-        after = pulumi.ResourceOptions.merge(after, _goes(body))
+        after = pulumi.ResourceOptions.merge(after, letting_go(body))
         # What Kueue has let in is not taken from it: it writes into the list of worker groups, too.
         queued = _queued(body, args.scheduling)
         if not queued:
@@ -137,7 +135,9 @@ class RayCluster(pulumi.ComponentResource):
             _check_version(args, body)
         if scales(body) and not queued:
             body, ignored = as_scaled(body, args.scaled)
-            theirs = pulumi.ResourceOptions(ignore_changes=ignored, hooks=_unscaled(name, args))
+            theirs = pulumi.ResourceOptions(
+                ignore_changes=ignored, hooks=keeping_workers(name, args.context, settings.updates)
+            )
             after = pulumi.ResourceOptions.merge(after, theirs)
         if settings.tls is not None:
             authority = ClusterAuthorityArgs(settings.tls, settings.name, args.namespace)
@@ -260,48 +260,6 @@ def _queued(body: Body, scheduling: Scheduling) -> bool:
 def _check_version(args: RayClusterArgs, body: Body) -> None:
     if args.scaled and (why := cannot_join(args.settings.updates.strategy, args.scaled.spec, body["spec"])):
         raise pulumi.RunError(f"RayCluster {args.settings.name!r}: {why}")
-
-
-def _unscaled(name: str, args: RayClusterArgs) -> pulumi.ResourceHookBinding:
-    """Empties worker groups that leave before an update, and refuses one that would set back what the autoscaler has
-    done since the program has read it."""
-    updates, context = args.settings.updates, args.context
-
-    def check(hook: pulumi.ResourceHookArgs) -> None:
-        sent = hook.new_inputs
-        assert sent is not None
-        namespace, cluster = sent["metadata"]["namespace"], sent["metadata"]["name"]
-        try:
-            retire(
-                Groups(context, namespace, cluster),
-                Pods(context, namespace, cluster),
-                [group["groupName"] for group in sent["spec"].get("workerGroupSpecs") or ()],
-                updates.strategy,
-                seconds(updates.limit),
-                pulumi.log.info,
-            )
-        except (NotRetiredError, ClusterUnreachableError) as error:
-            raise NotRetiredError(f"RayCluster {namespace}/{cluster}: {error}") from None
-        unscaled_since(sent, context)
-
-    return pulumi.ResourceHookBinding(before_update=[pulumi.ResourceHook(f"{name}-unscaled", check)])
-
-
-def _goes(body: Body) -> pulumi.ResourceOptions:
-    """How a RayCluster is let go. One that is kept in Redis takes its time, within the limit that KubeRay has.
-
-    One that is kept there no more is made anew: KubeRay's finalizer, once it is there, is only ever removed from a
-    RayCluster that still has the options (raycluster_controller.go: rayClusterReconcile), so that it could not be
-    deleted any more.
-
-    So is one whose labels its scheduler heeds only at first.
-    """
-    anew = [f'metadata.labels["{label}"]' for label in LABELS_OF_A_NEW_CLUSTER]
-    if OPTIONS in body["spec"]:
-        limit = deletion_seconds(body["metadata"]["annotations"])
-        timeouts = pulumi.CustomTimeouts(delete=f"{limit}s")
-        return pulumi.ResourceOptions(custom_timeouts=timeouts, replace_on_changes=anew, delete_before_replace=True)
-    return pulumi.ResourceOptions(replace_on_changes=[f"spec.{OPTIONS}", *anew], delete_before_replace=True)
 
 
 def connection(namespace: str, service: str) -> dict[str, str]:

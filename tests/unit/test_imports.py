@@ -31,6 +31,7 @@ WITH_PULUMI = {
         "certificate.py",
         "password.py",
         "pod_group.py",
+        "changes.py",
         "storage_namespace.py",
     ),
     *("build.py", "platform.py", "other_platform.py", "tenant.py", "running.py"),
