@@ -127,7 +127,7 @@ class RedisHa(pulumi.ComponentResource):
         """The authority that clients check the nodes' certificate with, None without TLS; and what holds it."""
         if settings.tls is None:
             return None, []
-        names = names_of_nodes(namespace, settings.nodes)
+        names = names_of_nodes(namespace, settings.nodes, settings.cluster_domain)
         if settings.tls.issuer:
             return settings.tls.authority, [requested_certificate(settings.tls.issuer, names)]
         made = NodesCertificate(f"{name}-certificate", names, self._below)

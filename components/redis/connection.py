@@ -82,7 +82,7 @@ def connection(settings: RedisSettings, namespace: str) -> RedisConnection:
     managed = settings.mode == "managed"
     port = SENTINEL_PORT if managed else REDIS_PORT
     return RedisConnection(
-        nodes=tuple(f"{host}:{port}" for host in hosts(namespace, settings.nodes)),
+        nodes=tuple(f"{host}:{port}" for host in hosts(namespace, settings.nodes, settings.cluster_domain)),
         master_name=MASTER_NAME if managed else None,
         replicas=settings.nodes - 1,
         ports=(REDIS_PORT, SENTINEL_PORT) if managed else (REDIS_PORT,),

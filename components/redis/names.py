@@ -35,11 +35,22 @@ SENTINEL_PORT = 26379
 EXPORTER_PORT = 9121
 
 
-def hosts(namespace: str, nodes: int) -> tuple[str, ...]:
-    """The nodes' names in DNS, the same for as long as there is the StatefulSet."""
-    return tuple(f"{NAME}-{index}.{NAME}.{namespace}.svc" for index in range(nodes))
+def host(pod: str, namespace: str, domain: str) -> str:
+    """A node's name in DNS, the same for as long as there is the StatefulSet. `domain`: the cluster's.
+
+    It is whole, because a Sentinel stands still while it looks a name up, and does so for each message of another: a
+    name that ends with `.svc` is asked for with all ends of the search path in turn.
+    """
+    return f"{pod}.{NAME}.{namespace}.svc.{domain}"
 
 
-def names_of_nodes(namespace: str, nodes: int) -> list[str]:
+def hosts(namespace: str, nodes: int, domain: str) -> tuple[str, ...]:
+    """The names of all nodes."""
+    return tuple(host(f"{NAME}-{index}", namespace, domain) for index in range(nodes))
+
+
+def names_of_nodes(namespace: str, nodes: int, domain: str) -> list[str]:
     """All names that the nodes are called by, which their certificate has to have."""
-    return [*hosts(namespace, nodes), *(f"{service}.{namespace}.svc" for service in (NAME, SENTINELS)), "localhost"]
+    whole = hosts(namespace, nodes, domain)
+    short = [name.removesuffix(f".{domain}") for name in whole]
+    return [*whole, *short, *(f"{service}.{namespace}.svc" for service in (NAME, SENTINELS)), "localhost"]

@@ -136,6 +136,9 @@ class RedisSettings(Settings):
     tolerations: tuple[Toleration, ...] = ()
     """Taints that its pods bear."""
 
+    cluster_domain: DnsSubdomain = "cluster.local"
+    """What the cluster's names in DNS end with, as its kubelets' `clusterDomain` says."""
+
     tls: RedisTlsSettings | None = None
     exporter: RedisExporterSettings | None = None
     backup: RedisBackupSettings | None = None

@@ -74,11 +74,16 @@ def test_heads_go_before_workers(up: Stack, core: client.CoreV1Api) -> None:
 
 
 def test_a_cluster_without_authentication_is_warned_of_in_the_preview(up: Stack) -> None:
+    """Nor does a head that runs let in workers that have no token any more, for which the stack file has a setting."""
     quiet = up.pulumi("preview").output
     up.edit(lambda settings: training(settings).update(authOptions={"mode": "disabled"}))
+    refused = up.pulumi("preview", fails=True).output
+    up.edit(lambda settings: training(settings).update(updates={"strategy": "none"}))
     warned = up.pulumi("preview").output
     up.edit(lambda settings: training(settings).pop("authOptions"))
+    up.edit(lambda settings: training(settings).pop("updates"))
     assert "asks nobody for a token" not in quiet
+    assert "its head keeps the authOptions that it has started with" in refused
     assert "warning: RayCluster 'training' asks nobody for a token" in warned
 
 

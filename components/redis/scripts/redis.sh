@@ -1,6 +1,14 @@
 # Starts Redis as a master or as a replica, as the Sentinels say.
 . "$(dirname "$0")/common.sh"
 
+# Names that end with another domain than the cluster's are never found.
+domain=${ME#*.*.*.svc.}
+clusters=$(tr ' ' '\n' < "${RESOLV_CONF:-/etc/resolv.conf}" | sed -n 's/^svc\.//p' | tail -n 1)
+if [ -n "$clusters" ] && [ "$clusters" != "$domain" ]; then
+  echo "redis.clusterDomain is '$domain', and the names of this cluster end with '$clusters': say so in the stack file" >&2
+  exit 1
+fi
+
 # Two servers must not have one volume: a pod that is deleted by force still ends while its successor starts.
 exec 9> "$DATA/lock"
 until flock -n 9; do

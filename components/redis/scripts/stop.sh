@@ -3,11 +3,12 @@
 . "$(dirname "$0")/common.sh"
 
 [ -n "$MASTER_NAME" ] || exit 0
-case $(ask "$HERE" $REDIS_PORT INFO replication) in
+# Both at once, because a pod that is deleted by force soon reaches nobody any more. Replicas take no writes anyway.
+case $(ask "$HERE" $REDIS_PORT "INFO replication
+CLIENT PAUSE 5000 WRITE") in
   *role:master*) ;;
   *) exit 0 ;;
 esac
-ask "$HERE" $REDIS_PORT CLIENT PAUSE 5000 WRITE
 for node in $NODES; do
   # The Sentinel of this pod ends now, too.
   [ "$node" != "$ME" ] || continue

@@ -122,11 +122,11 @@ def test_only_heads_clean_up_jobs_and_its_own_pods_reach_it() -> None:
 
 def test_a_connection_names_sentinels_by_their_lasting_names() -> None:
     made = connection(RedisSettings(), "ray-system")
-    assert made.nodes[2] == "ray-redis-2.ray-redis.ray-system.svc:26379"
+    assert made.nodes[2] == "ray-redis-2.ray-redis.ray-system.svc.cluster.local:26379"
     assert made.address == "ray-redis-sentinels.ray-system.svc:26379"
     assert (made.master_name, made.replicas, made.namespace) == ("mymaster", 2, "ray-system")
     alone = connection(RedisSettings(mode="single"), "team-a")
-    assert (alone.nodes, alone.master_name) == (("ray-redis-0.ray-redis.team-a.svc:6379",), None)
+    assert (alone.nodes, alone.master_name) == (("ray-redis-0.ray-redis.team-a.svc.cluster.local:6379",), None)
 
 
 def test_a_connection_to_a_redis_of_others_has_what_is_said_of_it() -> None:
