@@ -102,7 +102,7 @@ def tls(cluster: RayCluster) -> Violations:
     what="The head's ports are not open to the outside.",
     why="Who reaches the dashboard runs programs: ShadowRay took over thousands of clusters so.",
     source="https://docs.ray.io/en/latest/ray-security/index.html",
-    fix="Remove serviceType and enableIngress of headGroupSpec; use `kubectl port-forward`, or an Ingress with a login.",
+    fix="Remove serviceType and enableIngress of headGroupSpec; use `kubectl port-forward` or an Ingress with a login.",
     kinds=_CLUSTERS,
 )
 def no_public_dashboard(cluster: RayCluster) -> Violations:

@@ -13,7 +13,7 @@ _AUTOSCALING = "https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/con
     "ray-autoscaler-v2",
     Severity.MEDIUM,
     what="Ray's autoscaler is v2, and KubeRay knows it.",
-    why="KubeRay goes by this field: without it idle timeouts of groups are refused, and pods are restarted beside Ray.",
+    why="KubeRay goes by this field: without it idle timeouts of groups are refused, and pods restart beside Ray.",
     source=f"{_AUTOSCALING}; kuberay ray-operator/controllers/ray/utils/util.go: IsAutoscalingV2Enabled",
     fix="Set autoscalerOptions.version: v2.",
     kinds=_CLUSTERS,

@@ -1,5 +1,6 @@
 """Redis and Valkey, where a stack runs them for Ray: known by the name of their image."""
 
+import itertools
 from collections.abc import Iterator, Mapping
 
 from components.types import Settings
@@ -127,7 +128,7 @@ def no_eviction(owner: Object) -> Violations:
     for line, place in _settings(owner):
         name, _, value = line.partition(" ")
         if name == "maxmemory-policy" and value.strip().startswith(_EVICTING):
-            yield place.wrong(f"maxmemory-policy is {value.strip()}")
+            yield place.wrong("maxmemory-policy names one that drops keys")
 
 
 @rule(
@@ -173,6 +174,6 @@ def _settings(owner: Object) -> Iterator[tuple[str, Node]]:
     for container in containers(owner):
         if _is_redis(container):
             words = [each for key in ("command", "args") for each in container.node.at(key).items()]
-            for word, value in zip(words, words[1:], strict=False):
+            for word, value in itertools.pairwise(words):
                 if (word.text or "").startswith("--"):
                     yield f"{(word.text or '').removeprefix('--')} {value.text}", value
