@@ -151,8 +151,9 @@ def no_default_account(owner: Object) -> Violations:
 class Operators(Settings):
     """Options of rbac-no-secrets-everywhere."""
 
-    allowed: tuple[str, ...] = ("kuberay-operator", "ray-platform:kuberay-operator")
-    """ClusterRoles that need it: KubeRay reads the tokens of the RayClusters that it serves."""
+    allowed: tuple[str, ...] = ("kuberay-operator", "volcano-controllers")
+    """ClusterRoles that need it: KubeRay reads the tokens of the RayClusters that it serves, and Volcano's controllers
+    give the pods of its Jobs keys for SSH."""
 
 
 @rule(

@@ -23,6 +23,9 @@ _GONE = {
 }
 """Versions of APIs that are no longer served, with what took their place."""
 
+_PUBLIC = ("ca.crt", "tls.crt")
+"""Keys of Secrets that everybody may read: certificates are shown to whoever connects."""
+
 
 @rule(
     "api-not-deprecated",
@@ -84,13 +87,14 @@ def unique_objects(stack: Stack) -> Violations:
     kinds=("Secret",),
 )
 def secrets_encrypted(owner: Object) -> Violations:
-    """All values are marked, where Pulumi makes it. No value is ever shown."""
+    """All values but certificates are marked, where Pulumi makes it. No value is ever shown."""
     if owner.protected is None:
         return
     for key in ("data", "stringData"):
         held = owner.root.at(key)
         if not held.secret:
-            yield from (value.wrong("is not encrypted") for _, value in held.entries() if not value.secret)
+            open_ = (value for name, value in held.entries() if not value.secret and name not in _PUBLIC)
+            yield from (value.wrong("is not encrypted") for value in open_)
 
 
 @rule(
@@ -103,11 +107,12 @@ def secrets_encrypted(owner: Object) -> Violations:
     kinds=("Secret",),
 )
 def no_plain_secrets(owner: Object) -> Violations:
-    """No values, where a file holds it. None is ever shown."""
+    """No values but certificates, where a file holds it. None is ever shown."""
     if owner.protected is not None:
         return
     for key in ("data", "stringData"):
-        yield from (value.wrong("stands in a file") for _, value in owner.root.at(key).entries())
+        kept = (value for name, value in owner.root.at(key).entries() if name not in _PUBLIC)
+        yield from (value.wrong("stands in a file") for value in kept)
 
 
 @rule(
