@@ -15,6 +15,9 @@ STDIN = "-"
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 
+_KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml")
+"""Names of files that kubectl makes objects by, and that hold none."""
+
 
 class UnreadableError(Exception):
     """A file cannot be read, or holds something else than objects of Kubernetes."""
@@ -41,7 +44,8 @@ def in_text(text: str, source: str) -> Iterator[Object]:
 
 def _files(path: Path) -> Iterator[Path]:
     if path.is_dir():
-        yield from sorted(each for each in path.rglob("*") if each.suffix in _SUFFIXES and each.is_file())
+        found = (each for each in path.rglob("*") if each.suffix in _SUFFIXES and each.is_file())
+        yield from sorted(each for each in found if each.name not in _KUSTOMIZATIONS)
     else:
         yield path
 

@@ -154,6 +154,8 @@ def no_env_conflict(cluster: RayCluster) -> Violations:
     refused = ["REDIS_USERNAME"]
     if tolerant:
         refused += ["REDIS_PASSWORD", "RAY_REDIS_ADDRESS"]
+    elif cluster.owner.annotation("ray.io/ft-enabled").text != "true":
+        refused += ["RAY_REDIS_ADDRESS"]
     if cluster.spec.at("autoscalerOptions", "version").said or not cluster.scales:
         refused += ["RAY_enable_autoscaler_v2"]
     for name in refused:

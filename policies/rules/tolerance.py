@@ -29,8 +29,8 @@ def _options(cluster: RayCluster) -> Node:
     kinds=("RayCluster", "RayService"),
 )
 def on(cluster: RayCluster) -> Violations:
-    """The options are there. A RayJob's cluster lives for one job, and is left alone."""
-    if not _options(cluster).said:
+    """The options are there, or the annotation of old. A RayJob's cluster lives for one job, and is left alone."""
+    if not _options(cluster).said and cluster.owner.annotation("ray.io/ft-enabled").text != "true":
         yield _options(cluster).wrong("is not set")
 
 

@@ -17,10 +17,13 @@ kubernetes.core.v1.Pod(
     ),
 )
 # The SDK's own class marks what a Secret holds; this one knows no kinds.
-kubernetes.apiextensions.CustomResource(
+pulumi.CustomResource(
+    "kubernetes:core/v1:Secret",
     "plain",
-    api_version="v1",
-    kind="Secret",
-    metadata={"name": "plain", **HERE},
-    others={"stringData": {"password": "correct-horse"}},
+    {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "plain", **HERE},
+        "stringData": {"password": "correct-horse"},
+    },
 )
