@@ -94,7 +94,7 @@ class Pack(analyzer_pb2_grpc.AnalyzerServicer):
         """Takes what `--policy-pack-config` says over what the pack's configuration says."""
         names = {number: name for name, number in _LEVELS.items()}
         said = {rule: config for rule, config in request.policyConfig.items() if rule in BY_ID}
-        weights = {rule: names[config.enforcementLevel] for rule, config in said.items()}
+        weights = {rule: names.get(config.enforcementLevel, Level.MANDATORY) for rule, config in said.items()}
         options = {rule: json_format.MessageToDict(config.properties) for rule, config in said.items()}
         merged = self._said.model_copy(
             update={

@@ -3,7 +3,7 @@
 import pytest
 
 from policies.configuration import Level
-from policies.rule import Severity
+from policies.rule import Rule, Severity
 from policies.rules import FAMILIES, RULES
 from policies.walk import Object
 
@@ -61,10 +61,10 @@ def test_ids_are_unique_and_families_are_modules() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=[rule.id for rule in RULES])
-def test_every_rule_says_what_why_and_how(rule: object) -> None:
-    for key in ("what", "why", "source", "fix"):
-        assert str(getattr(rule, key)).strip()
-    assert str(getattr(rule, "what")).endswith(".")  # noqa: B009 (the parameter is typed by pytest alone)
+def test_every_rule_says_what_why_and_how(rule: Rule) -> None:
+    assert all((rule.what, rule.why, rule.source, rule.fix))
+    assert rule.what.endswith(".")
+    assert rule.fix.endswith(".")
 
 
 def test_objects_that_are_as_they_should_be_break_no_mandatory_rule() -> None:
