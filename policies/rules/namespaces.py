@@ -60,7 +60,7 @@ def quota(stack: Stack) -> Violations:
     there = {each.namespace or "default" for each in stack.of("ResourceQuota")}
     for namespace, cluster in stack.ray_namespaces().items():
         if namespace not in there:
-            yield cluster.owner.root.at("metadata", "namespace").wrong(f"{namespace} has no ResourceQuota")
+            yield cluster.owner.root.at("metadata", "namespace").wrong("has no ResourceQuota")
 
 
 class OwnerLabels(Settings):

@@ -51,19 +51,24 @@ def default_deny(stack: Stack) -> Violations:
     for namespace, cluster in stack.ray_namespaces().items():
         if missing := {"Ingress", "Egress"} - closed.get(namespace, set()):
             place = cluster.owner.root.at("metadata", "namespace")
-            yield place.wrong(f"no NetworkPolicy for all pods of {namespace} closes {' and '.join(sorted(missing))}")
+            yield place.wrong(f"no NetworkPolicy for all its pods closes {' and '.join(sorted(missing))}")
 
 
-def _ports(rule_: Node) -> set[int | str | None]:
-    return {each.at("port").number or each.at("port").text for each in rule_.at("ports").items()}
+def _opens(rule_: Node, ports: tuple[int, ...]) -> bool:
+    """Whether a rule of a policy is for one of the ports: it says no ports, or a range that holds it."""
+    said = list(rule_.at("ports").items())
+    return not said or any(_holds(each, port) for each in said for port in ports)
 
 
-def _goes_out(policy: Object, ports: set[int]) -> bool:
-    for each in policy.root.at("spec", "egress").items():
-        said = _ports(each)
-        if not said or said & ports:
-            return True
-    return False
+def _holds(range_: Node, port: int) -> bool:
+    first = range_.at("port").number
+    last = range_.at("endPort").number
+    # A port that only has a name, or none at all, may be any.
+    return first is None or first <= port <= (first if last is None else last)
+
+
+def _goes_out(policy: Object, ports: tuple[int, ...]) -> bool:
+    return any(_opens(each, ports) for each in policy.root.at("spec", "egress").items())
 
 
 @rule(
@@ -83,11 +88,11 @@ def egress_complete(stack: Stack) -> Violations:
         there = [policy for policy in policies.get(namespace, []) if "Egress" in _types(policy)]
         if not any(_empty(policy.root.at("spec", "podSelector")) for policy in there):
             continue
-        needed = {"DNS": {53}, **({"the API server": {443, 6443}} if cluster.scales else {})}
+        needed = {"DNS": (53,), **({"the API server": (443, 6443)} if cluster.scales else {})}
         for what, ports in needed.items():
             if not any(_goes_out(policy, ports) for policy in there):
                 place = cluster.owner.root.at("metadata", "namespace")
-                yield place.wrong(f"no NetworkPolicy of {namespace} lets pods reach {what}")
+                yield place.wrong(f"no NetworkPolicy lets its pods reach {what}")
 
 
 @rule(
@@ -135,8 +140,10 @@ def _network(cidr: Node) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None
     kinds=("NetworkPolicy",),
 )
 def no_cloud_metadata(owner: Object) -> Violations:
-    """No block of addresses that may be reached holds it."""
+    """No block of addresses that may be reached at port 80, where it answers, holds it."""
     for each in owner.root.at("spec", "egress").items():
+        if not _opens(each, (80,)):
+            continue
         for peer in each.at("to").items():
             block = peer.at("ipBlock")
             network = _network(block.at("cidr"))

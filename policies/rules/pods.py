@@ -269,7 +269,7 @@ def no_plain_secret(container: Container) -> Violations:
     for variable in container.node.at("env").items():
         name, value = variable.at("name").text, variable.at("value").text
         if name and value and is_secret(name, value):
-            yield variable.at("value").wrong(f"{name} looks like a secret")
+            yield variable.at("value").wrong(f"{variable.at('name').shown()} looks like a secret")
 
 
 @rule(

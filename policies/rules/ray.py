@@ -71,12 +71,12 @@ def minimal_version(cluster: RayCluster, options: MinimalVersion) -> Violations:
 )
 def image_is_of_version(cluster: RayCluster) -> Violations:
     """Where a tag begins with a release, it is `rayVersion`."""
-    version = cluster.spec.at("rayVersion").text
+    version = cluster.spec.at("rayVersion")
     for pod in cluster.pods():
         image = pod.first.image
         tagged = image_version(image.text or "")
-        if version and tagged and tagged != version:
-            yield image.wrong(f"{image.shown()} is not of version {version}")
+        if version.text and tagged and tagged != version.text:
+            yield image.wrong(f"{image.shown()} is not of version {version.shown()}")
 
 
 @rule(
@@ -242,7 +242,7 @@ def operator_version(container: Container, options: OperatorVersion) -> Violatio
     image = (container.image.text or "").partition("@")[0]
     found = re.fullmatch(r"(?:.*/)?kuberay/operator:v?(\d+\.\d+\.\d+)", image)
     if found and version_tuple(found[1]) < version_tuple(options.version):
-        yield container.image.wrong(f"{found[1]} is older than {options.version}")
+        yield container.image.wrong(f"{container.image.shown()} is older than {options.version}")
 
 
 class HeadMemory(Settings):

@@ -106,11 +106,11 @@ def group_names(cluster: RayCluster) -> Violations:
     what="Worker groups say how many workers there may be, and mean it.",
     why="KubeRay refuses bounds that cross, and without an autoscaler missing ones; with one, the default is 2^31 - 1.",
     source=f"{_VALIDATION}: ValidateRayClusterSpec",
-    fix="Set minReplicas <= replicas <= maxReplicas.",
+    fix="Set maxReplicas to at least minReplicas and replicas.",
     kinds=_CLUSTERS,
 )
 def replica_bounds(cluster: RayCluster) -> Violations:
-    """`maxReplicas` is said, and none of the three crosses another."""
+    """`maxReplicas` is said, and neither of the others is more. KubeRay takes fewer `replicas` than the least for that."""
     for group in cluster.spec.at("workerGroupSpecs").items():
         least, wanted, most = (group.at(key) for key in ("minReplicas", "replicas", "maxReplicas"))
         if most.number is None:
@@ -118,8 +118,8 @@ def replica_bounds(cluster: RayCluster) -> Violations:
             continue
         if (least.number or 0) > most.number:
             yield least.wrong(f"{least.shown()} is more than maxReplicas, {most.shown()}")
-        elif wanted.number is not None and not (least.number or 0) <= wanted.number <= most.number:
-            yield wanted.wrong(f"{wanted.shown()} is not between minReplicas and maxReplicas")
+        elif (wanted.number or 0) > most.number:
+            yield wanted.wrong(f"{wanted.shown()} is more than maxReplicas, {most.shown()}")
 
 
 @rule(

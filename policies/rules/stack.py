@@ -94,7 +94,7 @@ def secrets_encrypted(owner: Object) -> Violations:
         held = owner.root.at(key)
         if not held.secret:
             open_ = (value for name, value in held.entries() if not value.secret and name not in _PUBLIC)
-            yield from (value.wrong("is not encrypted") for value in open_)
+            yield from (value.wrong("is not encrypted") for value in open_ if value.said)
 
 
 @rule(

@@ -18,7 +18,16 @@ PACK = ("--policy-pack", str(paths.ROOT / "policies"))
 
 def test_our_own_stack_passes_in_mandatory_mode(stack: MakeStack) -> None:
     """A stack that the pack's configuration does not name has all rules mandatory."""
-    said = stack("strict").pulumi("preview", *PACK).output
+
+    def with_everything(settings: dict[str, Any]) -> None:
+        amounts = {"resources": {"cpu": "1", "memory": "1Gi"}}
+        settings["scheduler"] = {"volcano": {part: amounts for part in ("scheduler", "controllers", "webhook")}}
+        settings["redis"] = {}
+        settings["tenants"][0]["clusters"][0]["faultTolerance"] = True
+
+    strict = stack("strict")
+    strict.edit(with_everything)
+    said = strict.pulumi("preview", *PACK).output
     assert "ray-platform-policies" in said
     assert "[mandatory]" not in said
 

@@ -56,7 +56,7 @@ def ray_pod(name: str, **resources: str) -> Body:
     amounts = {"cpu": "4", "memory": "8Gi", **resources}
     ray.update(name=name, image="rayproject/ray:2.60.0@sha256:" + "b" * 64)
     ray["env"] = [{"name": "RAY_USE_TLS", "value": "1"}]
-    ray["resources"] = {"requests": amounts, "limits": amounts}
+    ray["resources"] = {"requests": dict(amounts), "limits": dict(amounts)}
     made["spec"] |= {"priorityClassName": name, "restartPolicy": "Never", "terminationGracePeriodSeconds": 30}
     return made
 

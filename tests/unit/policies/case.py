@@ -65,7 +65,8 @@ def case(rule: str, at: str, good: Any, bad: Any, *objects: Body, **further: Any
 
 def put(body: Body, at: str, value: Any) -> None:
     """Puts a value at a place, and makes the mappings on the way; MISSING takes away what is there."""
-    *steps, last = [int(step) if step.isdigit() else step for step in at.split()]
+    steps: list[Any] = [int(step) if step.isdigit() else step for step in at.split()]
+    last = steps.pop()
     held: Any = body
     for step in steps:
         held = held[step] if isinstance(held, list) else held.setdefault(step, {})

@@ -24,15 +24,7 @@ EVERYWHERE = [{"to": [{"ipBlock": {"cidr": "0.0.0.0/0", "except": ["169.254.0.0/
 SECRET = body("v1", "Secret")
 
 NETWORK = [
-    case(
-        "ray-default-deny",
-        "spec policyTypes",
-        ["Ingress", "Egress"],
-        ["Ingress"],
-        default_deny(),
-        ray_cluster(),
-        opened(53, 443),
-    ),
+    case("ray-default-deny", "spec policyTypes", ["Ingress", "Egress"], ["Ingress"], default_deny(), ray_cluster()),
     case("ray-default-deny", "metadata namespace", "team-a", "team-b", default_deny(), ray_cluster()),
     case(
         "ray-egress-complete",

@@ -104,7 +104,7 @@ def test_standard_input_folders_and_lists_are_read(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a: [", "bad.yaml:1:"),
+        ("a: [", "bad.yaml:2:1: this is not YAML"),
         ("config: {}", "bad.yaml:1: this is no object of Kubernetes: it has no apiVersion and kind"),
         ("- 1", "this is no object of Kubernetes"),
     ],

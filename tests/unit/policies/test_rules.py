@@ -1,5 +1,7 @@
 """Each rule with what keeps it, what breaks it, and what cannot be known in a preview."""
 
+from typing import Any
+
 import pytest
 
 from policies.configuration import Level
@@ -101,6 +103,7 @@ def test_rules_of_low_severity_are_advice() -> None:
 
 def test_a_shape_that_is_no_object_s_is_left_to_the_api_server() -> None:
     """Text where a mapping belongs, a list of lists: rules say what is missing, and none fails."""
-    for value in ("text", 7, [], [[]], {"containers": "none"}, None):
+    shapes: tuple[Any, ...] = ("text", 7, [], [[]], {"containers": "none"}, None)
+    for value in shapes:
         assert case("", "spec template", value, value, deployment()).report(value) is not None
     assert str(Object({"apiVersion": "v1", "kind": "Pod", "metadata": "x"})) == "Pod"
