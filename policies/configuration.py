@@ -15,6 +15,7 @@ from components.types import Settings
 
 from .rule import Rule, Severity
 from .rules import BY_ID
+from .walk import NOT_KNOWN, Object
 
 FILE = Path(__file__).with_name("configuration.yaml")
 """What holds where no other file is named."""
@@ -67,9 +68,20 @@ class RuleException(Settings):
         """Whether it holds still."""
         return today <= self.expires
 
-    def covers(self, rule: str, named: str) -> bool:
-        """Whether it is about this."""
-        return rule == self.rule and fnmatchcase(named, self.object)
+    def covers(self, rule: str, owner: Object) -> bool:
+        """Whether it is about this rule and this object.
+
+        In a preview that does not know the object's namespace any will do: `up` asks again, and knows it.
+        """
+        if rule != self.rule:
+            return False
+        if NOT_KNOWN not in str(owner):
+            return fnmatchcase(str(owner), self.object)
+        kind, _, rest = self.object.partition("/")
+        named = str(owner).rpartition("/")[2]
+        return fnmatchcase(owner.kind, kind) and (
+            named == NOT_KNOWN or fnmatchcase(named, rest.rpartition("/")[2] or "*")
+        )
 
 
 class Configuration(Settings):

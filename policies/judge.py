@@ -110,7 +110,7 @@ class Judge:
 
     def _found(self, rule: Rule, weight: Level, violation: Violation) -> Finding:
         finding = Finding(rule, weight, violation.owner, violation.path, violation.message)
-        about = [each for each in self._exceptions if each.covers(rule.id, str(violation.owner))]
+        about = [each for each in self._exceptions if each.covers(rule.id, violation.owner)]
         holding = next((each for each in about if each.holds(self._today)), None)
         return replace(finding, exception=holding, expired=None if holding else next(iter(about), None))
 

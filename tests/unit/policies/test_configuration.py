@@ -10,6 +10,7 @@ import yaml
 from policies.configuration import Configuration, ConfigurationError, Level, level, load
 from policies.judge import Judge, Report
 from policies.rules import BY_ID
+from policies.values import UNKNOWN
 from policies.walk import Object
 
 from .bodies import deployment
@@ -72,6 +73,14 @@ def test_an_exception_that_has_ended_excepts_nothing_and_is_named() -> None:
     report = privileged(said, today=date(2027, 1, 1))
     assert report.blocked
     assert report.findings[0].expired is said.exceptions[0]
+
+
+def test_in_a_preview_that_does_not_know_the_namespace_kind_and_name_do() -> None:
+    said = Configuration.model_validate({"exceptions": [{**EXCEPTION, "object": "Deployment/team-a/it"}]})
+    [exception] = said.exceptions
+    for metadata, covered in (({"name": "it"}, True), ({"name": "other"}, False), ({"name": UNKNOWN}, True)):
+        made = Object({**deployment(), "metadata": {**metadata, "namespace": UNKNOWN}})
+        assert exception.covers("pod-no-privileged", made) is covered
 
 
 @pytest.mark.parametrize("other", [{"rule": "pod-nonroot"}, {"object": "Deployment/team-b/*"}])
