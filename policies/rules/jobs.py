@@ -106,9 +106,10 @@ def has_cluster(owner: Object) -> Violations:
     kinds=_RAY_JOBS,
 )
 def entrypoint(owner: Object) -> Violations:
-    """An entrypoint, or an interactive job."""
+    """An entrypoint, an interactive job, or a submitter with a command of its own."""
     spec = _ray_job(owner)
-    if spec.at("submissionMode").text != "InteractiveMode" and not spec.at("entrypoint").text:
+    own = spec.at("submitterPodTemplate", "spec", "containers", 0, "command").said
+    if spec.at("submissionMode").text != "InteractiveMode" and not own and not spec.at("entrypoint").text:
         yield spec.at("entrypoint").wrong("is not said")
 
 

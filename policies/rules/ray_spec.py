@@ -104,19 +104,22 @@ def group_names(cluster: RayCluster) -> Violations:
     "ray-replica-bounds",
     Severity.HIGH,
     what="Worker groups say how many workers there may be, and mean it.",
-    why="KubeRay refuses bounds that cross, and without an autoscaler missing ones; with one, the default is 2^31 - 1.",
-    source=f"{_VALIDATION}: ValidateRayClusterSpec",
+    why="KubeRay refuses bounds that cross, and starts no more than maxReplicas. Its default is 2^31 - 1: no limit.",
+    source=f"{_VALIDATION}: ValidateRayClusterSpec; utils/util.go: GetWorkerGroupDesiredReplicas",
     fix="Set maxReplicas to at least minReplicas and replicas.",
     kinds=_CLUSTERS,
 )
 def replica_bounds(cluster: RayCluster) -> Violations:
-    """`maxReplicas` is said, and neither of the others is more. KubeRay takes fewer `replicas` than the least for that."""
+    """`maxReplicas` is said where the cluster scales, and neither of the others is more.
+
+    KubeRay takes `replicas` below the least for the least.
+    """
     for group in cluster.spec.at("workerGroupSpecs").items():
         least, wanted, most = (group.at(key) for key in ("minReplicas", "replicas", "maxReplicas"))
         if most.number is None:
-            yield most.wrong("is not said")
-            continue
-        if (least.number or 0) > most.number:
+            if cluster.scales:
+                yield most.wrong("is not said")
+        elif (least.number or 0) > most.number:
             yield least.wrong(f"{least.shown()} is more than maxReplicas, {most.shown()}")
         elif (wanted.number or 0) > most.number:
             yield wanted.wrong(f"{wanted.shown()} is more than maxReplicas, {most.shown()}")

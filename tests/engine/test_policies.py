@@ -21,7 +21,7 @@ def test_our_own_stack_passes_in_mandatory_mode(stack: MakeStack) -> None:
 
     def with_everything(settings: dict[str, Any]) -> None:
         amounts = {"resources": {"cpu": "1", "memory": "1Gi"}}
-        settings["scheduler"] = {"volcano": {part: amounts for part in ("scheduler", "controllers", "webhook")}}
+        settings["scheduler"] = {"volcano": dict.fromkeys(("scheduler", "controllers", "webhook"), amounts)}
         settings["redis"] = {}
         settings["tenants"][0]["clusters"][0]["faultTolerance"] = True
 

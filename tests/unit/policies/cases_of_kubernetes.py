@@ -98,6 +98,7 @@ NAMESPACES = [
 STACK = [
     case("api-not-deprecated", "apiVersion", "ray.io/v1", "ray.io/v1alpha1", ray_cluster()),
     case("explicit-names", "metadata name", "it", MISSING, service()),
+    case("explicit-names", "metadata", {"generateName": "it-"}, {}, service()),
     case("unique-objects", "metadata name", "other", "it", service(), service()),
     case("secrets-encrypted", "stringData", {}, {"password": "hunter2"}, SECRET, protected=False),
     case("no-plain-secrets", "data", MISSING, {"password": "aHVudGVyMg=="}, SECRET),

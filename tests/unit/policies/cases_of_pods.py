@@ -99,6 +99,13 @@ JOBS = [
     case("ray-job-deadline", "spec activeDeadlineSeconds", 60, MISSING, ray_job()),
     case("ray-job-has-cluster", "spec clusterSelector", {"ray.io/cluster": "it"}, {"name": "it"}, ray_job()),
     case("ray-job-entrypoint", "spec entrypoint", "python a.py", MISSING, ray_job()),
+    case(
+        "ray-job-entrypoint",
+        "spec submitterPodTemplate spec containers 0 command",
+        ["submit"],
+        MISSING,
+        ray_job(entrypoint=""),
+    ),
     case("ray-job-suspend", "spec shutdownAfterJobFinishes", True, False, ray_job(suspend=True)),
     case("ray-job-backoff", "spec submissionMode", "K8sJobMode", "InteractiveMode", ray_job(backoffLimit=2)),
     case("job-ttl", "spec ttlSecondsAfterFinished", 60, MISSING, job()),

@@ -53,6 +53,7 @@ SPEC = [
     case("ray-group-names", f"{GROUP} groupName", "one", MISSING, ray_cluster()),
     case("ray-replica-bounds", f"{GROUP} minReplicas", 0, 9, ray_cluster()),
     case("ray-replica-bounds", f"{GROUP} maxReplicas", 1, MISSING, ray_cluster()),
+    case("ray-replica-bounds", f"{GROUP} replicas", 8, 9, ray_cluster()),
     case(
         "ray-containers",
         f"{WORKER} containers",
