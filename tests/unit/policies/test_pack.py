@@ -1,12 +1,16 @@
 """The policy pack, asked as the engine asks it: unknown values, secrets, levels."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
 from google.protobuf import empty_pb2, struct_pb2
-from pulumi.runtime.proto import analyzer_pb2
+from pulumi.runtime.proto import analyzer_pb2, analyzer_pb2_grpc
 
 from policies.configuration import Configuration
 from policies.pack import NAME, Pack
@@ -15,6 +19,8 @@ from policies.rules import RULES
 from .bodies import default_deny, deployment, ray_cluster
 
 pytestmark = pytest.mark.unit
+
+ROOT = Path(__file__).parents[3]
 
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 SIGNATURE = "4dabf18193072939515e22adb298388d"
@@ -155,3 +161,40 @@ def test_the_engine_s_configuration_goes_before_the_pack_s() -> None:
     request.policyConfig["ray-min-version"].properties.update({"version": "new"})
     with pytest.raises(ValueError, match=r"INVALID_ARGUMENT: .*'new' is not a version"):
         pack.Configure(request, CONTEXT)
+
+
+def started(configuration: Path) -> "subprocess.Popen[str]":
+    """The pack as a language host starts it, from a folder of somebody else's."""
+    return subprocess.Popen(
+        [sys.executable, "-u", "-m", "pulumi.policy", "127.0.0.1:1", str(ROOT / "policies")],
+        cwd=configuration.parent,
+        env={**os.environ, "RAY_PLATFORM_POLICIES": str(configuration), "PULUMI_STACK": "dev"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_it_is_started_by_its_folder_and_prints_its_port_alone(tmp_path: Path) -> None:
+    configuration = tmp_path / "said.yaml"
+    configuration.write_text("environments: {dev: {level: disabled}}")
+    with started(configuration) as process:
+        try:
+            assert process.stdout is not None
+            port = int(process.stdout.readline())
+            with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+                info = analyzer_pb2_grpc.AnalyzerStub(channel).GetAnalyzerInfo(empty_pb2.Empty())
+            assert {each.enforcementLevel for each in info.policies} == {analyzer_pb2.DISABLED}
+        finally:
+            process.kill()
+
+
+def test_a_wrong_configuration_ends_it_with_a_message(tmp_path: Path) -> None:
+    configuration = tmp_path / "said.yaml"
+    configuration.write_text("option: {}")
+    with started(configuration) as process:
+        said, error = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert said == ""
+    assert f"{configuration}: option: Extra inputs are not permitted" in error
+    assert "Traceback" not in error
