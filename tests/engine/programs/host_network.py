@@ -2,13 +2,14 @@
 
 import pulumi
 import pulumi_kubernetes as kubernetes
+from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
 
-HERE = {"namespace": "default"}
-
-given = kubernetes.core.v1.ConfigMap("given", metadata={"name": "given", **HERE}, data={"a": "b"})
+given = kubernetes.core.v1.ConfigMap(
+    "given", metadata=ObjectMetaArgs(name="given", namespace="default"), data={"a": "b"}
+)
 kubernetes.core.v1.Pod(
     "pod",
-    metadata={"name": "it", **HERE},
+    metadata=ObjectMetaArgs(name="it", namespace="default"),
     spec=kubernetes.core.v1.PodSpecArgs(
         host_network=given.metadata.uid.apply(lambda uid: uid != ""),
         containers=[
@@ -23,7 +24,7 @@ pulumi.CustomResource(
     {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": {"name": "plain", **HERE},
+        "metadata": {"name": "plain", "namespace": "default"},
         "stringData": {"password": "correct-horse"},
     },
 )
