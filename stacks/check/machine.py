@@ -1,7 +1,7 @@
 """Findings for programs: JSON, and the annotations that GitHub shows in a pull request."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..findings import Finding, place
@@ -39,10 +39,13 @@ def as_annotations(checked: Iterable[Checked]) -> Iterator[str]:
                 "endColumn": finding.end_column,
                 "title": finding.rule,
             }
-            properties = ",".join(
-                f"{key}={_property(str(value))}" for key, value in places.items() if value is not None
-            )
-            yield f"::error {properties}::{_data(str(finding))}"
+            yield annotation("error", places, str(finding))
+
+
+def annotation(level: str, places: Mapping[str, str | int | None], text: str) -> str:
+    """A workflow command: `error`, `warning` or `notice`, where it is, and what it says."""
+    properties = ",".join(f"{key}={_property(str(value))}" for key, value in places.items() if value is not None)
+    return f"::{level} {properties}::{_data(text)}"
 
 
 def _data(text: str) -> str:

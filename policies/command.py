@@ -1,0 +1,104 @@
+"""`python -m policies`: the rules, and what they say of files of YAML."""
+
+import io
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+BLOCKED, MISUSED = 1, 2
+"""Exit codes: a mandatory rule is broken; a file cannot be read or the command cannot be run as given."""
+
+
+class Format(StrEnum):
+    """How a report is written."""
+
+    TEXT = "text"
+    JSON = "json"
+    SARIF = "sarif"
+    GITHUB = "github"
+
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command(no_args_is_help=True)
+def policies(
+    files: Annotated[
+        list[str] | None, typer.Argument(metavar="[FILE or FOLDER or -]...", help="YAML of Kubernetes; - reads stdin.")
+    ] = None,
+    output: Annotated[
+        Format, typer.Option("--format", help="For a terminal, for programs, or for a pull request.")
+    ] = Format.TEXT,
+    environment: Annotated[
+        str, typer.Option("--environment", metavar="NAME", help="Whose levels hold. Default: all rules are mandatory.")
+    ] = "",
+    config: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE", help="Levels, options and exceptions.")
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List the rules; as text or json.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="With --list: write the committed reference anew.")] = False,
+) -> None:
+    """Judge objects of Kubernetes by rules that look into the pod templates of RayClusters.
+
+    Exit code: 0 no mandatory rule is broken, 1 one is, 2 a file cannot be read or the command is not used right.
+    """
+    if list_:
+        _list(output, write)
+        return
+    if write:
+        raise typer.BadParameter("goes with --list", param_hint="--write")
+    if not files:
+        raise typer.BadParameter("name a file, a folder or -", param_hint="FILE")
+
+    from .configuration import FILE, ConfigurationError, load
+    from .judge import Judge
+    from .read import UnreadableError, objects
+
+    try:
+        report = Judge(load(config or FILE), environment).report(objects(files))
+    except (ConfigurationError, UnreadableError) as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(MISUSED) from error
+
+    from .formats import machine, text
+
+    if output is Format.TEXT:
+        text.show(report)
+    elif output is Format.GITHUB:
+        for line in machine.as_annotations(report):
+            typer.echo(line)
+    else:
+        typer.echo(machine.as_json(report) if output is Format.JSON else machine.as_sarif(report))
+    if report.blocked:
+        raise typer.Exit(BLOCKED)
+
+
+def _list(output: Format, write: bool) -> None:
+    from . import reference
+    from .formats import machine
+    from .rules import RULES
+
+    if write:
+        reference.FILE.parent.mkdir(parents=True, exist_ok=True)
+        reference.FILE.write_text(reference.reference_text(), encoding="utf-8")
+        typer.echo(reference.FILE)
+    elif output is Format.JSON:
+        typer.echo(machine.rules_as_json())
+    elif output is Format.TEXT:
+        for rule in RULES:
+            typer.echo(f"{rule.id:<28} {rule.severity:<9} {rule.what}")
+        typer.echo(f"{len(RULES)} rules")
+    else:
+        raise typer.BadParameter("is text or json with --list", param_hint="--format")
+
+
+def main() -> None:
+    """Run the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal of another encoding shows question marks for what it does not have.
+            stream.reconfigure(errors="replace")
+    app(prog_name="python -m policies")

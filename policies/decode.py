@@ -1,0 +1,82 @@
+"""Objects as Pulumi's engine tells them to policy packs: what is secret and what is not known is marked."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from google.protobuf import struct_pb2
+
+from .values import UNKNOWN, Secret
+from .walk import Object
+
+_SIGNATURE = "4dabf18193072939515e22adb298388d"
+_SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 (the mark of one)
+"""Key and value that mark what is no plain mapping (pulumi sdk/go/common/resource/sig/sig.go)."""
+
+_UNKNOWNS = frozenset(
+    {
+        "1c4a061d-8072-4f0a-a4cb-0ff528b18fe7",
+        "3eeb2bf0-c639-47a8-9e75-3b44932eb421",
+        "04da6b54-80e4-46f7-96ec-b56ff0331ba9",
+        "6a19a0b0-7e62-4c92-b797-7f8e31da9cc2",
+        "030794c1-ac77-496b-92df-f27374a8bd58",
+        "e48ece36-62e2-4504-bad9-02848725956a",
+        "dd056dcd-154b-4c76-9bd3-c8f88648b5ff",
+    }
+)
+"""Values that stand for what is not known, one for each type (pulumi sdk/go/common/resource/plugin/rpc.go)."""
+
+_TOKEN = re.compile(r"kubernetes:(?:core/)?(?P<version>(?:[^:/]+/)?v\d\w*):(?P<kind>\w+)")
+"""Type of a resource that is one object."""
+
+_NO_OBJECTS = ("helm.sh/", "kustomize/", "yaml/")
+"""Versions of resources that make objects, each of which is a resource again, or that Helm makes unseen."""
+
+_UNJUDGED = ("CustomResourceDefinition",)
+"""Kinds that no rule is about, and that are a megabyte each."""
+
+
+def kubernetes_object(type_: str, properties: struct_pb2.Struct, urn: str, protect: bool) -> Object | None:
+    """The object that a resource is; None where it is none that rules are about.
+
+    `*Patch` resources are parts of objects, and are not judged either: what they lack is elsewhere.
+    """
+    found = _TOKEN.fullmatch(type_)
+    if found is None or found["version"].startswith(_NO_OBJECTS):
+        return None
+    if found["kind"] in _UNJUDGED or found["kind"].endswith("Patch"):
+        return None
+    body = {"apiVersion": found["version"], "kind": found["kind"], **decoded(properties)}
+    return Object(body, urn, protected=protect)
+
+
+def decoded(properties: struct_pb2.Struct) -> Mapping[str, Any]:
+    """The properties of a resource, without those that are null."""
+    held = {key: _value(value) for key, value in properties.fields.items()}
+    return {key: value for key, value in held.items() if value is not None}
+
+
+def _value(value: struct_pb2.Value) -> Any:
+    kind = value.WhichOneof("kind")
+    if kind == "string_value":
+        return UNKNOWN if value.string_value in _UNKNOWNS else value.string_value
+    if kind == "number_value":
+        # All numbers come as floating-point ones.
+        number = value.number_value
+        return int(number) if number.is_integer() else number
+    if kind == "bool_value":
+        return value.bool_value
+    if kind == "list_value":
+        return [_value(each) for each in value.list_value.values]
+    if kind == "struct_value":
+        return _mapping(value.struct_value)
+    return None
+
+
+def _mapping(struct: struct_pb2.Struct) -> Any:
+    if _SIGNATURE not in struct.fields:
+        return decoded(struct)
+    if struct.fields[_SIGNATURE].string_value == _SECRET:
+        return Secret(_value(struct.fields["value"]))
+    # Assets, archives and references to resources: nothing that an object of Kubernetes holds.
+    return UNKNOWN

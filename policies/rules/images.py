@@ -1,0 +1,94 @@
+"""Which images run."""
+
+from components.types import ImagePrefix, Settings, image_tag
+
+from ..rule import Severity, Violations, rule
+from ..walk import Container
+
+
+@rule(
+    "img-no-latest",
+    Severity.HIGH,
+    what="Images have a tag that says a version, or a digest.",
+    why="Head and workers that start on different days run different versions of Ray, and cannot speak to each other.",
+    source="https://kubernetes.io/docs/concepts/containers/images/#image-names",
+    fix="Name the version: rayproject/ray:2.60.0.",
+)
+def no_latest(container: Container) -> Violations:
+    """Neither no tag nor `latest`, in any form such as `latest-gpu`, unless there is a digest."""
+    image = container.image.text
+    if image is None or "@sha256:" in image:
+        return
+    tag = image_tag(image)
+    if tag is None or tag.partition("-")[0] in ("latest", "nightly", "master", "main"):
+        yield container.image.wrong(f"{container.image.shown()} is another image tomorrow")
+
+
+@rule(
+    "img-said",
+    Severity.MEDIUM,
+    what="Containers say which image they run.",
+    why="Kubernetes refuses a pod without one, and only when KubeRay makes it.",
+    source="https://kubernetes.io/docs/concepts/containers/images/",
+    fix="Set image.",
+)
+def said(container: Container) -> Violations:
+    """An image. The autoscaler's is that of Ray's container where nothing is said."""
+    if container.role != "autoscaler" and not container.image.said:
+        yield container.image.wrong("names no image")
+
+
+@rule(
+    "img-digest",
+    Severity.LOW,
+    what="Images are pinned by their digest.",
+    why="A tag can be moved: what was tested may not be what runs.",
+    source="https://kubernetes.io/docs/concepts/containers/images/#image-pull-policy",
+    fix="Add @sha256: and the digest, which `docker buildx imagetools inspect` shows.",
+)
+def digest(container: Container) -> Violations:
+    """A sha256 digest."""
+    if container.image.text and "@sha256:" not in container.image.text:
+        yield container.image.wrong(f"{container.image.shown()} has no digest")
+
+
+class Registries(Settings):
+    """Options of img-registry."""
+
+    allowed: tuple[ImagePrefix, ...] = ()
+    """What images' names may begin with; empty: any."""
+
+
+@rule(
+    "img-registry",
+    Severity.HIGH,
+    what="Images are from registries that are allowed.",
+    why="Who may name any image runs any program.",
+    source="https://kubernetes.io/docs/concepts/security/application-security-checklist/#images",
+    fix="Copy the image to one of them, or add its registry to the rule's option `allowed`.",
+)
+def registry(container: Container, options: Registries) -> Violations:
+    """Begins with one of those that are allowed; a name without a registry is Docker Hub's."""
+    image = container.image.text
+    if image is None or not options.allowed:
+        return
+    first, slash, _ = image.partition("/")
+    named = slash and ("." in first or ":" in first or first == "localhost")
+    full = image if named else f"docker.io/{image if slash else f'library/{image}'}"
+    if not any(full.startswith(f"{each}/") or full.startswith((f"{each}:", f"{each}@")) for each in options.allowed):
+        yield container.image.wrong(f"{container.image.shown()} is from none of {', '.join(options.allowed)}")
+
+
+@rule(
+    "img-no-bitnami",
+    Severity.HIGH,
+    what="No image is Bitnami's.",
+    why="Since August 2025 those with versions are frozen, without security fixes, under bitnamilegacy.",
+    source="https://github.com/bitnami/containers/issues/83267",
+    fix="Take the project's own image, such as redis:8 or valkey/valkey:9.",
+)
+def no_bitnami(container: Container) -> Violations:
+    """Neither `bitnami/` nor `bitnamilegacy/`."""
+    image = container.image.text or ""
+    if {"bitnami", "bitnamilegacy"} & set(image.split("/")[:-1]):
+        yield container.image.wrong(f"{container.image.shown()} gets no fixes any more")

@@ -1,0 +1,212 @@
+"""RayJobs, Jobs and CronJobs: when they end, and what is left of them."""
+
+from collections.abc import Iterator
+
+from components.types import Settings
+
+from ..rule import Severity, Violations, rule
+from ..values import Node
+from ..walk import Object
+
+_GUIDE = "https://docs.ray.io/en/latest/cluster/kubernetes/getting-started/rayjob-quick-start.html"
+_VALIDATION = "kuberay ray-operator/controllers/ray/utils/validation.go"
+_RAY_JOBS = ("RayJob", "RayCronJob")
+
+
+def _ray_job(owner: Object) -> Node:
+    return owner.root.at("spec") if owner.kind == "RayJob" else owner.root.at("spec", "jobTemplate")
+
+
+class TimeToLive(Settings):
+    """Options of ray-job-ttl."""
+
+    seconds: int = 86_400
+    """So long a cluster may stay after its job."""
+
+
+@rule(
+    "ray-job-ttl",
+    Severity.HIGH,
+    what="The cluster of a RayJob goes when the job is done.",
+    why="It keeps its GPUs until somebody deletes it.",
+    source=_GUIDE,
+    fix="Set shutdownAfterJobFinishes: true and ttlSecondsAfterFinished, or deletionStrategy.",
+    kinds=_RAY_JOBS,
+)
+def ttl(owner: Object, options: TimeToLive) -> Violations:
+    """It ends, and within the time of the option; a job that goes to a cluster that is there has none to end."""
+    spec = _ray_job(owner)
+    if spec.at("clusterSelector").said:
+        return
+    ends, after = spec.at("shutdownAfterJobFinishes"), spec.at("ttlSecondsAfterFinished")
+    if ends.value is not True and not spec.at("deletionStrategy").said:
+        yield ends.wrong("its cluster stays when the job is done")
+    elif after.number is not None and after.number > options.seconds:
+        yield after.wrong(f"{after.shown()} s is longer than {options.seconds} s")
+
+
+@rule(
+    "ray-job-deletion",
+    Severity.HIGH,
+    what="A RayJob says in one way what becomes of its cluster.",
+    why="KubeRay refuses deletionRules beside shutdownAfterJobFinishes, with an event only.",
+    source=f"{_VALIDATION}: validateDeletionConfiguration",
+    fix="Remove shutdownAfterJobFinishes, or the rules.",
+    kinds=_RAY_JOBS,
+)
+def deletion(owner: Object) -> Violations:
+    """Not both."""
+    spec = _ray_job(owner)
+    if spec.at("deletionStrategy", "deletionRules").said and spec.at("shutdownAfterJobFinishes").value is True:
+        yield spec.at("shutdownAfterJobFinishes").wrong("stands beside deletionStrategy.deletionRules")
+
+
+@rule(
+    "ray-job-deadline",
+    Severity.LOW,
+    what="A RayJob ends some day.",
+    why="One that hangs keeps its GPUs.",
+    source=_GUIDE,
+    fix="Set activeDeadlineSeconds.",
+    kinds=_RAY_JOBS,
+)
+def deadline(owner: Object) -> Violations:
+    """`activeDeadlineSeconds`."""
+    said = _ray_job(owner).at("activeDeadlineSeconds")
+    if not said.said:
+        yield said.wrong("is not set")
+
+
+@rule(
+    "ray-job-has-cluster",
+    Severity.HIGH,
+    what="A RayJob has a cluster to run on.",
+    why="KubeRay refuses it otherwise, with an event only.",
+    source=f"{_VALIDATION}: ValidateRayJobSpec",
+    fix="Set rayClusterSpec, or clusterSelector with ray.io/cluster.",
+    kinds=_RAY_JOBS,
+)
+def has_cluster(owner: Object) -> Violations:
+    """A spec, or the name of one that is there."""
+    spec = _ray_job(owner)
+    if spec.at("clusterSelector").said:
+        if not spec.at("clusterSelector", "ray.io/cluster").text:
+            yield spec.at("clusterSelector").wrong("does not name ray.io/cluster")
+    elif not spec.at("rayClusterSpec").said:
+        yield spec.at("rayClusterSpec").wrong("is not said")
+
+
+@rule(
+    "ray-job-entrypoint",
+    Severity.MEDIUM,
+    what="A RayJob says what it runs.",
+    why="Without an entrypoint only its submitter fails, minutes later.",
+    source=_GUIDE,
+    fix="Set entrypoint, or submissionMode: InteractiveMode.",
+    kinds=_RAY_JOBS,
+)
+def entrypoint(owner: Object) -> Violations:
+    """An entrypoint, an interactive job, or a submitter with a command of its own."""
+    spec = _ray_job(owner)
+    own = spec.at("submitterPodTemplate", "spec", "containers", 0, "command").said
+    if spec.at("submissionMode").text != "InteractiveMode" and not own and not spec.at("entrypoint").text:
+        yield spec.at("entrypoint").wrong("is not said")
+
+
+@rule(
+    "ray-job-suspend",
+    Severity.HIGH,
+    what="A RayJob that is suspended can be.",
+    why="KubeRay refuses one whose cluster stays or is another's, with an event only.",
+    source=f"{_VALIDATION}: ValidateRayJobSpec",
+    fix="Set shutdownAfterJobFinishes: true, and no clusterSelector.",
+    kinds=_RAY_JOBS,
+)
+def suspend(owner: Object) -> Violations:
+    """Its cluster is its own, and goes with it."""
+    spec = _ray_job(owner)
+    if spec.at("suspend").value is not True:
+        return
+    if spec.at("shutdownAfterJobFinishes").value is not True:
+        yield spec.at("suspend").wrong("needs shutdownAfterJobFinishes")
+    if spec.at("clusterSelector").said:
+        yield spec.at("suspend").wrong("is not allowed beside clusterSelector")
+
+
+@rule(
+    "ray-job-backoff",
+    Severity.HIGH,
+    what="A RayJob is only tried again where KubeRay can.",
+    why="KubeRay refuses backoffLimit in InteractiveMode and with a clusterSelector, with an event only.",
+    source=f"{_VALIDATION}: ValidateRayJobSpec",
+    fix="Remove backoffLimit.",
+    kinds=_RAY_JOBS,
+)
+def backoff(owner: Object) -> Violations:
+    """No new tries on a cluster that is another's, or of a job that a person submits."""
+    spec = _ray_job(owner)
+    tries = spec.at("backoffLimit")
+    if not tries.number:
+        return
+    if tries.number < 0:
+        yield tries.wrong(f"{tries.shown()} is less than zero")
+    elif spec.at("submissionMode").text == "InteractiveMode" or spec.at("clusterSelector").said:
+        yield tries.wrong("is not allowed with InteractiveMode or clusterSelector")
+
+
+@rule(
+    "job-ttl",
+    Severity.LOW,
+    what="Jobs that are done are removed.",
+    why="They and their pods stay, and count for quotas of objects.",
+    source="https://kubernetes.io/docs/concepts/workloads/controllers/ttlafterfinished/",
+    fix="Set ttlSecondsAfterFinished.",
+    kinds=("Job", "CronJob"),
+)
+def job_ttl(owner: Object) -> Violations:
+    """`ttlSecondsAfterFinished`, where no CronJob keeps only some."""
+    for spec in _jobs(owner):
+        if owner.kind == "Job" and not spec.at("ttlSecondsAfterFinished").said:
+            yield spec.at("ttlSecondsAfterFinished").wrong("is not set")
+
+
+def _jobs(owner: Object) -> Iterator[Node]:
+    if owner.group == "batch":
+        yield owner.root.at("spec") if owner.kind == "Job" else owner.root.at("spec", "jobTemplate", "spec")
+
+
+@rule(
+    "job-cron-concurrency",
+    Severity.MEDIUM,
+    what="A CronJob does not run beside itself.",
+    why="One that takes longer than its interval piles up until nodes or quotas are full.",
+    source="https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/#concurrency-policy",
+    fix="Set concurrencyPolicy: Forbid, or Replace.",
+    kinds=("CronJob",),
+)
+def cron_concurrency(owner: Object) -> Violations:
+    """Not `Allow`, which is the default."""
+    said = owner.root.at("spec", "concurrencyPolicy")
+    if said.text not in ("Forbid", "Replace"):
+        yield said.wrong(f"is {said.shown()}" if said.said else "is not said: runs pile up")
+
+
+@rule(
+    "job-restart",
+    Severity.HIGH,
+    what="Pods of Jobs end.",
+    why="The API server refuses another policy; KubeRay hands on what a RayJob's submitter says, and waits.",
+    source="https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-template",
+    fix="Set restartPolicy: Never or OnFailure.",
+    kinds=("Job", "CronJob", *_RAY_JOBS),
+)
+def job_restart(owner: Object) -> Violations:
+    """`Never` or `OnFailure`; a submitter that says nothing gets `Never`."""
+    for spec in _jobs(owner):
+        said = spec.at("template", "spec", "restartPolicy")
+        if said.text not in ("Never", "OnFailure"):
+            yield said.wrong(f"is {said.shown()}" if said.said else "is not said")
+    if owner.kind in _RAY_JOBS:
+        said = _ray_job(owner).at("submitterPodTemplate", "spec", "restartPolicy")
+        if said.said and said.text not in ("Never", "OnFailure"):
+            yield said.wrong(f"is {said.shown()}")

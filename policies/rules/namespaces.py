@@ -1,0 +1,102 @@
+"""Namespaces: what their pods may be, how much they may have, and whose they are."""
+
+from components.types import Settings
+
+from ..rule import Severity, Violations, rule
+from ..walk import Object, Stack
+
+_PSA = "https://kubernetes.io/docs/concepts/security/pod-security-admission/"
+
+
+class PodSecurity(Settings):
+    """Options of ns-psa-labels."""
+
+    levels: tuple[str, ...] = ("restricted", "baseline")
+    """Levels that may be enforced."""
+
+
+@rule(
+    "ns-psa-labels",
+    Severity.HIGH,
+    what="Namespaces enforce a level of Pod Security.",
+    why="Policies see no pod that an operator makes. Pod Security refuses it whoever makes it.",
+    source=_PSA,
+    fix="Set label pod-security.kubernetes.io/enforce: restricted.",
+    kinds=("Namespace",),
+)
+def pod_security(owner: Object, options: PodSecurity) -> Violations:
+    """One of the levels is enforced."""
+    level = owner.label("pod-security.kubernetes.io/enforce")
+    if level.text not in options.levels:
+        yield level.wrong(f"is {level.shown()}" if level.said else "is not set")
+
+
+@rule(
+    "ns-not-default",
+    Severity.MEDIUM,
+    what="Nothing of Ray's is made in namespace default.",
+    why="Quotas, policies and rights are given to namespaces: in `default` everybody's things lie together.",
+    source="https://kubernetes.io/docs/concepts/overview/working-with-objects/namespaces/",
+    fix="Make a namespace for each team and set metadata.namespace.",
+    kinds=("RayCluster", "RayJob", "RayService", "RayCronJob", "StatefulSet", "Deployment", "Job", "CronJob"),
+)
+def not_default(owner: Object) -> Violations:
+    """It is not said; by Pulumi, where nothing is said it is `default` as well."""
+    said = owner.root.at("metadata", "namespace")
+    if said.text == "default" or (owner.protected is not None and not said.text):
+        yield said.wrong("is default")
+
+
+@rule(
+    "ns-quota",
+    Severity.LOW,
+    what="Namespaces of teams have a quota.",
+    why="One team's autoscaler takes all GPUs otherwise, unless queues share them out.",
+    source="https://kubernetes.io/docs/concepts/policy/resource-quotas/",
+    fix="Add a ResourceQuota with requests.nvidia.com/gpu and pods.",
+)
+def quota(stack: Stack) -> Violations:
+    """A ResourceQuota in each namespace with a RayCluster."""
+    there = {each.namespace or "default" for each in stack.of("ResourceQuota")}
+    for namespace, cluster in stack.ray_namespaces().items():
+        if namespace not in there:
+            yield cluster.owner.root.at("metadata", "namespace").wrong("has no ResourceQuota")
+
+
+class OwnerLabels(Settings):
+    """Options of ns-owner."""
+
+    keys: tuple[str, ...] = ("ray-platform/owner", "ray-platform/tenant", "app.kubernetes.io/name", "owner", "team")
+    """Labels of which one has to be there."""
+
+
+@rule(
+    "ns-owner",
+    Severity.LOW,
+    what="Namespaces say whose they are.",
+    why="Who finds a broken or an idle cluster has to know whom to ask.",
+    source="https://kubernetes.io/docs/concepts/overview/working-with-objects/common-labels/",
+    fix="Set a label with the team's name.",
+    kinds=("Namespace",),
+)
+def owner_label(owner: Object, options: OwnerLabels) -> Violations:
+    """One of the labels."""
+    if not any(owner.label(key).text for key in options.keys):
+        yield owner.root.at("metadata", "labels").wrong(f"none of {', '.join(options.keys)} is set")
+
+
+@rule(
+    "ns-psa-warns",
+    Severity.LOW,
+    what="Namespaces warn of what they refuse.",
+    why="Pods of a RayCluster are refused out of sight; a warning is shown to whoever applies a Deployment or a Job.",
+    source=_PSA,
+    fix="Set label pod-security.kubernetes.io/warn to the level that is enforced.",
+    kinds=("Namespace",),
+)
+def pod_security_warns(owner: Object) -> Violations:
+    """The same level as is enforced."""
+    enforced = owner.label("pod-security.kubernetes.io/enforce").text
+    warned = owner.label("pod-security.kubernetes.io/warn")
+    if enforced and warned.text != enforced:
+        yield warned.wrong(f"is {warned.shown()}" if warned.said else "is not set")

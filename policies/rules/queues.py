@@ -1,0 +1,219 @@
+"""Queues and gangs: Volcano's, and what RayClusters say of them."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+from ..rule import Severity, Violations, rule
+from ..values import Node
+from ..walk import Object, RayCluster, Stack
+
+_VOLCANO = "scheduling.volcano.sh"
+_VALIDATE = "volcano pkg/webhooks/admission/queues/validate/validate_queue.go"
+_QUEUE_LABEL = "volcano.sh/queue-name"
+_GPU = "nvidia.com/gpu"
+_ROOT = "root"
+
+
+def _queues(stack: Stack) -> dict[str, Object]:
+    return {each.name or "": each for each in stack.of("Queue") if each.group == _VOLCANO}
+
+
+@rule(
+    "queue-guarantee-fits",
+    Severity.HIGH,
+    what="A queue is guaranteed no more than it may have.",
+    why="Volcano's webhook refuses it, in the middle of an update.",
+    source=_VALIDATE,
+    fix="Let guarantee.resource <= deserved <= capability, for each resource.",
+    kinds=("Queue",),
+)
+def guarantee_fits(owner: Object) -> Violations:
+    """For each resource, as far as it is said."""
+    spec = owner.root.at("spec")
+    ordered = (spec.at("guarantee", "resource"), spec.at("deserved"), spec.at("capability"))
+    for index, less in enumerate(ordered):
+        for more in ordered[index + 1 :]:
+            for resource, amount in less.entries():
+                most = more.at(resource).quantity
+                if amount.quantity is not None and most is not None and amount.quantity > most:
+                    yield amount.wrong(f"{amount.shown()} is more than {more.path[-1]}, {more.at(resource).shown()}")
+
+
+@rule(
+    "queue-parent-exists",
+    Severity.HIGH,
+    what="The parents of queues are there.",
+    why="Volcano's webhook refuses a queue whose parent it does not know.",
+    source=_VALIDATE,
+    fix="Add the parent to the stack, or remove spec.parent.",
+)
+def parent_exists(stack: Stack) -> Violations:
+    """Each parent is a queue of the stack, or `root`."""
+    queues = _queues(stack)
+    for queue in queues.values():
+        parent = queue.root.at("spec", "parent")
+        if parent.text and parent.text != _ROOT and parent.text not in queues:
+            yield parent.wrong(f"the stack has no queue {parent.shown()}")
+
+
+@rule(
+    "queue-children-fit",
+    Severity.HIGH,
+    what="Queues guarantee their children no more than they are guaranteed.",
+    why="Volcano's webhook refuses the child that goes beyond it.",
+    source=_VALIDATE,
+    fix="Raise the parent's guarantee, or lower those of its children.",
+)
+def children_fit(stack: Stack) -> Violations:
+    """The sum of the children's guarantees, for each resource that the parent's names."""
+    queues = _queues(stack)
+    for name, queue in queues.items():
+        children = [each for each in queues.values() if each.root.at("spec", "parent").text == name]
+        for resource, amount in queue.root.at("spec", "guarantee", "resource").entries():
+            given = sum(
+                (each.root.at("spec", "guarantee", "resource", resource).quantity or Decimal(0) for each in children),
+                Decimal(0),
+            )
+            if amount.quantity is not None and given > amount.quantity:
+                yield amount.wrong(f"its children are guaranteed {given:g}, more than its {amount.shown()}")
+
+
+@rule(
+    "queue-has-limit",
+    Severity.LOW,
+    what="Queues say how much they may have at most.",
+    why="One without a capability may take the whole cluster; its guarantees to others then wait for what runs.",
+    source="https://volcano.sh/en/docs/queue/",
+    fix="Set spec.capability.",
+    kinds=("Queue",),
+)
+def has_limit(owner: Object) -> Violations:
+    """A capability."""
+    capability = owner.root.at("spec", "capability")
+    if owner.group == _VOLCANO and not capability.said:
+        yield capability.wrong("is not said")
+
+
+@rule(
+    "ray-queue-exists",
+    Severity.HIGH,
+    what="The queue that a RayCluster waits in is there.",
+    why="Its pods stay pending for good, and only its PodGroup says why.",
+    source="https://docs.ray.io/en/latest/cluster/kubernetes/k8s-ecosystem/volcano.html",
+    fix="Name a queue of the stack in label volcano.sh/queue-name.",
+)
+def queue_exists(stack: Stack) -> Violations:
+    """A stack that makes queues has those that its RayClusters name."""
+    queues = _queues(stack)
+    for cluster in stack.ray_clusters():
+        label = cluster.owner.label(_QUEUE_LABEL)
+        if queues and label.text and label.text not in {*queues, "default"}:
+            yield label.wrong(f"the stack has no queue {label.shown()}")
+
+
+@rule(
+    "ray-gang-fits-queue",
+    Severity.HIGH,
+    what="A gang fits the queue that it waits in.",
+    why="Volcano starts a gang whole or not at all: one that never fits waits for good.",
+    source="kuberay ray-operator/controllers/ray/batchscheduler/volcano/volcano_scheduler.go",
+    fix="Lower minReplicas, or replicas where the cluster does not scale; or raise the queue's capability.",
+)
+def gang_fits_queue(stack: Stack) -> Violations:
+    """The GPUs of all pods that have to start together, against the queue's capability."""
+    queues = _queues(stack)
+    for cluster in stack.ray_clusters():
+        label = cluster.owner.label(_QUEUE_LABEL)
+        queue = queues.get(label.text or "")
+        if queue is None:
+            continue
+        most = queue.root.at("spec", "capability", _GPU)
+        together = sum((_gpus(cluster, pod.group, pod.first.node) for pod in cluster.workers()), Decimal(0))
+        if most.quantity is not None and together > most.quantity:
+            yield label.wrong(f"its pods need {together:g} GPUs at once, and {label.shown()} may have {most.shown()}")
+
+
+def _gpus(cluster: RayCluster, group: Node | None, container: Node) -> Decimal:
+    assert group is not None
+    least = group.at("minReplicas").number or 0
+    wanted = least if cluster.scales else max(group.at("replicas").number or 0, least)
+    gpus = container.at("resources", "limits", _GPU).quantity or Decimal(0)
+    return gpus * wanted * (group.at("numOfHosts").number or 1)
+
+
+@rule(
+    "volcano-job-gang",
+    Severity.HIGH,
+    what="A Job of Volcano's waits for no more pods than it has.",
+    why="It would wait for good; Volcano's webhook refuses it.",
+    source="volcano pkg/webhooks/admission/jobs/validate/admit_job.go",
+    fix="Let minAvailable be at most the sum of its tasks' replicas.",
+    kinds=("Job",),
+)
+def job_gang(owner: Object) -> Violations:
+    """`minAvailable` against the sum of `replicas`."""
+    least = owner.root.at("spec", "minAvailable")
+    if owner.group != "batch.volcano.sh" or least.number is None:
+        return
+    pods = sum(_replicas(task) for task in owner.root.at("spec", "tasks").items())
+    if least.number > pods:
+        yield least.wrong(f"{least.shown()} is more than its {pods} pods")
+
+
+def _replicas(task: Node) -> int:
+    said = task.at("replicas").number
+    return 1 if said is None else said
+
+
+@rule(
+    "volcano-job-scheduler",
+    Severity.MEDIUM,
+    what="A Job of Volcano's is scheduled by Volcano.",
+    why="Another scheduler knows nothing of its gang and of its queue.",
+    source="https://volcano.sh/en/docs/vcjob/",
+    fix="Set spec.schedulerName: volcano.",
+    kinds=("Job",),
+)
+def job_scheduler(owner: Object) -> Violations:
+    """Volcano's name, which is the default."""
+    said = owner.root.at("spec", "schedulerName")
+    if owner.group == "batch.volcano.sh" and said.said and said.text != "volcano":
+        yield said.wrong(f"is {said.shown()}")
+
+
+def _of_kueue(owner: Object) -> Iterator[Node]:
+    label = owner.label("kueue.x-k8s.io/queue-name")
+    if label.said:
+        yield label
+
+
+@rule(
+    "ray-one-scheduler",
+    Severity.HIGH,
+    what="A RayCluster waits in one queue only: Kueue's or Volcano's.",
+    why="Each holds back what the other has let go, and neither counts what the other gives.",
+    source="https://docs.ray.io/en/latest/cluster/kubernetes/k8s-ecosystem/kueue.html",
+    fix="Remove one of the labels.",
+    kinds=("RayCluster", "RayJob"),
+)
+def one_scheduler(owner: Object) -> Violations:
+    """Not both labels."""
+    for label in _of_kueue(owner):
+        if owner.label(_QUEUE_LABEL).said:
+            yield label.wrong(f"stands beside {_QUEUE_LABEL}")
+
+
+@rule(
+    "ray-kueue-job-ends",
+    Severity.HIGH,
+    what="A RayJob that waits in Kueue shuts its cluster down.",
+    why="KubeRay cannot suspend another: it is refused when Kueue holds it back, and keeps its GPUs when it is done.",
+    source="kuberay ray-operator/controllers/ray/utils/validation.go: ValidateRayJobSpec",
+    fix="Set shutdownAfterJobFinishes: true.",
+    kinds=("RayJob",),
+)
+def kueue_job_ends(owner: Object) -> Violations:
+    """`shutdownAfterJobFinishes`, where the label of Kueue's is there."""
+    ends = owner.root.at("spec", "shutdownAfterJobFinishes")
+    if list(_of_kueue(owner)) and ends.value is not True:
+        yield ends.wrong("is not true")

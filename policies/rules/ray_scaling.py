@@ -1,0 +1,97 @@
+"""What makes RayClusters grow and shrink."""
+
+from components.types import Settings
+
+from ..rule import Severity, Violations, rule
+from ..walk import RayCluster
+
+_CLUSTERS = ("RayCluster", "RayJob", "RayService", "RayCronJob")
+_AUTOSCALING = "https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/configuring-autoscaling.html"
+
+
+@rule(
+    "ray-autoscaler-v2",
+    Severity.MEDIUM,
+    what="Ray's autoscaler is v2, and KubeRay knows it.",
+    why="KubeRay goes by this field: without it idle timeouts of groups are refused, and pods restart beside Ray.",
+    source=f"{_AUTOSCALING}; kuberay ray-operator/controllers/ray/utils/util.go: IsAutoscalingV2Enabled",
+    fix="Set autoscalerOptions.version: v2.",
+    kinds=_CLUSTERS,
+)
+def autoscaler_v2(cluster: RayCluster) -> Violations:
+    """The version is said where the cluster scales."""
+    version = cluster.spec.at("autoscalerOptions", "version")
+    if cluster.scales and version.text != "v2":
+        yield version.wrong(f"is {version.shown()}" if version.said else "is not said")
+
+
+class IdleTimeout(Settings):
+    """Options of ray-idle-timeout-bounded."""
+
+    seconds: int = 3600
+    """The longest that an idle worker may be kept."""
+
+
+@rule(
+    "ray-idle-timeout-bounded",
+    Severity.MEDIUM,
+    what="Workers that have nothing to do are taken away.",
+    why="Idle clusters that keep their GPUs are what people complain of most.",
+    source=f"{_AUTOSCALING}; kuberay#2998, kuberay#4033",
+    fix="Set autoscalerOptions.idleTimeoutSeconds, and those of groups, to a shorter time.",
+    kinds=_CLUSTERS,
+)
+def idle_timeout_bounded(cluster: RayCluster, options: IdleTimeout) -> Violations:
+    """Not longer than the option. Ray's default is a minute."""
+    if not cluster.scales:
+        return
+    groups = cluster.spec.at("workerGroupSpecs").items()
+    for holder in (cluster.spec.at("autoscalerOptions"), *groups):
+        said = holder.at("idleTimeoutSeconds")
+        if said.number is not None and said.number > options.seconds:
+            yield said.wrong(f"{said.shown()} s is longer than {options.seconds} s")
+
+
+class WorkersMost(Settings):
+    """Options of ray-most-workers."""
+
+    replicas: int = 1000
+    """The greatest maxReplicas that is allowed."""
+
+
+@rule(
+    "ray-most-workers",
+    Severity.MEDIUM,
+    what="No worker group may grow without end.",
+    why="A loop that submits tasks takes every node that there is, or makes a cloud's autoscaler buy them.",
+    source=_AUTOSCALING,
+    fix="Set maxReplicas to what the team may have.",
+    kinds=_CLUSTERS,
+)
+def most_workers(cluster: RayCluster, options: WorkersMost) -> Violations:
+    """`maxReplicas` times hosts is at most the option."""
+    for group in cluster.spec.at("workerGroupSpecs").items():
+        most, hosts = group.at("maxReplicas"), group.at("numOfHosts").number or 1
+        if most.number is not None and most.number * hosts > options.replicas:
+            yield most.wrong(f"{most.number * hosts} pods are more than {options.replicas}")
+
+
+@rule(
+    "ray-gpu-idle-groups",
+    Severity.LOW,
+    what="Groups with GPUs keep no worker that nobody uses.",
+    why="minReplicas are never taken away, whatever the idle timeout says.",
+    source=_AUTOSCALING,
+    fix="Set minReplicas: 0, or make an exception for a cluster that is always in use.",
+    kinds=_CLUSTERS,
+)
+def gpu_idle_groups(cluster: RayCluster) -> Violations:
+    """No `minReplicas` where the cluster scales and workers have GPUs."""
+    if not cluster.scales:
+        return
+    for pod in cluster.workers():
+        assert pod.group is not None
+        least = pod.group.at("minReplicas")
+        limits = pod.first.node.at("resources", "limits").entries()
+        if least.number and any(resource.endswith("/gpu") and amount.quantity for resource, amount in limits):
+            yield least.wrong(f"{least.shown()} workers keep their GPUs when they are idle")

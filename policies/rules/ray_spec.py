@@ -1,0 +1,195 @@
+"""What KubeRay refuses, which only an event would say. Where it does, nothing of the RayCluster is made or changed."""
+
+import re
+
+from components.types import Settings
+
+from ..rule import Severity, Violations, rule
+from ..walk import RayCluster
+
+_VALIDATION = "kuberay ray-operator/controllers/ray/utils/validation.go"
+_CLUSTERS = ("RayCluster", "RayJob", "RayService", "RayCronJob")
+
+
+@rule(
+    "ray-restart-never",
+    Severity.HIGH,
+    what="Pods that Ray's autoscaler v2 manages are not restarted by Kubernetes.",
+    why="KubeRay refuses the RayCluster, and only an event says so.",
+    source=f"{_VALIDATION}: ValidateRayClusterSpec",
+    fix="Set restartPolicy: Never, or remove it.",
+    kinds=_CLUSTERS,
+)
+def restart_never(cluster: RayCluster) -> Violations:
+    """`Never`, or nothing said, where the cluster scales with v2."""
+    if cluster.scales and cluster.spec.at("autoscalerOptions", "version").text == "v2":
+        for pod in cluster.pods():
+            said = pod.spec.at("restartPolicy")
+            if said.said and said.text != "Never":
+                yield said.wrong(f"is {said.shown()}")
+
+
+@rule(
+    "ray-start-params",
+    Severity.HIGH,
+    what="What a group offers to Ray is said once.",
+    why="KubeRay refuses a RayCluster that says it in rayStartParams and in resources or labels, with an event only.",
+    source=f"{_VALIDATION}: validateRayGroupResources, validateRayGroupLabels",
+    fix="Keep one of them.",
+    kinds=_CLUSTERS,
+)
+def start_params(cluster: RayCluster) -> Violations:
+    """No resources beside a group's `resources`, and no `labels` at all, in `rayStartParams`."""
+    for pod in cluster.pods():
+        assert pod.group is not None
+        params = pod.group.at("rayStartParams")
+        if params.at("labels").said:
+            yield params.at("labels").wrong("is not allowed: set labels of the group")
+        if pod.group.at("resources").said:
+            for key in ("num-cpus", "num-gpus", "memory", "resources"):
+                if params.at(key).said:
+                    yield params.at(key).wrong("is not allowed beside the group's resources")
+
+
+class NameLengths(Settings):
+    """Options of ray-name-length."""
+
+    cluster: int = 53
+    """Characters of a RayCluster's name (KubeRay's own limit)."""
+
+    others: int = 47
+    """Characters of a RayJob's and a RayService's."""
+
+
+@rule(
+    "ray-name-length",
+    Severity.HIGH,
+    what="Names leave room for what KubeRay adds to them.",
+    why="KubeRay refuses longer ones, and those that are no DNS-1035 label, with an event only.",
+    source=f"{_VALIDATION}: ValidateRayClusterMetadata",
+    fix="Choose a shorter name of lower-case letters, digits and hyphens that begins with a letter.",
+    kinds=("RayCluster", "RayJob", "RayService"),
+)
+def name_length(cluster: RayCluster, options: NameLengths) -> Violations:
+    """A DNS-1035 label of at most so many characters."""
+    said = cluster.owner.root.at("metadata", "name")
+    longest = options.cluster if cluster.standalone else options.others
+    name = said.text or ""
+    if len(name) > longest:
+        yield said.wrong(f"{said.shown()} has {len(name)} characters; at most {longest} are allowed")
+    elif name and not re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", name):
+        yield said.wrong(f"{said.shown()} is no DNS-1035 label")
+
+
+@rule(
+    "ray-group-names",
+    Severity.HIGH,
+    what="Worker groups have names of their own.",
+    why="KubeRay refuses the RayCluster, with an event only.",
+    source=f"{_VALIDATION}: ValidateRayClusterSpec",
+    fix="Give each a groupName.",
+    kinds=_CLUSTERS,
+)
+def group_names(cluster: RayCluster) -> Violations:
+    """All are there, and each only once."""
+    seen: set[str | None] = {None}
+    for group in cluster.spec.at("workerGroupSpecs").items():
+        name = group.at("groupName")
+        if name.text in seen:
+            yield name.wrong(f"{name.shown()} is there twice" if name.said else "is not said")
+        seen.add(name.text)
+
+
+@rule(
+    "ray-replica-bounds",
+    Severity.HIGH,
+    what="Worker groups say how many workers there may be, and mean it.",
+    why="KubeRay refuses bounds that cross, and starts no more than maxReplicas. Its default is 2^31 - 1: no limit.",
+    source=f"{_VALIDATION}: ValidateRayClusterSpec; utils/util.go: GetWorkerGroupDesiredReplicas",
+    fix="Set maxReplicas to at least minReplicas and replicas.",
+    kinds=_CLUSTERS,
+)
+def replica_bounds(cluster: RayCluster) -> Violations:
+    """`maxReplicas` is said where the cluster scales, and neither of the others is more.
+
+    KubeRay takes `replicas` below the least for the least.
+    """
+    for group in cluster.spec.at("workerGroupSpecs").items():
+        least, wanted, most = (group.at(key) for key in ("minReplicas", "replicas", "maxReplicas"))
+        if most.number is None:
+            if cluster.scales:
+                yield most.wrong("is not said")
+        elif (least.number or 0) > most.number:
+            yield least.wrong(f"{least.shown()} is more than maxReplicas, {most.shown()}")
+        elif (wanted.number or 0) > most.number:
+            yield wanted.wrong(f"{wanted.shown()} is more than maxReplicas, {most.shown()}")
+
+
+@rule(
+    "ray-containers",
+    Severity.HIGH,
+    what="Head and workers have a container.",
+    why="KubeRay refuses a group without one, with an event only.",
+    source=f"{_VALIDATION}: ValidateRayClusterSpec",
+    fix="Give the pod template Ray's container, as its first.",
+    kinds=_CLUSTERS,
+)
+def has_containers(cluster: RayCluster) -> Violations:
+    """At least one in each pod template."""
+    for pod in cluster.pods():
+        if not list(pod.spec.at("containers").items()):
+            yield pod.template.at("spec", "containers").wrong("is empty")
+
+
+@rule(
+    "ray-no-env-conflict",
+    Severity.HIGH,
+    what="What a field of KubeRay's sets is set by no variable as well.",
+    why="KubeRay refuses the RayCluster, with an event only.",
+    source=f"{_VALIDATION}: ValidateRayClusterSpec",
+    fix="Use gcsFaultToleranceOptions and autoscalerOptions.version alone.",
+    kinds=_CLUSTERS,
+)
+def no_env_conflict(cluster: RayCluster) -> Violations:
+    """Variables and start parameters of the head that KubeRay keeps to itself."""
+    params = cluster.spec.at("headGroupSpec", "rayStartParams")
+    tolerant = cluster.spec.at("gcsFaultToleranceOptions").said
+    refused = ["REDIS_USERNAME"]
+    if tolerant:
+        refused += ["REDIS_PASSWORD", "RAY_REDIS_ADDRESS"]
+    elif cluster.owner.annotation("ray.io/ft-enabled").text != "true":
+        refused += ["RAY_REDIS_ADDRESS"]
+    if cluster.spec.at("autoscalerOptions", "version").said or not cluster.scales:
+        refused += ["RAY_enable_autoscaler_v2"]
+    for name in refused:
+        if (variable := cluster.head.first.env(name)) is not None:
+            yield variable.wrong(f"{name} is not allowed beside KubeRay's own field")
+    for key in ("redis-username", *(["redis-password"] if tolerant else [])):
+        if params.at(key).said:
+            yield params.at(key).wrong("is not allowed beside gcsFaultToleranceOptions")
+    for key in ("ray.io/ft-enabled", "ray.io/external-storage-namespace") if tolerant else ():
+        if cluster.owner.annotation(key).said:
+            yield cluster.owner.annotation(key).wrong("is not allowed beside gcsFaultToleranceOptions")
+
+
+@rule(
+    "ray-k8s-token-auth",
+    Severity.HIGH,
+    what="Tokens of Kubernetes are only asked for where KubeRay can.",
+    why="KubeRay refuses them in a RayJob, beside a secretName, before Ray 2.55 and without mode: token.",
+    source=f"{_VALIDATION}: ValidateRayClusterSpec, ValidateRayJobSpec",
+    fix="Remove enableK8sTokenAuth, or what contradicts it.",
+    kinds=_CLUSTERS,
+)
+def k8s_token_auth(cluster: RayCluster) -> Violations:
+    """Only in a RayCluster of its own, with the mode, and with no Secret."""
+    auth = cluster.spec.at("authOptions")
+    asked = auth.at("enableK8sTokenAuth")
+    if asked.value is not True:
+        return
+    if not cluster.standalone:
+        yield asked.wrong(f"a {cluster.owner.kind} cannot have it")
+    if auth.at("mode").text != "token":
+        yield auth.at("mode").wrong("has to be token beside enableK8sTokenAuth")
+    if auth.at("secretName").text:
+        yield auth.at("secretName").wrong("is not allowed beside enableK8sTokenAuth")

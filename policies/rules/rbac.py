@@ -1,0 +1,213 @@
+"""Who may do what with Kubernetes' API."""
+
+from collections.abc import Iterator
+
+from components.types import Settings
+
+from ..rule import Severity, Violations, rule
+from ..values import Node
+from ..walk import Object, Stack
+
+_GOOD_PRACTICES = "https://kubernetes.io/docs/concepts/security/rbac-good-practices/"
+_ROLES = ("Role", "ClusterRole")
+_BINDINGS = ("RoleBinding", "ClusterRoleBinding")
+_WRITES = {"create", "update", "patch", "delete", "deletecollection", "*"}
+
+
+def _rules(owner: Object) -> Iterator[Node]:
+    return owner.root.at("rules").items()
+
+
+def _words(rule_: Node, key: str) -> set[str | None]:
+    return {each.text for each in rule_.at(key).items()}
+
+
+class Wildcards(Settings):
+    """Options of rbac-no-wildcard."""
+
+    allowed: tuple[str, ...] = ()
+    """Names of Roles and ClusterRoles that may have them."""
+
+
+@rule(
+    "rbac-no-wildcard",
+    Severity.HIGH,
+    what="Roles name what they allow.",
+    why="`*` also allows what is added later: new verbs, new kinds, Secrets.",
+    source=f"{_GOOD_PRACTICES}#least-privilege",
+    fix="List the verbs and resources.",
+    kinds=_ROLES,
+)
+def no_wildcard(owner: Object, options: Wildcards) -> Violations:
+    """No `*` in verbs or resources."""
+    if owner.name in options.allowed:
+        return
+    for each in _rules(owner):
+        for key in ("verbs", "resources"):
+            for word in each.at(key).items():
+                if word.text == "*":
+                    yield word.wrong(f"allows all {key}")
+
+
+@rule(
+    "rbac-no-cluster-admin",
+    Severity.CRITICAL,
+    what="Nobody is made administrator of the whole cluster.",
+    why="No part of Ray needs it: an operator with it is a way to everything.",
+    source=f"{_GOOD_PRACTICES}#least-privilege",
+    fix="Bind a ClusterRole with the rules that are needed.",
+    kinds=_BINDINGS,
+)
+def no_cluster_admin(owner: Object) -> Violations:
+    """No binding to `cluster-admin`."""
+    if owner.root.at("roleRef", "name").text == "cluster-admin":
+        yield owner.root.at("roleRef", "name").wrong("binds cluster-admin")
+
+
+@rule(
+    "rbac-no-escalate",
+    Severity.CRITICAL,
+    what="Roles let nobody give out rights or act as somebody else.",
+    why="Who may escalate, bind or impersonate has every right that there is.",
+    source=f"{_GOOD_PRACTICES}#escalate-verb",
+    fix="Remove the verbs escalate, bind and impersonate.",
+    kinds=_ROLES,
+)
+def no_escalate(owner: Object) -> Violations:
+    """None of the three verbs."""
+    for each in _rules(owner):
+        for verb in each.at("verbs").items():
+            if verb.text in ("escalate", "bind", "impersonate"):
+                yield verb.wrong(f"allows {verb.shown()}")
+
+
+@rule(
+    "rbac-no-exec",
+    Severity.HIGH,
+    what="Roles let nobody into running containers.",
+    why="Who may exec into a head has its token, its Redis password and its account.",
+    source=f"{_GOOD_PRACTICES}#privilege-escalation-risks",
+    fix="Remove pods/exec and pods/attach; Ray's jobs and client need neither.",
+    kinds=_ROLES,
+)
+def no_exec(owner: Object) -> Violations:
+    """No `pods/exec` and `pods/attach`."""
+    for each in _rules(owner):
+        for resource in each.at("resources").items():
+            if resource.text in ("pods/exec", "pods/attach", "pods/ephemeralcontainers"):
+                yield resource.wrong(f"allows {resource.shown()}")
+
+
+@rule(
+    "rbac-no-node-proxy",
+    Severity.HIGH,
+    what="Roles let nobody speak to kubelets.",
+    why="A kubelet runs commands in every pod of its node, and no audit log shows it.",
+    source=f"{_GOOD_PRACTICES}#access-to-proxy-subresource-of-nodes",
+    fix="Remove nodes/proxy.",
+    kinds=_ROLES,
+)
+def no_node_proxy(owner: Object) -> Violations:
+    """No `nodes/proxy`."""
+    for each in _rules(owner):
+        for resource in each.at("resources").items():
+            if resource.text == "nodes/proxy":
+                yield resource.wrong("allows nodes/proxy")
+
+
+@rule(
+    "rbac-no-everybody",
+    Severity.CRITICAL,
+    what="Rights are given to somebody, not to everybody.",
+    why="system:unauthenticated is the internet where the API server can be reached from there.",
+    source=f"{_GOOD_PRACTICES}#minimize-distribution-of-privileged-tokens",
+    fix="Name the users, groups or ServiceAccounts.",
+    kinds=_BINDINGS,
+)
+def no_everybody(owner: Object) -> Violations:
+    """None of Kubernetes' groups of everybody, nor the group that no rule binds."""
+    everybody = ("system:anonymous", "system:unauthenticated", "system:authenticated", "system:masters")
+    for subject in owner.root.at("subjects").items():
+        if subject.at("name").text in (*everybody, "system:serviceaccounts"):
+            yield subject.at("name").wrong(f"gives rights to {subject.at('name').shown()}")
+
+
+@rule(
+    "rbac-no-default-account",
+    Severity.MEDIUM,
+    what="Rights are given to accounts of their own.",
+    why="Every pod that names no account has what `default` has.",
+    source=f"{_GOOD_PRACTICES}#least-privilege",
+    fix="Make a ServiceAccount and name it in the pods.",
+    kinds=_BINDINGS,
+)
+def no_default_account(owner: Object) -> Violations:
+    """No ServiceAccount `default`."""
+    for subject in owner.root.at("subjects").items():
+        if subject.at("kind").text == "ServiceAccount" and subject.at("name").text == "default":
+            yield subject.at("name").wrong("is every pod's that names no other")
+
+
+class Operators(Settings):
+    """Options of rbac-no-secrets-everywhere."""
+
+    allowed: tuple[str, ...] = ("kuberay-operator", "volcano-controllers")
+    """ClusterRoles that need it: KubeRay reads the tokens of the RayClusters that it serves, and Volcano's controllers
+    give the pods of its Jobs keys for SSH."""
+
+
+@rule(
+    "rbac-no-secrets-everywhere",
+    Severity.HIGH,
+    what="Nobody reads the Secrets of all namespaces.",
+    why="They hold the tokens of every tenant's clusters.",
+    source=f"{_GOOD_PRACTICES}#listing-secrets",
+    fix="Use a Role in the namespaces that are meant, or resourceNames.",
+    kinds=("ClusterRole",),
+)
+def no_secrets_everywhere(owner: Object, options: Operators) -> Violations:
+    """No get, list or watch of Secrets without names."""
+    if owner.name in options.allowed:
+        return
+    for each in _rules(owner):
+        reads = _words(each, "verbs") & {"get", "list", "watch", "*"}
+        if reads and "secrets" in _words(each, "resources") and not list(each.at("resourceNames").items()):
+            yield each.at("resources").wrong("reads Secrets, in all namespaces where it is bound everywhere")
+
+
+@rule(
+    "ray-role-minimal",
+    Severity.HIGH,
+    what="The account of a RayCluster's pods may do what the autoscaler does, and no more.",
+    why="Programs that run in Ray can use it: with Secrets or new pods they leave their cluster.",
+    source="kuberay ray-operator/controllers/ray/common/rbac.go: BuildRole; kuberay#1416",
+    fix="Remove Secrets, pods/exec and the creation of pods and roles from its Roles.",
+)
+def role_minimal(stack: Stack) -> Violations:
+    """The Roles of the stack that are bound to accounts which pods of RayClusters name."""
+    accounts = {
+        (cluster.owner.namespace, pod.spec.at("serviceAccountName").text)
+        for cluster in stack.ray_clusters()
+        for pod in cluster.pods()
+    }
+    roles = {(each.kind, each.namespace, each.name): each for each in stack.of(*_ROLES)}
+    for binding in stack.of(*_BINDINGS):
+        subjects = {
+            (subject.at("namespace").text or binding.namespace, subject.at("name").text)
+            for subject in binding.root.at("subjects").items()
+            if subject.at("kind").text == "ServiceAccount"
+        }
+        reference = binding.root.at("roleRef")
+        kind = reference.at("kind").text or "Role"
+        role_ = roles.get((kind, binding.namespace if kind == "Role" else None, reference.at("name").text))
+        if role_ is not None and accounts & subjects:
+            yield from _too_much(role_)
+
+
+def _too_much(role_: Object) -> Violations:
+    for each in _rules(role_):
+        resources, verbs = _words(each, "resources"), _words(each, "verbs")
+        if resources & {"secrets", "pods/exec", "*"}:
+            yield each.at("resources").wrong("a RayCluster's pods have it")
+        elif resources & {"pods", "roles", "rolebindings"} and verbs & (_WRITES - {"patch", "update"}):
+            yield each.at("verbs").wrong("a RayCluster's pods may make or delete them")

@@ -1,0 +1,179 @@
+"""Redis and Valkey, where a stack runs them for Ray: known by the name of their image."""
+
+import itertools
+from collections.abc import Iterator, Mapping
+
+from components.types import Settings
+
+from ..rule import Severity, Violations, rule
+from ..values import Node
+from ..walk import Container, Object, Pod, Stack, containers
+
+_PERSISTENCE = "https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/"
+_SENTINEL = "https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/"
+_PROGRAMS = ("Deployment", "StatefulSet", "Pod", "ReplicaSet")
+_IMAGES = ("redis", "valkey", "redis-stack-server")
+
+
+def _is_redis(container: Container) -> bool:
+    name = (container.image.text or "").partition("@")[0].rpartition("/")[2].partition(":")[0]
+    return container.role == "container" and name in _IMAGES and container.pod.ray is None
+
+
+def _runs_redis(owner: Object) -> bool:
+    return any(_is_redis(each) for each in containers(owner))
+
+
+@rule(
+    "redis-persistent",
+    Severity.HIGH,
+    what="Redis keeps its data on a volume that outlives its pods.",
+    why="All pods lost at once, as in an upgrade of nodes, would lose every cluster's state.",
+    source=_PERSISTENCE,
+    fix="Run it as a StatefulSet with volumeClaimTemplates, with appendonly yes.",
+    kinds=_PROGRAMS,
+)
+def persistent(owner: Object) -> Violations:
+    """A claim, of its own or by name."""
+    if not _runs_redis(owner) or list(owner.root.at("spec", "volumeClaimTemplates").items()):
+        return
+    volumes = Pod(owner, owner.root if owner.kind == "Pod" else owner.root.at("spec", "template")).spec.at("volumes")
+    if not any(each.at("persistentVolumeClaim").said or each.at("ephemeral").said for each in volumes.items()):
+        yield volumes.wrong("has no PersistentVolumeClaim")
+
+
+class Topology(Settings):
+    """Options of redis-topology."""
+
+    nodes: int = 3
+    """The least number of nodes."""
+
+
+@rule(
+    "redis-topology",
+    Severity.MEDIUM,
+    what="Redis has three nodes, so that two agree when one is lost.",
+    why="Ray's GCS stops while Redis is away; one node alone is away for as long as its machine is.",
+    source=_SENTINEL,
+    fix="Set replicas: 3, with a Sentinel beside each and a quorum of 2.",
+    kinds=("StatefulSet", "Deployment"),
+)
+def topology(owner: Object, options: Topology) -> Violations:
+    """At least so many `replicas`."""
+    replicas = owner.root.at("spec", "replicas")
+    if _runs_redis(owner) and (1 if replicas.number is None else replicas.number) < options.nodes:
+        yield replicas.wrong(f"{replicas.shown() if replicas.said else 1} is less than {options.nodes}")
+
+
+@rule(
+    "redis-spread",
+    Severity.MEDIUM,
+    what="Nodes of Redis run on different machines.",
+    why="A machine that holds two of three takes the majority with it.",
+    source="https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/",
+    fix="Set topologySpreadConstraints or a podAntiAffinity on kubernetes.io/hostname.",
+    kinds=("StatefulSet", "Deployment"),
+)
+def spread(owner: Object) -> Violations:
+    """Either is there, where there is more than one."""
+    spec = owner.root.at("spec", "template", "spec")
+    several = (owner.root.at("spec", "replicas").number or 1) > 1
+    apart = list(spec.at("topologySpreadConstraints").items()) or spec.at("affinity", "podAntiAffinity").said
+    if several and _runs_redis(owner) and not apart:
+        yield spec.at("topologySpreadConstraints").wrong("nothing keeps its pods apart")
+
+
+@rule(
+    "redis-pdb",
+    Severity.MEDIUM,
+    what="One node of Redis at a time is drained.",
+    why="`kubectl drain` of two machines at once takes the majority, and every cluster's GCS stops.",
+    source="https://kubernetes.io/docs/tasks/run-application/configure-pdb/",
+    fix="Add a PodDisruptionBudget with maxUnavailable: 1 that selects its pods.",
+)
+def disruption_budget(stack: Stack) -> Violations:
+    """A budget in the namespace selects the pods, where there are several."""
+    budgets = list(stack.of("PodDisruptionBudget"))
+    for owner in stack.of("StatefulSet", "Deployment"):
+        if not _runs_redis(owner) or (owner.root.at("spec", "replicas").number or 1) < 2:
+            continue
+        labels = owner.root.at("spec", "template", "metadata", "labels")
+        selected = any(
+            budget.namespace == owner.namespace and _selects(budget.root.at("spec", "selector", "matchLabels"), labels)
+            for budget in budgets
+        )
+        if not selected:
+            yield labels.wrong("no PodDisruptionBudget selects its pods")
+
+
+def _selects(wanted: Node, labels: Node) -> bool:
+    said: Mapping[str, object] = labels.value or {}
+    return bool(wanted.value) and all(said.get(key) == value for key, value in wanted.value.items())
+
+
+_EVICTING = ("allkeys-", "volatile-")
+
+
+@rule(
+    "redis-noeviction",
+    Severity.HIGH,
+    what="Redis drops no key when its memory is full.",
+    why="The GCS takes what is gone for what never was: nodes and actors vanish.",
+    source="https://redis.io/docs/latest/develop/reference/eviction/",
+    fix="Set maxmemory-policy noeviction.",
+    kinds=(*_PROGRAMS, "ConfigMap"),
+)
+def no_eviction(owner: Object) -> Violations:
+    """No policy that evicts, in arguments or in a ConfigMap's redis.conf."""
+    for line, place in _settings(owner):
+        name, _, value = line.partition(" ")
+        if name == "maxmemory-policy" and value.strip().startswith(_EVICTING):
+            yield place.wrong("maxmemory-policy names one that drops keys")
+
+
+@rule(
+    "redis-aof",
+    Severity.MEDIUM,
+    what="Redis writes down every change.",
+    why="A snapshot every some minutes lacks the newest actors, whose workers are then forgotten.",
+    source=_PERSISTENCE,
+    fix="Set appendonly yes.",
+    kinds=(*_PROGRAMS, "ConfigMap"),
+)
+def append_only(owner: Object) -> Violations:
+    """It is not switched off, in arguments or in a ConfigMap's redis.conf."""
+    for line, place in _settings(owner):
+        if line.split() == ["appendonly", "no"]:
+            yield place.wrong("appendonly is no")
+
+
+@rule(
+    "redis-password",
+    Severity.CRITICAL,
+    what="No password of Redis stands in a command line or a ConfigMap.",
+    why="Both are read by whoever may see pods and ConfigMaps, and processes show their arguments to each other.",
+    source="https://redis.io/docs/latest/operate/oss_and_stack/management/security/",
+    fix="Mount a Secret with an ACL file, or take the password from valueFrom.secretKeyRef.",
+    kinds=(*_PROGRAMS, "ConfigMap"),
+)
+def no_plain_password(owner: Object) -> Violations:
+    """No `requirepass` or `masterauth` with a value of its own. The value is never shown."""
+    for line, place in _settings(owner):
+        name, _, value = line.partition(" ")
+        if name in ("requirepass", "masterauth") and value.strip() and not value.strip().startswith("$"):
+            yield place.wrong(f"{name} has a password in plain text")
+
+
+def _settings(owner: Object) -> Iterator[tuple[str, Node]]:
+    """Lines of Redis' configuration, each with where it stands."""
+    if owner.kind == "ConfigMap":
+        for key, text in owner.root.at("data").entries():
+            if key.endswith(".conf") and ("redis" in key or "valkey" in key):
+                yield from ((line.strip(), text) for line in (text.text or "").splitlines())
+        return
+    for container in containers(owner):
+        if _is_redis(container):
+            words = [each for key in ("command", "args") for each in container.node.at(key).items()]
+            for word, value in itertools.pairwise(words):
+                if (word.text or "").startswith("--"):
+                    yield f"{(word.text or '').removeprefix('--')} {value.text}", value

@@ -1,0 +1,151 @@
+"""What holds for all objects of a stack, and for how Pulumi makes them."""
+
+from ..rule import Severity, Violations, rule
+from ..walk import Object, Stack
+
+_DEPRECATION = "https://kubernetes.io/docs/reference/using-api/deprecation-guide/"
+
+_GONE = {
+    "extensions/v1beta1": "apps/v1 or networking.k8s.io/v1",
+    "apps/v1beta1": "apps/v1",
+    "apps/v1beta2": "apps/v1",
+    "batch/v1beta1": "batch/v1",
+    "policy/v1beta1": "policy/v1",
+    "networking.k8s.io/v1beta1": "networking.k8s.io/v1",
+    "rbac.authorization.k8s.io/v1beta1": "rbac.authorization.k8s.io/v1",
+    "scheduling.k8s.io/v1beta1": "scheduling.k8s.io/v1",
+    "storage.k8s.io/v1beta1": "storage.k8s.io/v1",
+    "autoscaling/v2beta1": "autoscaling/v2",
+    "autoscaling/v2beta2": "autoscaling/v2",
+    "apiextensions.k8s.io/v1beta1": "apiextensions.k8s.io/v1",
+    "admissionregistration.k8s.io/v1beta1": "admissionregistration.k8s.io/v1",
+    "ray.io/v1alpha1": "ray.io/v1",
+}
+"""Versions of APIs that are no longer served, with what took their place."""
+
+_PUBLIC = ("ca.crt", "tls.crt")
+"""Keys of Secrets that everybody may read: certificates are shown to whoever connects."""
+
+
+@rule(
+    "api-not-deprecated",
+    Severity.HIGH,
+    what="Objects are of APIs that are served.",
+    why="The next cluster does not know them, and the update stops there. KubeRay's v1alpha1 lacks new fields.",
+    source=f"{_DEPRECATION}; kuberay ray-operator/apis/ray/v1alpha1",
+    fix="Write the newer apiVersion, and check the fields that it has renamed.",
+)
+def api_not_deprecated(owner: Object) -> Violations:
+    """No version of those that went."""
+    said = owner.root.at("apiVersion")
+    # CSIStorageCapacity and ValidatingAdmissionPolicy had betas of their own, long after the others.
+    if (newer := _GONE.get(said.text or "")) and owner.kind not in ("CSIStorageCapacity", "ValidatingAdmissionPolicy"):
+        yield said.wrong(f"{said.shown()} is gone: write {newer}")
+
+
+@rule(
+    "explicit-names",
+    Severity.MEDIUM,
+    what="Objects have names that are said.",
+    why="Pulumi makes up others at random, which people, bindings and Services cannot name.",
+    source="https://www.pulumi.com/docs/iac/concepts/resources/names/#autonaming",
+    fix="Set metadata.name.",
+)
+def explicit_names(owner: Object) -> Violations:
+    """A name; in a file a `generateName` will do, which `kubectl create` takes."""
+    name = owner.root.at("metadata", "name")
+    made_up = owner.protected is None and owner.root.at("metadata", "generateName").said
+    if not name.said and not made_up and not owner.kind.endswith("List"):
+        yield name.wrong("is not said")
+
+
+@rule(
+    "unique-objects",
+    Severity.HIGH,
+    what="No object is made twice.",
+    why="The second overwrites the first, or the update ends with AlreadyExists.",
+    source="https://kubernetes.io/docs/concepts/overview/working-with-objects/names/",
+    fix="Remove one, or give it another name or namespace.",
+)
+def unique_objects(stack: Stack) -> Violations:
+    """Group, kind, namespace and name together are there once."""
+    seen: dict[tuple[str | None, ...], Object] = {}
+    for owner in stack.objects:
+        if not owner.root.at("metadata", "name").said:
+            continue
+        other = seen.setdefault((owner.group, owner.kind, owner.namespace, owner.name), owner)
+        if other is not owner:
+            yield owner.root.at("metadata", "name").wrong(f"{owner} is made twice")
+
+
+@rule(
+    "secrets-encrypted",
+    Severity.CRITICAL,
+    what="What Secrets hold is a secret of Pulumi's.",
+    why="It stands in the state in plain text otherwise, and in every preview.",
+    source="https://www.pulumi.com/docs/iac/concepts/secrets/",
+    fix="Wrap the values in pulumi.Output.secret, or take them from config with require_secret.",
+    kinds=("Secret",),
+)
+def secrets_encrypted(owner: Object) -> Violations:
+    """All values but certificates are marked, where Pulumi makes it. No value is ever shown."""
+    if owner.protected is None:
+        return
+    for key in ("data", "stringData"):
+        held = owner.root.at(key)
+        if not held.secret:
+            open_ = (value for name, value in held.entries() if not value.secret and name not in _PUBLIC)
+            yield from (value.wrong("is not encrypted") for value in open_ if value.said)
+
+
+@rule(
+    "no-plain-secrets",
+    Severity.CRITICAL,
+    what="No Secret with its values stands in a file.",
+    why="Base64 hides nothing: whoever may read the repository reads it.",
+    source="https://kubernetes.io/docs/concepts/security/secrets-good-practices/",
+    fix="Use sealed or external secrets, or Pulumi's. Then replace the values: they have been seen.",
+    kinds=("Secret",),
+)
+def no_plain_secrets(owner: Object) -> Violations:
+    """No values but certificates, where a file holds it. None is ever shown."""
+    if owner.protected is not None:
+        return
+    for key in ("data", "stringData"):
+        kept = (value for name, value in owner.root.at(key).entries() if name not in _PUBLIC)
+        yield from (value.wrong("stands in a file") for value in kept)
+
+
+@rule(
+    "protect-stateful",
+    Severity.LOW,
+    what="Pulumi refuses to delete what holds data.",
+    why="A renamed resource is deleted and made anew, its volume with it.",
+    source="https://www.pulumi.com/docs/iac/concepts/resources/options/protect/",
+    fix="Set protect=True on PersistentVolumeClaims; a StatefulSet keeps its claims with whenDeleted: Retain.",
+    kinds=("PersistentVolumeClaim", "StatefulSet"),
+)
+def protect_stateful(owner: Object) -> Violations:
+    """`protect`, or claims that are kept."""
+    kept = owner.root.at("spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted").text != "Delete"
+    if owner.protected is False and (owner.kind == "PersistentVolumeClaim" or not kept):
+        yield owner.root.at("metadata", "name").wrong("may be deleted with its data")
+
+
+@rule(
+    "pdb-lets-drain",
+    Severity.MEDIUM,
+    what="PodDisruptionBudgets let nodes be drained.",
+    why="One that allows no disruption of several pods holds up every upgrade of nodes.",
+    source="https://kubernetes.io/docs/tasks/run-application/configure-pdb/",
+    fix="Set maxUnavailable: 1. A budget for the one head of a RayCluster may keep it.",
+    kinds=("PodDisruptionBudget",),
+)
+def lets_drain(owner: Object) -> Violations:
+    """Neither none nor 0 %; a budget for heads is left alone."""
+    spec = owner.root.at("spec")
+    if spec.at("selector", "matchLabels", "ray.io/node-type").text == "head":
+        return
+    for key, stuck in (("maxUnavailable", ("0", "0%")), ("minAvailable", ("100%",))):
+        if spec.at(key).text in stuck:
+            yield spec.at(key).wrong(f"is {spec.at(key).shown()}: no pod may be moved")

@@ -1,0 +1,155 @@
+"""Fault tolerance of Ray's GCS: where it keeps its tables, and who waits for whom."""
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from ..rule import Severity, Violations, rule
+from ..values import Node
+from ..walk import Pod, RayCluster, Stack
+
+_CLUSTERS = ("RayCluster", "RayJob", "RayService", "RayCronJob")
+_GUIDE = "https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/kuberay-gcs-ft.html"
+_RECONNECT = "RAY_gcs_rpc_server_reconnect_timeout_s"
+_RECONNECT_SECONDS = {"head": 60, "worker": 600}
+"""Ray's default (src/ray/common/ray_config_def.h), and KubeRay's for workers with GCS fault tolerance
+(ray-operator/controllers/ray/common/pod.go: configureGCSFaultTolerance)."""
+
+
+def _options(cluster: RayCluster) -> Node:
+    return cluster.spec.at("gcsFaultToleranceOptions")
+
+
+@rule(
+    "ray-gcsft-on",
+    Severity.LOW,
+    what="A lost head does not lose what the cluster knows.",
+    why="Without a Redis the GCS keeps its tables in memory: a head that restarts ends all actors and jobs.",
+    source=_GUIDE,
+    fix="Set gcsFaultToleranceOptions, or `faultTolerance: true` in this platform's stack file.",
+    kinds=("RayCluster", "RayService"),
+)
+def on(cluster: RayCluster) -> Violations:
+    """The options are there, or the annotation of old. A RayJob's cluster lives for one job, and is left alone."""
+    if not _options(cluster).said and cluster.owner.annotation("ray.io/ft-enabled").text != "true":
+        yield _options(cluster).wrong("is not set")
+
+
+@rule(
+    "ray-redis-address",
+    Severity.HIGH,
+    what="The address of Redis has a port.",
+    why="Ray takes what stands after the last colon for the port, and the head never starts.",
+    source=f"{_GUIDE}; ray python/ray/_private/services.py",
+    fix="Write redis://HOST:6379, or rediss:// for TLS.",
+    kinds=_CLUSTERS,
+)
+def address(cluster: RayCluster) -> Violations:
+    """One host and one port."""
+    said = _options(cluster).at("redisAddress")
+    if not _options(cluster).said:
+        return
+    if not said.text:
+        yield said.wrong("is not said")
+    elif _host_and_port(said.text) is None:
+        yield said.wrong(f"{said.shown()} is not an address with a port from 1 to 65535")
+
+
+def _host_and_port(text: str) -> tuple[str, int] | None:
+    parts = urlsplit(text if "://" in text else f"redis://{text}")
+    try:
+        return (parts.hostname, parts.port) if parts.hostname and parts.port else None
+    except ValueError:
+        return None
+
+
+@rule(
+    "ray-redis-tls",
+    Severity.LOW,
+    what="What the GCS keeps passes the network encrypted.",
+    why="The password of Redis and the arguments of actors are in it.",
+    source=_GUIDE,
+    fix="Write rediss://, with a Redis that has TLS; or let a gateway beside the head speak TLS.",
+    kinds=_CLUSTERS,
+)
+def redis_tls(cluster: RayCluster) -> Violations:
+    """`rediss://`, or an address of the pod itself."""
+    said = _options(cluster).at("redisAddress")
+    found = _host_and_port(said.text or "")
+    if found and not (said.text or "").startswith("rediss://") and found[0] not in ("127.0.0.1", "localhost", "::1"):
+        yield said.wrong(f"{said.shown()} is plain text on the network")
+
+
+@rule(
+    "redis-auth-secretref",
+    Severity.CRITICAL,
+    what="The password of Redis comes from a Secret.",
+    why="Whoever may read the RayCluster reads it otherwise, and without one whoever reaches Redis is the GCS.",
+    source=_GUIDE,
+    fix="Set gcsFaultToleranceOptions.redisPassword.valueFrom.secretKeyRef.",
+    kinds=_CLUSTERS,
+)
+def password_from_secret(cluster: RayCluster) -> Violations:
+    """`valueFrom`, and no `value`. The value is never shown."""
+    if not _options(cluster).said:
+        return
+    password = _options(cluster).at("redisPassword")
+    if password.at("value").said:
+        yield password.at("value").wrong("a password stands in plain text")
+    elif not password.at("valueFrom", "secretKeyRef").said:
+        yield password.wrong("is not said")
+    parameter = cluster.spec.at("headGroupSpec", "rayStartParams", "redis-password")
+    if parameter.said:
+        yield parameter.wrong("a password stands in a command line")
+
+
+@rule(
+    "ray-reconnect-order",
+    Severity.HIGH,
+    what="Workers wait longer for the GCS than the head does.",
+    why="Otherwise they are gone when the head is back, and what ran on them is lost.",
+    source=f"{_GUIDE}; kuberay#1036",
+    fix=f"Let {_RECONNECT} of the workers be greater than the head's; KubeRay's own values, 600 and 60, are good.",
+    kinds=_CLUSTERS,
+)
+def reconnect_order(cluster: RayCluster) -> Violations:
+    """The variable in each worker group, against the head's."""
+    if not _options(cluster).said:
+        return
+    of_head, _ = _seconds(cluster.head)
+    for pod in cluster.workers():
+        seconds, place = _seconds(pod)
+        if seconds <= of_head:
+            yield place.wrong("workers do not wait longer than the head does")
+
+
+def _seconds(pod: Pod) -> tuple[float, Node]:
+    variable = pod.first.env(_RECONNECT)
+    if variable is None:
+        return _RECONNECT_SECONDS[pod.role], pod.first.node.at("env")
+    amount = variable.at("value").quantity
+    return float(_RECONNECT_SECONDS[pod.role] if amount is None else amount), variable.at("value")
+
+
+@rule(
+    "ray-storage-namespace-unique",
+    Severity.CRITICAL,
+    what="No two RayClusters keep their state under one name in one Redis.",
+    why="They read each other's tables: actors of the one show up in the other, and its clean-up deletes both.",
+    source=_GUIDE,
+    fix="Remove externalStorageNamespace, which then is the RayCluster's UID, or give each one of its own.",
+)
+def storage_namespace_unique(stack: Stack) -> Violations:
+    """Address and `externalStorageNamespace` together are unique."""
+    seen: dict[tuple[str | None, str], RayCluster] = {}
+    for cluster, said in _storage_namespaces(stack):
+        key = (_options(cluster).at("redisAddress").text, said.text or "")
+        other = seen.setdefault(key, cluster)
+        if other is not cluster:
+            yield said.wrong(f"{said.shown()} is that of {other.owner} too")
+
+
+def _storage_namespaces(stack: Stack) -> Iterator[tuple[RayCluster, Node]]:
+    for cluster in stack.ray_clusters():
+        said = _options(cluster).at("externalStorageNamespace")
+        if said.said:
+            yield cluster, said

@@ -1,0 +1,164 @@
+"""Values of an object, each with where it stands: some are secret, and some are not known before `pulumi up`.
+
+A rule reads an object through `Node`. What it reads and cannot know raises, so that no rule passes by not having seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from components.problems import Path, dotted
+from components.quantities import NotAQuantityError, amount
+
+if TYPE_CHECKING:
+    from .walk import Object
+
+
+class Unknown:
+    """Type of UNKNOWN."""
+
+    def __repr__(self) -> str:
+        """As a message shows it."""
+        return "not known before `pulumi up`"
+
+
+UNKNOWN: Final = Unknown()
+"""A value that another resource gives once it is made."""
+
+
+@dataclass(frozen=True)
+class Secret:
+    """A value that nobody may be shown."""
+
+    value: Any = field(repr=False)
+
+
+class NotKnownYetError(Exception):
+    """A value was read that is not known before `pulumi up`."""
+
+    def __init__(self, node: Node) -> None:
+        """Keep where it stands."""
+        super().__init__(f"{dotted(node.path)} is {UNKNOWN!r}")
+        self.owner, self.path = node.owner, node.path
+
+
+@dataclass(frozen=True)
+class Violation:
+    """What a rule finds wrong."""
+
+    owner: Object
+    """The object that has to change."""
+
+    path: Path
+    """Where, in the object."""
+
+    message: str
+    """What is wrong there, in one line, without the path."""
+
+
+class Node:
+    """A value in an object. Of what is not there, or is of another shape, the value is None."""
+
+    __slots__ = ("_value", "owner", "path", "secret")
+
+    def __init__(self, value: Any, owner: Object, path: Path = (), secret: bool = False) -> None:
+        """`value`: mappings, lists, text, numbers; UNKNOWN and Secret anywhere in it."""
+        while isinstance(value, Secret):
+            value, secret = value.value, True
+        self._value, self.owner, self.path, self.secret = value, owner, path, secret
+
+    def at(self, *steps: str | int) -> Node:
+        """The value below, by keys and indexes. Raises NotKnownYetError where one on the way is not known."""
+        node = self
+        for step in steps:
+            node = node._below(step)
+        return node
+
+    @property
+    def value(self) -> Any:
+        """The plain value. Raises NotKnownYetError where it, or anything in it, is not known."""
+        held = self._known()
+        if isinstance(held, Mapping):
+            return {key: node.value for key, node in self.entries()}
+        if _is_list(held):
+            return [node.value for node in self.items()]
+        return held
+
+    @property
+    def said(self) -> bool:
+        """Whether there is a value, known or not in what it holds. Raises NotKnownYetError where not even that is."""
+        return self._known() is not None
+
+    @property
+    def text(self) -> str | None:
+        """The value where it is text; a number as text. Raises NotKnownYetError."""
+        held = self._known()
+        if isinstance(held, int | float) and not isinstance(held, bool):
+            return str(held)
+        return held if isinstance(held, str) else None
+
+    @property
+    def number(self) -> int | None:
+        """The value where it is a whole number. Raises NotKnownYetError."""
+        held = self._known()
+        if isinstance(held, float) and held.is_integer():
+            return int(held)
+        return held if isinstance(held, int) and not isinstance(held, bool) else None
+
+    @property
+    def quantity(self) -> Decimal | None:
+        """The value where it is a quantity of Kubernetes'. Raises NotKnownYetError."""
+        try:
+            return amount(self.text) if self.text is not None else None
+        except NotAQuantityError:
+            return None
+
+    def items(self) -> Iterator[Node]:
+        """What a list holds; nothing of what is no list. Raises NotKnownYetError."""
+        held = self._known()
+        if _is_list(held):
+            for index, value in enumerate(held):
+                yield Node(value, self.owner, (*self.path, index), self.secret)
+
+    def entries(self) -> Iterator[tuple[str, Node]]:
+        """What a mapping holds, by key; nothing of what is no mapping. Raises NotKnownYetError."""
+        held = self._known()
+        if isinstance(held, Mapping):
+            for key, value in held.items():
+                yield key, Node(value, self.owner, (*self.path, key), self.secret)
+
+    def wrong(self, message: str) -> Violation:
+        """The violation at this place."""
+        return Violation(self.owner, self.path, message)
+
+    def shown(self) -> str:
+        """The value as a message may show it. Raises NotKnownYetError."""
+        if self.secret:
+            return "[secret]"
+        held = self._known()
+        if isinstance(held, Mapping):
+            return "a mapping"
+        if _is_list(held):
+            return "a list"
+        return str(held).lower() if isinstance(held, bool) else repr(held)
+
+    def _below(self, step: str | int) -> Node:
+        held = self._known()
+        value = None
+        if isinstance(step, str):
+            value = held.get(step) if isinstance(held, Mapping) else None
+        elif _is_list(held) and step < len(held):
+            value = held[step]
+        return Node(value, self.owner, (*self.path, step), self.secret)
+
+    def _known(self) -> Any:
+        if self._value is UNKNOWN:
+            raise NotKnownYetError(self)
+        return self._value
+
+
+def _is_list(held: Any) -> bool:
+    return isinstance(held, Sequence) and not isinstance(held, str)

@@ -1,0 +1,296 @@
+"""The one walk: every pod template and every RayCluster of an object, wherever it stands.
+
+What operators make of them, such as the pods that KubeRay adds containers to, is not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeAlias
+
+from components.problems import Path
+
+from .values import UNKNOWN, Node, NotKnownYetError, Secret
+
+RAY = "ray.io"
+
+NOT_KNOWN = "(not known before `pulumi up`)"
+
+
+def _no_line(path: Path) -> int | None:
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class Object:
+    """An object of the Kubernetes API, from a file or from a Pulumi program."""
+
+    body: Mapping[str, Any]
+    """As the API has it, with UNKNOWN and Secret where a Pulumi program has them."""
+
+    source: str = ""
+    """The file that it is in, or its URN."""
+
+    line: Callable[[Path], int | None] = _no_line
+    """The line of the file in which a value stands, from 1."""
+
+    protected: bool | None = None
+    """Whether Pulumi refuses to delete it; None where Pulumi does not make it."""
+
+    @cached_property
+    def root(self) -> Node:
+        """All of it."""
+        return Node(self.body, self)
+
+    @cached_property
+    def group(self) -> str:
+        """Group of its API; empty for Kubernetes' core."""
+        group, slash, _ = str(self.body.get("apiVersion")).partition("/")
+        return group if slash else ""
+
+    @cached_property
+    def kind(self) -> str:
+        """Its kind."""
+        return str(self.body.get("kind"))
+
+    @property
+    def name(self) -> str | None:
+        """Its name. Raises NotKnownYetError."""
+        return self.root.at("metadata", "name").text
+
+    @property
+    def namespace(self) -> str | None:
+        """Its namespace, None where it says none. Raises NotKnownYetError."""
+        return self.root.at("metadata", "namespace").text
+
+    def annotation(self, key: str) -> Node:
+        """One of its annotations. Raises NotKnownYetError."""
+        return self.root.at("metadata", "annotations", key)
+
+    def label(self, key: str) -> Node:
+        """One of its labels. Raises NotKnownYetError."""
+        return self.root.at("metadata", "labels", key)
+
+    def __str__(self) -> str:
+        """What it is called: `RayCluster/team-a/training`."""
+        metadata = self.body.get("metadata")
+        parts = [_shown(metadata.get(key)) if isinstance(metadata, Mapping) else "" for key in ("namespace", "name")]
+        return "/".join(filter(None, [self.kind, *parts]))
+
+
+@dataclass(frozen=True, eq=False)
+class RayCluster:
+    """The spec of a RayCluster: its own, a RayJob's or a RayService's."""
+
+    owner: Object
+    spec: Node
+
+    @property
+    def standalone(self) -> bool:
+        """Whether it is a RayCluster of its own."""
+        return self.owner.kind == "RayCluster"
+
+    @property
+    def scales(self) -> bool:
+        """Whether Ray's autoscaler runs beside the head. Raises NotKnownYetError."""
+        return self.spec.at("enableInTreeAutoscaling").value is True
+
+    @property
+    def head(self) -> Pod:
+        """The head's pod."""
+        group = self.spec.at("headGroupSpec")
+        return Pod(self.owner, group.at("template"), "head", self, group)
+
+    def workers(self) -> Iterator[Pod]:
+        """The pods of the worker groups. Raises NotKnownYetError."""
+        for group in self.spec.at("workerGroupSpecs").items():
+            yield Pod(self.owner, group.at("template"), "worker", self, group)
+
+    def pods(self) -> Iterator[Pod]:
+        """All its pods. Raises NotKnownYetError."""
+        yield self.head
+        yield from self.workers()
+
+
+@dataclass(frozen=True, eq=False)
+class Pod:
+    """A pod, or the template of pods."""
+
+    owner: Object
+    template: Node
+    """Its metadata and spec."""
+
+    role: str = "pod"
+    """`head`, `worker` and `submitter` of Ray's; `pod` for all others."""
+
+    ray: RayCluster | None = None
+    """Of which RayCluster it is a node."""
+
+    group: Node | None = None
+    """KubeRay's head or worker group."""
+
+    @property
+    def spec(self) -> Node:
+        """Its spec. Raises NotKnownYetError."""
+        return self.template.at("spec")
+
+    @property
+    def first(self) -> Container:
+        """The first container, which in pods of Ray is Ray's. Raises NotKnownYetError."""
+        return Container(self, self.spec.at("containers", 0), "container")
+
+    def containers(self) -> Iterator[Container]:
+        """Its containers, those before them, and the autoscaler's. Raises NotKnownYetError."""
+        for role, field_ in (("init", "initContainers"), ("container", "containers")):
+            for node in self.spec.at(field_).items():
+                yield Container(self, node, role)
+        if self.role == "head" and self.ray and self.ray.scales:
+            yield Container(self, self.ray.spec.at("autoscalerOptions"), "autoscaler")
+
+
+@dataclass(frozen=True, eq=False)
+class Container:
+    """A container of a pod. The autoscaler's is what `autoscalerOptions` says; KubeRay gives the rest."""
+
+    pod: Pod
+    node: Node
+
+    role: str
+    """`container`, `init` or `autoscaler`."""
+
+    @property
+    def owner(self) -> Object:
+        """The object that it stands in."""
+        return self.pod.owner
+
+    @property
+    def image(self) -> Node:
+        """Its image. Raises NotKnownYetError."""
+        return self.node.at("image")
+
+    def env(self, name: str) -> Node | None:
+        """The last variable of that name, a mapping with `value` or `valueFrom`. Raises NotKnownYetError."""
+        found = [each for each in self.node.at("env").items() if each.at("name").text == name]
+        return found[-1] if found else None
+
+
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """All objects that are judged together."""
+
+    objects: tuple[Object, ...] = field(default_factory=tuple)
+
+    def of(self, *kinds: str) -> Iterator[Object]:
+        """Those of a kind."""
+        return (each for each in self.objects if each.kind in kinds)
+
+    def ray_clusters(self) -> Iterator[RayCluster]:
+        """All RayClusters."""
+        return (each for owner in self.objects for each in ray_clusters(owner))
+
+    def pods(self) -> Iterator[Pod]:
+        """All pods. Raises NotKnownYetError."""
+        return (each for owner in self.objects for each in pods(owner))
+
+    def ray_namespaces(self) -> dict[str, RayCluster]:
+        """The namespaces in which Ray runs, each with the first that does. Raises NotKnownYetError."""
+        found: dict[str, RayCluster] = {}
+        for each in self.ray_clusters():
+            found.setdefault(each.owner.namespace or "default", each)
+        return found
+
+
+Subject: TypeAlias = Object | RayCluster | Pod | Container | Stack
+"""What a rule can be about."""
+
+_POD_TEMPLATES: dict[tuple[str, str], Path] = {
+    ("", "Pod"): (),
+    ("", "PodTemplate"): ("template",),
+    ("", "ReplicationController"): ("spec", "template"),
+    ("apps", "Deployment"): ("spec", "template"),
+    ("apps", "StatefulSet"): ("spec", "template"),
+    ("apps", "DaemonSet"): ("spec", "template"),
+    ("apps", "ReplicaSet"): ("spec", "template"),
+    ("batch", "Job"): ("spec", "template"),
+    ("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template"),
+}
+"""Where the one pod template of a kind stands."""
+
+_RAY_CLUSTERS: dict[str, Path] = {
+    "RayCluster": ("spec",),
+    "RayJob": ("spec", "rayClusterSpec"),
+    "RayService": ("spec", "rayClusterConfig"),
+    "RayCronJob": ("spec", "jobTemplate", "rayClusterSpec"),
+}
+_SUBMITTERS: dict[str, Path] = {
+    "RayJob": ("spec", "submitterPodTemplate"),
+    "RayCronJob": ("spec", "jobTemplate", "submitterPodTemplate"),
+}
+"""As KubeRay's types have them (ray-operator/apis/ray/v1/*_types.go)."""
+
+_VOLCANO_JOB = ("batch.volcano.sh", "Job")
+
+
+def ray_clusters(owner: Object) -> Iterator[RayCluster]:
+    """The specs of RayClusters in an object. Raises NotKnownYetError."""
+    if owner.group == RAY and owner.kind in _RAY_CLUSTERS:
+        spec = owner.root.at(*_RAY_CLUSTERS[owner.kind])
+        if spec.said:  # a RayJob may go to a RayCluster that is there
+            yield RayCluster(owner, spec)
+
+
+def pods(owner: Object) -> Iterator[Pod]:
+    """The pods and pod templates in an object. Raises NotKnownYetError."""
+    path = _POD_TEMPLATES.get((owner.group, owner.kind))
+    if path is not None:
+        yield Pod(owner, owner.root.at(*path))
+    elif (owner.group, owner.kind) == _VOLCANO_JOB:
+        for task in owner.root.at("spec", "tasks").items():
+            yield Pod(owner, task.at("template"))
+    for cluster in ray_clusters(owner):
+        yield from cluster.pods()
+    if owner.group == RAY and owner.kind in _SUBMITTERS:
+        submitter = owner.root.at(*_SUBMITTERS[owner.kind])
+        if submitter.said:
+            yield Pod(owner, submitter, "submitter")
+
+
+def containers(owner: Object) -> Iterator[Container]:
+    """The containers in an object. Raises NotKnownYetError."""
+    return (container for pod in pods(owner) for container in pod.containers())
+
+
+def _only(owner: Object) -> Iterator[Object]:
+    yield owner
+
+
+SUBJECTS: dict[type, Callable[[Object], Iterable[Any]]] = {
+    Object: _only,
+    RayCluster: ray_clusters,
+    Pod: pods,
+    Container: containers,
+}
+"""How the subjects of a kind are found in an object."""
+
+
+def _shown(value: Any) -> str:
+    if value is UNKNOWN:
+        return NOT_KNOWN
+    return "[secret]" if isinstance(value, Secret) else str(value or "")
+
+
+__all__ = [
+    "SUBJECTS",
+    "Container",
+    "NotKnownYetError",
+    "Object",
+    "Pod",
+    "RayCluster",
+    "Stack",
+    "Subject",
+    "containers",
+    "pods",
+    "ray_clusters",
+]

@@ -1,0 +1,30 @@
+"""A pod whose network is the node's, which only an update can tell, with a secret in its image's name."""
+
+import pulumi
+import pulumi_kubernetes as kubernetes
+from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
+
+given = kubernetes.core.v1.ConfigMap(
+    "given", metadata=ObjectMetaArgs(name="given", namespace="default"), data={"a": "b"}
+)
+kubernetes.core.v1.Pod(
+    "pod",
+    metadata=ObjectMetaArgs(name="it", namespace="default"),
+    spec=kubernetes.core.v1.PodSpecArgs(
+        host_network=given.metadata.uid.apply(lambda uid: uid != ""),
+        containers=[
+            kubernetes.core.v1.ContainerArgs(name="main", image=pulumi.Output.secret("registry.example.com/hunter2")),
+        ],
+    ),
+)
+# The SDK's own class marks what a Secret holds; this one knows no kinds.
+pulumi.CustomResource(
+    "kubernetes:core/v1:Secret",
+    "plain",
+    {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "plain", "namespace": "default"},
+        "stringData": {"password": "correct-horse"},
+    },
+)

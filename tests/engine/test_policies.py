@@ -1,0 +1,81 @@
+"""The policy pack on the real engine: our own stack, values that a preview does not know, and secrets."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local import paths
+from local.rehearsal import Rehearsal
+from tests.engine.conftest import PROGRAMS, MakeProject, MakeStack
+from tests.engine.harness import Project
+
+pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(600)]
+
+PACK = ("--policy-pack", str(paths.ROOT / "policies"))
+
+
+def test_our_own_stack_passes_in_mandatory_mode(stack: MakeStack) -> None:
+    """A stack that the pack's configuration does not name has all rules mandatory."""
+
+    def with_everything(settings: dict[str, Any]) -> None:
+        amounts = {"resources": {"cpu": "1", "memory": "1Gi"}}
+        settings["scheduler"] = {"volcano": dict.fromkeys(("scheduler", "controllers", "webhook"), amounts)}
+        settings["redis"] = {}
+        settings["tenants"][0]["clusters"][0]["faultTolerance"] = True
+
+    strict = stack("strict")
+    strict.edit(with_everything)
+    said = strict.pulumi("preview", *PACK).output
+    assert "ray-platform-policies" in said
+    assert "[mandatory]" not in said
+
+
+def test_a_stack_that_breaks_a_rule_stops_at_the_preview(stack: MakeStack) -> None:
+    def share_the_node(settings: dict[str, Any]) -> None:
+        cluster = settings["tenants"][0]["clusters"][0]
+        cluster["head"] = {"podTemplate": {"spec": {"hostNetwork": True}}}
+
+    broken = stack("broken")
+    broken.edit(share_the_node)
+    said = " ".join(broken.pulumi("preview", *PACK, fails=True).output.split())
+    assert "[mandatory] [severity: critical] pod-no-host" in said
+    assert "training: spec.headGroupSpec.template.spec.hostNetwork: shares it with the node" in said
+
+
+def test_the_same_is_advice_in_dev(stack: MakeStack) -> None:
+    def share_the_node(settings: dict[str, Any]) -> None:
+        cluster = settings["tenants"][0]["clusters"][0]
+        cluster["head"] = {"podTemplate": {"spec": {"hostNetwork": True}}}
+
+    dev = stack("dev")
+    dev.edit(share_the_node)
+    said = " ".join(dev.pulumi("preview", *PACK).output.split())
+    assert "[advisory] [severity: critical] pod-no-host" in said
+    assert "[mandatory]" not in said
+    assert "shares it with the node" in said
+
+
+@pytest.fixture
+def unknown(project: MakeProject, shared_cluster: Rehearsal) -> Project:
+    """A program of somebody else's, with the SDK's typed classes."""
+    return project(PROGRAMS / "host_network.py", shared_cluster)
+
+
+def test_what_a_preview_cannot_know_is_said_there_and_judged_by_up(unknown: Project, tmp_path: Path) -> None:
+    levels = tmp_path / "levels.json"
+    levels.write_text(json.dumps({"all": "advisory", "pod-no-host": "mandatory"}))
+    configured = (*PACK, "--policy-pack-config", str(levels))
+    preview = " ".join(unknown.pulumi("preview", *configured).output.split())
+    assert "spec.hostNetwork: cannot be known before `pulumi up`, which asks the rule again: pod-no-host" in preview
+    up = " ".join(unknown.pulumi("up", "--yes", "--skip-preview", *configured, fails=True).output.split())
+    assert "Pod/default/it: spec.hostNetwork: shares it with the node" in up
+    unknown.pulumi("destroy", "--yes", "--skip-preview")
+
+
+def test_secrets_are_judged_and_never_printed(unknown: Project) -> None:
+    said = unknown.pulumi("preview", *PACK, fails=True).output
+    assert "hunter2" not in said
+    assert "[secret] is another image tomorrow" in said
+    assert "correct-horse" not in said

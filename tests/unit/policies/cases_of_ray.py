@@ -1,0 +1,148 @@
+"""Cases of the rules about RayClusters, their Redis and their queues."""
+
+from .bodies import budget, deployment, queue, ray_cluster, ray_job, redis, redis_conf, volcano_job
+from .case import MISSING, case
+
+HEAD = "spec headGroupSpec"
+HEAD_RAY = f"{HEAD} template spec containers 0"
+GROUP = "spec workerGroupSpecs 0"
+WORKER = f"{GROUP} template spec"
+RECONNECT = "RAY_gcs_rpc_server_reconnect_timeout_s"
+QUEUE = "metadata labels volcano.sh/queue-name"
+KUEUE = "metadata labels kueue.x-k8s.io/queue-name"
+
+RAY = [
+    case("ray-auth-token", "spec authOptions mode", "token", MISSING, ray_cluster()),
+    case("ray-auth-token", "spec rayClusterSpec authOptions mode", "token", "Token", ray_job()),
+    case("ray-min-version", "spec rayVersion", "2.54.0", "2.9.0", ray_cluster()),
+    case("ray-min-version", "spec rayVersion", "2.60.0", "2.54.0", ray_cluster(), options={"version": "2.60.0"}),
+    case("ray-image-version", f"{HEAD_RAY} image", "ray:2.60.0-py311", "ray:2.59.0", ray_cluster()),
+    case("ray-tls", f"{HEAD_RAY} env 0 value", "1", "0", ray_cluster()),
+    case("ray-no-public-dashboard", f"{HEAD} serviceType", "ClusterIP", "LoadBalancer", ray_cluster()),
+    case("ray-no-public-dashboard", f"{HEAD} enableIngress", False, True, ray_cluster()),
+    case("ray-head-zero-cpu", f"{HEAD} rayStartParams num-cpus", "0", "4", ray_cluster()),
+    case("ray-head-zero-cpu", f"{HEAD} resources CPU", "0", "4", ray_cluster()),
+    case("ray-head-zero-gpu", f"{HEAD_RAY} resources limits nvidia.com/gpu", "0", "1", ray_cluster()),
+    case("ray-worker-no-sa-token", f"{WORKER} automountServiceAccountToken", False, MISSING, ray_cluster()),
+    case("ray-head-priority", f"{HEAD} template spec priorityClassName", "high", "ray-worker", ray_cluster()),
+    case("ray-gpu-node-affinity", f"{WORKER} nodeSelector", {"gpu": "h100"}, MISSING, ray_cluster()),
+    case(
+        "ray-background-delete",
+        "metadata annotations pulumi.com/deletionPropagationPolicy",
+        "background",
+        MISSING,
+        ray_cluster(),
+        protected=False,
+    ),
+    case(
+        "ray-operator-minver",
+        "spec template spec containers 0 image",
+        "quay.io/kuberay/operator:v1.6.2",
+        "quay.io/kuberay/operator:v1.5.1",
+        deployment(),
+    ),
+    case("ray-head-memory", f"{HEAD_RAY} resources limits memory", "8Gi", "1Gi", ray_cluster()),
+    case("ray-worker-stops", f"{WORKER} terminationGracePeriodSeconds", 30, 0, ray_cluster()),
+]
+
+SPEC = [
+    case("ray-restart-never", f"{WORKER} restartPolicy", MISSING, "Always", ray_cluster()),
+    case("ray-start-params", f"{GROUP} rayStartParams labels", MISSING, "a=b", ray_cluster()),
+    case("ray-name-length", "metadata name", "a" * 53, "a" * 54, ray_cluster()),
+    case("ray-name-length", "metadata name", "train", "1-train", ray_job()),
+    case("ray-group-names", f"{GROUP} groupName", "one", MISSING, ray_cluster()),
+    case("ray-replica-bounds", f"{GROUP} minReplicas", 0, 9, ray_cluster()),
+    case("ray-replica-bounds", f"{GROUP} maxReplicas", 1, MISSING, ray_cluster()),
+    case("ray-replica-bounds", f"{GROUP} replicas", 8, 9, ray_cluster()),
+    case(
+        "ray-containers",
+        f"{WORKER} containers",
+        ray_cluster()["spec"]["headGroupSpec"]["template"]["spec"]["containers"],
+        [],
+        ray_cluster(),
+    ),
+    case("ray-no-env-conflict", f"{HEAD_RAY} env 0 name", "RAY_USE_TLS", "REDIS_PASSWORD", ray_cluster()),
+    case("ray-no-env-conflict", f"{HEAD} rayStartParams redis-password", MISSING, "$P", ray_cluster()),
+    case("ray-k8s-token-auth", "spec rayClusterSpec authOptions enableK8sTokenAuth", False, True, ray_job()),
+]
+
+SCALING = [
+    case("ray-autoscaler-v2", "spec autoscalerOptions version", "v2", MISSING, ray_cluster()),
+    case("ray-idle-timeout-bounded", "spec autoscalerOptions idleTimeoutSeconds", 60, 86_400, ray_cluster()),
+    case("ray-idle-timeout-bounded", f"{GROUP} idleTimeoutSeconds", 60, 3601, ray_cluster()),
+    case("ray-most-workers", f"{GROUP} maxReplicas", 8, 2147483647, ray_cluster()),
+    case("ray-gpu-idle-groups", f"{GROUP} minReplicas", 0, 2, ray_cluster()),
+]
+
+TOLERANCE = [
+    case("ray-gcsft-on", "spec gcsFaultToleranceOptions", {"redisAddress": "redis:6379"}, MISSING, ray_cluster()),
+    case(
+        "ray-redis-address", "spec gcsFaultToleranceOptions redisAddress", "redis:6379", "redis://redis", ray_cluster()
+    ),
+    case("ray-redis-tls", "spec gcsFaultToleranceOptions redisAddress", "127.0.0.1:6379", "redis:6379", ray_cluster()),
+    case(
+        "redis-auth-secretref",
+        "spec gcsFaultToleranceOptions redisPassword",
+        {"valueFrom": {"secretKeyRef": {"name": "redis", "key": "password"}}},
+        {"value": "hunter2"},
+        ray_cluster(),
+    ),
+    case(
+        "ray-reconnect-order",
+        f"{HEAD_RAY} env 0",
+        {"name": RECONNECT, "value": "60"},
+        {"name": RECONNECT, "value": "600"},
+        ray_cluster(),
+    ),
+    case(
+        "ray-storage-namespace-unique",
+        "spec gcsFaultToleranceOptions externalStorageNamespace",
+        "team-a.other",
+        "team-a.it",
+        ray_cluster("other"),
+        ray_cluster(),
+    ),
+]
+
+REDIS_POD = "spec template spec"
+
+REDIS = [
+    case("redis-persistent", "spec volumeClaimTemplates", [{"metadata": {"name": "data"}}], MISSING, redis(), budget()),
+    case("redis-topology", "spec replicas", 5, 1, redis(), budget()),
+    case("redis-spread", f"{REDIS_POD} topologySpreadConstraints", [{"maxSkew": 1}], MISSING, redis(), budget()),
+    case("redis-pdb", "spec selector matchLabels", {"app": "redis"}, {"app": "valkey"}, redis(), budget(), of=1),
+    case("redis-noeviction", f"{REDIS_POD} containers 0 args 1", "noeviction", "allkeys-lru", redis(), budget()),
+    case(
+        "redis-noeviction",
+        "data redis.conf",
+        "maxmemory-policy noeviction",
+        "maxmemory 1gb\nmaxmemory-policy volatile-ttl",
+        redis_conf(""),
+    ),
+    case("redis-aof", f"{REDIS_POD} containers 0 args 3", "yes", "no", redis(), budget()),
+    case("redis-password", "data redis.conf", "port 6379", "requirepass hunter2", redis_conf("")),
+]
+
+QUEUES = [
+    case("queue-guarantee-fits", "spec guarantee resource nvidia.com/gpu", "8", "9", queue("research")),
+    case("queue-parent-exists", "spec parent", "root", "research", queue("it")),
+    case(
+        "queue-children-fit",
+        "spec guarantee resource cpu",
+        "4",
+        "5",
+        queue("child", parent="research"),
+        queue("research", guarantee={"resource": {"cpu": "4"}}),
+    ),
+    case("queue-has-limit", "spec capability", {"cpu": "1"}, MISSING, queue("it")),
+    case("ray-queue-exists", QUEUE, "research", "typo", ray_cluster(), queue("research")),
+    case(
+        "ray-gang-fits-queue", f"{GROUP} minReplicas", 8, 9, ray_cluster(**{"volcano.sh/queue-name": "it"}), queue("it")
+    ),
+    case("volcano-job-gang", "spec minAvailable", 2, 3, volcano_job()),
+    case("volcano-job-scheduler", "spec schedulerName", MISSING, "default-scheduler", volcano_job()),
+    case("ray-one-scheduler", QUEUE, MISSING, "research", ray_cluster(**{"kueue.x-k8s.io/queue-name": "gpus"})),
+    case("ray-kueue-job-ends", KUEUE, MISSING, "gpus", ray_job(shutdownAfterJobFinishes=False)),
+]
+
+CASES = [*RAY, *SPEC, *SCALING, *TOLERANCE, *REDIS, *QUEUES]

@@ -1,0 +1,146 @@
+"""`python -m policies`: what it reads, what it prints, and how it ends."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from policies import reference
+from policies.command import app
+from policies.rules import RULES
+
+from .bodies import deployment, ray_cluster
+
+pytestmark = pytest.mark.unit
+
+ROOT = Path(__file__).parents[3]
+
+
+def policies(*arguments: str, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(app, arguments, input=stdin)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file with a Deployment that breaks one rule, below a document that holds nothing."""
+    made = deployment()
+    made["spec"]["template"]["spec"]["hostNetwork"] = True
+    (tmp_path / "app.yaml").write_text(f"---\n# nothing\n---\n{yaml.safe_dump(made)}")
+    (tmp_path / "exceptions.yaml").write_text(
+        "exceptions:\n- {rule: pod-no-host, object: Deployment/team-a/it, reason: speaks to a device, owner: ops, "
+        "expires: 2999-01-31}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def line_of(file: Path, text: str) -> int:
+    return next(number for number, line in enumerate(file.read_text().splitlines(), 1) if text in line)
+
+
+def test_a_broken_rule_is_said_with_place_line_and_fix(folder: Path) -> None:
+    result = policies("app.yaml")
+    assert result.exit_code == 1
+    said = " ".join(result.output.split())
+    assert "app.yaml: Deployment/team-a/it" in said
+    assert "mandatory critical spec.template.spec.hostNetwork shares it with the node [pod-no-host]" in said
+    assert f"line {line_of(folder / 'app.yaml', 'hostNetwork')}" in said
+    assert "Remove hostNetwork, hostPID and hostIPC." in said
+    assert "1 objects: 1 mandatory, 0 advisory" in said
+
+
+def test_advice_does_not_fail(folder: Path) -> None:
+    (folder / "levels.yaml").write_text("environments: {dev: {level: advisory}}")
+    assert policies("app.yaml", "--config", "levels.yaml", "--environment", "dev").exit_code == 0
+    assert policies("app.yaml", "--config", "levels.yaml", "--environment", "prod").exit_code == 1
+
+
+@pytest.mark.parametrize("output", ["text", "json", "sarif", "github"])
+def test_exceptions_are_in_every_report(output: str) -> None:
+    result = policies("app.yaml", "--config", "exceptions.yaml", "--format", output)
+    assert result.exit_code == 0
+    assert "speaks to a device" in result.output
+    assert "ops" in result.output
+
+
+def test_json_has_every_finding() -> None:
+    said = json.loads(policies("app.yaml", "--format", "json").output)
+    [finding] = [each for each in said["findings"] if each["blocks"]]
+    assert finding["rule"] == "pod-no-host"
+    assert finding["path"] == ["spec", "template", "spec", "hostNetwork"]
+    assert said["blocked"] is True
+
+
+def test_sarif_names_rule_file_and_line(folder: Path) -> None:
+    said = json.loads(policies("app.yaml", "--format", "sarif").output)
+    [run] = said["runs"]
+    assert said["version"] == "2.1.0"
+    assert [each["id"] for each in run["tool"]["driver"]["rules"]] == [rule.id for rule in RULES]
+    [result] = [each for each in run["results"] if each["ruleId"] == "pod-no-host"]
+    assert result["level"] == "error"
+    place = result["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"] == "app.yaml"
+    assert place["region"]["startLine"] == line_of(folder / "app.yaml", "hostNetwork")
+
+
+def test_github_gets_an_annotation_at_the_line(folder: Path) -> None:
+    line = line_of(folder / "app.yaml", "hostNetwork")
+    result = policies("app.yaml", "--format", "github")
+    assert f"::error file=app.yaml,line={line},title=pod-no-host::Deployment/team-a/it" in result.output
+
+
+def test_standard_input_folders_and_lists_are_read(folder: Path) -> None:
+    listed = yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": [ray_cluster(), deployment()]})
+    result = policies("-", "--format", "json", stdin=listed)
+    assert json.loads(result.output)["objects"] == 2
+    (folder / "exceptions.yaml").unlink()
+    assert json.loads(policies(str(folder), "--format", "json").output)["objects"] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: [", "bad.yaml:2:1: this is not YAML"),
+        ("config: {}", "bad.yaml:1: this is no object of Kubernetes: it has no apiVersion and kind"),
+        ("- 1", "this is no object of Kubernetes"),
+    ],
+)
+def test_a_file_that_holds_something_else_is_refused(text: str, said: str, folder: Path) -> None:
+    (folder / "bad.yaml").write_text(text)
+    result = policies("bad.yaml")
+    assert result.exit_code == 2
+    assert said in result.output
+    assert policies("missing.yaml").exit_code == 2
+
+
+def test_wrong_use_ends_with_2() -> None:
+    for arguments in (
+        ["--write"],
+        ["--format", "json"],
+        ["--list", "--format", "sarif"],
+        ["app.yaml", "--config", "no"],
+    ):
+        assert policies(*arguments).exit_code == 2
+
+
+def test_rules_are_listed() -> None:
+    assert f"{len(RULES)} rules" in policies("--list").output
+    listed = json.loads(policies("--list", "--format", "json").output)
+    assert [each["id"] for each in listed] == [rule.id for rule in RULES]
+    [version] = [each for each in listed if each["id"] == "ray-min-version"]
+    assert version["options"]["version"]["default"] == "2.54.0"
+
+
+def test_the_reference_page_is_current() -> None:
+    assert reference.FILE.read_text() == reference.reference_text(), "run `python -m policies --list --write`"
+
+
+def test_it_runs_as_a_program() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "policies", "--list"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert "ray-auth-token" in done.stdout

@@ -1,0 +1,200 @@
+"""The policy pack, asked as the engine asks it: unknown values, secrets, levels."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from google.protobuf import empty_pb2, struct_pb2
+from pulumi.runtime.proto import analyzer_pb2, analyzer_pb2_grpc
+
+from policies.configuration import Configuration
+from policies.pack import NAME, Pack
+from policies.rules import RULES
+
+from .bodies import default_deny, deployment, ray_cluster
+
+pytestmark = pytest.mark.unit
+
+ROOT = Path(__file__).parents[3]
+
+UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+SIGNATURE = "4dabf18193072939515e22adb298388d"
+SECRET = {SIGNATURE: "1b47061264138c4ac30d75fd1eb44270"}
+URN = "urn:pulumi:prod::ray-platform::kubernetes:apps/v1:Deployment::it"
+
+
+class Refusing:
+    """What a call that aborts needs of gRPC's context."""
+
+    def abort(self, code: grpc.StatusCode, details: str) -> None:
+        raise ValueError(f"{code.name}: {details}")
+
+
+CONTEXT: Any = Refusing()
+
+
+def struct(said: Mapping[str, Any]) -> struct_pb2.Struct:
+    made = struct_pb2.Struct()
+    made.update(said)
+    return made
+
+
+def asked(
+    pack: Pack, made: Mapping[str, Any], type_: str = "kubernetes:apps/v1:Deployment", urn: str = URN
+) -> list[Any]:
+    """What the pack says of a resource, but for advice."""
+    request = analyzer_pb2.AnalyzeRequest(type=type_, urn=urn, name="it", properties=struct(made))
+    return list(pack.Analyze(request, CONTEXT).diagnostics)
+
+
+def breaking(**spec: Any) -> dict[str, Any]:
+    """A Deployment whose pods' spec says this."""
+    made = deployment()
+    made["spec"]["template"]["spec"] |= spec
+    return made
+
+
+def names(diagnostics: list[Any], level: int) -> list[str]:
+    return [each.policyName for each in diagnostics if each.enforcementLevel == level]
+
+
+def test_a_broken_rule_is_told_with_its_place_and_blocks_in_prod() -> None:
+    said = asked(Pack(Configuration(), "prod"), breaking(hostNetwork=True))
+    assert names(said, analyzer_pb2.MANDATORY) == ["pod-no-host"]
+    [one] = [each for each in said if each.policyName == "pod-no-host"]
+    assert "Deployment/team-a/it: spec.template.spec.hostNetwork: shares it with the node" in one.message
+    assert (one.policyPackName, one.urn) == (NAME, URN)
+    assert one.severity == analyzer_pb2.POLICY_SEVERITY_CRITICAL
+
+
+def test_the_stack_s_name_says_what_rules_weigh() -> None:
+    said = Configuration.model_validate({"environments": {"dev": {"level": "advisory"}}})
+    pack = Pack(said, "")
+    assert names(asked(pack, breaking(hostNetwork=True)), analyzer_pb2.MANDATORY) == ["pod-no-host"]
+    pack.ConfigureStack(analyzer_pb2.AnalyzerStackConfigureRequest(stack="dev"), CONTEXT)
+    assert names(asked(pack, breaking(hostNetwork=True)), analyzer_pb2.MANDATORY) == []
+    info = pack.GetAnalyzerInfo(empty_pb2.Empty(), CONTEXT)
+    assert {each.enforcementLevel for each in info.policies} == {analyzer_pb2.ADVISORY}
+    assert len(info.policies) == len(RULES)
+
+
+def test_what_is_not_known_is_said_and_does_not_block() -> None:
+    said = asked(Pack(Configuration(), "prod"), breaking(hostNetwork=UNKNOWN))
+    assert names(said, analyzer_pb2.MANDATORY) == []
+    [unknown] = [each for each in said if "cannot be known before `pulumi up`" in each.message]
+    assert "spec.template.spec.hostNetwork: cannot be known" in unknown.message
+    assert unknown.message.endswith("pod-no-host")
+
+
+def test_secrets_are_judged_and_never_told() -> None:
+    env = [{"name": "PASSWORD", "value": {**SECRET, "value": "hunter2"}}]
+    made = deployment()
+    made["spec"]["template"]["spec"]["containers"][0] |= {"env": env, "image": {**SECRET, "value": "hunter2"}}
+    said = asked(Pack(Configuration(), "prod"), made)
+    assert {"pod-no-plain-secret", "img-no-latest"} <= set(names(said, analyzer_pb2.MANDATORY))
+    assert not [each.message for each in said if "hunter2" in each.message]
+
+
+def test_numbers_that_come_as_floats_are_whole() -> None:
+    said = asked(Pack(Configuration(), "prod"), breaking(securityContext={"runAsUser": 0.0, "runAsNonRoot": True}))
+    assert "pod-nonroot" in names(said, analyzer_pb2.MANDATORY)
+
+
+@pytest.mark.parametrize(
+    "type_",
+    [
+        "pulumi:providers:kubernetes",
+        "kubernetes:helm.sh/v3:Release",
+        "kubernetes:yaml:ConfigFile",
+        "kubernetes:apps/v1:DeploymentPatch",
+        "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition",
+        "aws:s3/bucket:Bucket",
+    ],
+)
+def test_what_is_no_object_of_its_own_is_left_alone(type_: str) -> None:
+    assert asked(Pack(Configuration(), "prod"), breaking(hostNetwork=True), type_) == []
+
+
+def test_an_object_that_names_no_kind_has_its_type_s() -> None:
+    """As the typed classes of other languages' SDKs leave it to the provider."""
+    made = {"metadata": {"name": "it", "namespace": "a"}, "spec": {"hostNetwork": True}}
+    said = asked(Pack(Configuration(), "prod"), made, "kubernetes:core/v1:Pod")
+    assert "pod-no-host" in names(said, analyzer_pb2.MANDATORY)
+
+
+def test_rules_of_the_whole_stack_see_the_inputs_of_all_resources() -> None:
+    configuration = Configuration.model_validate(
+        {
+            "exceptions": [
+                {"rule": "pod-no-host", "object": "*", "reason": "because", "owner": "me", "expires": "2999-01-01"}
+            ]
+        }
+    )
+    pack = Pack(configuration, "prod")
+    asked(pack, ray_cluster(), "kubernetes:ray.io/v1:RayCluster", "ray")
+    alone = analyzer_pb2.AnalyzeStackRequest(resources=[analyzer_pb2.AnalyzerResource(urn="ray")])
+    first = list(pack.AnalyzeStack(alone, CONTEXT).diagnostics)
+    assert "ray-default-deny" in names(first, analyzer_pb2.MANDATORY)
+    assert [each for each in first if "exception for *" in each.message and "because (me)" in each.message]
+    policy = analyzer_pb2.AnalyzerResource(
+        urn="policy", type="kubernetes:networking.k8s.io/v1:NetworkPolicy", properties=struct(default_deny())
+    )
+    both = analyzer_pb2.AnalyzeStackRequest(resources=[*alone.resources, policy])
+    assert "ray-default-deny" not in names(list(pack.AnalyzeStack(both, CONTEXT).diagnostics), analyzer_pb2.MANDATORY)
+
+
+def test_the_engine_s_configuration_goes_before_the_pack_s() -> None:
+    pack = Pack(Configuration.model_validate({"options": {"ray-min-version": {"version": "2.0.0"}}}), "prod")
+    request = analyzer_pb2.ConfigureAnalyzerRequest()
+    request.policyConfig["pod-no-host"].enforcementLevel = analyzer_pb2.DISABLED
+    request.policyConfig["ray-min-version"].enforcementLevel = analyzer_pb2.MANDATORY
+    request.policyConfig["ray-min-version"].properties.update({"version": "2.99.0"})
+    pack.Configure(request, CONTEXT)
+    assert asked(pack, breaking(hostNetwork=True)) == asked(pack, breaking())
+    said = asked(pack, ray_cluster(), "kubernetes:ray.io/v1:RayCluster")
+    assert "ray-min-version" in names(said, analyzer_pb2.MANDATORY)
+    request.policyConfig["ray-min-version"].properties.update({"version": "new"})
+    with pytest.raises(ValueError, match=r"INVALID_ARGUMENT: .*'new' is not a version"):
+        pack.Configure(request, CONTEXT)
+
+
+def started(configuration: Path) -> "subprocess.Popen[str]":
+    """The pack as a language host starts it, from a folder of somebody else's."""
+    return subprocess.Popen(
+        [sys.executable, "-u", "-m", "pulumi.policy", "127.0.0.1:1", str(ROOT / "policies")],
+        cwd=configuration.parent,
+        env={**os.environ, "RAY_PLATFORM_POLICIES": str(configuration), "PULUMI_STACK": "dev"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_it_is_started_by_its_folder_and_prints_its_port_alone(tmp_path: Path) -> None:
+    configuration = tmp_path / "said.yaml"
+    configuration.write_text("environments: {dev: {level: disabled}}")
+    with started(configuration) as process:
+        try:
+            assert process.stdout is not None
+            port = int(process.stdout.readline())
+            with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+                info = analyzer_pb2_grpc.AnalyzerStub(channel).GetAnalyzerInfo(empty_pb2.Empty())
+            assert {each.enforcementLevel for each in info.policies} == {analyzer_pb2.DISABLED}
+        finally:
+            process.kill()
+
+
+def test_a_wrong_configuration_ends_it_with_a_message(tmp_path: Path) -> None:
+    configuration = tmp_path / "said.yaml"
+    configuration.write_text("option: {}")
+    with started(configuration) as process:
+        said, error = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert said == ""
+    assert f"{configuration}: option: Extra inputs are not permitted" in error
+    assert "Traceback" not in error

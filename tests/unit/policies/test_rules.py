@@ -1,0 +1,109 @@
+"""Each rule with what keeps it, what breaks it, and what cannot be known in a preview."""
+
+from typing import Any
+
+import pytest
+
+from policies.configuration import Level
+from policies.rule import Rule, Severity
+from policies.rules import FAMILIES, RULES
+from policies.walk import Object
+
+from . import cases_of_kubernetes, cases_of_pods, cases_of_ray
+from .bodies import (
+    budget,
+    cron_job,
+    default_deny,
+    deployment,
+    for_ray,
+    ingress,
+    job,
+    namespace,
+    opened,
+    pod,
+    ray_cluster,
+    ray_job,
+    redis,
+    role,
+    service,
+    volcano_job,
+)
+from .case import Case, case
+
+pytestmark = pytest.mark.unit
+
+CASES = [*cases_of_ray.CASES, *cases_of_pods.CASES, *cases_of_kubernetes.CASES]
+IDS = [f"{each.rule}-{each.at.replace(' ', '.')}" for each in CASES]
+
+
+@pytest.mark.parametrize("each", CASES, ids=IDS)
+def test_what_keeps_a_rule_passes(each: Case) -> None:
+    assert each.said(each.good) == []
+
+
+@pytest.mark.parametrize("each", CASES, ids=IDS)
+def test_what_breaks_a_rule_is_found(each: Case) -> None:
+    found = each.said(each.bad)
+    assert found
+    assert all(found)
+
+
+@pytest.mark.parametrize("each", CASES, ids=IDS)
+def test_what_is_not_known_before_up_never_passes(each: Case) -> None:
+    assert False in each.not_known()
+
+
+def test_every_rule_has_a_case() -> None:
+    assert {rule.id for rule in RULES} == {each.rule for each in CASES}
+
+
+def test_ids_are_unique_and_families_are_modules() -> None:
+    assert len({rule.id for rule in RULES}) == len(RULES) >= 60
+    assert {rule.family for rule in RULES} == set(FAMILIES)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=[rule.id for rule in RULES])
+def test_every_rule_says_what_why_and_how(rule: Rule) -> None:
+    assert all((rule.what, rule.why, rule.source, rule.fix))
+    assert rule.what.endswith(".")
+    assert rule.fix.endswith(".")
+
+
+def test_objects_that_are_as_they_should_be_break_no_mandatory_rule() -> None:
+    """What one rule wants does not break another."""
+    bodies = [
+        pod(),
+        namespace(),
+        ray_cluster(),
+        ray_job(),
+        default_deny(),
+        opened(53, 443),
+        for_ray(),
+        budget(),
+        ingress(),
+        role(),
+        cron_job(),
+        volcano_job(),
+        redis(),
+    ]
+    named = [{**each, "metadata": {**each["metadata"], "name": f"it-{number}"}} for number, each in enumerate(bodies)]
+    named[3]["spec"]["rayClusterSpec"]["gcsFaultToleranceOptions"]["externalStorageNamespace"] = "team-a.job"
+    assert [
+        f"{each.place}: {each.rule.id}"
+        for each in case("", "metadata name", "it", "", *named).report("it-0").findings
+        if each.level is Level.MANDATORY
+    ] == []
+
+
+def test_rules_of_low_severity_are_advice() -> None:
+    low = {rule.id for rule in RULES if rule.severity is Severity.LOW}
+    report = case("", "spec", {}, {}, ray_cluster(), deployment(), job(), service()).report({})
+    assert {each.rule.id for each in report.findings if each.level is Level.ADVISORY} <= low
+
+
+def test_a_shape_that_is_no_object_s_is_left_to_the_api_server() -> None:
+    """Text where a mapping belongs, a list of lists: rules say what is missing, and none fails."""
+    shapes: tuple[Any, ...] = ("text", 7, [], [[]], {"containers": "none"}, None)
+    for value in shapes:
+        assert case("", "spec template", value, value, deployment()).report(value) is not None
+    assert str(Object({"apiVersion": "v1", "kind": "Pod", "metadata": "x"})) == "Pod"
