@@ -21,6 +21,8 @@ def keeping_workers(name: str, context: str | None, updates: UpdatesSettings) ->
         sent = hook.new_inputs
         assert sent is not None
         namespace, cluster = sent["metadata"]["namespace"], sent["metadata"]["name"]
+        # Before groups are emptied for an update that could not be sent; and after, because that takes its time.
+        unscaled_since(sent, context)
         try:
             retire(
                 Groups(context, namespace, cluster),

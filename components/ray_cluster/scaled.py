@@ -89,6 +89,18 @@ def as_scaled(body: Body, scaled: Scaled | None) -> tuple[Body, list[str]]:
     return {**body, "metadata": {**body["metadata"], "annotations": annotations}, "spec": spec}, ignored if same else []
 
 
+def as_scaled_once(body: Body, scaled: Scaled | None) -> Body:
+    """A RayCluster that does not scale as it is sent: where it did before, its autoscaler may own the list of worker
+    groups, so that it is taken by force, then and whenever it is edited later.
+
+    `scaled`: as it is; None where it is made new.
+    """
+    if scaled is None or scaled.digest is None:
+        return body
+    annotations = {**body["metadata"]["annotations"], DIGEST: _digest(body), _FORCE: "true"}
+    return {**body, "metadata": {**body["metadata"], "annotations": annotations}}
+
+
 def unscaled_since(sent: Mapping[str, Any], context: str | None) -> None:
     """Raises UnknownScaleError where the autoscaler has gone on since what is `sent` was put together."""
     metadata = sent["metadata"]
