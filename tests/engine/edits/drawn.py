@@ -35,6 +35,11 @@ class Edit:
     cluster: Cluster
 
 
+def seeded(*of: object) -> Random:
+    """What draws the same for the same."""
+    return Random("/".join(map(str, of)))  # noqa: S311 -- it makes the same numbers each time
+
+
 def strategy(cluster: Cluster) -> str:
     """How its edits reach pods that run."""
     return str((cluster.get("updates") or STRATEGIES[0])["strategy"])

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-import pytest
 from kubernetes import client
 
 from components.operator.settings import OperatorSettings
@@ -18,7 +17,7 @@ from stacks.impact.live import in_namespace
 from stacks.impact.ray_pods import Known
 from stacks.settings import load
 from tests.engine.edits.autoscalers import SCALES, Autoscalers
-from tests.engine.edits.drawn import Cluster, Edit, edited, first, groups, strategy, wrong
+from tests.engine.edits.drawn import Cluster, Edit, edited, first, groups, seeded, strategy, wrong
 from tests.engine.edits.outcome import Outcome, gone, set_back, unforetold
 from tests.engine.harness import STATE_AT_END
 from tests.engine.platform_stack import Stack
@@ -63,7 +62,7 @@ class Rounds:
 
     def __init__(self, stack: Stack, api: client.ApiClient, seed: int) -> None:
         self._stack, self._api, self._seed = stack, api, seed
-        self._autoscalers = Autoscalers(api, Random(seed))
+        self._autoscalers = Autoscalers(api, seeded(seed))
         self._clusters: dict[str, Cluster] = {}
         """What the stack file says, by `<namespace>/<name>`."""
         self.tally = Tally()
@@ -75,8 +74,7 @@ class Rounds:
         """
         names = [f"r{number}-{each}" for each in range(sequences)]
         draws = {
-            f"{NAMESPACES[at % len(NAMESPACES)]}/{name}": Random(f"{self._seed}/{name}")
-            for at, name in enumerate(names)
+            f"{NAMESPACES[at % len(NAMESPACES)]}/{name}": seeded(self._seed, name) for at, name in enumerate(names)
         }
         before = dict.fromkeys(self._clusters, "RayClusters removed")
         self._clusters = {full: first(draw, full.partition("/")[2]) for full, draw in draws.items()}
@@ -85,7 +83,7 @@ class Rounds:
             self._autoscalers.take_over(list(draws))
             for step in range(edits):
                 if step == edits // 2:
-                    yield self._refused(Random(f"{self._seed}/{number}"))
+                    yield self._refused(seeded(self._seed, number))
                 yield from self._step({full: edited(draw, self._clusters[full]) for full, draw in draws.items()})
             with self._autoscalers.still():
                 self.tally.patches += self._autoscalers.patches
@@ -115,7 +113,7 @@ class Rounds:
             yield f"{said}; refused: {len(scaled)} that just scaled, {len(kept)} whose group has workers"
             lost = [worker for worker in outcome.lost if worker.cluster in kept]
             if not (scaled or kept) or lost:
-                pytest.fail(f"seed {self._seed}: lost {lost} in an `up` that was refused:\n{outcome.output}")
+                raise AssertionError(f"seed {self._seed}: lost {lost} in an `up` that was refused:\n{outcome.output}")
             self.tally.scaled += len(scaled)
             self.tally.kept += len(kept)
             for full in kept:
@@ -123,7 +121,7 @@ class Rounds:
             self._write()
             self._autoscalers.scales = 0.0
         else:
-            pytest.fail(f"seed {self._seed}: `up` does not go through:\n{outcome.output}")
+            raise AssertionError(f"seed {self._seed}: `up` does not go through:\n{outcome.output}")
         self.tally.edits.update(strategy(self._clusters[full]) for full in what if full in self._clusters)
 
     def _refused(self, draw: Random) -> str:
@@ -135,7 +133,7 @@ class Rounds:
         self._write()
         outcome = self._up({full: edit.what})
         if outcome.code == 0 or outcome.lost:
-            pytest.fail(f"seed {self._seed}: {full}, {edit.what}, lost {sorted(map(str, outcome.lost))}")
+            raise AssertionError(f"seed {self._seed}: {full}, {edit.what}, lost {sorted(map(str, outcome.lost))}")
         self._clusters[full] = former
         self._write()
         self.tally.wrong += 1
