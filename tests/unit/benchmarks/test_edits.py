@@ -1,7 +1,7 @@
 """The random edits: what is drawn, and how what came of it is held against `impact`."""
 
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 import pytest
@@ -44,7 +44,7 @@ def test_a_seed_draws_the_same_each_time_and_another_one_something_else() -> Non
 @pytest.mark.parametrize("seed", range(12))
 def test_each_step_is_another_ray_cluster_that_a_stack_may_have(seed: int) -> None:
     steps = list(islice(sequence(seed), 6))
-    for before, after in zip(steps, steps[1:], strict=False):
+    for before, after in pairwise(steps):
         assert after != before
         impact_of(stack(tenant("a", before)), stack(tenant("a", after)))
 

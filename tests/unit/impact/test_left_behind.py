@@ -91,14 +91,6 @@ def test_pods_whose_end_is_told_already_are_not_told_twice() -> None:
     assert [effect.groups for effect in found] == [("a100-8gpu", "a100-4gpu")]
 
 
-def test_what_an_edit_takes_back_is_current_again() -> None:
-    """Pods of the former settings, which the RayCluster then has again."""
-    former, edited = said("immediate"), said("immediate", head={"env": {"A": "b"}})
-    known = running(edited)
-    made_before = Known(known.body, known.running, pods=running(former).pods)
-    assert effects(made_before, former) == effects(known, former)
-
-
 def test_from_file_to_file_pods_may_have_been_left_where_it_becomes_immediate() -> None:
     def between(before: str, after: str) -> list[Effect]:
         return effects_on("RayCluster", impact_of(stack(tenant("a", said(before))), stack(tenant("a", said(after)))))
