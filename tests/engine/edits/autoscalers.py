@@ -5,6 +5,7 @@ Who is busy is known to nobody but Ray, and here to nobody but the players. They
 
 import logging
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +26,9 @@ TURN_SECONDS = 0.2
 
 SCALES = 0.1
 """How often in its turn a cluster scales, where nothing else is said."""
+
+GROWS, GROWING_SECONDS = 4, 2.0
+"""So often each cluster scales at first, with that time in between until its new pods run."""
 
 BEGINS, ENDS = 0.4, 0.1
 """How often in its cluster's turn an idle worker gets something to do, and a busy one has done it."""
@@ -105,8 +109,10 @@ class Autoscalers:
         with self._lock:
             self._players = {name: self._player(name) for name in names}
             self.busy = set()
-            for name in (*names, *names, *names):
-                self._turn(name, scales=1.0)
+            for _ in range(GROWS):
+                for name in names:
+                    self._turn(name, scales=1.0)
+                time.sleep(GROWING_SECONDS)
 
     @contextmanager
     def playing(self) -> Iterator[None]:
