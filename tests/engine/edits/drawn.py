@@ -144,10 +144,8 @@ def _priority_of_a_group(draw: Random, cluster: Cluster) -> None:
 
 
 def _group_added(draw: Random, cluster: Cluster) -> None:
-    there = {group["name"] for group in groups(cluster)}
-    groups(cluster).insert(
-        draw.randint(0, len(there)), _group(draw, draw.choice([n for n in GROUPS if n not in there]))
-    )
+    if names := _free_names(cluster):
+        groups(cluster).insert(draw.randint(0, len(groups(cluster))), _group(draw, draw.choice(names)))
 
 
 def _group_removed(draw: Random, cluster: Cluster) -> None:
@@ -156,8 +154,12 @@ def _group_removed(draw: Random, cluster: Cluster) -> None:
 
 
 def _group_renamed(draw: Random, cluster: Cluster) -> None:
-    there = {group["name"] for group in groups(cluster)}
-    _one(draw, cluster)["name"] = draw.choice([name for name in GROUPS if name not in there])
+    if names := _free_names(cluster):
+        _one(draw, cluster)["name"] = draw.choice(names)
+
+
+def _free_names(cluster: Cluster) -> list[str]:
+    return [name for name in GROUPS if name not in {group["name"] for group in groups(cluster)}]
 
 
 def _groups_reordered(draw: Random, cluster: Cluster) -> None:
