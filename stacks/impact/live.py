@@ -29,7 +29,7 @@ def live(context: str | None, namespaces: Iterable[str], release: str) -> dict[s
     Raises ClusterUnreachableError where the API server does not answer or refuses.
     """
     api = connect(context)
-    found = {}
+    found: dict[str, Known] = {}
     for namespace in namespaces:
         found.update(in_namespace(api, namespace, release))
     return found

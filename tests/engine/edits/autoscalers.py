@@ -17,7 +17,8 @@ from urllib.parse import parse_qs, urlsplit
 from kubernetes import client
 from ray.autoscaler._private.kuberay.node_provider import IKubernetesHttpApiClient
 from ray.autoscaler.v2.instance_manager.cloud_providers.kuberay.cloud_provider import KubeRayProvider
-from ray.autoscaler.v2.instance_manager.node_provider import CloudInstance, NodeKind
+from ray.autoscaler.v2.instance_manager.node_provider import CloudInstance
+from ray.core.generated.instance_manager_pb2 import NodeKind  # type: ignore[attr-defined]  # made when it is imported
 
 # It tells of each request that the API server refuses, and of each that it makes.
 logging.getLogger("ray.autoscaler").setLevel(logging.CRITICAL)
@@ -164,7 +165,7 @@ class Autoscalers:
         namespace, _, own = name.partition("/")
         api = ApiServer(self._api, namespace)
         # The GCS is only asked about clusters that end when they are idle, and about pods that are resized.
-        return api, KubeRayProvider(own, {"namespace": namespace}, gcs_client=None, k8s_api_client=api)  # type: ignore[arg-type]
+        return api, KubeRayProvider(own, {"namespace": namespace}, gcs_client=None, k8s_api_client=api)
 
     def _play(self) -> None:
         try:

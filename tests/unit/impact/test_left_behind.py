@@ -39,7 +39,7 @@ def running(cluster: dict[str, Any], *old: str) -> Known:
         }
         for name, stamp in stamps.items()
     ]
-    return Known(body, Counter(stamps), pods=pods)
+    return Known(body, Counter(list(stamps)), pods=pods)
 
 
 def effects(known: Known, after: dict[str, Any]) -> list[Effect]:
@@ -73,7 +73,7 @@ def test_with_none_they_stay() -> None:
 def test_a_head_that_was_left_goes_at_once_with_all_workers_unless_they_outlive_it() -> None:
     [all_of_it] = effects(running(said(), "headgroup"), said("immediate"))
     assert (all_of_it.verdict, all_of_it.ended, all_of_it.groups) == (Verdict.RECREATES, Range(3, 3), ())
-    kept = {"faultTolerance": True}
+    kept: dict[str, Any] = {"faultTolerance": True}
     [alone] = effects(running(said(**kept), "headgroup"), said("immediate", **kept))
     assert (alone.verdict, alone.ended, alone.groups) == (Verdict.ENDS, Range(1, 1), ("headgroup",))
     assert effects(running(said(), "headgroup"), said("drain")) == []

@@ -62,7 +62,7 @@ def test_it_is_written_again_where_the_group_is_as_the_update_made_it(monkeypatc
             patches.append(arguments)
 
     monkeypatch.setattr(overtaken, "connect", lambda _context: None)
-    monkeypatch.setattr(overtaken.kubernetes.client, "CustomObjectsApi", Api)
+    monkeypatch.setattr("kubernetes.client.CustomObjectsApi", Api)
     monkeypatch.setattr(overtaken, "read_bytes", lambda *_, **__: history(before, body("new", one=2, two=1)))
     monkeypatch.setattr(overtaken, "read", lambda *_: body("new", two=1, one=2))
     assert give_back(SENT, "41", None) == ["one"]
