@@ -24,7 +24,7 @@ from tests.engine.platform_stack import Stack
 
 NAMESPACES = ("edits-a", "edits-b")
 
-TRIES = 4
+TRIES = 8
 """Of `pulumi up`. Autoscalers scale during the first, and are left at the others, so that there is an end."""
 
 SCALED = re.compile(r"RayCluster (\S+): its autoscaler has just scaled")
@@ -149,7 +149,7 @@ class Rounds:
             impact = impact_on(before, load(self._stack.file), self._stack.name)
         except StackFileError:
             impact = None
-        process = self._stack.start("up", "--yes", "--skip-preview", "--continue-on-error", environment=STATE_AT_END)
+        process = self._stack.start("up", "--yes", "--skip-preview", environment=STATE_AT_END)
         output, _ = process.communicate(timeout=self._stack.seconds)
         with self._autoscalers.still():
             after = self._running()
