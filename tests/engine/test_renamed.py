@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ LOOK_SECONDS = 0.1
 
 @pytest.fixture(scope="module")
 def stack(stack_on_operator: MakeStack) -> Iterator[Stack]:
-    """A stack with one RayCluster, up."""
+    """A stack with one RayCluster, up. The tests are one day in its life, in their order."""
     made = stack_on_operator("renamed")
     made.up()
     yield made
@@ -61,3 +62,18 @@ def test_one_that_is_renamed_is_made_beside_the_old_one_which_goes_when_it_is_re
     assert follows(seen)
     assert not rays.there(*OLD)
     stack.changes_nothing()
+
+
+def test_the_old_one_stays_where_the_new_one_does_not_come_up(stack: Stack, rays: Rays) -> None:
+    def too_large(settings: dict[str, Any]) -> None:
+        training(settings).update(name="large", head={"cpu": "1000"}, readyTimeout="5s")
+
+    said_before = stack.file.read_text()
+    stack.edit(too_large)
+    assert "RayCluster team-a/large is not ready after 5 s" in stack.up(fails=True).output
+    assert rays.read(*RENAMED)["status"]["state"] == "ready"
+    stack.file.write_text(said_before)
+    stack.edit(lambda _settings: None)
+    stack.up()
+    assert rays.read(*RENAMED)["status"]["state"] == "ready"
+    assert not rays.there("team-a", "large")
