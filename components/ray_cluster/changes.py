@@ -8,6 +8,7 @@ from ..rollout.retirement import Groups, NotRetiredError, retire
 from ..rollout.settings import UpdatesSettings
 from ..types import seconds
 from .fault_tolerance import OPTIONS, deletion_seconds
+from .overtaken import give_back
 from .pods import Body
 from .scaled import unscaled_since
 from .scheduling import LABELS_OF_A_NEW_CLUSTER
@@ -15,12 +16,16 @@ from .scheduling import LABELS_OF_A_NEW_CLUSTER
 
 def keeping_workers(name: str, context: str | None, updates: UpdatesSettings) -> pulumi.ResourceHookBinding:
     """Empties worker groups that leave before an update, and refuses one that would set back what the autoscaler has
-    done since the program has read it."""
+    done since the program has read it. What it does in the moment of the update is given back to it."""
+    looked_at: list[str] = []
+    """The version of the last look."""
 
     def check(hook: pulumi.ResourceHookArgs) -> None:
         sent = hook.new_inputs
         assert sent is not None
         namespace, cluster = sent["metadata"]["namespace"], sent["metadata"]["name"]
+        # Before groups are emptied for an update that could not be sent; and after, because that takes its time.
+        unscaled_since(sent, context)
         try:
             retire(
                 Groups(context, namespace, cluster),
@@ -32,9 +37,23 @@ def keeping_workers(name: str, context: str | None, updates: UpdatesSettings) ->
             )
         except (NotRetiredError, ClusterUnreachableError) as error:
             raise NotRetiredError(f"RayCluster {namespace}/{cluster}: {error}") from None
-        unscaled_since(sent, context)
+        if version := unscaled_since(sent, context):
+            looked_at.append(version)
 
-    return pulumi.ResourceHookBinding(before_update=[pulumi.ResourceHook(f"{name}-unscaled", check)])
+    def repair(hook: pulumi.ResourceHookArgs) -> None:
+        sent = hook.new_inputs
+        assert sent is not None
+        try:
+            for version in looked_at:
+                if groups := give_back(sent, version, context):
+                    pulumi.log.info(f"the autoscaler of {name} scaled {', '.join(groups)} just then: set anew")
+        except ClusterUnreachableError as error:
+            pulumi.log.warn(f"what the autoscaler of {name} did just then may have been set back: {error}")
+
+    return pulumi.ResourceHookBinding(
+        before_update=[pulumi.ResourceHook(f"{name}-unscaled", check)],
+        after_update=[pulumi.ResourceHook(f"{name}-overtaken", repair)],
+    )
 
 
 def letting_go(body: Body) -> pulumi.ResourceOptions:

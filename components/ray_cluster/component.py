@@ -30,7 +30,7 @@ from .manifests import (
 )
 from .pod_group import PodGroup, PodGroupArgs
 from .readiness import NotReadyError, until_ready
-from .scaled import Scaled, as_scaled, scales
+from .scaled import Scaled, as_scaled, as_scaled_once, scales
 from .scheduling import NO_SCHEDULING, Scheduling
 from .settings import FIRST_RAY_WITH_TOKENS, RayClusterSettings
 from .status import status_summary
@@ -139,6 +139,8 @@ class RayCluster(pulumi.ComponentResource):
                 ignore_changes=ignored, hooks=keeping_workers(name, args.context, settings.updates)
             )
             after = pulumi.ResourceOptions.merge(after, theirs)
+        elif not queued:
+            body = as_scaled_once(body, args.scaled)
         if settings.tls is not None:
             authority = ClusterAuthorityArgs(settings.tls, settings.name, args.namespace)
             made = ClusterAuthority(f"{name}-tls", authority, own)

@@ -40,6 +40,8 @@ class Scaled:
     digest: str | None
     groups: Groups
     spec: Mapping[str, Any] = field(default_factory=dict)
+    version: str = ""
+    """Its resourceVersion."""
 
 
 class UnknownScaleError(Exception):
@@ -66,7 +68,7 @@ def read_scaled(context: str | None, namespace: str, name: str) -> Scaled | None
     if there is None:
         return None
     annotations = there["metadata"].get("annotations") or {}
-    return Scaled(annotations.get(DIGEST), _groups(there["spec"]), there["spec"])
+    return Scaled(annotations.get(DIGEST), owned(there["spec"]), there["spec"], there["metadata"]["resourceVersion"])
 
 
 def as_scaled(body: Body, scaled: Scaled | None) -> tuple[Body, list[str]]:
@@ -89,11 +91,26 @@ def as_scaled(body: Body, scaled: Scaled | None) -> tuple[Body, list[str]]:
     return {**body, "metadata": {**body["metadata"], "annotations": annotations}, "spec": spec}, ignored if same else []
 
 
-def unscaled_since(sent: Mapping[str, Any], context: str | None) -> None:
-    """Raises UnknownScaleError where the autoscaler has gone on since what is `sent` was put together."""
+def as_scaled_once(body: Body, scaled: Scaled | None) -> Body:
+    """A RayCluster that does not scale as it is sent: where it did before, its autoscaler may own the list of worker
+    groups, so that it is taken by force, then and whenever it is edited later.
+
+    `scaled`: as it is; None where it is made new.
+    """
+    if scaled is None or scaled.digest is None:
+        return body
+    annotations = {**body["metadata"]["annotations"], DIGEST: _digest(body), _FORCE: "true"}
+    return {**body, "metadata": {**body["metadata"], "annotations": annotations}}
+
+
+def unscaled_since(sent: Mapping[str, Any], context: str | None) -> str | None:
+    """The resourceVersion at which a RayCluster is still as what is `sent` was put together; None where it is gone.
+
+    Raises UnknownScaleError where the autoscaler has gone on since.
+    """
     metadata = sent["metadata"]
     now = read_scaled(context, metadata["namespace"], metadata["name"])
-    groups = _groups(sent["spec"])
+    groups = owned(sent["spec"])
     moved = [name for name, alive in (now.groups if now else {}).items() if groups.get(name, alive) != alive]
     if moved:
         raise UnknownScaleError(
@@ -101,9 +118,11 @@ def unscaled_since(sent: Mapping[str, Any], context: str | None) -> None:
             f"{', '.join(moved)}, and nothing was changed. Run `pulumi up` again; if it says so each time, after "
             "`pulumi refresh`"
         )
+    return now.version if now else None
 
 
-def _groups(spec: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def owned(spec: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The autoscaler's fields of each worker group, by its name, in their order."""
     groups: Sequence[Mapping[str, Any]] = spec.get("workerGroupSpecs") or ()
     return {group["groupName"]: {key: group[key] for key in OWNED if key in group} for group in groups}
 

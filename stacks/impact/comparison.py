@@ -63,7 +63,8 @@ def impact_of(before: StackSettings | None, after: StackSettings, price: float |
     `price`: of a GPU in an hour, for pools that say none.
     """
     said = before or StackSettings()
-    was = {name: Known(body, None, _release(said)) for name, body in ray_clusters(said).items()}
+    had, release = updates(said), _release(said)
+    was = {name: Known(body, None, release, updates=had[name]) for name, body in ray_clusters(said).items()}
     there = [
         *_of_ray_clusters(was, ray_clusters(after), updates(after)),
         *of_objects(objects(said) if before else {}, objects(after)),

@@ -84,8 +84,8 @@ class Effect:
     made: Range = NONE
     """Pods that are made."""
 
-    group: str | None = None
-    """The worker group whose pods it is about, where it is about one."""
+    groups: tuple[str, ...] = ()
+    """The groups whose pods it is about, `headgroup` for the head's. None: all of the object's."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import kubernetes
 
 from components.cluster import connect, read
-from components.ray_cluster.pods import CLUSTER_LABEL
+from components.rollout.pods import CLUSTER_LABEL, group, kind, leaves
 
 from ..stack_file import PROJECT
 from .ray_pods import Known
@@ -16,8 +16,8 @@ from .ray_pods import Known
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_GROUP_LABEL = "ray.io/group"
-_TYPE_LABEL = "ray.io/node-type"
+    from components.rollout.pods import Pod
+
 _OF_RAY = ("head", "worker")
 """Not the pod that cleans up in Redis (ray-operator/apis/ray/v1/raycluster_types.go: RayNodeType)."""
 
@@ -29,17 +29,23 @@ def live(context: str | None, namespaces: Iterable[str], release: str) -> dict[s
     Raises ClusterUnreachableError where the API server does not answer or refuses.
     """
     api = connect(context)
-    objects, core = kubernetes.client.CustomObjectsApi(api), kubernetes.client.CoreV1Api(api)
-    found = {}
+    found: dict[str, Known] = {}
     for namespace in namespaces:
-        there = read(objects.list_namespaced_custom_object, "ray.io", "v1", namespace, "rayclusters") or {}
-        pods = read(core.list_namespaced_pod, namespace, label_selector=CLUSTER_LABEL) or {}
-        for body in there.get("items", ()):
-            if not body["metadata"].get("ownerReferences"):
-                name = body["metadata"]["name"]
-                running = Counter(_groups(pods.get("items", ()), name))
-                found[f"{namespace}/{name}"] = Known(body, running, release)
+        found.update(in_namespace(api, namespace, release))
     return found
+
+
+def in_namespace(api: Any, namespace: str, release: str) -> Iterator[tuple[str, Known]]:
+    """Those of one namespace. `api`: a client of the API server. Raises as `live`."""
+    objects, core = kubernetes.client.CustomObjectsApi(api), kubernetes.client.CoreV1Api(api)
+    there = read(objects.list_namespaced_custom_object, "ray.io", "v1", namespace, "rayclusters") or {}
+    pods = read(core.list_namespaced_pod, namespace, label_selector=CLUSTER_LABEL) or {}
+    for body in there.get("items", ()):
+        if not body["metadata"].get("ownerReferences"):
+            name = body["metadata"]["name"]
+            running = [pod for pod in pods.get("items", ()) if _of(name, pod)]
+            groups = Counter(str(group(pod) or "") for pod in running)
+            yield f"{namespace}/{name}", Known(body, groups, release, running)
 
 
 def made_by(known: Known, stack: str) -> bool:
@@ -48,10 +54,7 @@ def made_by(known: Known, stack: str) -> bool:
     return any(each.get("manager") == f"pulumi-{PROJECT}-{stack}" for each in managers)
 
 
-def _groups(pods: Iterable[dict[str, Any]], cluster: str) -> Iterator[str]:
-    """The groups of a RayCluster's pods, one for each pod that is not going already."""
-    for pod in pods:
-        labels = pod["metadata"].get("labels") or {}
-        ours = labels.get(CLUSTER_LABEL) == cluster and labels.get(_TYPE_LABEL) in _OF_RAY
-        if ours and "deletionTimestamp" not in pod["metadata"]:
-            yield labels.get(_GROUP_LABEL, "")
+def _of(cluster: str, pod: Pod) -> bool:
+    """Whether it is a pod of that RayCluster, and not going already."""
+    labels = pod["metadata"].get("labels") or {}
+    return labels.get(CLUSTER_LABEL) == cluster and kind(pod) in _OF_RAY and not leaves(pod)

@@ -14,6 +14,7 @@ from components.rollout.templates import unstamped
 from .differences import Steps, differences, normal
 from .effects import Effect, ObjectImpact, Verdict, impact
 from .kuberay_rules import Rule, rule_for
+from .left_behind import left_behind
 from .pods import groups_of, least_running
 from .ray_pods import Known, all_running, beyond_most, of_pods, range_of, sent, shown
 from .updates import BY_KUBERAY_ALONE, left, reached
@@ -52,15 +53,20 @@ def _edited(before: Known, after: Body, updates: UpdatesSettings) -> Iterator[Ef
         return
     changed = list(_changed(before.body, sent(before.body, after)))
     if not changed:
+        yield from left_behind(before, after, updates, ())
         return
     if KUEUE_QUEUE_LABEL in (after["metadata"].get("labels") or {}) and not after["spec"].get("suspend"):
         yield _kept_by_kueue()
         updates = BY_KUBERAY_ALONE
     pods = [left(before, after, each, updates) for each in of_pods(before, after)]
-    yield from pods
-    yield from beyond_most(before, after)
     recreated = any(each.verdict is Verdict.RECREATES for each in pods)
-    yield from _by_rules(before, after, changed, updates, all_anew=recreated)
+    told = [
+        *pods,
+        *beyond_most(before, after),
+        *_by_rules(before, after, changed, updates, all_anew=recreated),
+    ]
+    yield from told
+    yield from left_behind(before, after, updates, told)
 
 
 def _deleted(before: Known) -> Effect:

@@ -1,10 +1,11 @@
 """What an edit does to a RayCluster's pods, in words. Pure functions."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from components.ray_cluster.scaled import OWNED, Scaled, as_scaled, scales
+from components.rollout.settings import UpdatesSettings
 
 from .effects import Effect, Range, Verdict
 from .pods import (
@@ -35,6 +36,12 @@ class Known:
 
     release: str = "1.6"
     """Minor version of the operator."""
+
+    pods: Sequence[Body] = ()
+    """The pods themselves, where the cluster was read."""
+
+    updates: UpdatesSettings | None = None
+    """How edits have reached its pods so far; None: that is not known."""
 
 
 def of_pods(before: Known, after: Body) -> list[Effect]:
@@ -82,7 +89,8 @@ def _ended(after: Body, group: str, ended: Range, of: Range) -> Effect:
             "autoscaler had added beyond replicas is too many, too"
         )
         safer = "set replicas to what runs, and lower it when workers are idle; or let the autoscaler end idle workers"
-    return Effect(Verdict.ENDS, f"deletes {ended} of {of.pods()} {_called(group)}", why, safer, _OPERATOR, ended=ended)
+    says = f"deletes {ended} of {of.pods()} {_called(group)}"
+    return Effect(Verdict.ENDS, says, why, safer, _OPERATOR, ended=ended, groups=(group,))
 
 
 def _orphaned(after: Body, group: str, pods: Range) -> Effect:
@@ -94,7 +102,7 @@ def _orphaned(after: Body, group: str, pods: Range) -> Effect:
             "workers of several hosts are told by labels that pods of the old numOfHosts do not have",
             "add a worker group with the new numOfHosts under another name, and retire the old one when it is idle",
             "kuberay ray-operator/controllers/ray/raycluster_controller.go: reconcileMultiHostWorkerGroup",
-            group=group,
+            groups=(group,),
         )
     breaks = (
         " Ray's autoscaler does not know them either: it fails while one is there, and the whole RayCluster scales no "
@@ -110,7 +118,7 @@ def _orphaned(after: Body, group: str, pods: Range) -> Effect:
         "is removed. Afterwards, in its namespace: "
         f"`kubectl delete pod -l ray.io/cluster={after['metadata']['name']},ray.io/group={group}`",
         f"{_OPERATOR}; kuberay#1739",
-        group=group,
+        groups=(group,),
     )
 
 
@@ -134,6 +142,7 @@ def beyond_most(before: Known, after: Body) -> Iterator[Effect]:
                 "wait until no more than that run",
                 "ray python/ray/autoscaler/v2/scheduler.py: _enforce_max_workers_per_type",
                 ended=ended,
+                groups=(name,),
             )
 
 

@@ -95,6 +95,7 @@ def _effect(effect: Effect) -> dict[str, Any]:
         "reason": effect.reason,
         "safer": effect.safer,
         "source": effect.source,
+        "groups": list(effect.groups),
         "podsEnded": _numbers(effect.ended),
         "podsMade": _numbers(effect.made),
     }

@@ -22,7 +22,7 @@ Body = Mapping[str, Any]
 
 BY_KUBERAY_ALONE = UpdatesSettings(strategy="none")
 
-_REPLACING = "components/rollout/replacing.py"
+REPLACING = "components/rollout/replacing.py"
 _RETIREMENT = "components/rollout/retirement.py"
 _AT_ONCE = "`updates: {strategy: immediate}` makes the head anew, and ends what runs on the RayCluster; or "
 _WAIT = "wait until nothing runs; or set `updates: {strategy: drain}`, and busy workers are waited for"
@@ -39,7 +39,7 @@ def reached(before: Known, after: Body, rule: Rule, groups: Sequence[str], updat
     if rule.verdict is Verdict.STRANDS:
         says = "the preview refuses it: new workers could not join the head, which stays as it is"
         safer = f"{_AT_ONCE}add a RayCluster with another name, and remove this one when its work is done"
-        return Effect(Verdict.REFUSED, says, f"{why} does not replace the head", safer, _REPLACING)
+        return Effect(Verdict.REFUSED, says, f"{why} does not replace the head", safer, REPLACING)
     if rule.pods == "head":
         return replace(plain, safer=_AT_ONCE + rule.safer)
     there = running_of(before, groups)
@@ -49,25 +49,32 @@ def reached(before: Known, after: Body, rule: Rule, groups: Sequence[str], updat
             "workers of {groups} that run take no new work; `up` waits, replaces each once it is idle, and ends the "
             f"rest after {updates.limit}, with what runs on them"
         )
-        return Effect(Verdict.ROLLING, says, why, "give a `limit` that the longest task keeps", _REPLACING, gone, gone)
+        safer = "give a `limit` that the longest task keeps"
+        return Effect(Verdict.ROLLING, says, why, safer, REPLACING, gone, gone, tuple(groups))
     says = (
         "workers of {groups} that are idle are replaced; busy ones stay as they are, and each further `up` replaces "
         "those that are idle by then"
     )
     safer = "`updates: {strategy: drain}` waits for the busy ones, so that all are as edited after the `up`"
-    return Effect(Verdict.NEW_PODS, says, why, safer, _REPLACING, gone, gone)
+    return Effect(Verdict.NEW_PODS, says, why, safer, REPLACING, gone, gone, tuple(groups))
 
 
 def _at_once(before: Known, after: Body, rule: Rule, groups: Sequence[str], why: str) -> Effect:
     if rule.pods == "workers":
-        ended, whose, verdict = running_of(before, groups), "workers of {groups}", Verdict.ENDS
-    elif rule.pods == "head" and OPTIONS in after["spec"] and OPTIONS in before.body["spec"]:
-        ended, whose, verdict = running_of(before, [HEAD]), "the head", Verdict.ENDS
+        of, whose, verdict = tuple(groups), "workers of {groups}", Verdict.ENDS
+    elif rule.pods == "head" and _outlived(before, after):
+        of, whose, verdict = (HEAD,), "the head", Verdict.ENDS
     else:
-        ended, whose, verdict = all_running(before), "the head and all workers", Verdict.RECREATES
+        of, whose, verdict = (), "the head and all workers", Verdict.RECREATES
+    ended = running_of(before, of) if of else all_running(before)
     says = f"{whose}: {ended.pods()} deleted at once and made anew, busy or not; what runs there is lost"
     safer = "do it when nothing runs; or `updates: {strategy: drain}` where only workers change"
-    return Effect(verdict, says, why, safer, _REPLACING, ended, ended)
+    return Effect(verdict, says, why, safer, REPLACING, ended, ended, of)
+
+
+def _outlived(before: Known, after: Body) -> bool:
+    """Whether workers outlive the head."""
+    return OPTIONS in after["spec"] and OPTIONS in before.body["spec"]
 
 
 def left(before: Known, after: Body, effect: Effect, updates: UpdatesSettings) -> Effect:
@@ -75,9 +82,9 @@ def left(before: Known, after: Body, effect: Effect, updates: UpdatesSettings) -
 
     `effect`: one of `of_pods`.
     """
-    group = effect.group
-    if effect.verdict is not Verdict.ORPHANS or group is None or group in groups_of(after["spec"]):
+    if effect.verdict is not Verdict.ORPHANS or effect.groups[0] in groups_of(after["spec"]):
         return effect
+    [group] = effect.groups
     if recreates(after["spec"]) or KUEUE_QUEUE_LABEL in (after["metadata"].get("labels") or {}):
         return effect
     there, name, scaling = running_of(before, [group]), shown(group), scales(dict(after))
@@ -91,14 +98,15 @@ def left(before: Known, after: Body, effect: Effect, updates: UpdatesSettings) -
         return Effect(Verdict.REFUSED, says, f"{why} ends no worker", _WAIT, _RETIREMENT)
     if updates.strategy == "immediate":
         says = f"ends {there.pods()} of worker group {name}, busy or not, and removes it"
-        return Effect(Verdict.ENDS, says, why, _WAIT, _RETIREMENT, there)
+        return Effect(Verdict.ENDS, says, why, _WAIT, _RETIREMENT, there, groups=(group,))
     gone = Range(0, there.most)
     if updates.strategy == "drain":
         says = (
             f"worker group {name} takes no new work; `up` waits until its workers, {there.pods()}, are idle, ends the "
             f"rest after {updates.limit}, and removes it"
         )
-        return Effect(Verdict.ROLLING, says, why, "give a `limit` that the longest task keeps", _RETIREMENT, gone)
+        safer = "give a `limit` that the longest task keeps"
+        return Effect(Verdict.ROLLING, says, why, safer, _RETIREMENT, gone, groups=(group,))
     if scaling:
         says = (
             f"worker group {name} goes if its workers, {there.pods()}, are idle; if one is busy `pulumi up` ends with "
@@ -109,4 +117,4 @@ def left(before: Known, after: Body, effect: Effect, updates: UpdatesSettings) -
             f"worker group {name} goes, and its idle workers of {there.pods()} with it; busy ones run on until an `up` "
             "finds them idle"
         )
-    return Effect(Verdict.ROLLING, says, why, _WAIT, _RETIREMENT, gone)
+    return Effect(Verdict.ROLLING, says, why, _WAIT, _RETIREMENT, gone, groups=(group,))

@@ -35,6 +35,7 @@ class Stack(Project):
     """A stack of this checkout's program. Its file is a copy of `original`, which a test may edit."""
 
     def __init__(self, name: str, folder: Path, cluster: Rehearsal, plugins: Selection, original: Path = DEV) -> None:
+        self.name = name
         self._original = original
         self.file = folder / f"Pulumi.{name}.yaml"
         self.reset_file()

@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
+from components.ray_cluster import overtaken
+from components.ray_cluster.overtaken import give_back
+from components.ray_cluster.scaled import DIGEST
+from local.rehearsal import Rehearsal
 from tests.engine.conftest import MakeStack
+from tests.engine.kubectl import Kubectl
 from tests.engine.platform_stack import Rays, Stack, training
 
 pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(900)]
@@ -113,4 +118,39 @@ def test_an_update_while_it_scales_is_refused_and_goes_through_afterwards(
         name: group["replicas"] for name, group in before.items()
     }
     assert autoscaler.groups()["a100-1gpu"]["scaleStrategy"] == before["a100-1gpu"]["scaleStrategy"]
+    scaling.changes_nothing()
+
+
+def test_what_is_scaled_after_the_last_look_and_before_the_update_is_given_back(
+    scaling: Stack, autoscaler: Autoscaler, rays: Rays, cluster: Rehearsal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That moment is too short to be met on purpose, so the update is sent here, by another field manager."""
+    monkeypatch.setattr(overtaken, "connect", lambda _context: cluster.client())
+    looked_at = rays.read(NAMESPACE, NAME)
+    version, replicas = looked_at["metadata"]["resourceVersion"], autoscaler.groups()["a100-1gpu"]["replicas"]
+    autoscaler.write("a100-1gpu", "replicas", replicas + 1)
+    metadata = {"namespace": NAMESPACE, "name": NAME, "annotations": {DIGEST: "of-the-update"}}
+    sent = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": metadata, "spec": looked_at["spec"]}
+    Kubectl(cluster).does("apply", "--server-side", "--force-conflicts", "--filename=-", bodies=[sent])
+    assert autoscaler.groups()["a100-1gpu"]["replicas"] == replicas
+    assert give_back(sent, version, None) == ["a100-1gpu"]
+    assert autoscaler.groups()["a100-1gpu"]["replicas"] == replicas + 1
+
+
+def test_one_that_scales_no_more_is_updated_though_its_autoscaler_wrote_last(
+    scaling: Stack, autoscaler: Autoscaler
+) -> None:
+    def workers() -> set[int]:
+        return {group["replicas"] for group in autoscaler.groups().values()}
+
+    autoscaler.write("a100-1gpu", "replicas", 2)
+    scaling.edit(lambda settings: training(settings).pop("idleTimeout"))
+    scaling.edit(lambda settings: training(settings).update(autoscaling=False))
+    scaling.up()
+    assert workers() == {0}
+    scaling.changes_nothing()
+    autoscaler.write("a100-1gpu", "replicas", 1)
+    scaling.edit(lambda settings: training(settings).update(labels={"cost-center": "sales"}))
+    scaling.up()
+    assert workers() == {0}
     scaling.changes_nothing()

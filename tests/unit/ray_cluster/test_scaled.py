@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from components.ray_cluster import scaled
-from components.ray_cluster.scaled import DIGEST, Scaled, UnknownScaleError, as_scaled, unscaled_since
+from components.ray_cluster.scaled import DIGEST, Scaled, UnknownScaleError, as_scaled, as_scaled_once, unscaled_since
 
 pytestmark = pytest.mark.unit
 
@@ -68,6 +68,24 @@ def test_what_is_known_only_later_is_no_edit() -> None:
     again = body("one")
     again["spec"]["headGroupSpec"] = {"account": object()}
     assert as_scaled(again, alive(said, one=1))[1] != []
+
+
+def test_one_that_scales_no_more_takes_back_the_groups_that_its_autoscaler_has_written_then_and_later() -> None:
+    """Ray's autoscaler owns the list since it has scaled: without force the edit would be a conflict."""
+    scaling = body("one")
+    there = alive(scaling, one=3)
+    said = body("one")
+    del said["spec"]["enableInTreeAutoscaling"]
+    switched_off = as_scaled_once(said, there)
+    assert switched_off["metadata"]["annotations"]["pulumi.com/patchForce"] == "true"
+    assert switched_off["spec"] == said["spec"]
+    now = Scaled(switched_off["metadata"]["annotations"][DIGEST], {})
+    assert as_scaled_once(said, now) == switched_off
+
+
+@pytest.mark.parametrize("there", [None, Scaled(None, {"one": {"replicas": 3}})], ids=["new", "never scaled"])
+def test_one_that_has_never_scaled_is_sent_without_force(there: Scaled | None) -> None:
+    assert as_scaled_once(body("one"), there) == body("one")
 
 
 def test_an_update_that_would_set_back_what_was_scaled_meanwhile_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

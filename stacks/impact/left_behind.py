@@ -1,0 +1,91 @@
+"""What becomes of pods that earlier edits have left as they were. Pure functions.
+
+`updates` leave pods that are busy, or all of them, and a later `up` goes on with them: with another strategy, without
+that anything else is edited. As components/rollout/replacing.py does it.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from components.queues.admission import KUEUE_QUEUE_LABEL
+from components.ray_cluster.fault_tolerance import OPTIONS
+from components.rollout.pods import group
+from components.rollout.replacing import old_heads, old_workers
+from components.rollout.settings import UpdatesSettings
+from components.rollout.templates import parts, recreates, stamped
+
+from .effects import Effect, Range, Verdict
+from .pods import HEAD, groups_of
+from .ray_pods import Known, all_running, range_of, shown
+from .updates import REPLACING
+
+Body = Mapping[str, Any]
+
+_SAFER = "do it when nothing runs; or `updates: {strategy: drain}`, which leaves the head, and waits for workers"
+
+
+def left_behind(before: Known, after: Body, updates: UpdatesSettings, told: Iterable[Effect]) -> Iterator[Effect]:
+    """What `updates` make of pods that are older than what the RayCluster says already, but of those whose end is
+    `told`."""
+    if (
+        updates.strategy == "none"
+        or recreates(after["spec"])
+        or KUEUE_QUEUE_LABEL in (after["metadata"].get("labels") or {})
+    ):
+        return
+    why = f"`updates: {{strategy: {updates.strategy}}}`, and pods that are older than what the RayCluster says"
+    if before.running is None:
+        yield from _unread(before, updates, why)
+        return
+    ending = [effect for effect in told if effect.ended]
+    if any(not effect.groups for effect in ending):
+        return
+    known = {group for effect in ending if effect.source == REPLACING for group in effect.groups}
+    old = {group: pods for group, pods in _old(before, after).items() if group not in known}
+    if HEAD in old and updates.strategy == "immediate" and OPTIONS not in after["spec"]:
+        ended = all_running(before)
+        says = (
+            f"earlier edits have left the head: it and all workers, {ended.pods()}, are deleted at once and made anew"
+        )
+        yield Effect(Verdict.RECREATES, says, why, _SAFER, REPLACING, ended, ended)
+        return
+    for name, pods in old.items():
+        if name != HEAD or updates.strategy == "immediate":
+            yield _of(name, pods, updates, why)
+
+
+def _unread(before: Known, updates: UpdatesSettings, why: str) -> Iterator[Effect]:
+    """Where the pods were not read, and another strategy has left some perhaps."""
+    if updates.strategy == "immediate" and before.updates and before.updates.strategy != "immediate":
+        ended = Range(0, all_running(before).most)
+        says = f"pods that earlier edits have left as they were, {ended} of them, are deleted at once and made anew"
+        yield Effect(Verdict.ENDS, says, why, _SAFER, REPLACING, ended, ended)
+
+
+def _of(name: str, pods: int, updates: UpdatesSettings, why: str) -> Effect:
+    there, whose = range_of(pods, pods), "the head" if name == HEAD else f"worker group {shown(name)}"
+    gone = Range(0, pods)
+    if updates.strategy == "immediate":
+        says = f"earlier edits have left {there.pods()} of {whose}: deleted at once and made anew, busy or not"
+        return Effect(Verdict.ENDS, says, why, _SAFER, REPLACING, there, there, (name,))
+    if updates.strategy == "drain":
+        says = (
+            f"earlier edits have left {there.pods()} of {whose}: no new work from now on, replaced when idle, and "
+            f"ended after {updates.limit}"
+        )
+        safer = "give a `limit` that the longest task keeps"
+        return Effect(Verdict.ROLLING, says, why, safer, REPLACING, gone, gone, (name,))
+    says = f"earlier edits have left {there.pods()} of {whose}: replaced if idle"
+    return Effect(Verdict.NEW_PODS, says, why, "", REPLACING, gone, gone, (name,))
+
+
+def _old(before: Known, after: Body) -> dict[str, int]:
+    """By group, pods that were old before the edit, and still are; not of groups that leave with it."""
+    live = before.body["spec"]
+    was, will = parts(live), parts(stamped(dict(after), live)["spec"])
+    leaving = groups_of(live).keys() - groups_of(after["spec"]).keys()
+    old = old_workers(old_workers(before.pods, was), will)
+    found = Counter(str(group(pod)) for pod in old if group(pod) not in leaving)
+    heads = len(old_heads(old_heads(before.pods, was), will))
+    return {**({HEAD: heads} if heads else {}), **found}

@@ -1,0 +1,1 @@
+"""Random edits of RayClusters in a stack file while autoscalers play beside, and what came of them."""

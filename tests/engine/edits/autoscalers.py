@@ -1,0 +1,217 @@
+"""Plays Ray's autoscalers. Ray's own code scales; when, and which workers are busy, is drawn at random.
+
+Who is busy is known to nobody but Ray, and here to nobody but the players. They only ever end idle workers.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+from random import Random
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from kubernetes import client
+from ray.autoscaler._private.kuberay.node_provider import IKubernetesHttpApiClient
+from ray.autoscaler.v2.instance_manager.cloud_providers.kuberay.cloud_provider import KubeRayProvider
+from ray.autoscaler.v2.instance_manager.node_provider import CloudInstance
+from ray.core.generated.instance_manager_pb2 import NodeKind  # type: ignore[attr-defined]  # made when it is imported
+
+# It tells of each request that the API server refuses, and of each that it makes.
+logging.getLogger("ray.autoscaler").setLevel(logging.CRITICAL)
+
+TURN_SECONDS = 0.2
+
+SCALES = 0.1
+"""How often in its turn a cluster scales, where nothing else is said."""
+
+GROWS, GROWING_SECONDS = 4, 2.0
+"""So often each cluster scales at first, with that time in between until its new pods run."""
+
+BEGINS, ENDS = 0.4, 0.1
+"""How often in its cluster's turn an idle worker gets something to do, and a busy one has done it."""
+
+RAY = ("ray.io", "v1")
+JSON_PATCH = "application/json-patch+json"
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A worker's pod."""
+
+    cluster: str
+    """`<namespace>/<name>`."""
+    group: str
+    pod: str
+
+
+class ApiServer(IKubernetesHttpApiClient):
+    """The API server, as the autoscaler of one RayCluster speaks to it: in place of its HTTP client, which takes the
+    address and the account of its own pod."""
+
+    def __init__(self, api: client.ApiClient, namespace: str) -> None:
+        self._api, self._namespace = api, namespace
+        self._core, self._objects = client.CoreV1Api(api), client.CustomObjectsApi(api)
+        self.said: dict[str, int] = {}
+        """The replicas that were set last, by worker group."""
+        self.ended: set[str] = set()
+        """Pods that were let go."""
+        self.patches = 0
+
+    def get(self, path: str) -> dict[str, Any]:
+        """`rayclusters/NAME`, or `pods?labelSelector=...`."""
+        asked = urlsplit(path)
+        kind, _, name = asked.path.partition("/")
+        if kind == "rayclusters":
+            found: Any = self._objects.get_namespaced_custom_object(*RAY, self._namespace, kind, name)
+        else:
+            [selector] = parse_qs(asked.query)["labelSelector"]
+            listed = self._core.list_namespaced_pod(self._namespace, label_selector=selector)
+            found = self._api.sanitize_for_serialization(listed)
+        return dict(found)
+
+    def patch(self, path: str, payload: Any, content_type: str = JSON_PATCH) -> dict[str, Any]:
+        """Under the name that Ray's HTTP client, which is python-requests, has as a field manager."""
+        kind, _, name = path.partition("/")
+        patched: Any = self._objects.patch_namespaced_custom_object(
+            *(*RAY, self._namespace, kind, name, payload), field_manager="python-requests", _content_type=content_type
+        )
+        for step in payload:
+            *_, place, field = step["path"].split("/")
+            if field == "replicas":
+                self.said[patched["spec"]["workerGroupSpecs"][int(place)]["groupName"]] = step["value"]
+            else:
+                self.ended.update(step["value"]["workersToDelete"])
+        self.patches += 1
+        return dict(patched)
+
+    def delete(self, path: str) -> dict[str, Any]:
+        """It deletes RayClusters that are idle; none of these is told to."""
+        raise NotImplementedError(path)
+
+
+class Autoscalers:
+    """Those of several RayClusters, one of which has its turn at a time."""
+
+    def __init__(self, api: client.ApiClient, draw: Random) -> None:
+        self._api, self._draw = api, draw
+        self._lock = threading.RLock()
+        self._players: dict[str, tuple[ApiServer, KubeRayProvider]] = {}
+        self._requests = 0
+        self._failure: Exception | None = None
+        self.scales = SCALES
+        self.busy: set[Worker] = set()
+
+    def take_over(self, names: Sequence[str]) -> None:
+        """From now on these RayClusters have their turns, and no others. Each grows a little."""
+        with self._lock:
+            self._players = {name: self._player(name) for name in names}
+            self.busy = set()
+            for _ in range(GROWS):
+                for name in names:
+                    self._turn(name, scales=1.0)
+                time.sleep(GROWING_SECONDS)
+
+    @contextmanager
+    def playing(self) -> Iterator[None]:
+        """They have their turns meanwhile."""
+        ending = threading.Event()
+
+        def play() -> None:
+            while not ending.wait(TURN_SECONDS):
+                with self._lock:
+                    if self._players and self._failure is None:
+                        self._play()
+
+        thread = threading.Thread(target=play, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ending.set()
+            thread.join()
+
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """Nobody has a turn meanwhile."""
+        with self._lock:
+            if self._failure:
+                raise self._failure
+            yield
+
+    @property
+    def said(self) -> Mapping[tuple[str, str], int]:
+        """The replicas that were set last, by RayCluster and worker group."""
+        return {(name, group): number for name, (api, _) in self._players.items() for group, number in api.said.items()}
+
+    @property
+    def ended(self) -> set[str]:
+        """Pods that they have let go."""
+        return {pod for api, _ in self._players.values() for pod in api.ended}
+
+    @property
+    def patches(self) -> int:
+        """How often the RayClusters that play now were scaled."""
+        return sum(api.patches for api, _ in self._players.values())
+
+    def forget(self, cluster: str, group: str) -> None:
+        """What was said last of a group that is no more, or that somebody else has set."""
+        self._players[cluster][0].said.pop(group, None)
+
+    def _player(self, name: str) -> tuple[ApiServer, KubeRayProvider]:
+        namespace, _, own = name.partition("/")
+        api = ApiServer(self._api, namespace)
+        # The GCS is only asked about clusters that end when they are idle, and about pods that are resized.
+        return api, KubeRayProvider(own, {"namespace": namespace}, gcs_client=None, k8s_api_client=api)
+
+    def _play(self) -> None:
+        try:
+            self._turn(self._draw.choice(list(self._players)), self.scales)
+        except Exception as error:
+            # Whatever it is, the test is to fail with it.
+            self._failure = error
+
+    def _turn(self, name: str, scales: float) -> None:
+        provider = self._players[name][1]
+        try:
+            there = provider.get_non_terminated()
+        except client.ApiException as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            return
+        workers = {
+            Worker(name, instance.node_type, instance.cloud_instance_id): instance
+            for instance in there.values()
+            if instance.node_kind == NodeKind.WORKER
+        }
+        self._work(name, workers)
+        if self._draw.random() < scales:
+            self._scale(name, provider, list(workers))
+
+    def _work(self, name: str, workers: Mapping[Worker, CloudInstance]) -> None:
+        self.busy = {worker for worker in self.busy if worker.cluster != name or worker in workers}
+        for worker, instance in workers.items():
+            if worker in self.busy:
+                if self._draw.random() < ENDS:
+                    self.busy.remove(worker)
+            elif instance.is_running and self._draw.random() < BEGINS:
+                self.busy.add(worker)
+
+    def _scale(self, name: str, provider: KubeRayProvider, workers: Sequence[Worker]) -> None:
+        spec = provider.ray_cluster["spec"]
+        if not spec.get("enableInTreeAutoscaling"):
+            self._players[name][0].said.clear()
+            return
+        group = self._draw.choice(spec["workerGroupSpecs"])
+        own = [worker for worker in workers if worker.group == group["groupName"]]
+        idle = [worker for worker in own if worker not in self.busy]
+        self._requests += 1
+        request = str(self._requests)
+        if idle and len(own) > group.get("minReplicas", 0) and self._draw.random() < 0.4:
+            provider.terminate([idle[0].pod], request)
+        elif len(own) < group["maxReplicas"]:
+            provider.launch({group["groupName"]: 1}, request)
+        provider.poll_errors()

@@ -1,0 +1,31 @@
+"""Edits of all kinds, drawn at random, while Ray's autoscalers play: no busy worker is lost that `impact` did not name.
+
+Many more of them: `python -m benchmarks.edits` (docs/edit-sequences.md).
+"""
+
+import pytest
+
+from local.rehearsal import Rehearsal
+from tests.engine.conftest import MakeStack
+from tests.engine.edits.rounds import Rounds
+
+pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(1200)]
+
+SEED = 7
+
+
+def test_ten_ray_clusters_are_edited_twice_each(shared_cluster: Rehearsal, stack_on_operator: MakeStack) -> None:
+    stack = stack_on_operator("edits")
+    rounds = Rounds(stack, shared_cluster.client(), SEED)
+    try:
+        for line in rounds.run(0, sequences=10, edits=2):
+            print(line)
+    finally:
+        stack.destroy()
+    tally = rounds.tally
+    assert tally.unforetold == []
+    assert tally.set_back == []
+    # It would say nothing if nothing had happened.
+    assert (tally.edits.total(), tally.wrong) == (20, 1)
+    assert tally.busy.total() > 20
+    assert tally.patches > 20

@@ -1,0 +1,104 @@
+"""The random edits: what is drawn, and how what came of it is held against `impact`."""
+
+from collections.abc import Iterator
+from itertools import islice, pairwise
+from typing import Any
+
+import pytest
+
+from stacks.findings import StackFileError
+from stacks.impact.comparison import Impact, impact_of
+from stacks.impact.effects import Effect, ObjectImpact, Range, Verdict
+from stacks.impact.ray_pods import Known
+from tests.engine.edits.autoscalers import Worker
+from tests.engine.edits.drawn import CHANGES, Cluster, edited, first, scales, seeded, strategy, wrong
+from tests.engine.edits.outcome import gone, set_back, unforetold
+from tests.unit.planning.stacks import stack, tenant
+
+pytestmark = pytest.mark.unit
+
+BUSY = Worker("a/training", "one", "training-one-x")
+
+
+def sequence(seed: int) -> Iterator[Cluster]:
+    draw = seeded(seed)
+    cluster = first(draw, "training")
+    while True:
+        yield cluster
+        cluster = edited(draw, cluster).cluster
+
+
+def running(*pods: str, **groups: int) -> dict[str, Known]:
+    """The RayCluster with those pods, and those replicas."""
+    there: list[dict[str, Any]] = [{"metadata": {"name": name}} for name in pods]
+    specs = [{"groupName": name, "replicas": number} for name, number in groups.items()]
+    spec = {"enableInTreeAutoscaling": True, "workerGroupSpecs": specs}
+    return {BUSY.cluster: Known({"spec": spec}, pods=there)}
+
+
+def test_a_seed_draws_the_same_each_time_and_another_one_something_else() -> None:
+    assert list(islice(sequence(1), 5)) == list(islice(sequence(1), 5))
+    assert list(islice(sequence(1), 5)) != list(islice(sequence(2), 5))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_each_step_is_another_ray_cluster_that_a_stack_may_have(seed: int) -> None:
+    steps = list(islice(sequence(seed), 6))
+    for before, after in pairwise(steps):
+        assert after != before
+        impact_of(stack(tenant("a", before)), stack(tenant("a", after)))
+
+
+def test_all_kinds_of_edits_are_drawn() -> None:
+    draw = seeded(0)
+    whats = {part for _ in range(300) for part in edited(draw, first(draw, "training")).what.split(" and ")}
+    assert len(whats) == len(CHANGES)
+    found = [step for seed in range(40) for step in islice(sequence(seed), 5)]
+    assert {strategy(step) for step in found} == {"onIdle", "drain", "immediate", "none"}
+    assert {scales(step) for step in found} == {True, False}
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_what_is_wrong_is_refused(seed: int) -> None:
+    draw = seeded(seed)
+    before = first(draw, "training")
+    edit = wrong(draw, before)
+    if edit.what == "another ray":
+        assert {effect.verdict for effect in _effects(before, edit.cluster)} >= {Verdict.REFUSED}
+    else:
+        with pytest.raises(StackFileError):
+            stack(tenant("a", edit.cluster))
+
+
+def _effects(before: Cluster, after: Cluster) -> list[Effect]:
+    impact = impact_of(stack(tenant("a", before)), stack(tenant("a", after)))
+    return [effect for each in impact.objects if each.kind == "RayCluster" for effect in each.effects]
+
+
+def test_a_busy_worker_is_lost_if_its_pod_is_gone_and_no_autoscaler_has_let_it_go() -> None:
+    assert gone([BUSY], [], running()) == {BUSY}
+    assert gone([BUSY], [BUSY.pod], running()) == set()
+    assert gone([BUSY], [], running(BUSY.pod)) == set()
+
+
+@pytest.mark.parametrize(
+    ("effect", "named"),
+    [
+        (Effect(Verdict.ENDS, "", ended=Range(1, 1), groups=("one",)), True),
+        (Effect(Verdict.ENDS, "", ended=Range(1, 1), groups=("two",)), False),
+        (Effect(Verdict.RECREATES, "", ended=Range(3, 3)), True),
+        (Effect(Verdict.NEW_PODS, "", ended=Range(0, 1), groups=("one",)), False),
+        (Effect(Verdict.ORPHANS, "", groups=("one",)), False),
+    ],
+)
+def test_it_was_foretold_if_impact_ends_pods_of_its_group_busy_or_not(effect: Effect, named: bool) -> None:
+    impact = Impact((ObjectImpact("RayCluster", BUSY.cluster, (effect,)),))
+    assert unforetold([BUSY], impact) == (set() if named else {BUSY})
+
+
+def test_a_number_is_set_back_if_it_is_another_than_the_autoscaler_said() -> None:
+    said = {(BUSY.cluster, "one"): 3, (BUSY.cluster, "gone"): 2, ("a/removed", "one"): 1}
+    assert set_back(said, running(one=3)) == []
+    [(cluster, group, sentence)] = set_back(said, running(one=1))
+    assert (cluster, group) == (BUSY.cluster, "one")
+    assert sentence == "a/training one: 1 where its autoscaler said 3"

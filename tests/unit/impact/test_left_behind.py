@@ -1,0 +1,101 @@
+"""Pods that earlier edits have left as they were: a later edit, if only of `updates`, may end them."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from components.rollout.templates import ANNOTATION, parts, stamped
+from stacks.impact.comparison import impact_of, impact_on
+from stacks.impact.effects import Effect, Range, Verdict
+from stacks.impact.ray_clusters import ray_clusters
+from stacks.impact.ray_pods import Known
+from tests.unit.planning.stacks import stack, tenant
+
+from .stacks import effects_on, ray
+
+pytestmark = pytest.mark.unit
+
+WORKERS = {"pool": "a100", "variants": [{"gpus": 8, "maxReplicas": 4}, {"gpus": 4, "maxReplicas": 2}]}
+"""Groups a100-8gpu and a100-4gpu."""
+
+
+def said(strategy: str = "onIdle", **more: Any) -> dict[str, Any]:
+    return ray(workers=WORKERS, updates={"strategy": strategy}, **more)
+
+
+def running(cluster: dict[str, Any], *old: str) -> Known:
+    """The RayCluster with a head and a worker of each group; those of groups in `old` are from before an edit."""
+    body = stamped(dict(ray_clusters(stack(tenant("a", cluster), redis={}))["a/training"]), None)
+    marks = parts(body["spec"])
+    stamps = {"headgroup": marks["head"]["stamp"], **{name: each["stamp"] for name, each in marks["groups"].items()}}
+    pods = [
+        {
+            "metadata": {
+                "name": name,
+                "labels": {"ray.io/node-type": "head" if name == "headgroup" else "worker", "ray.io/group": name},
+                "annotations": {ANNOTATION: "former" if name in old else stamp},
+            }
+        }
+        for name, stamp in stamps.items()
+    ]
+    return Known(body, Counter(list(stamps)), pods=pods)
+
+
+def effects(known: Known, after: dict[str, Any]) -> list[Effect]:
+    return effects_on("RayCluster", impact_on({"a/training": known}, stack(tenant("a", after), redis={}), "prod"))
+
+
+def test_nothing_is_said_where_all_pods_are_as_the_ray_cluster_says() -> None:
+    assert effects(running(said()), said("immediate")) == []
+
+
+@pytest.mark.parametrize(
+    ("strategy", "verdict", "says", "ended"),
+    [
+        ("immediate", Verdict.ENDS, "1 pod of worker group a100-8gpu: deleted at once", Range(1, 1)),
+        ("drain", Verdict.ROLLING, "ended after 30m", Range(0, 1)),
+        ("onIdle", Verdict.NEW_PODS, "replaced if idle", Range(0, 1)),
+    ],
+)
+def test_another_strategy_alone_reaches_workers_that_were_left(
+    strategy: str, verdict: Verdict, says: str, ended: Range
+) -> None:
+    [effect] = effects(running(said("none"), "a100-8gpu"), said(strategy))
+    assert (effect.verdict, effect.ended, effect.groups) == (verdict, ended, ("a100-8gpu",))
+    assert says in effect.says
+
+
+def test_with_none_they_stay() -> None:
+    assert effects(running(said(), "a100-8gpu", "headgroup"), said("none")) == []
+
+
+def test_a_head_that_was_left_goes_at_once_with_all_workers_unless_they_outlive_it() -> None:
+    [all_of_it] = effects(running(said(), "headgroup"), said("immediate"))
+    assert (all_of_it.verdict, all_of_it.ended, all_of_it.groups) == (Verdict.RECREATES, Range(3, 3), ())
+    kept: dict[str, Any] = {"faultTolerance": True}
+    [alone] = effects(running(said(**kept), "headgroup"), said("immediate", **kept))
+    assert (alone.verdict, alone.ended, alone.groups) == (Verdict.ENDS, Range(1, 1), ("headgroup",))
+    assert effects(running(said(), "headgroup"), said("drain")) == []
+
+
+def test_an_edit_of_other_pods_ends_them_as_well() -> None:
+    more_memory = {"pool": "a100", "variants": [{"gpus": 8, "maxReplicas": 4}, {"gpus": 4, "memory": "64Gi"}]}
+    found = effects(running(said("immediate"), "a100-8gpu"), {**said("immediate"), "workers": more_memory})
+    assert {effect.groups for effect in found if effect.ended} == {("a100-4gpu",), ("a100-8gpu",)}
+
+
+def test_pods_whose_end_is_told_already_are_not_told_twice() -> None:
+    known = running(said("immediate"), "a100-8gpu")
+    found = effects(known, {**said("immediate"), "workers": {**WORKERS, "env": {"A": "b"}}})
+    assert [effect.groups for effect in found] == [("a100-8gpu", "a100-4gpu")]
+
+
+def test_from_file_to_file_pods_may_have_been_left_where_it_becomes_immediate() -> None:
+    def between(before: str, after: str) -> list[Effect]:
+        return effects_on("RayCluster", impact_of(stack(tenant("a", said(before))), stack(tenant("a", said(after)))))
+
+    [effect] = between("onIdle", "immediate")
+    assert (effect.verdict, effect.ended) == (Verdict.ENDS, Range(0, 7))
+    assert "pods that earlier edits have left as they were, 0 to 7 of them" in effect.says
+    assert between("immediate", "onIdle") == between("none", "drain") == between("immediate", "immediate") == []

@@ -1,0 +1,76 @@
+"""What an autoscaler wrote in the moment of an update is found in the API server's history, and written again."""
+
+import json
+from typing import Any
+
+import pytest
+
+from components.ray_cluster import overtaken
+from components.ray_cluster.overtaken import give_back, overwritten
+from components.ray_cluster.scaled import DIGEST
+
+pytestmark = pytest.mark.unit
+
+
+def body(digest: str, **replicas: float) -> dict[str, Any]:
+    metadata = {"name": "training", "namespace": "team-a", "annotations": {DIGEST: digest}}
+    groups = [{"groupName": name, "replicas": number, "maxReplicas": 9} for name, number in replicas.items()]
+    return {"metadata": metadata, "spec": {"workerGroupSpecs": groups}}
+
+
+def history(*bodies: dict[str, Any]) -> bytes:
+    return "".join(json.dumps({"type": "MODIFIED", "object": each}) + "\n" for each in bodies).encode()
+
+
+SENT = body("new", one=2.0, two=1.0)
+"""Numbers come from Pulumi as floats."""
+
+
+@pytest.mark.parametrize(
+    ("events", "lost"),
+    [
+        ([body("new", one=2, two=1)], {}),
+        ([body("old", one=2, two=1), body("new", one=2, two=1)], {}),
+        ([body("old", one=3, two=1), body("new", one=2, two=1)], {"one": {"replicas": 3}}),
+        ([body("old", one=3, two=1), body("old", one=4, two=1), body("new", one=2, two=1)], {"one": {"replicas": 4}}),
+        ([body("new", one=2, two=1), body("new", one=5, two=1)], {}),
+        ([body("old", one=2, two=1, leaving=3), body("new", one=2, two=1)], {}),
+        ([], {}),
+    ],
+    ids=["alone", "status before", "scaled before", "twice", "scaled after", "a group that leaves", "nothing seen"],
+)
+def test_what_was_there_right_before_the_update_counts(events: list[dict[str, Any]], lost: dict[str, Any]) -> None:
+    assert overwritten(history(*events), SENT) == lost
+
+
+def test_a_history_that_is_gone_already_tells_nothing() -> None:
+    assert overwritten(b'{"type": "ERROR", "object": {"code": 410}}\n', SENT) == {}
+
+
+def test_it_is_written_again_where_the_group_is_as_the_update_made_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    strategy = {"workersToDelete": ["training-one-x"]}
+    before = body("old", one=1, two=1)
+    before["spec"]["workerGroupSpecs"][0]["scaleStrategy"] = strategy
+    patches = []
+
+    class Api:
+        def __init__(self, _client: Any) -> None: ...
+
+        list_namespaced_custom_object = get_namespaced_custom_object = None
+
+        def patch_namespaced_custom_object(self, *arguments: Any, **_options: Any) -> None:
+            patches.append(arguments)
+
+    monkeypatch.setattr(overtaken, "connect", lambda _context: None)
+    monkeypatch.setattr("kubernetes.client.CustomObjectsApi", Api)
+    monkeypatch.setattr(overtaken, "read_bytes", lambda *_, **__: history(before, body("new", one=2, two=1)))
+    monkeypatch.setattr(overtaken, "read", lambda *_: body("new", two=1, one=2))
+    assert give_back(SENT, "41", None) == ["one"]
+    [(*place, patch)] = patches
+    assert place == ["ray.io", "v1", "team-a", "rayclusters", "training"]
+    assert patch == [
+        {"op": "test", "path": "/spec/workerGroupSpecs/1/groupName", "value": "one"},
+        {"op": "test", "path": "/spec/workerGroupSpecs/1/replicas", "value": 2},
+        {"op": "add", "path": "/spec/workerGroupSpecs/1/replicas", "value": 1},
+        {"op": "add", "path": "/spec/workerGroupSpecs/1/scaleStrategy", "value": strategy},
+    ]
