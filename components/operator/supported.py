@@ -50,6 +50,18 @@ OLDEST = RELEASES[next(reversed(RELEASES))].first
 SUPPORTED = f"{OLDEST} to {next(iter(RELEASES))}.x"
 
 
+NO_WAY_BACK = (
+    "an older KubeRay drops the fields that it does not know, and leaves finalizers that nobody removes. Keep the "
+    "newer version; to have the older one, delete all RayClusters, RayJobs and RayServices, `pulumi destroy` this "
+    "stack, and install it anew"
+)
+"""Of operators, as a message says it. The CRDs of an older release drop fields, and 1.6 gives RayServices a finalizer
+that 1.5 does not know (rayservice_controller.go: RayServiceFinalizer)."""
+
+HOSTS_GATE = "RayMultiHostIndexing"
+"""The feature gate with which workers with several hosts are known by marks of their pods."""
+
+
 def release_of(version: str) -> str:
     """The minor version: `1.6` of `1.6.2`."""
     return version.rpartition(".")[0]
@@ -79,7 +91,13 @@ def marks_hosts(version: str, feature_gates: Mapping[str, bool]) -> bool:
     """Whether an operator marks the pods of workers with several hosts, and knows such workers by their marks alone
     (ray-operator/controllers/ray/raycluster_controller.go: reconcileMultiHostWorkerGroup)."""
     operator = OperatorContext(version, feature_gates=feature_gates)
-    return operator.since("1.5") and operator.enabled("RayMultiHostIndexing")
+    return operator.since("1.5") and operator.enabled(HOSTS_GATE)
+
+
+def groups_with_hosts(body: Mapping[str, Any]) -> list[str]:
+    """The worker groups of a RayCluster whose workers have several hosts."""
+    groups = body["spec"].get("workerGroupSpecs") or ()
+    return [group["groupName"] for group in groups if (group.get("numOfHosts") or 1) > 1]
 
 
 def too_old(operator: str, ray_versions: Iterable[str]) -> list[str]:

@@ -3,8 +3,7 @@
 See docs/upgrades.md and docs/decisions/0020-operator-upgrades.md.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 import kubernetes
 
@@ -13,19 +12,11 @@ from ..guard import kuberay_objects
 from ..ray_cluster.pods import CLUSTER_LABEL
 from .existing import Found, look
 from .settings import OperatorSettings
-from .supported import marks_hosts, newer, release_of
+from .supported import HOSTS_GATE, NO_WAY_BACK, groups_with_hosts, marks_hosts, newer, release_of
 
 GROUP_LABEL = "ray.io/group"
 REPLICA_MARK = "ray.io/worker-group-replica-name"
 """Labels of Ray's pods, the second of workers with several hosts (ray-operator/controllers/ray/utils/constant.go)."""
-
-HOSTS_GATE = "RayMultiHostIndexing"
-
-NO_WAY_BACK = (
-    "an older KubeRay drops the fields that it does not know, and leaves finalizers that nobody removes. Keep the "
-    "newer version; to have the older one, delete all RayClusters, RayJobs and RayServices, `pulumi destroy` this "
-    "stack, and install it anew"
-)
 
 _NAMED = 10
 """So many worker groups are named in a message."""
@@ -85,9 +76,3 @@ def without_marks(context: str | None) -> Iterator[str]:
         pods = read(core.list_namespaced_pod, metadata["namespace"], label_selector=chosen) or {}
         found = {pod["metadata"]["labels"][GROUP_LABEL] for pod in pods.get("items", ())}
         yield from (f"{metadata['namespace']}/{metadata['name']} {group}" for group in sorted(found))
-
-
-def groups_with_hosts(body: Mapping[str, Any]) -> list[str]:
-    """The worker groups of a RayCluster whose workers have several hosts."""
-    groups = body["spec"].get("workerGroupSpecs") or ()
-    return [group["groupName"] for group in groups if (group.get("numOfHosts") or 1) > 1]

@@ -7,7 +7,8 @@ import pytest
 from components.operator import upgrade
 from components.operator.existing import Found
 from components.operator.settings import OperatorSettings
-from components.operator.upgrade import UnsafeUpgradeError, check, check_hosts, check_release, groups_with_hosts
+from components.operator.supported import groups_with_hosts
+from components.operator.upgrade import UnsafeUpgradeError, check, check_hosts, check_release
 
 pytestmark = pytest.mark.unit
 
@@ -68,11 +69,16 @@ def test_workers_that_would_be_made_twice_are_named_with_the_way_out() -> None:
 def test_pods_are_looked_at_only_where_the_operator_begins_to_mark_them(
     monkeypatch: pytest.MonkeyPatch, there: Found, settings: dict[str, Any], looked: bool
 ) -> None:
-    asked = []
+    asked: list[str | None] = []
+
+    def without_marks(context: str | None) -> list[str]:
+        asked.append(context)
+        return []
+
     monkeypatch.setattr(upgrade, "look", lambda *_: there)
-    monkeypatch.setattr(upgrade, "without_marks", lambda context: asked.append(context) or ())
+    monkeypatch.setattr(upgrade, "without_marks", without_marks)
     check("staging", wanted("1.6.2", **settings))
-    assert bool(asked) is looked
+    assert asked == ["staging"] * looked
 
 
 def test_worker_groups_with_several_hosts_are_told_from_others() -> None:
