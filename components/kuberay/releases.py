@@ -1,6 +1,6 @@
 """What came with later releases of KubeRay. An older one's API server drops such fields without a word.
 
-The schema here is that of 1.6; tests/unit/kuberay/test_releases.py holds this table against the CRDs of both releases.
+The schema here is that of 1.6; tests/differential/test_releases.py holds this table against the CRDs of both.
 """
 
 from collections.abc import Iterator, Mapping
