@@ -75,7 +75,8 @@ class KubeRayOperator(pulumi.ComponentResource):
                 version = existing.check(there, settings.namespace, args.ray_versions)
             else:
                 check_ray(settings.version, args.ray_versions)
-                upgrade.check(args.context, settings)
+                if warning := upgrade.check(args.context, settings):
+                    pulumi.log.warn(warning, self)
                 tree = render(settings.tree, pinned=settings.location is None)
                 first, access, last = operator_objects(tree, settings)
                 self._provision(name, args, (first, [*access, *args.policies], last))

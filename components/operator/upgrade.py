@@ -26,8 +26,8 @@ class UnsafeUpgradeError(Exception):
     """The change of the operator would harm what runs; the text says how, and what to do instead."""
 
 
-def check(context: str | None, settings: OperatorSettings) -> None:
-    """Hold the wanted operator against the cluster.
+def check(context: str | None, settings: OperatorSettings) -> str | None:
+    """Hold the wanted operator against the cluster. What it returns is a warning.
 
     Raises UnsafeUpgradeError where it is older than what is there, or would forget pods that run, and
     ClusterUnreachableError where that cannot be told.
@@ -36,6 +36,7 @@ def check(context: str | None, settings: OperatorSettings) -> None:
     check_release(there, settings)
     if not there.marks_hosts and marks_hosts(settings.version, settings.feature_gates):
         check_hosts(there, settings, without_marks(context))
+    return left_behind(there)
 
 
 def check_release(there: Found, settings: OperatorSettings) -> None:
@@ -47,6 +48,19 @@ def check_release(there: Found, settings: OperatorSettings) -> None:
     raise UnsafeUpgradeError(
         f"operator.version is {settings.version}, and the cluster has: {there}. This would be a downgrade, and "
         f"{NO_WAY_BACK}."
+    )
+
+
+def left_behind(there: Found) -> str | None:
+    """A warning where the operator has CRDs of an earlier release: it loses fields, and has deleted workers (KubeRay
+    issue 2084). An upgrade changes the CRDs first, so somebody else has done it."""
+    if there.operator is None or not there.served:
+        return None
+    if there.crd is not None and not newer(release_of(there.operator), there.crd):
+        return None
+    return (
+        f"the cluster has: {there}. An operator with older CRDs loses fields of RayClusters: run `pulumi refresh`, then "
+        "`pulumi up`, which sets them right"
     )
 
 

@@ -39,6 +39,10 @@ def test_whether_the_operator_marks_workers_with_several_hosts_follows_from_its_
     assert found(None, deployment).marks_hosts is marks
 
 
+def test_an_operator_of_an_earlier_release_is_taken_with_crds_of_that_release() -> None:
+    assert check(Found("1.5.1", "1.5", ("v1",), marks_hosts=False), "ray-system", ["2.60.0"]) == "1.5.1"
+
+
 def test_an_image_without_a_tag_is_known_by_the_deployments_label(tree: Tree) -> None:
     deployment = next(body for body in tree if body["kind"] == "Deployment")
     deployment["metadata"]["labels"]["app.kubernetes.io/version"] = "1.6.1"

@@ -8,7 +8,7 @@ from components.operator import upgrade
 from components.operator.existing import Found
 from components.operator.settings import OperatorSettings
 from components.operator.supported import groups_with_hosts
-from components.operator.upgrade import UnsafeUpgradeError, check, check_hosts, check_release
+from components.operator.upgrade import UnsafeUpgradeError, check, check_hosts, check_release, left_behind
 
 pytestmark = pytest.mark.unit
 
@@ -48,6 +48,23 @@ def test_there_is_no_way_back(there: Found) -> None:
         UnsafeUpgradeError, match=r"operator.version is 1.5.1, and the cluster has: .* a downgrade.*Keep"
     ):
         check_release(there, wanted("1.5.1"))
+
+
+@pytest.mark.parametrize(
+    ("there", "behind"),
+    [
+        (Found("1.6.2", "1.5", ("v1",)), True),
+        (Found("1.6.2", None, ("v1",)), True),
+        (Found("1.5.1", "1.6", ("v1",)), False),
+        (Found("1.6.2", "1.6", ("v1",)), False),
+        (Found(None, "1.5", ("v1",)), False),
+        (NOTHING, False),
+    ],
+)
+def test_crds_that_were_left_behind_are_told(there: Found, behind: bool) -> None:
+    warning = left_behind(there)
+    assert (warning is not None) is behind
+    assert "run `pulumi refresh`" in (warning or "run `pulumi refresh`")
 
 
 def test_workers_that_would_be_made_twice_are_named_with_the_way_out() -> None:
