@@ -12,7 +12,7 @@ from ..guard import kuberay_objects
 from ..ray_cluster.pods import CLUSTER_LABEL
 from .existing import Found, look
 from .settings import OperatorSettings
-from .supported import HOSTS_GATE, NO_WAY_BACK, groups_with_hosts, marks_hosts, newer, release_of
+from .supported import HOSTS_GATE, NO_WAY_BACK, RELEASES, groups_with_hosts, marks_hosts, newer, release_of
 
 GROUP_LABEL = "ray.io/group"
 REPLICA_MARK = "ray.io/worker-group-replica-name"
@@ -54,13 +54,12 @@ def check_release(there: Found, settings: OperatorSettings) -> None:
 def left_behind(there: Found) -> str | None:
     """A warning where the operator has CRDs of an earlier release: it loses fields, and has deleted workers (KubeRay
     issue 2084). An upgrade changes the CRDs first, so somebody else has done it."""
-    if there.operator is None or not there.served:
-        return None
-    if there.crd is not None and not newer(release_of(there.operator), there.crd):
+    release = release_of(there.operator) if there.operator else None
+    if release not in RELEASES or not there.served or (there.crd and not newer(release, there.crd)):
         return None
     return (
-        f"the cluster has: {there}. An operator with older CRDs loses fields of RayClusters: run `pulumi refresh`, then "
-        "`pulumi up`, which sets them right"
+        f"the cluster has: {there}. An operator with older CRDs loses fields of RayClusters: run `pulumi refresh`, and "
+        "then `pulumi up`, which sets them right"
     )
 
 

@@ -57,6 +57,7 @@ def test_there_is_no_way_back(there: Found) -> None:
         (Found("1.6.2", None, ("v1",)), True),
         (Found("1.5.1", "1.6", ("v1",)), False),
         (Found("1.6.2", "1.6", ("v1",)), False),
+        (Found("1.4.2", None, ("v1",)), False),
         (Found(None, "1.5", ("v1",)), False),
         (NOTHING, False),
     ],
