@@ -54,8 +54,10 @@ def check_release(there: Found, settings: OperatorSettings) -> None:
 def left_behind(there: Found) -> str | None:
     """A warning where the operator has CRDs of an earlier release: it loses fields, and has deleted workers (KubeRay
     issue 2084). An upgrade changes the CRDs first, so somebody else has done it."""
-    release = release_of(there.operator) if there.operator else None
-    if release not in RELEASES or not there.served or (there.crd and not newer(release, there.crd)):
+    if there.operator is None or not there.served:
+        return None
+    release = release_of(there.operator)
+    if release not in RELEASES or (there.crd and not newer(release, there.crd)):
         return None
     return (
         f"the cluster has: {there}. An operator with older CRDs loses fields of RayClusters: run `pulumi refresh`, and "
