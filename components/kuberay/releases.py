@@ -15,14 +15,17 @@ Steps: TypeAlias = tuple[str, ...]
 EACH = "*"
 """In place of an index."""
 
-_POD = ("template", "spec", "workloadRef")
+_OF_PODS: tuple[Steps, ...] = (
+    ("spec", "workloadRef"),
+    ("spec", "volumes", EACH, "projected", "sources", EACH, "podCertificate", "userAnnotations"),
+)
 
 _OF_CLUSTERS: tuple[Steps, ...] = (
     ("upgradeStrategy",),
     ("authOptions", "enableK8sTokenAuth"),
     ("authOptions", "secretName"),
-    ("headGroupSpec", *_POD),
-    ("workerGroupSpecs", EACH, *_POD),
+    *(("headGroupSpec", "template", *steps) for steps in _OF_PODS),
+    *(("workerGroupSpecs", EACH, "template", *steps) for steps in _OF_PODS),
 )
 
 SINCE: Mapping[str, Mapping[str, tuple[Steps, ...]]] = {
@@ -32,7 +35,7 @@ SINCE: Mapping[str, Mapping[str, tuple[Steps, ...]]] = {
             *(("spec", "rayClusterSpec", *steps) for steps in _OF_CLUSTERS),
             ("spec", "preRunningDeadlineSeconds"),
             ("spec", "deletionStrategy", "deletionRules", EACH, "condition", "jobDeploymentStatus"),
-            ("spec", "submitterPodTemplate", "spec", "workloadRef"),
+            *(("spec", "submitterPodTemplate", *steps) for steps in _OF_PODS),
         ),
         "RayService": (
             *(("spec", "rayClusterConfig", *steps) for steps in _OF_CLUSTERS),
