@@ -48,7 +48,7 @@ def test_nothing_is_said_of_pods_between_versions_that_make_them_alike() -> None
     ],
 )
 def test_workers_with_several_hosts_would_be_made_twice(before: Any, after: Any, refused: bool) -> None:
-    effects = of_operator(with_operator(*before, hosts=2), with_operator(*after, hosts=2))
+    effects = of_operator(*(with_operator(version, gates, hosts=2) for version, gates in (before, after)))
     found = [each for each in effects if each.verdict is Verdict.REFUSED]
     assert bool(found) is refused
     for each in found:
