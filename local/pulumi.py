@@ -185,7 +185,8 @@ class RehearsalStack:
         if f"{PROJECT}:platform" not in settings["config"]:
             operator = settings["config"].setdefault(f"{PROJECT}:operator", {})
             if isinstance(operator, dict) and operator.get("install") != "existing":
-                operator.setdefault("location", str(tools.KUBERAY.share("config") / "default"))
+                kuberay = tools.kuberay(str(operator.get("version", "")))
+                operator.setdefault("location", str(kuberay.share("config") / "default"))
             _with_own_scheduler(settings["config"].get(f"{PROJECT}:scheduler"))
         return {**settings, "encryptionsalt": self._salt.read_text()}
 

@@ -96,6 +96,14 @@ KUBERAY = Tool(
     {"ray-operator": "github.com/ray-project/kuberay/ray-operator"},
     files=("config",),
 )
+KUBERAY_1_5 = Tool(
+    "kuberay-1.5",
+    KUBERAY.module,
+    KUBERAY.programs,
+    files=KUBERAY.files,
+)
+"""The release before, for stacks that have it still, and for tests of upgrades."""
+
 VOLCANO = Tool(
     "volcano",
     "volcano.sh/volcano",
@@ -149,8 +157,13 @@ TOOLS = (ETCD, KWOK, KUBERAY, PULUMI, KUBERNETES)
 NODE_TOOLS = (KUBERAY_STATIC, COREDNS, NETWORK_POLICIES, KUBERNETES_NODE)
 """What the real node needs beside them."""
 
-TEST_TOOLS = (KUBERAY_VALIDATION, VOLCANO, KUEUE)
+TEST_TOOLS = (KUBERAY_VALIDATION, KUBERAY_1_5, VOLCANO, KUEUE)
 """What tests need beside them."""
+
+
+def kuberay(version: str | None) -> Tool:
+    """The operator of a version, without the leading v; the pinned one where it is none of those that are known."""
+    return KUBERAY_1_5 if version and f"v{version}" == KUBERAY_1_5.version else KUBERAY
 
 
 def build_missing(tools: tuple[Tool, ...] = TOOLS) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from components.kuberay import OperatorContext, validate
 from components.network.rules import exposed, ingress_not_allowed
+from components.operator.supported import UnsupportedVersionError, check_ray
 from components.problems import Problem, Problems
 from components.ray_cluster.origin import said_at
 from components.ray_cluster.redis_rules import of_the_stack, redis_problems
@@ -43,6 +44,7 @@ def _of_tenant(tenant: TenantSettings, stack: StackSettings, operator: OperatorC
     for at, cluster in enumerate(tenant.clusters):
         # On another stack's platform it is that stack that allows Ingresses.
         found = list(ingress_not_allowed(cluster, tenant.network)) if stack.platform is None else []
+        found += _too_old(cluster, operator)
         try:
             body = rendered(stack, tenant, cluster)
         except Problems as error:
@@ -65,6 +67,14 @@ def _of_tenant(tenant: TenantSettings, stack: StackSettings, operator: OperatorC
                 _where_said(cluster, stack.nodes, body, each) for each in beyond_queue(stack, tenant, cluster, body)
             ]
             yield from (problem.below(("clusters", at)) for problem in found)
+
+
+def _too_old(cluster: RayClusterSettings, operator: OperatorContext) -> Iterator[Problem]:
+    """A Ray that the operator does not support."""
+    try:
+        check_ray(operator.version, [cluster.ray_version])
+    except UnsupportedVersionError as error:
+        yield Problem(("rayVersion",), cluster.ray_version, str(error), "operator-ray-version")
 
 
 def _where_said(cluster: RayClusterSettings, pools: tuple[NodePool, ...], body: Body, problem: Problem) -> Problem:

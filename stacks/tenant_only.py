@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
-from components.operator.supported import UnsupportedVersionError, check_ray, release_of
+from components.operator.supported import release_of
 from components.problems import Path, Problem
 
 from .queues import queue_of, usable
@@ -126,10 +126,6 @@ def _versions(stack: StackSettings, outputs: Mapping[str, Any]) -> Iterator[str]
     there, said = outputs["operator"]["version"], stack.operator.version
     if release_of(there) != release_of(said):
         yield f"operator.version is {said}, and the platform has {there}: set it to {there}"
-    try:
-        check_ray(there, [cluster.ray_version for tenant in stack.tenants for cluster in tenant.clusters])
-    except UnsupportedVersionError as error:
-        yield str(error)
     names = stack.priorities.names
     for role, name in (("head", names.head), ("worker", names.worker)):
         if (of_platform := outputs["priorityClasses"].get(role)) != name:

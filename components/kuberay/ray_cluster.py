@@ -47,14 +47,14 @@ def serve_port(cluster: Cluster) -> Found:
     """Ray Serve's Service is made from the head's ports (service.go: getServicePorts, isServingPort)."""
     containers = cluster.spec["headGroupSpec"]["template"].get("spec", {}).get("containers", ())
     ports = containers[0].get("ports", ()) if containers else ()
-    if ports and not any(_serves(port.get("name", "")) for port in ports):
+    if ports and not any(_serves(port.get("name", ""), cluster) for port in ports):
         path = (*cluster.path, "headGroupSpec", "template", "spec", "containers", 0, "ports")
         message = "Ray Serve's Service needs a port named serve of the head: add {name: serve, containerPort: 8000}"
         yield problem("serve-port", path, [port.get("name") for port in ports], message)
 
 
-def _serves(name: str) -> bool:
-    return name == "serve" or name.startswith("serve-")
+def _serves(name: str, cluster: Cluster) -> bool:
+    return name == "serve" or (name.startswith("serve-") and cluster.operator.since("1.6"))
 
 
 def _groups(cluster: Cluster) -> Found:

@@ -84,6 +84,7 @@ RULES: Mapping[str, str] = {
     "job-submission-mode": "stricter",
     "cron-feature-gate": "stricter",
     "incremental-feature-gate": "stricter",
+    "newer-field": "stricter",
 }
 """Each rule and where it is from: the API server, a Go function of the operator, or `stricter` than both."""
 

@@ -1,8 +1,8 @@
 """What the API server does with a manifest before the operator sees it: the schema of the CRDs, and their defaults.
 
-The CRDs of 1.6.0, 1.6.1 and 1.6.2 are the same. Those of 1.7 could not be had: for 1.7 the ones of 1.6 are used, and a
-field that they do not know passes unless it looks like a slip of one that they know. So a wrong field may go unnoticed
-there, a right one is not refused.
+The CRDs of 1.6.0, 1.6.1 and 1.6.2 are the same. What those of 1.5 lack is in releases.py. Those of 1.7 could not be
+had: for 1.7 the ones of 1.6 are used, and a field that they do not know passes unless it looks like a slip of one that
+they know. So a wrong field may go unnoticed there, a right one is not refused.
 """
 
 import difflib
@@ -17,12 +17,16 @@ from typing import Any
 import jsonschema_rs
 
 from ..problems import Path, Problem
+from .context import OperatorContext
 from .schema_messages import NOUNS, message_of, shown
 
 Schema = dict[str, Any]
 
 RELEASE = "1.6"
 """The release whose CRDs lie under schemas/ (made by local/crd_schemas.py)."""
+
+NEXT = "1.7"
+"""The first release whose fields are not known."""
 
 KINDS = ("RayCluster", "RayJob", "RayService", "RayCronJob")
 
@@ -60,10 +64,10 @@ class Node:
     """Whether a list's items must differ (`x-kubernetes-list-type: set`)."""
 
 
-def stored(body: Mapping[str, Any], release: str) -> tuple[dict[str, Any], list[Problem]]:
+def stored(body: Mapping[str, Any], operator: OperatorContext) -> tuple[dict[str, Any], list[Problem]]:
     """The manifest as an API server stores it: with the CRD's defaults, without nulls; and what it refuses."""
     node, validator = _kind(body["kind"])
-    walk = _Walk(known=release == RELEASE)
+    walk = _Walk(known=not operator.since(NEXT))
     made = walk.object(body, node, ())
     try:
         if not validator.is_valid(made):
@@ -80,7 +84,7 @@ class _Walk:
     """One pass over a manifest for what JSON Schema has no word for: defaults, nulls, unknown fields, list keys."""
 
     def __init__(self, known: bool) -> None:
-        """Begin without problems. `known`: the schema is that of the operator's release."""
+        """Begin without problems. `known`: the schema has all fields of the operator's release."""
         self.problems: list[Problem] = []
         self._known = known
 

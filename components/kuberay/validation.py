@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..problems import Path, Problem
-from . import batch_scheduler, names, ray_cluster, ray_cron_job, ray_job, ray_service, schema
+from . import batch_scheduler, names, ray_cluster, ray_cron_job, ray_job, ray_service, releases, schema
 from .context import OperatorContext
 from .rules import Body, Cluster, Found, problem
 from .schema_messages import shown
@@ -27,12 +27,13 @@ def validate(body: Mapping[str, Any], operator: OperatorContext) -> list[Problem
     if version != API_VERSION:
         message = f"{shown(version)} is not served: set apiVersion to {API_VERSION}"
         return [problem("unknown-kind", ("apiVersion",), version, message)]
-    stored, problems = schema.stored(body, operator.release)
+    stored, problems = schema.stored(body, operator)
     misshapen = [each for each in problems if each.rule in _SHAPE]
     if not any(each.path[:1] in ((), ("metadata",)) for each in misshapen):
         problems += names.check(stored)
     if misshapen:
         return problems
+    problems += releases.check(stored, operator)
     faulty = {each.path for each in problems}
     return problems + [each for each in _late(stored, operator) if each.path not in faulty]
 

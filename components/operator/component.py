@@ -11,11 +11,19 @@ from ..crd_guard import resources_of
 from ..kubernetes import KubernetesObject, in_namespace
 from ..kustomize import render
 from ..manifest_files import ManifestError
-from . import existing
+from . import existing, upgrade
 from .guard import CrdGuard
 from .manifests import Body, UnexpectedTreeError, object_name, operator_objects
 from .settings import OperatorSettings
 from .supported import UnsupportedVersionError, check_ray
+
+_REASONS = (
+    ManifestError,
+    UnexpectedTreeError,
+    UnsupportedVersionError,
+    ClusterUnreachableError,
+    upgrade.UnsafeUpgradeError,
+)
 
 
 @dataclass(frozen=True)
@@ -40,8 +48,8 @@ class KubeRayOperatorArgs:
 class KubeRayOperator(pulumi.ComponentResource):
     """KubeRay's CRDs, then the operator's access, then the operator, each object a resource of its own.
 
-    CRDs are upgraded before the operator and never deleted while there is an object of their kinds. With
-    `install: existing` nothing is created: what is there is read, in previews too, and checked.
+    CRDs are upgraded before the operator and never deleted while there is an object of their kinds. What is there is
+    read and checked, in previews too: an upgrade must not harm what runs. With `install: existing` nothing is created.
 
     Whatever needs the operator depends on this component: it exists once the operator's Deployment is available. What
     the component depends on (`depends_on`), such as the scheduler whose PodGroups it makes, all of it depends on.
@@ -51,7 +59,7 @@ class KubeRayOperator(pulumi.ComponentResource):
         namespace: the operator's namespace.
 
     Raises pulumi.RunError where the kustomize tree cannot be rendered or is of another version, the existing operator
-    is not supported, or a version of Ray is too old for it.
+    is not supported, a version of Ray is too old for it, or the change from what is there would harm what runs.
     """
 
     version: pulumi.Output[str]
@@ -67,11 +75,13 @@ class KubeRayOperator(pulumi.ComponentResource):
                 version = existing.check(there, settings.namespace, args.ray_versions)
             else:
                 check_ray(settings.version, args.ray_versions)
+                if warning := upgrade.check(args.context, settings):
+                    pulumi.log.warn(warning, self)
                 tree = render(settings.tree, pinned=settings.location is None)
                 first, access, last = operator_objects(tree, settings)
                 self._provision(name, args, (first, [*access, *args.policies], last))
                 version = settings.version
-        except (ManifestError, UnexpectedTreeError, UnsupportedVersionError, ClusterUnreachableError) as error:
+        except _REASONS as error:
             raise pulumi.RunError(str(error)) from error
         self.version = pulumi.Output.from_input(version)
         self.namespace = pulumi.Output.from_input(settings.namespace)

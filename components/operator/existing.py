@@ -9,8 +9,18 @@ import kubernetes
 
 from ..cluster import connect, read
 from ..types import image_tag
+from .manifests import arguments, feature_gates
 from .settings import NAME
-from .supported import RELEASES, SUPPORTED, UnsupportedVersionError, check_ray, crd_release, release_of
+from .supported import (
+    OLDEST,
+    SUPPORTED,
+    UnsupportedVersionError,
+    check_ray,
+    crd_release,
+    is_supported,
+    marks_hosts,
+    release_of,
+)
 
 RAY_CLUSTER_CRD = "rayclusters.ray.io"
 
@@ -28,8 +38,11 @@ class Found:
     served: tuple[str, ...] = ()
     """API versions of RayCluster that the CRD serves; none where there is no CRD."""
 
+    marks_hosts: bool = True
+    """Whether the operator marks the pods of workers with several hosts."""
+
     def __str__(self) -> str:
-        crd = f"CRD {RAY_CLUSTER_CRD} of release {self.crd or 'older than 1.6'} serving {', '.join(self.served)}"
+        crd = f"CRD {RAY_CLUSTER_CRD} of release {self.crd or f'older than {OLDEST}'} serving {', '.join(self.served)}"
         return f"operator {self.operator or 'none'}, {crd if self.served else f'no CRD {RAY_CLUSTER_CRD}'}"
 
 
@@ -44,10 +57,11 @@ def look(context: str | None, namespace: str) -> Found:
 def found(crd: dict[str, Any] | None, deployment: dict[str, Any] | None) -> Found:
     """What a RayCluster CRD and the operator's Deployment say of their versions."""
     operator = _version(deployment) if deployment else None
+    marks = operator is None or deployment is None or marks_hosts(operator, _feature_gates(deployment))
     if crd is None:
-        return Found(operator, None)
+        return Found(operator, None, marks_hosts=marks)
     served = tuple(version["name"] for version in crd["spec"]["versions"] if version["served"])
-    return Found(operator, crd_release(crd), served)
+    return Found(operator, crd_release(crd), served, marks)
 
 
 def check(there: Found, namespace: str, ray_versions: Sequence[str]) -> str:
@@ -61,9 +75,9 @@ def check(there: Found, namespace: str, ray_versions: Sequence[str]) -> str:
             f"there is no Deployment {NAME} with a version in namespace {namespace!r}: set operator.namespace to where "
             "it is, or operator.install to manifests"
         )
-    elif (release := release_of(there.operator)) not in RELEASES:
+    elif not is_supported(there.operator):
         problem = f"operator {there.operator} is not supported: install a supported one"
-    elif there.crd != release:
+    elif there.crd != (release := release_of(there.operator)):
         problem = f"the CRDs are not of the operator's release {release}: apply those of KubeRay v{there.operator}"
     elif "v1" not in there.served:
         problem = f"{RAY_CLUSTER_CRD} does not serve v1: apply the CRDs of KubeRay v{there.operator}"
@@ -76,9 +90,17 @@ def check(there: Found, namespace: str, ray_versions: Sequence[str]) -> str:
     )
 
 
+def _container(deployment: dict[str, Any]) -> dict[str, Any]:
+    containers: list[dict[str, Any]] = deployment["spec"]["template"]["spec"]["containers"]
+    return next((container for container in containers if container["name"] == NAME), containers[0])
+
+
+def _feature_gates(deployment: dict[str, Any]) -> dict[str, bool]:
+    return feature_gates(arguments(_container(deployment).get("args") or []))
+
+
 def _version(deployment: dict[str, Any]) -> str | None:
-    containers = deployment["spec"]["template"]["spec"]["containers"]
-    named = next((container for container in containers if container["name"] == NAME), containers[0])
+    named = _container(deployment)
     label = deployment["metadata"].get("labels", {}).get("app.kubernetes.io/version")
     for text in (image_tag(named["image"]), label):
         if match := re.match(r"v?(\d+\.\d+\.\d+)", text or ""):

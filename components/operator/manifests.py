@@ -1,7 +1,7 @@
 """What an operator's settings make of KubeRay's kustomize tree: bodies as the API server takes them. Pure functions."""
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..pod_security import level_labels
@@ -151,6 +151,8 @@ def _adapt_deployment(deployment: Body, settings: OperatorSettings) -> None:
     if settings.replicas > 1:
         pod["topologySpreadConstraints"] = [_over_nodes(spec["selector"])]
     container["args"] = _arguments(container.get("args", []), settings)
+    # Trees before 1.6 do not keep to the level `restricted` of the namespace that is made here.
+    container.setdefault("securityContext", {}).setdefault("capabilities", {"drop": ["ALL"]})
     if settings.image:
         container["image"] = settings.image
     if settings.resources:
@@ -181,13 +183,22 @@ def _toleration(toleration: Toleration) -> Body:
     return toleration.model_dump(by_alias=True, exclude_none=True)
 
 
-def _arguments(arguments: list[str], settings: OperatorSettings) -> list[str]:
+def arguments(said: Iterable[str]) -> dict[str, str]:
+    """The operator's arguments by their flags; of one without a value it is empty."""
+    return dict(argument.removeprefix("--").partition("=")[::2] for argument in said)
+
+
+def feature_gates(given: Mapping[str, str]) -> dict[str, bool]:
+    """The feature gates that arguments set."""
+    gates = (gate.partition("=")[::2] for gate in given.get("feature-gates", "").split(",") if gate)
+    return {gate: enabled.lower() == "true" for gate, enabled in gates}
+
+
+def _arguments(said: Iterable[str], settings: OperatorSettings) -> list[str]:
     """The tree's arguments with those of the settings. Flags are those of KubeRay's ray-operator/main.go."""
-    given = dict(argument.removeprefix("--").partition("=")[::2] for argument in arguments)
-    gates = dict(gate.partition("=")[::2] for gate in given.get("feature-gates", "").split(",") if gate)
-    gates.update({gate: str(enabled).lower() for gate, enabled in settings.feature_gates.items()})
-    if gates:
-        given["feature-gates"] = ",".join(f"{gate}={enabled}" for gate, enabled in gates.items())
+    given = arguments(said)
+    if gates := {**feature_gates(given), **settings.feature_gates}:
+        given["feature-gates"] = ",".join(f"{gate}={str(enabled).lower()}" for gate, enabled in gates.items())
     if settings.replicas > 1:
         given["enable-leader-election"] = "true"
     if settings.watch_namespaces:

@@ -5,9 +5,10 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, Strict, model_validator
 from pydantic.alias_generators import to_camel
 
+from ..kuberay.context import FEATURE_GATES
 from ..problems import Problem, Problems
 from ..types import DnsLabel, DnsSubdomain, Env, Image, Labels, Memory, Quantity, Settings, Version
-from .supported import RELEASES, SUPPORTED, release_of
+from .supported import SUPPORTED, is_supported, release_of
 
 NAME = "kuberay-operator"
 """What KubeRay's kustomize tree calls the Deployment, its ServiceAccount and its roles."""
@@ -50,7 +51,7 @@ class OperatorSettings(Settings):
     """
 
     version: Version = "1.6.2"
-    """KubeRay's release, without the leading v: 1.6.x or 1.7.x."""
+    """KubeRay's release, without the leading v: 1.5.1 to 1.7.x. It never goes back to an earlier minor version."""
 
     install: Literal["manifests", "existing"] = "manifests"
     """`manifests`: this program installs and upgrades it. `existing`: it is there; its version is checked."""
@@ -104,15 +105,26 @@ class OperatorSettings(Settings):
 
     @model_validator(mode="after")
     def _can_be(self) -> Self:
-        if problems := [*self._unsupported(), *self._not_ours_to_set()]:
+        if problems := [*self._unsupported(), *self._unknown_gates(), *self._not_ours_to_set()]:
             raise Problems(problems)
         return self
 
     def _unsupported(self) -> list[Problem]:
-        if release_of(self.version) in RELEASES:
+        if is_supported(self.version):
             return []
         message = f"version {self.version!r} is not supported: set it to {SUPPORTED}"
         return [Problem(("version",), self.version, message, "operator-version")]
+
+    def _unknown_gates(self) -> list[Problem]:
+        known = FEATURE_GATES.get(release_of(self.version))
+        if known is None or self.install == "existing":
+            return []
+        message = f"KubeRay {self.version} has no such feature gate and would not start: use one of {', '.join(known)}"
+        return [
+            Problem(("featureGates", gate), enabled, message, "operator-feature-gate")
+            for gate, enabled in self.feature_gates.items()
+            if gate not in known
+        ]
 
     def _not_ours_to_set(self) -> list[Problem]:
         if self.install == "manifests":

@@ -1,12 +1,12 @@
 """Which container images are known, and the programs that stand for them."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import yaml
 
-from local.tools import KUBERAY, KUEUE, VOLCANO, Tool
+from local.tools import KUBERAY, KUBERAY_1_5, KUEUE, VOLCANO, Tool
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,8 @@ class HostProgram:
     Fields: the `tool` that holds it, its `name` there, and `arguments` that are added last. Its servers bind to
     loopback, and what a pod reads from its mounted account is said: `{kubeconfig}`, `{namespace}`. `serves` names ports
     of the pod that others call; for each the program gets a free one of loopback, `{ports[8443]}`. `settings` is for a
-    program that takes none of this as arguments: what is laid over files of these names that it mounts, YAML.
+    program that takes none of this as arguments: what is laid over files of these names that it mounts, YAML. `others`:
+    tools that hold it in other versions.
     """
 
     tool: Tool
@@ -24,6 +25,12 @@ class HostProgram:
     arguments: tuple[str, ...]
     serves: tuple[int, ...] = ()
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    others: tuple[Tool, ...] = ()
+
+    def of(self, tag: str) -> "HostProgram":
+        """The program in the version of an image's tag; as it is where that is none of `others`."""
+        tool = next((tool for tool in self.others if tool.version == tag), self.tool)
+        return replace(self, tool=tool)
 
     def further(self, kubeconfig: str, namespace: str, ports: Mapping[int, int]) -> list[str]:
         """The arguments that are added, of a program that has these."""
@@ -54,6 +61,7 @@ PROGRAMS = {
             "--health-probe-bind-address=127.0.0.1:0",
             "--leader-election-namespace={namespace}",
         ),
+        others=(KUBERAY_1_5,),
     ),
     "volcanosh/vc-scheduler": HostProgram(VOLCANO, "scheduler", (*_OF_VOLCANO, "--listen-address=127.0.0.1:0")),
     "volcanosh/vc-controller-manager": HostProgram(
@@ -83,10 +91,11 @@ PROGRAMS = {
 
 
 def program_of(image: str) -> HostProgram | None:
-    """The program that stands for an image, by the end of its repository; None if it is not one of ours."""
-    name = image.partition("@")[0]
-    repository = name if "/" in name.rpartition(":")[2] else name.rpartition(":")[0] or name
-    return next((program for end, program in PROGRAMS.items() if f"/{repository}".endswith(f"/{end}")), None)
+    """The program that stands for an image, by the end of its repository and the tag; None if it is not one of ours."""
+    path, _, last = image.partition("@")[0].rpartition("/")
+    name, _, tag = last.partition(":")
+    found = next((program for end, program in PROGRAMS.items() if f"/{path}/{name}".endswith(f"/{end}")), None)
+    return found.of(tag) if found else None
 
 
 def tools_of(images: Iterable[str]) -> tuple[Tool, ...]:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from .differences import differences
 from .effects import Effect, ObjectImpact, Verdict, impact
+from .operator_version import of_marks, of_version
+from .ray_clusters import ray_clusters
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -18,19 +20,19 @@ def of_programs(before: StackSettings | None, after: StackSettings) -> Iterator[
     """The operator, Volcano and Kueue, where their settings are others. `before` None: the stack is new."""
     if after.platform:
         return
-    operators = [_installed(stack.operator_in_force if stack else None) for stack in (before, after)]
-    yield impact("Operator", "KubeRay", _of_operator(*operators))
+    yield impact("Operator", "KubeRay", _of_operator(before, after))
     for name in ("volcano", "kueue"):
         of = [_installed(getattr(stack.scheduler, name, None) if stack else None) for stack in (before, after)]
         yield impact("Scheduler", name.capitalize(), _of_scheduler(*of))
 
 
-def _of_operator(before: dict[str, Any] | None, after: dict[str, Any] | None) -> Iterator[Effect]:
+def _of_operator(stack: StackSettings | None, edited: StackSettings) -> Iterator[Effect]:
+    before, after = (_installed(each.operator_in_force if each else None) for each in (stack, edited))
     if after is None:
         if before is not None:
             yield _let_go("RayClusters run on, but nobody makes, scales or mends their pods until another is there")
         return
-    if before is None:
+    if stack is None or before is None:
         yield Effect(Verdict.CREATES, "is installed; `pulumi up` fails where one is there already")
         return
     changed = sorted({path[0] for path in differences(before, after)})
@@ -44,16 +46,9 @@ def _of_operator(before: dict[str, Any] | None, after: dict[str, Any] | None) ->
             "components/operator/manifests.py",
         )
     elif "version" in changed:
-        yield Effect(
-            Verdict.ROLLING,
-            f"version {before['version']} -> {after['version']}: KubeRay's CRDs are updated, then the operator "
-            "restarts. Pods of RayClusters stay, also with upgradeStrategy Recreate; for some seconds "
-            "nothing is scaled",
-            "an operator of another version notes its own in the head's pod, and makes none anew for it",
-            "",
-            "kuberay ray-operator/controllers/ray/raycluster_controller.go: shouldRecreatePodsForUpgrade",
-        )
+        yield from of_version(stack.operator_in_force, edited.operator_in_force, ray_clusters(stack))
     elif changed:
+        yield from of_marks(stack.operator_in_force, edited.operator_in_force, ray_clusters(stack))
         yield Effect(
             Verdict.ROLLING,
             f"{', '.join(changed)}: the operator restarts. Pods of RayClusters stay; "

@@ -10,7 +10,7 @@ from components.kuberay.schema import stored
 def defaulted(spec: Mapping[str, Any]) -> dict[str, Any]:
     """The spec with the definition's defaults, without nulls, and with numbers for amounts of resources as text."""
     body = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "any"}, "spec": spec}
-    made, _ = stored(body, OperatorContext().release)
+    made, _ = stored(body, OperatorContext())
     whole: dict[str, Any] = made["spec"]
     for group in (whole.get("headGroupSpec"), *(whole.get("workerGroupSpecs") or ())):
         pod = ((group or {}).get("template") or {}).get("spec") or {}

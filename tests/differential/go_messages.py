@@ -10,6 +10,7 @@ STRICTER: Mapping[str, str] = {
     "job-submission-mode": "a job of an unknown mode is never submitted, and waits for ever",
     "cron-feature-gate": "without its feature gate no controller looks at a RayCronJob",
     "incremental-feature-gate": "without its feature gate the upgrade is an ordinary one",
+    "newer-field": "the API server of an older KubeRay drops the field without a word",
 }
 """Rules that neither the API server nor the operator has, each with the reason."""
 

@@ -8,13 +8,15 @@ import pytest
 import yaml
 
 from components.manifest_files import read
+from components.operator.existing import Found
 from local.tools import KUBERAY, KUBERNETES, KUEUE, VOLCANO
 
 
 @pytest.fixture(autouse=True)
 def no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is no cluster to read RayClusters from."""
+    """There is no cluster to read RayClusters or an operator from."""
     monkeypatch.setattr("stacks.tenant.read_scaled", lambda *_: None)
+    monkeypatch.setattr("components.operator.upgrade.look", lambda *_: Found(None, None))
 
 
 @pytest.fixture(scope="session")

@@ -55,6 +55,13 @@ def test_an_edit_of_a_tenant(
             Verdict.ROLLING,
             "version 1.6.1 -> 1.6.2",
         ),
+        (
+            {"operator": {"version": "1.6.2"}},
+            {"operator": {"version": "1.5.1"}},
+            "Operator",
+            Verdict.REFUSED,
+            "the preview refuses to go back",
+        ),
         ({}, {"operator": {"replicas": 2}}, "Operator", Verdict.ROLLING, "replicas: the operator restarts"),
         ({}, {"operator": {"namespace": "other"}}, "Operator", Verdict.REPLACES, "ray-system -> other"),
         ({"redis": {}}, {"redis": {"storage": {"size": "20Gi"}}}, "StatefulSet", Verdict.REPLACES, "at once"),

@@ -55,7 +55,9 @@ def _example(said: Mapping[str, Any]) -> Example:
 
 
 def _operator(said: Mapping[str, Any]) -> OperatorContext:
-    return OperatorContext(batch_scheduler=said.get("batchScheduler"), feature_gates=said.get("featureGates", {}))
+    return OperatorContext(
+        said.get("version", OperatorContext.version), said.get("batchScheduler"), said.get("featureGates", {})
+    )
 
 
 def _read(file: Path) -> list[Example]:

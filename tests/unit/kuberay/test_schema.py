@@ -60,7 +60,7 @@ def test_there_is_a_schema_of_each_kind() -> None:
 
 def test_defaults_of_the_crds_are_applied_and_nulls_left_out() -> None:
     body = edited(manifest("RayCluster"), {"spec workerGroupSpecs 0": {"groupName": "a", "maxReplicas": None}})
-    made, _ = stored(body, RELEASE)
+    made, _ = stored(body, OperatorContext())
     assert made["spec"]["workerGroupSpecs"] == [
         {"groupName": "a", "minReplicas": 0, "maxReplicas": 2**31 - 1, "replicas": 0, "numOfHosts": 1}
     ]

@@ -11,7 +11,7 @@ from kubernetes import client
 
 from local.host_pods.container import Container
 from local.host_pods.programs import program_of, tools_of
-from local.tools import KUBERAY, VOLCANO
+from local.tools import KUBERAY, KUBERAY_1_5, VOLCANO
 
 pytestmark = pytest.mark.unit
 
@@ -134,3 +134,4 @@ def test_only_what_the_images_of_a_stack_need_is_built() -> None:
     images = {f"docker.io/volcanosh/vc-{name}:v1.14.1" for name in ("scheduler", "controller-manager")}
     assert tools_of(images) == (VOLCANO,)
     assert tools_of({"quay.io/kuberay/operator:v1.6.2", "rayproject/ray:2.60.0"}) == (KUBERAY,)
+    assert tools_of({"quay.io/kuberay/operator:v1.5.1"}) == (KUBERAY_1_5,)

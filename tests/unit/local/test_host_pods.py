@@ -3,6 +3,7 @@
 import pytest
 
 from local.host_pods.programs import program_of
+from local.tools import KUBERAY, KUBERAY_1_5
 
 pytestmark = pytest.mark.unit
 
@@ -20,6 +21,13 @@ def test_the_operator_is_known_from_whatever_registry_it_comes(image: str) -> No
     program = program_of(image)
     assert program is not None
     assert program.name == "ray-operator"
+    assert program.tool == KUBERAY
+
+
+def test_an_operator_of_another_version_is_run_in_that_version() -> None:
+    program = program_of("mirror.example/kuberay/operator:v1.5.1")
+    assert program is not None
+    assert program.tool == KUBERAY_1_5
 
 
 @pytest.mark.parametrize("image", ["rayproject/ray:2.60.0", "example/notkuberay/operator:v1", "nginx"])

@@ -6,12 +6,24 @@ import pytest
 
 from local import paths
 from local.errors import RehearsalError
-from local.tools import KUBERAY, KUBERAY_STATIC, KUBERNETES, KUBERNETES_NODE, NODE_TOOLS, TOOLS, Tool, build
+from local.tools import (
+    KUBERAY,
+    KUBERAY_1_5,
+    KUBERAY_STATIC,
+    KUBERNETES,
+    KUBERNETES_NODE,
+    NODE_TOOLS,
+    TEST_TOOLS,
+    TOOLS,
+    Tool,
+    build,
+    kuberay,
+)
 
 pytestmark = pytest.mark.unit
 
 
-@pytest.mark.parametrize("tool", [*TOOLS, *NODE_TOOLS], ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", [*TOOLS, *NODE_TOOLS, *TEST_TOOLS], ids=lambda tool: tool.name)
 def test_each_tool_has_a_version_and_checksums(tool: Tool) -> None:
     assert tool.version.startswith("v")
     assert f"{tool.module} {tool.version} h1:" in (tool.source / "go.sum").read_text()
@@ -27,6 +39,13 @@ def test_the_real_node_has_the_versions_of_the_rest() -> None:
     assert KUBERNETES_NODE.version == KUBERNETES.version
     assert KUBERAY_STATIC.version == KUBERAY.version
     assert KUBERAY_STATIC.folder != KUBERAY.folder
+
+
+@pytest.mark.parametrize(
+    ("version", "tool"), [("1.5.1", KUBERAY_1_5), ("1.6.2", KUBERAY), ("1.6.0", KUBERAY), (None, KUBERAY)]
+)
+def test_the_operator_is_of_the_wanted_version_where_that_is_pinned(version: str | None, tool: Tool) -> None:
+    assert kuberay(version) == tool
 
 
 def test_another_pin_is_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

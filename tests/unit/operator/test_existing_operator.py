@@ -20,6 +20,29 @@ def test_a_supported_operator_with_its_own_crds_is_taken(tree: Tree) -> None:
     assert check(there, "ray-system", ["2.60.0"]) == "1.6.2"
 
 
+@pytest.mark.parametrize(
+    ("version", "gates", "marks"),
+    [
+        ("1.5.1", "RayClusterStatusConditions=true", False),
+        ("1.5.1", "RayMultiHostIndexing=true", True),
+        ("1.6.2", "RayClusterStatusConditions=true", True),
+        ("1.6.2", "RayMultiHostIndexing=false", False),
+        ("1.4.2", "RayClusterStatusConditions=true", False),
+    ],
+)
+def test_whether_the_operator_marks_workers_with_several_hosts_follows_from_its_gates(
+    tree: Tree, version: str, gates: str, marks: bool
+) -> None:
+    deployment = next(body for body in tree if body["kind"] == "Deployment")
+    container = deployment["spec"]["template"]["spec"]["containers"][0]
+    container |= {"image": f"quay.io/kuberay/operator:v{version}", "args": [f"--feature-gates={gates}"]}
+    assert found(None, deployment).marks_hosts is marks
+
+
+def test_an_operator_of_an_earlier_release_is_taken_with_crds_of_that_release() -> None:
+    assert check(Found("1.5.1", "1.5", ("v1",), marks_hosts=False), "ray-system", ["2.60.0"]) == "1.5.1"
+
+
 def test_an_image_without_a_tag_is_known_by_the_deployments_label(tree: Tree) -> None:
     deployment = next(body for body in tree if body["kind"] == "Deployment")
     deployment["metadata"]["labels"]["app.kubernetes.io/version"] = "1.6.1"
@@ -31,11 +54,13 @@ def test_an_image_without_a_tag_is_known_by_the_deployments_label(tree: Tree) ->
     ("there", "message"),
     [
         (Found(None, None), r"operator none, no CRD rayclusters.ray.io.*no Deployment kuberay-operator.*'ray-system'"),
-        (Found("1.4.2", None, ("v1",)), r"operator 1.4.2, CRD .* older than 1.6 .*operator 1.4.2 is not supported"),
+        (Found("1.4.2", None, ("v1",)), r"operator 1.4.2, CRD .* older than 1.5.1 .*operator 1.4.2 is not supported"),
         (Found("1.6.2", None, ("v1",)), r"CRDs are not of the operator's release 1.6: apply those of KubeRay v1.6.2"),
+        (Found("1.5.0", None, ("v1",)), r"operator 1.5.0 is not supported"),
+        (Found("1.6.2", "1.5", ("v1",)), r"CRDs are not of the operator's release 1.6"),
         (Found("1.7.0", "1.6", ("v1",)), r"CRDs are not of the operator's release 1.7"),
         (Found("1.6.2", "1.6", ("v1alpha1",)), r"does not serve v1"),
-        (Found("2.0.0", "1.7", ("v1",)), r"operator 2.0.0 is not supported.*Supported: operator 1.6.x or 1.7.x"),
+        (Found("2.0.0", "1.7", ("v1",)), r"operator 2.0.0 is not supported.*Supported: operator 1.5.1 to 1.7.x"),
     ],
 )
 def test_another_is_refused_with_what_was_found_and_what_is_supported(there: Found, message: str) -> None:

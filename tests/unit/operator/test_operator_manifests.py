@@ -146,6 +146,13 @@ def test_image_secrets_and_placement_reach_the_pod(tree: Tree) -> None:
     assert pod["tolerations"] == [{"key": "infra", "operator": "Exists"}]
 
 
+def test_an_operator_of_any_tree_keeps_to_the_level_of_its_namespace(tree: Tree) -> None:
+    """The trees of 1.5 say nothing of capabilities, and the level `restricted` would refuse the pod."""
+    deployment = next(body for body in tree if body["kind"] == "Deployment")
+    deployment["spec"]["template"]["spec"]["containers"][0]["securityContext"].pop("capabilities")
+    assert container(tree)["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+
+
 def test_a_tree_of_another_version_is_refused_with_what_it_has(tree: Tree) -> None:
     with pytest.raises(UnexpectedTreeError, match=r"is not KubeRay v1.6.1: it has quay.io/kuberay/operator:v1.6.2"):
         operator_objects(tree, OperatorSettings(version="1.6.1"))
@@ -160,7 +167,7 @@ def test_a_tree_without_an_operator_is_refused(tree: Tree) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"version": "1.5.1"}, r"version '1.5.1' is not supported: set it to 1.6.x or 1.7.x"),
+        ({"version": "1.5.0"}, r"version '1.5.0' is not supported: set it to 1.5.1 to 1.7.x"),
         ({"version": "latest"}, r"'latest' is not a version of three numbers"),
         (
             {"install": "existing", "replicas": 2, "node_selector": {"a": "b"}},

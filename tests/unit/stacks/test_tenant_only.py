@@ -55,9 +55,6 @@ def test_a_cluster_that_nobody_would_be_let_into_is_said() -> None:
 def test_versions_that_do_not_go_together_are_said() -> None:
     outputs = {**platform(), "operator": {"version": "1.7.0", "namespace": "ray-system"}}
     assert "operator.version is 1.6.2, and the platform has 1.7.0: set it to 1.7.0" in mismatch(tenants_own(), outputs)
-    old = {**CLUSTER, "rayVersion": "2.20.0", "image": "rayproject/ray:2.20.0"}
-    stack = tenants_own(tenants=[{"name": "team-a", "clusters": [old]}])
-    assert "KubeRay 1.6.2 does not support Ray 2.20.0" in mismatch(stack, platform())
 
 
 def test_priorities_that_are_not_there_are_said_because_no_pod_would_be_admitted() -> None:

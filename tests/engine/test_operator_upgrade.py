@@ -1,0 +1,137 @@
+"""The operator is upgraded beneath RayClusters that run: the oldest supported one to the pinned one, both real."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from kubernetes import client
+
+from local.rehearsal import Rehearsal
+from local.tools import KUBERAY, KUBERAY_1_5
+from tests.engine.conftest import MakeStack
+from tests.engine.kubectl import Kubectl
+from tests.engine.platform_stack import Rays, Stack, training
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(1500)]
+
+NAMESPACE = "team-a"
+OLD, NEW = KUBERAY_1_5.version.removeprefix("v"), KUBERAY.version.removeprefix("v")
+OPERATOR = ("--namespace=ray-system", "deployment/kuberay-operator")
+SETTLES = 60.0
+"""Seconds within which the operator does what it has to do."""
+
+
+def two_clusters(settings: dict[str, Any]) -> None:
+    """One with two workers, and one whose only worker has two hosts."""
+    first = training(settings)
+    said = {key: first[key] for key in ("rayVersion", "image")}
+    first["workers"] = {"pool": "a100", "variants": [{"gpus": 1, "minReplicas": 2, "maxReplicas": 4}]}
+    group = {"groupName": "pair", "numOfHosts": 2, "cpu": 1, "memory": "2Gi", "minReplicas": 1, "maxReplicas": 1}
+    settings["tenants"][0]["clusters"].append({"name": "hosts", "workerGroups": [group], **said})
+
+
+def version(wanted: str, **more: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda settings: settings.update(operator={"version": wanted, **more})
+
+
+@pytest.fixture(scope="module")
+def old(stack: MakeStack) -> Iterator[Stack]:
+    """A stack with the older operator, up. The tests are one day in its life, in their order."""
+    made = stack("upgraded")
+    made.edit(two_clusters)
+    made.edit(version(OLD))
+    made.up()
+    yield made
+    made.destroy()
+
+
+@pytest.fixture
+def pods(core: client.CoreV1Api) -> Callable[[str], dict[str, Any]]:
+    """Tells the pods of a RayCluster that are not being deleted, by uid."""
+
+    def there(cluster: str) -> dict[str, Any]:
+        listed: Any = core.list_namespaced_pod(NAMESPACE, label_selector=f"ray.io/cluster={cluster}")
+        return {pod.metadata.uid: pod for pod in listed.items if not pod.metadata.deletion_timestamp}
+
+    return there
+
+
+Pods = Callable[[str], dict[str, Any]]
+
+
+def test_the_older_operator_serves_the_stacks_clusters(old: Stack, rays: Rays, pods: Pods) -> None:
+    assert old.outputs()["operator"]["version"] == OLD
+    assert [rays.read(NAMESPACE, name)["status"]["state"] for name in ("training", "hosts")] == ["ready"] * 2
+    assert [len(pods(name)) for name in ("training", "hosts")] == [3, 3]
+    old.changes_nothing()
+
+
+def test_an_upgrade_that_would_make_workers_twice_is_refused(old: Stack) -> None:
+    old.edit(version(NEW))
+    refused = old.pulumi("preview", fails=True).output
+    assert (
+        f"would make all workers with several hosts a second time beside those that KubeRay {OLD} has made" in refused
+    )
+    assert "team-a/hosts pair" in refused
+    assert "RayMultiHostIndexing: false" in refused
+    assert "Traceback" not in refused
+
+
+def test_an_upgrade_changes_crds_first_and_keeps_all_pods(old: Stack, rays: Rays, pods: Pods) -> None:
+    before = {name: set(pods(name)) for name in ("training", "hosts")}
+    old.edit(version(NEW, featureGates={"RayMultiHostIndexing": False}))
+    lines = old.up().output.splitlines()
+    definitions = [at for at, line in enumerate(lines) if "CustomResourceDefinition" in line]
+    deployment = [at for at, line in enumerate(lines) if "apps/v1:Deployment" in line]
+    assert definitions
+    assert max(definitions) < min(deployment)
+    assert old.outputs()["operator"]["version"] == NEW
+    old.changes_nothing()
+    # The new operator is at work: it makes a worker, and leaves the others.
+    old.edit(lambda settings: training(settings)["workers"]["variants"][0].update(minReplicas=3))
+    old.up()
+    after = pods("training")
+    made = after.keys() - before["training"]
+    assert before["training"] < after.keys()
+    assert [after[uid].spec.containers[0].readiness_probe.http_get.path for uid in made] == ["/api/healthz"]
+    assert set(pods("hosts")) == before["hosts"]
+    assert rays.read(NAMESPACE, "hosts")["status"]["state"] == "ready"
+    old.changes_nothing()
+
+
+def test_there_is_no_way_back(old: Stack) -> None:
+    old.edit(version(OLD))
+    refused = old.pulumi("preview", fails=True).output
+    assert f"operator.version is {OLD}, and the cluster has: operator {NEW}" in refused
+    assert "This would be a downgrade" in refused
+    assert "Traceback" not in refused
+    old.edit(version(NEW, featureGates={"RayMultiHostIndexing": False}))
+    old.changes_nothing()
+
+
+def test_a_head_of_the_older_operator_is_not_made_anew_for_the_strategy_recreate(
+    old: Stack, rays: Rays, pods: Pods
+) -> None:
+    """The newer one compares with what it notes in the heads that it makes itself: as docs/upgrades.md says."""
+    before = set(pods("training"))
+    patch = {"spec": {"upgradeStrategy": {"type": "Recreate"}, "headGroupSpec": {"rayStartParams": {"num-cpus": "1"}}}}
+    rays.patch(NAMESPACE, "training", patch)
+    time.sleep(SETTLES / 3)
+    assert set(pods("training")) == before
+
+
+def test_what_the_preview_refuses_would_have_happened(old: Stack, cluster: Rehearsal, pods: Pods) -> None:
+    """Without the feature gate's `false` the newer operator makes workers with several hosts a second time."""
+    before = set(pods("hosts"))
+    kubectl = Kubectl(cluster)
+    arguments = json.loads(kubectl.does("get", *OPERATOR, "--output=json"))["spec"]["template"]["spec"]["containers"][0]
+    without = [each for each in arguments["args"] if not each.startswith("--feature-gates")]
+    patch = [{"op": "replace", "path": "/spec/template/spec/containers/0/args", "value": without}]
+    kubectl.does("patch", *OPERATOR, "--type=json", f"--patch={json.dumps(patch)}")
+    deadline = time.monotonic() + SETTLES
+    while len(pods("hosts")) < len(before) + 2 and time.monotonic() < deadline:
+        time.sleep(1.0)
+    assert before < set(pods("hosts"))
+    assert len(pods("hosts")) == len(before) + 2

@@ -1,0 +1,56 @@
+"""What an edit of the operator's version says that it does. tests/engine/test_operator_upgrade.py does it."""
+
+from typing import Any
+
+import pytest
+
+from stacks.impact.comparison import impact_of
+from stacks.impact.effects import Effect, Verdict
+from stacks.settings import StackSettings
+from tests.unit.planning.stacks import stack, tenant
+
+from .stacks import effects_on, ray
+
+pytestmark = pytest.mark.unit
+
+NO_MARKS = {"RayMultiHostIndexing": False}
+
+
+def with_operator(version: str, gates: dict[str, bool] | None = None, hosts: int = 1) -> StackSettings:
+    group = {"groupName": "tpu", "numOfHosts": hosts, "cpu": 4, "memory": "8Gi", "maxReplicas": 1}
+    return stack(tenant("a", ray(workerGroups=[group])), operator={"version": version, "featureGates": gates or {}})
+
+
+def of_operator(before: StackSettings, after: StackSettings) -> list[Effect]:
+    return effects_on("Operator", impact_of(before, after))
+
+
+def test_an_upgrade_keeps_pods_and_says_what_new_ones_get() -> None:
+    restarts, pods = of_operator(with_operator("1.5.1"), with_operator("1.6.2"))
+    assert restarts.verdict is Verdict.ROLLING
+    assert "Pods of RayClusters stay" in restarts.says
+    assert "another `up`" in restarts.safer
+    assert pods.verdict is Verdict.NEW_PODS
+    assert "health probes by HTTP" in pods.says
+
+
+def test_nothing_is_said_of_pods_between_versions_that_make_them_alike() -> None:
+    assert [each.verdict for each in of_operator(with_operator("1.6.0"), with_operator("1.6.2"))] == [Verdict.ROLLING]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "refused"),
+    [
+        (("1.5.1", {}), ("1.6.2", {}), True),
+        (("1.5.1", {}), ("1.6.2", NO_MARKS), False),
+        (("1.6.2", NO_MARKS), ("1.6.2", {}), True),
+        (("1.5.1", {"RayMultiHostIndexing": True}), ("1.6.2", {}), False),
+    ],
+)
+def test_workers_with_several_hosts_would_be_made_twice(before: Any, after: Any, refused: bool) -> None:
+    effects = of_operator(*(with_operator(version, gates, hosts=2) for version, gates in (before, after)))
+    found = [each for each in effects if each.verdict is Verdict.REFUSED]
+    assert bool(found) is refused
+    for each in found:
+        assert "a/training tpu" in each.says
+        assert "RayMultiHostIndexing: false" in each.safer

@@ -1,0 +1,105 @@
+"""What keeps an upgrade of the operator from harming what runs. tests/engine/test_operator_upgrade.py does one."""
+
+from typing import Any
+
+import pytest
+
+from components.operator import upgrade
+from components.operator.existing import Found
+from components.operator.settings import OperatorSettings
+from components.operator.supported import groups_with_hosts
+from components.operator.upgrade import UnsafeUpgradeError, check, check_hosts, check_release, left_behind
+
+pytestmark = pytest.mark.unit
+
+NOTHING = Found(None, None)
+
+
+def wanted(version: str, **settings: Any) -> OperatorSettings:
+    return OperatorSettings(version=version, **settings)
+
+
+@pytest.mark.parametrize(
+    ("there", "version"),
+    [
+        (NOTHING, "1.5.1"),
+        (Found("1.5.1", "1.5", ("v1",)), "1.6.2"),
+        (Found("1.5.1", "1.6", ("v1",)), "1.6.2"),  # an `up` that was interrupted after the CRDs
+        (Found("1.4.2", None, ("v1",)), "1.6.2"),
+        (Found("1.6.2", "1.6", ("v1",)), "1.6.0"),
+        (Found("1.6.2", "1.6", ("v1",)), "1.7.0"),
+    ],
+)
+def test_the_way_forward_is_open(there: Found, version: str) -> None:
+    check_release(there, wanted(version))
+
+
+@pytest.mark.parametrize(
+    "there",
+    [
+        Found("1.6.2", "1.6", ("v1",)),
+        Found("1.5.1", "1.6", ("v1",)),
+        Found(None, "1.6", ("v1",)),
+        Found("1.10.0", "1.5", ("v1",)),
+    ],
+)
+def test_there_is_no_way_back(there: Found) -> None:
+    with pytest.raises(
+        UnsafeUpgradeError, match=r"operator.version is 1.5.1, and the cluster has: .* a downgrade.*Keep"
+    ):
+        check_release(there, wanted("1.5.1"))
+
+
+@pytest.mark.parametrize(
+    ("there", "behind"),
+    [
+        (Found("1.6.2", "1.5", ("v1",)), True),
+        (Found("1.6.2", None, ("v1",)), True),
+        (Found("1.5.1", "1.6", ("v1",)), False),
+        (Found("1.6.2", "1.6", ("v1",)), False),
+        (Found("1.4.2", None, ("v1",)), False),
+        (Found(None, "1.5", ("v1",)), False),
+        (NOTHING, False),
+    ],
+)
+def test_crds_that_were_left_behind_are_told(there: Found, behind: bool) -> None:
+    warning = left_behind(there)
+    assert (warning is not None) is behind
+    assert "run `pulumi refresh`" in (warning or "run `pulumi refresh`")
+
+
+def test_workers_that_would_be_made_twice_are_named_with_the_way_out() -> None:
+    there, named = Found("1.5.1", "1.5", ("v1",), marks_hosts=False), [f"team-a/tpu group-{at:02}" for at in range(12)]
+    with pytest.raises(UnsafeUpgradeError, match=r"group-00, .*group-09 and 2 more.*RayMultiHostIndexing: false"):
+        check_hosts(there, wanted("1.6.2"), named)
+    check_hosts(there, wanted("1.6.2"), [])
+
+
+@pytest.mark.parametrize(
+    ("there", "settings", "looked"),
+    [
+        (Found("1.5.1", "1.5", ("v1",), marks_hosts=False), {}, True),
+        (Found("1.5.1", "1.5", ("v1",), marks_hosts=False), {"feature_gates": {"RayMultiHostIndexing": False}}, False),
+        (Found("1.6.2", "1.6", ("v1",)), {}, False),
+        (NOTHING, {}, False),
+    ],
+)
+def test_pods_are_looked_at_only_where_the_operator_begins_to_mark_them(
+    monkeypatch: pytest.MonkeyPatch, there: Found, settings: dict[str, Any], looked: bool
+) -> None:
+    asked: list[str | None] = []
+
+    def without_marks(context: str | None) -> list[str]:
+        asked.append(context)
+        return []
+
+    monkeypatch.setattr(upgrade, "look", lambda *_: there)
+    monkeypatch.setattr(upgrade, "without_marks", without_marks)
+    check("staging", wanted("1.6.2", **settings))
+    assert asked == ["staging"] * looked
+
+
+def test_worker_groups_with_several_hosts_are_told_from_others() -> None:
+    groups = [{"groupName": "tpu", "numOfHosts": 4}, {"groupName": "gpu", "numOfHosts": 1}, {"groupName": "cpu"}]
+    assert groups_with_hosts({"spec": {"workerGroupSpecs": groups}}) == ["tpu"]
+    assert groups_with_hosts({"spec": {}}) == []
