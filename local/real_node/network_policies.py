@@ -27,6 +27,8 @@ def program(folder: Path, kubeconfig: Path, node: str, pod_network: str) -> Prog
     """The program, which begins with the rules that lead packets to it. They are in `folder` as the box sees it."""
     command: Sequence[str | Path] = [
         *("/bin/sh", "-c", 'iptables-restore "$0" && exec "$@"', folder / RULES),
+        # Each connection's first packet waits for it: on a cluster the kernel decides.
+        *("nice", "-n", "-10"),
         NETWORK_POLICIES.program(NAME),
         f"--kubeconfig={kubeconfig}",
         f"--node={node}",
