@@ -3,7 +3,7 @@
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 OUTAGE_BUCKETS = (0.1, 0.25, 0.5, 1, 2, 3, 4, 5, 7.5, 10, 15, 30, 60, 120, 300)
-"""Seconds. A failover with Sentinel's down-after at 2 s takes 3 to 4."""
+"""Seconds. A failover with Sentinel's down-after at 1.5 s takes 3 to 5."""
 
 
 class Metrics:

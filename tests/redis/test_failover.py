@@ -144,6 +144,14 @@ def test_a_master_that_is_deleted_hands_over_before(redis: Pods, grace: float) -
     assert read(second) == b"kept"
 
 
+def test_a_master_that_reaches_no_other_ends_all_the_same(redis: Pods) -> None:
+    first, *others = redis.pods
+    for pod in others:
+        pod.kill("sentinel")
+    first.terminate()
+    assert "no other node became the master" in first.log("redis")
+
+
 def test_a_replica_without_its_master_is_alive_but_not_ready(redis: Pods) -> None:
     replica = redis.pods[2]
     for pod in redis.pods[:2]:

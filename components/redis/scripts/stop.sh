@@ -2,16 +2,26 @@
 # lacks none of them.
 . "$(dirname "$0")/common.sh"
 
+# A pod that is deleted by force may open no connection any more, as soon as it is no object of the cluster's. Then it is
+# better gone: while it answers on those it has, the Sentinels do not miss it.
+PATIENCE=1
+
 [ -n "$MASTER_NAME" ] || exit 0
-# Both at once, because a pod that is deleted by force soon reaches nobody any more. Replicas take no writes anyway.
+# Both at once to save the time. Replicas take no writes anyway.
 case $(ask "$HERE" $REDIS_PORT "INFO replication
 CLIENT PAUSE 5000 WRITE") in
   *role:master*) ;;
   *) exit 0 ;;
 esac
-for node in $NODES; do
-  # The Sentinel of this pod ends now, too.
-  [ "$node" != "$ME" ] || continue
+
+# Who answers, all asked at the same time. The Sentinel of this pod ends now, too.
+answering=$(
+  for node in $NODES; do
+    [ "$node" = "$ME" ] || { master_says "$node" > /dev/null && echo "$node"; } &
+  done
+  wait
+)
+for node in $answering; do
   [ "$(ask "$node" $SENTINEL_PORT SENTINEL FAILOVER "$MASTER_NAME")" = OK ] || continue
   for _ in 1 2 3 4 5 6 7 8 9 10; do
     sleep 0.5
