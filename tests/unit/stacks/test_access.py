@@ -32,7 +32,7 @@ def tenant(*clusters: dict[str, Any], **said: Any) -> TenantSettings:
         ({"overrides": {"authOptions": {"secretName": "mine"}}}, NamedCluster("c", "mine")),
         ({"authOptions": {"mode": "disabled"}}, NamedCluster("c")),
         ({"overrides": {"authOptions": None}}, NamedCluster("c")),
-        ({"rayVersion": "2.9.0", "image": "rayproject/ray:2.9.0"}, NamedCluster("c")),
+        ({"rayVersion": "2.51.0", "image": "rayproject/ray:2.51.0"}, NamedCluster("c")),
         ({"authOptions": {"mode": "token", "enableK8sTokenAuth": True}}, NamedCluster("c", accounts=("c",))),
         (
             {"authOptions": {"mode": "token", "enableK8sTokenAuth": True}, "serviceAccount": "trainer"},
