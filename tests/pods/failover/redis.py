@@ -38,16 +38,13 @@ class Redis:
 
     def master(self, asked: Collection[str] = ()) -> str:
         """The pod of the master, as the Sentinels say; nothing where none can be asked. `asked`: only these pods."""
-        ready = [name for name, pod in self.pods().items() if is_ready(pod) and (not asked or name in asked)]
+        ready = [name for name, pod in self._seen().items() if is_ready(pod) and (not asked or name in asked)]
         said = (self._shell(pod, "look; echo $MASTER") for pod in ready)
         return next(filter(None, said), "").partition(".")[0]
 
     def pods(self) -> dict[str, dict[str, Any]]:
-        """Its pods; none where the API server has no time to answer, as while a head starts on a small machine."""
-        try:
-            return self._platform.pods(",".join(f"{key}={value}" for key, value in SELECTOR.items()), SYSTEM)
-        except AssertionError:
-            return {}
+        """Its pods."""
+        return self._platform.pods(",".join(f"{key}={value}" for key, value in SELECTOR.items()), SYSTEM)
 
     def keys(self) -> list[str]:
         """All keys that it holds."""
@@ -55,7 +52,7 @@ class Redis:
 
     def whole(self) -> bool:
         """Whether all three nodes are there, and the master has two replicas that keep up."""
-        pods = self.pods()
+        pods = self._seen()
         if len(pods) < 3 or not all(map(is_ready, pods.values())):
             return False
         said = self.ask(self.master(), "INFO replication")
@@ -112,6 +109,14 @@ class Redis:
         assert shell is not None
         # A Sentinel takes its shell's place.
         return next((child for child in shell.children() if child != watch), shell)
+
+    def _seen(self) -> dict[str, dict[str, Any]]:
+        """Its pods, for those who ask again and again; none while the API server has no time to answer, as while a head
+        starts on a small machine."""
+        try:
+            return self.pods()
+        except AssertionError:
+            return {}
 
     def _shell(self, pod: str, script: str) -> str:
         """What a script says in a pod; nothing where that is the one that was lost."""
