@@ -68,6 +68,10 @@ class RuleException(Settings):
         """Whether it holds still."""
         return today <= self.expires
 
+    def term(self, today: date) -> str:
+        """Until when it holds, or since when it does no more."""
+        return f"until {self.expires}" if self.holds(today) else f"EXPIRED on {self.expires}"
+
     def covers(self, rule: str, owner: Object) -> bool:
         """Whether it is about this rule and this object.
 

@@ -51,6 +51,10 @@ class Report:
     exceptions: tuple[RuleException, ...] = ()
     today: date = field(default_factory=date.today)
 
+    def used(self, exception: RuleException) -> int:
+        """How many findings it excepts."""
+        return sum(each.exception is exception for each in self.findings)
+
     @property
     def blocked(self) -> bool:
         """Whether a mandatory rule is broken."""

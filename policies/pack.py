@@ -171,8 +171,8 @@ def _diagnostics(findings: Iterable[Finding]) -> Iterator[analyzer_pb2.AnalyzeDi
 
 def _exceptions(report: Report) -> Iterator[analyzer_pb2.AnalyzeDiagnostic]:
     for each in report.exceptions:
-        used = sum(finding.exception is each for finding in report.findings)
-        state = f"until {each.expires}, {used} found" if each.holds(report.today) else f"EXPIRED on {each.expires}"
+        found = f", {report.used(each)} found" if each.holds(report.today) else ""
+        state = f"{each.term(report.today)}{found}"
         text = f"exception for {each.object}, {state}: {each.reason} ({each.owner})"
         yield _diagnostic(BY_ID[each.rule], Level.ADVISORY, text, "")
 

@@ -9,13 +9,13 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from benchmarks.page import write_tables
 from local.plugins import Mode, select
 from stacks.settings import NodePool
 from tests.engine.edits.rounds import Rounds, Tally
 from tests.engine.platform_stack import Stack, install_operator, on_operator, rehearsing
 
 PAGE = Path(__file__).parents[2] / "docs" / "edit-sequences.md"
-BEGIN, END = "<!-- benchmarks.edits: begin -->\n", "<!-- benchmarks.edits: end -->\n"
 
 POOL = NodePool(pool="a100", count=32, cpu="64", memory="1000Gi", gpus=8, gpu_product="NVIDIA-A100-SXM4-80GB")
 """With more room than all workers of a round need."""
@@ -79,9 +79,7 @@ def main(
     text = "\n".join(tables(tally, seed))
     typer.echo(text)
     if write:
-        page = PAGE.read_text()
-        before, _, rest = page.partition(BEGIN)
-        PAGE.write_text(f"{before}{BEGIN}\n{text}\n\n{END}{rest.partition(END)[2]}")
+        write_tables(PAGE, "edits", text)
     for line in (*tally.unforetold, *tally.set_back):
         typer.echo(line, err=True)
     if tally.unforetold:

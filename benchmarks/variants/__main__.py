@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from benchmarks.page import write_tables
 from stacks.history.jobs import Job
 from stacks.history.replay import Played, play
 
@@ -18,7 +19,6 @@ from .ray_scheduler import RaysAutoscaler
 from .whole_nodes import held_by_nodes
 
 PAGE = Path(__file__).parents[2] / "docs" / "capacity.md"
-BEGIN, END = "<!-- benchmarks.variants: begin -->\n", "<!-- benchmarks.variants: end -->\n"
 
 SEEDS = (1, 2, 3)
 COUNTS = (500, 1000, 2000)
@@ -103,9 +103,7 @@ def main(
     if not write:
         typer.echo(text)
         return
-    page = PAGE.read_text()
-    before, _, rest = page.partition(BEGIN)
-    PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.partition(END)[2]}")
+    write_tables(PAGE, "variants", text)
 
 
 if __name__ == "__main__":

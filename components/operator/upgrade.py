@@ -9,14 +9,13 @@ import kubernetes
 
 from ..cluster import connect, read
 from ..guard import kuberay_objects
-from ..ray_cluster.pods import CLUSTER_LABEL
+from ..rollout.pods import CLUSTER_LABEL, GROUP_LABEL
 from .existing import Found, look
 from .settings import OperatorSettings
 from .supported import HOSTS_GATE, NO_WAY_BACK, RELEASES, groups_with_hosts, marks_hosts, newer, release_of
 
-GROUP_LABEL = "ray.io/group"
 REPLICA_MARK = "ray.io/worker-group-replica-name"
-"""Labels of Ray's pods, the second of workers with several hosts (ray-operator/controllers/ray/utils/constant.go)."""
+"""Label of the pods of workers with several hosts (ray-operator/controllers/ray/utils/constant.go)."""
 
 _NAMED = 10
 """So many worker groups are named in a message."""

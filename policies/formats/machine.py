@@ -70,8 +70,8 @@ def as_annotations(report: Report) -> Iterator[str]:
             text = f"{each.place}: {each.message}. {each.rule.fix}"
             yield annotation("error" if each.blocks else "warning", places, text)
     for exception in report.exceptions:
-        state = f"until {exception.expires}" if exception.holds(report.today) else f"EXPIRED on {exception.expires}"
-        text = f"{exception.rule} excepts {exception.object}, {state}: {exception.reason} ({exception.owner})"
+        term = exception.term(report.today)
+        text = f"{exception.rule} excepts {exception.object}, {term}: {exception.reason} ({exception.owner})"
         yield annotation("notice", {"title": "exception"}, text)
 
 

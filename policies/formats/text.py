@@ -41,13 +41,13 @@ def exceptions(report: Report) -> Iterator[Text]:
     if report.exceptions:
         yield Text("Exceptions", "bold")
     for each in report.exceptions:
-        used = sum(finding.exception is each for finding in report.findings)
         if not each.holds(report.today):
-            state = f"EXPIRED on {each.expires}: it holds no more"
-        elif used:
-            state = f"until {each.expires}, {used} found"
+            found = ": it holds no more"
+        elif used := report.used(each):
+            found = f", {used} found"
         else:
-            state = f"until {each.expires}, excepts nothing: remove it"
+            found = ", excepts nothing: remove it"
+        state = f"{each.term(report.today)}{found}"
         yield Text(f"  {each.rule} for {each.object}: {state}. {each.reason} ({each.owner})")
 
 

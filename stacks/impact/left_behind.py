@@ -8,17 +8,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from components.queues.admission import KUEUE_QUEUE_LABEL
 from components.ray_cluster.fault_tolerance import OPTIONS
 from components.rollout.pods import group
 from components.rollout.replacing import old_heads, old_workers
 from components.rollout.settings import UpdatesSettings
-from components.rollout.templates import parts, recreates, stamped
+from components.rollout.templates import parts, stamped
 
 from .effects import Effect, Range, Verdict
 from .pods import HEAD, groups_of
 from .ray_pods import Known, all_running, range_of, shown
-from .updates import REPLACING
+from .updates import REPLACING, by_others
 
 Body = Mapping[str, Any]
 
@@ -28,11 +27,7 @@ _SAFER = "do it when nothing runs; or `updates: {strategy: drain}`, which leaves
 def left_behind(before: Known, after: Body, updates: UpdatesSettings, told: Iterable[Effect]) -> Iterator[Effect]:
     """What `updates` make of pods that are older than what the RayCluster says already, but of those whose end is
     `told`."""
-    if (
-        updates.strategy == "none"
-        or recreates(after["spec"])
-        or KUEUE_QUEUE_LABEL in (after["metadata"].get("labels") or {})
-    ):
+    if updates.strategy == "none" or by_others(after):
         return
     why = f"`updates: {{strategy: {updates.strategy}}}`, and pods that are older than what the RayCluster says"
     if before.running is None:

@@ -77,6 +77,11 @@ def _outlived(before: Known, after: Body) -> bool:
     return OPTIONS in after["spec"] and OPTIONS in before.body["spec"]
 
 
+def by_others(after: Body) -> bool:
+    """Whether KubeRay, or Kueue, replaces the RayCluster's pods itself, so that `updates` do nothing."""
+    return recreates(after["spec"]) or KUEUE_QUEUE_LABEL in (after["metadata"].get("labels") or {})
+
+
 def left(before: Known, after: Body, effect: Effect, updates: UpdatesSettings) -> Effect:
     """What becomes of the workers of a group that leaves, which KubeRay would forget; other effects as they are.
 
@@ -85,7 +90,7 @@ def left(before: Known, after: Body, effect: Effect, updates: UpdatesSettings) -
     if effect.verdict is not Verdict.ORPHANS or effect.groups[0] in groups_of(after["spec"]):
         return effect
     [group] = effect.groups
-    if recreates(after["spec"]) or KUEUE_QUEUE_LABEL in (after["metadata"].get("labels") or {}):
+    if by_others(after):
         return effect
     there, name, scaling = running_of(before, [group]), shown(group), scales(dict(after))
     why = f"`updates: {{strategy: {updates.strategy}}}`"

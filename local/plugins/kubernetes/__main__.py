@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 import grpc
 from pulumi.runtime.proto import provider_pb2_grpc
 
-from local.plugins.kubernetes.engine import CHANNEL_OPTIONS, Engine
+from local.plugins.kubernetes.engine import Engine
 from local.plugins.kubernetes.provider import Provider
+from local.plugins.messages import MESSAGE_OPTIONS
 
 _THREADS = 256
 """As many operations as wait at once; one more has to remain for the engine's Cancel."""
@@ -34,7 +35,7 @@ def main() -> None:
 
     engine = Engine(arguments.engine or None)
     provider = Provider(engine)
-    server = grpc.server(ThreadPoolExecutor(max_workers=_THREADS), options=CHANNEL_OPTIONS)
+    server = grpc.server(ThreadPoolExecutor(max_workers=_THREADS), options=MESSAGE_OPTIONS)
     provider_pb2_grpc.add_ResourceProviderServicer_to_server(provider, server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()

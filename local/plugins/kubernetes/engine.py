@@ -3,20 +3,14 @@
 import grpc
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc
 
-_MESSAGE_LIMIT = 400 * 1024 * 1024
-"""The engine's own limit of a message; the default of gRPC (4 MiB) is less than some objects."""
-
-CHANNEL_OPTIONS = [
-    ("grpc.max_receive_message_length", _MESSAGE_LIMIT),
-    ("grpc.max_send_message_length", _MESSAGE_LIMIT),
-]
+from local.plugins.messages import MESSAGE_OPTIONS
 
 
 class Engine:
     """The engine that started this plugin; without an address what would be logged is dropped."""
 
     def __init__(self, address: str | None) -> None:
-        self._channel = grpc.insecure_channel(address, options=CHANNEL_OPTIONS) if address else None
+        self._channel = grpc.insecure_channel(address, options=MESSAGE_OPTIONS) if address else None
         self._stub = engine_pb2_grpc.EngineStub(self._channel) if self._channel else None
 
     def warn(self, urn: str, message: str) -> None:

@@ -10,9 +10,7 @@ import grpc
 from pulumi.runtime.proto import language_pb2_grpc
 
 from local.plugins.language.host import LanguageHost
-
-MAX_MESSAGE_BYTES = 400 * 1024 * 1024
-"""The engine's own limit for a message (`rpcutil.GrpcChannelOptions`)."""
+from local.plugins.messages import MESSAGE_OPTIONS
 
 ENGINE_CHECK_SECONDS = 5.0
 
@@ -53,13 +51,7 @@ def main() -> None:
 
     host = LanguageHost(arguments.engine)
     # Every plugin in Python occupies a thread for as long as it runs.
-    server = grpc.server(
-        ThreadPoolExecutor(max_workers=64),
-        options=[
-            ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
-            ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
-        ],
-    )
+    server = grpc.server(ThreadPoolExecutor(max_workers=64), options=MESSAGE_OPTIONS)
     language_pb2_grpc.add_LanguageRuntimeServicer_to_server(host, server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()

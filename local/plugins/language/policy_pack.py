@@ -16,10 +16,7 @@ import grpc
 from pulumi.runtime.proto import analyzer_pb2
 
 from local.plugins.language.errors import HostError
-
-_LARGEST = 400 * 1024 * 1024
-_OPTIONS = (("grpc.max_receive_message_length", _LARGEST), ("grpc.max_send_message_length", _LARGEST))
-"""Bytes of a message, as in the engine: all resources of a stack come in one, KubeRay's definitions among them."""
+from local.plugins.messages import MESSAGE_OPTIONS
 
 _Call = Callable[[bytes, grpc.ServicerContext], bytes]
 
@@ -32,7 +29,7 @@ class PolicyPack(grpc.GenericRpcHandler):
         self._stack: analyzer_pb2.AnalyzerStackConfigureRequest | None = None
         self._pack: Future[grpc.Channel] = Future()
         self._first_line = b""
-        self._server = grpc.server(ThreadPoolExecutor(max_workers=64), options=_OPTIONS)
+        self._server = grpc.server(ThreadPoolExecutor(max_workers=64), options=MESSAGE_OPTIONS)
         self._server.add_generic_rpc_handlers((self,))
         self.port = self._server.add_insecure_port("127.0.0.1:0")
         self._server.start()
@@ -87,7 +84,7 @@ class PolicyPack(grpc.GenericRpcHandler):
             error = HostError(f"the policy pack printed {port.decode(errors='replace')!r} before its port was known")
             self._pack.set_exception(error)
             raise error
-        self._pack.set_result(grpc.insecure_channel(f"127.0.0.1:{int(port)}", options=_OPTIONS))
+        self._pack.set_result(grpc.insecure_channel(f"127.0.0.1:{int(port)}", options=MESSAGE_OPTIONS))
         return rest
 
     def close(self) -> None:

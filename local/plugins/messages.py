@@ -1,0 +1,11 @@
+"""How large a message between the engine and a plugin may be."""
+
+_LARGEST = 400 * 1024 * 1024
+"""Bytes, as in the engine itself (pulumi sdk/go/common/util/rpcutil/serve.go); gRPC's default (4 MiB) is less than some
+objects, and all resources of a stack come to a policy pack in one."""
+
+MESSAGE_OPTIONS = (
+    ("grpc.max_receive_message_length", _LARGEST),
+    ("grpc.max_send_message_length", _LARGEST),
+)
+"""For channels and servers of gRPC."""
