@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 import pulumi
-from pulumi.dynamic import Resource
 
 from ..crd_guard import CrdGuardProvider
+from ..dynamic import Resource
 
 
 class KueueCrdGuard(Resource, module="ray-platform", name="KueueCrdGuard"):

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 import pulumi
-from pulumi.dynamic import Resource
 
 from ..crd_guard import CrdGuardProvider
+from ..dynamic import Resource
 
 
 class CrdGuard(Resource, module="ray-platform", name="CrdGuard"):

@@ -5,9 +5,10 @@ from typing import Any
 
 import kubernetes
 import pulumi
-from pulumi.dynamic import CreateResult, DiffResult, Resource, ResourceProvider, UpdateResult
+from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateResult
 
 from ..cluster import ClusterUnreachableError, connect, read, refusal
+from ..dynamic import Resource
 
 _GROUP, _VERSION, _PLURAL = "scheduling.volcano.sh", "v1beta1", "podgroups"
 

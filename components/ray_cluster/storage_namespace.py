@@ -8,9 +8,10 @@ from typing import Any
 
 import kubernetes
 import pulumi
-from pulumi.dynamic import CreateResult, DiffResult, Resource, ResourceProvider, UpdateResult
+from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateResult
 
 from ..cluster import ClusterUnreachableError, connect, read
+from ..dynamic import Resource
 from .fault_tolerance import storage_namespace
 from .leftover import what_was_left
 

@@ -47,6 +47,8 @@ _USERS = "/etc/redis/users"
 _SCRIPTS = "/etc/redis/scripts"
 _TLS = "/etc/redis/tls"
 _RUN = "/run/redis"
+_HOSTS = "hosts"
+_NAMES = "/run/names"
 _DATA = "/data"
 
 RESTRICTED: Body = {
@@ -70,12 +72,11 @@ def template(settings: RedisSettings, namespace: str, clusters: int, priority_cl
         containers.append(_sentinel(settings, namespace))
     if settings.exporter:
         containers.append(_exporter(settings))
-    # A Sentinel looks names up while all else of it waits, and one that has waited for two seconds takes part in no
-    # failover for thirty ("TILT mode"). One answer that is lost costs five seconds where nothing is said.
     spec: Body = {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": STOP_SECONDS,
+        # One answer that is lost costs five seconds where nothing is said.
         "dnsConfig": {"options": [{"name": "timeout", "value": "1"}, {"name": "attempts", "value": "3"}]},
         "securityContext": pod_security(),
         "containers": containers,
@@ -90,6 +91,8 @@ def template(settings: RedisSettings, namespace: str, clusters: int, priority_cl
         **scheduling(settings, priority_class),
     }
     if settings.mode == "managed":
+        spec["initContainers"] = [_names(settings, namespace)]
+        spec["volumes"].append({"name": "names", "emptyDir": {"sizeLimit": "1Mi"}})
         spec |= _apart(settings.spread)
     # A script that changes is for pods that start: new ones are made. Users change without.
     digest = hashlib.sha256("".join(scripts().values()).encode()).hexdigest()
@@ -187,6 +190,7 @@ def _server(settings: RedisSettings, name: str, port: int, env: list[Body], give
             {"name": "data", "mountPath": _DATA},
             {"name": f"{name}-run", "mountPath": _RUN},
             *mounts(settings),
+            *([{"name": "names", "mountPath": "/etc/hosts", "subPath": _HOSTS}] if settings.mode == "managed" else []),
         ],
         # Ten minutes: a node waits for a majority of Sentinels, and an empty one for another master.
         "startupProbe": _probe("alive", name, period=2, failures=300),
@@ -198,6 +202,19 @@ def _server(settings: RedisSettings, name: str, port: int, env: list[Body], give
 def _probe(question: str, server: str, period: int, failures: int) -> Body:
     command = script("probe", question, server)
     return {"exec": {"command": command}, "periodSeconds": period, "timeoutSeconds": 10, "failureThreshold": failures}
+
+
+def _names(settings: RedisSettings, namespace: str) -> Body:
+    """Makes the file that the servers have as /etc/hosts. The Sentinel's container keeps it true."""
+    return {
+        "name": "names",
+        "image": settings.image,
+        "command": script("names", "once"),
+        "env": environment(settings, namespace, HOSTS=f"{_NAMES}/{_HOSTS}"),
+        "resources": amounts(SENTINEL),
+        "securityContext": dict(RESTRICTED),
+        "volumeMounts": [{"name": "names", "mountPath": _NAMES}, *mounts(settings)],
+    }
 
 
 def _redis(settings: RedisSettings, namespace: str, clusters: int) -> Body:
@@ -220,6 +237,7 @@ def _sentinel(settings: RedisSettings, namespace: str) -> Body:
         DOWN_AFTER=DOWN_AFTER,
         DOWN_AFTER_AT_START=DOWN_AFTER_AT_START,
         FAILOVER_TIMEOUT=FAILOVER_TIMEOUT,
+        HOSTS="/etc/hosts",
     )
     return _server(settings, "sentinel", SENTINEL_PORT, env, SENTINEL)
 

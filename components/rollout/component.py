@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pulumi
-from pulumi.dynamic import CreateResult, DiffResult, Resource, ResourceProvider, UpdateResult
+from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateResult
 
 from ..cluster import ClusterUnreachableError
+from ..dynamic import Resource
 from .pods import Pods
 from .replacing import Wanted, anything_to_do, replace_old
 

@@ -58,12 +58,19 @@ class Pods:
 
         Raises UnknownRayError.
         """
+        return self.told(pods, _SCRIPT.read_text(), json.dumps({"drain": drain}))
+
+    def told(self, pods: Iterable[Pod], script: str, *arguments: str) -> dict[str, Any]:
+        """The JSON in the last line that a script prints, run by the Python of the head. `pods`: among them the head.
+
+        Raises UnknownRayError.
+        """
         heads = [pod for pod in pods if kind(pod) == "head" and not leaves(pod)]
         if not heads:
             raise UnknownRayError("its head is not there")
         name = heads[0]["metadata"]["name"]
         container = heads[0]["spec"]["containers"][0]["name"]
-        command = ["python", "-c", _SCRIPT.read_text(), json.dumps({"drain": drain})]
+        command = ["python", "-c", script, *arguments]
         try:
             # `stream` changes the client that it is given, so it has one of its own.
             core = kubernetes.client.CoreV1Api(kubernetes.client.ApiClient(self._client.configuration))

@@ -196,6 +196,11 @@ class Nodes:
             return next(node for node in self.redis if node.port == int(port))
         raise AssertionError("no Sentinel answers")
 
+    def master_after(self, old: Node) -> Node:
+        """The master after a failover, of which one Sentinel may hear a second later than another and the gateway."""
+        eventually("another node is the master", lambda: self.master is not old)
+        return self.master
+
     def stop(self) -> None:
         """Ends all of them."""
         for node in (*self.sentinels, *self.redis):

@@ -22,6 +22,9 @@ takes is not what is measured."""
 RUN = time.time_ns()
 """In the names of this run's keys: they outlast it."""
 
+AGAIN = 0.5
+"""Seconds after a failure, so that a control plane that comes back has the machine."""
+
 LATE = 1.0
 """Seconds from which on an operation counts as stalled."""
 
@@ -46,25 +49,34 @@ class Work(threading.Thread):
         super().__init__()
         self.done = 0
         self.stalls: list[tuple[float, float]] = []
-        """When each began, in seconds since 1970, and how many seconds it took."""
-        self.failed: list[str] = []
+        """When each began, in seconds since 1970, and how many seconds it took until one was done again."""
+        self.failed: dict[int, str] = {}
+        """Why, by number. Whether such a one was done nobody knows."""
         self._ending = ending
 
     def run(self) -> None:
         """Works until told to end."""
+        at, begin = time.time(), time.monotonic()
         while not self._ending.is_set():
-            at, begin = time.time(), time.monotonic()
+            number, self.done = self.done, self.done + 1
             try:
-                self.step(self.done)
+                self.step(number)
             except Exception as error:  # what it is, is what the test asks for
-                self.failed.append(repr(error)[:500])
-            self.done += 1
+                self.failed[number] = repr(error)[:500]
+                time.sleep(AGAIN)
+                continue
             if (seconds := time.monotonic() - begin) > LATE:
                 self.stalls.append((at, round(seconds, 2)))
+            self.pause()
+            at, begin = time.time(), time.monotonic()
 
     def step(self, number: int) -> None:
         """The one thing."""
         raise NotImplementedError
+
+    def pause(self) -> None:
+        """Until the next one."""
+        time.sleep(PAUSE)
 
 
 class Keys(Work):
@@ -74,6 +86,9 @@ class Keys(Work):
         """Writes one."""
         if _internal_kv_put(f"key-{RUN}-{number}", b"value", overwrite=False):
             raise ValueError(f"key-{number} is said to have been there before")
+
+    def pause(self) -> None:
+        """A hundredth of a second."""
         time.sleep(0.01)
 
 
@@ -86,7 +101,6 @@ class Actors(Work):
         if ray.get(actor.add.remote(), timeout=60) != 1:
             raise ValueError(f"actor-{number} is another one")
         ray.kill(actor)
-        time.sleep(PAUSE)
 
 
 class Detached(Work):
@@ -105,13 +119,21 @@ class Detached(Work):
         self.there[name] = actor
         if len(self.there) > MOST_DETACHED:
             ray.kill(self.there.pop(next(iter(self.there))))
-        time.sleep(PAUSE)
 
     def lost(self) -> list[str]:
         """Those that are not there, or know nothing of what they did, and those that ought not to be there."""
         found = {each["name"] for each in ray.util.list_named_actors(all_namespaces=True)}
-        others = {name for name in found if name.startswith("detached-")} ^ set(self.there)
-        return sorted(others | {name for name, actor in self.there.items() if ray.get(actor.add.remote()) != 2})
+        unsure = {f"detached-{number}" for number in self.failed}
+        others = {name for name in found if name.startswith("detached-")} - unsure ^ set(self.there)
+        return sorted(others | {name for name, actor in self.there.items() if not kept(actor)})
+
+
+def kept(keeper: Any) -> bool:
+    """Whether an actor that was asked once has its state still."""
+    try:
+        return bool(ray.get(keeper.add.remote()) == 2)
+    except ray.exceptions.RayError:
+        return False
 
 
 def main() -> None:
@@ -132,10 +154,11 @@ def main() -> None:
     ending.set()
     for work in works.values():
         work.join()
-    told = {name: {"done": it.done, "stalls": it.stalls, "failed": it.failed} for name, it in works.items()}
-    missing = [number for number in range(works["keys"].done) if _internal_kv_get(f"key-{RUN}-{number}") != b"value"]
-    kept = bool(ray.get(keeper.add.remote()) == 2 and ray.get_actor("keeper"))
-    seen = {"missing_keys": missing, "lost_actors": detached.lost(), "keeper_kept": kept}
+    told = {name: {"done": it.done, "stalls": it.stalls, "failed": [*it.failed.values()]} for name, it in works.items()}
+    written = [number for number in range(works["keys"].done) if number not in works["keys"].failed]
+    missing = [number for number in written if _internal_kv_get(f"key-{RUN}-{number}") != b"value"]
+    keeps = kept(keeper) and bool(ray.get_actor("keeper"))
+    seen = {"missing_keys": missing, "lost_actors": detached.lost(), "keeper_kept": keeps}
     sys.stdout.write(json.dumps({**told, **seen}) + "\n")
     for actor in (keeper, *detached.there.values()):
         ray.kill(actor)

@@ -19,18 +19,12 @@ def assert_has_all(node: Node, load: Load) -> None:
     eventually(f"{told}", lambda: {key: int(node.ask("GET", key) or 0) for key in told} == told)
 
 
-def other_master(nodes: Nodes, old: Node) -> Node:
-    """The master after a failover."""
-    eventually("another node is the master", lambda: nodes.master is not old)
-    return nodes.master
-
-
 def test_a_killed_master_costs_no_write_no_connection_and_no_order(nodes: Nodes, gateway: Gateway) -> None:
     with Load(gateway) as load:
         old = nodes.master
         old.kill()
         load.advance()
-    assert_has_all(other_master(nodes, old), load)
+    assert_has_all(nodes.master_after(old), load)
     assert gateway.metric("clients") == len(load.counters)
     assert gateway.metric("held_seconds_count") == len(load.counters)
     assert gateway.metric("expired_commands_total") == 0
@@ -43,7 +37,7 @@ def test_two_failovers_within_half_a_minute_cost_none_either(nodes: Nodes, gatew
             old = nodes.master
             old.kill()
             load.advance()
-            other_master(nodes, old)
+            nodes.master_after(old)
             old.start()
             nodes.settle()
     print(f"two failovers in {time.monotonic() - begin:.1f} s")
@@ -71,7 +65,7 @@ def test_a_master_that_hangs_is_left_when_another_is_elected(nodes: Nodes, gatew
     with Load(gateway) as load:
         old = nodes.master
         with old.paused():
-            other_master(nodes, old)
+            nodes.master_after(old)
             load.advance()
         nodes.settle()
         load.advance()
@@ -83,7 +77,7 @@ def test_a_master_that_comes_back_as_a_replica_is_not_written_to(nodes: Nodes, g
     with Load(gateway) as load:
         old = nodes.master
         old.kill()
-        new = other_master(nodes, old)
+        new = nodes.master_after(old)
         old.start()  # as a master, by its own file, until a Sentinel tells it
         load.advance()
         nodes.settle()
@@ -101,7 +95,7 @@ def test_commands_are_held_while_sentinels_cannot_agree(nodes: Nodes, gateway: G
         for sentinel in nodes.sentinels[1:]:
             sentinel.start()
         load.advance()
-    assert_has_all(other_master(nodes, old), load)
+    assert_has_all(nodes.master_after(old), load)
 
 
 def test_a_lost_connection_is_made_anew_while_no_sentinel_answers(nodes: Nodes, gateway: Gateway) -> None:
@@ -151,7 +145,7 @@ def test_an_acknowledged_write_that_no_replica_had_is_repaired(nodes: Nodes, mak
         second.start()
         assert wire.must("HGET", "RAYa@KV", "late") == b"v"
         assert gateway.metric("repaired_writes_total") == 1
-        assert other_master(nodes, old).ask("HGET", "RAYa@KV", "late") == b"v"
+        assert nodes.master_after(old).ask("HGET", "RAYa@KV", "late") == b"v"
 
 
 def nodes_have(nodes: Nodes, field: str) -> None:

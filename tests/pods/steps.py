@@ -28,9 +28,9 @@ class Steps:
             self._table.append((title, time.monotonic() - begin))
 
 
-def until(true: Callable[[], object], what: str, seconds: float = WAIT_SECONDS) -> None:
+def until(true: Callable[[], object], what: str, seconds: float = WAIT_SECONDS, pause: float = 0.3) -> None:
     """Waits for something; fails the test, with what was waited for, after that many seconds."""
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, f"after {seconds:.0f} s still not: {what}"
-        time.sleep(0.3)
+        time.sleep(pause)

@@ -173,6 +173,7 @@ class Pod:
             "DATA": str(self.data),
             "RUN": str(self._run_folder(container["name"])),
             "BACKUP": str(self._folder.parent / "backup"),
+            "HOSTS": str(self._folder / "hosts"),
             **({"TLS": str(self._folder.parent / "tls")} if said["TLS"] else {}),
             # Shorter than in a cluster, so that a test need not wait so long.
             "WATCH_SECONDS": "0.5",

@@ -1,6 +1,6 @@
 """Starts a small Ray with nodes that are named as KubeRay names them, prints its address, and ends with its input.
 
-Arguments: the names of the workers. Each has a CPU, and its name for a resource.
+Arguments: the names of the workers. Each has a CPU, two GPUs that are none, and its name for a resource.
 """
 
 import os
@@ -18,7 +18,7 @@ cluster = Cluster(
 try:
     for name in sys.argv[1:]:
         os.environ["RAY_CLOUD_INSTANCE_ID"] = name
-        cluster.add_node(num_cpus=1, object_store_memory=STORE, resources={name: 1})
+        cluster.add_node(num_cpus=1, num_gpus=2, object_store_memory=STORE, resources={name: 1})
     print(cluster.address, flush=True)
     sys.stdin.read()
 finally:

@@ -1,19 +1,24 @@
-"""What is sent to the head of a RayCluster, run with a real Ray: who is busy, and what draining does."""
+"""What is sent to the head of a RayCluster, run with a real Ray: who is busy, what draining does, what was asked of
+GPUs."""
 
 import json
 import os
 import subprocess
 import sys
-import textwrap
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
+import stacks.history.in_head
 from components.rollout import in_head
+from stacks.history.live import Demand, demand_of
+from stacks.impact.busy import busy_pods
 from tests.gateway.waiting import eventually
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
@@ -34,6 +39,43 @@ ray.get(task.options(resources={node: 1} if node else {}).remote(*arguments))
 """
 
 
+GPUS = """
+import time, ray
+from ray.util.placement_group import placement_group, remove_placement_group
+ray.init(logging_level="error")
+
+@ray.remote(num_cpus=0, num_gpus=1)
+def task():
+    time.sleep(2)
+
+@ray.remote(num_cpus=0, num_gpus=0.5)
+class Actor:
+    def works(self):
+        time.sleep(1)
+
+ray.get(task.remote())
+actor = Actor.remote()
+ray.get(actor.works.remote())
+ray.kill(actor)
+for bundles, strategy in (([1, 1, 1], "SPREAD"), ([1, 1], "STRICT_PACK")):
+    group = placement_group([{"GPU": gpus} for gpus in bundles], strategy=strategy)
+    ray.get(task.options(placement_group=group).remote())
+    remove_placement_group(group)
+"""
+
+WAITING = """
+import time, ray
+ray.init(logging_level="error")
+
+@ray.remote(num_cpus=0)
+def task():
+    time.sleep(600)
+
+tasks = [task.options(num_gpus=gpus).remote() for gpus in (2, 50)]
+ray.wait(tasks)
+"""
+
+
 class Ray:
     """A Ray of the test's own."""
 
@@ -42,8 +84,15 @@ class Ray:
 
     def head(self, drain: dict[str, int | None]) -> dict[str, Any]:
         """What the script answers, sent as it is sent to a pod."""
-        argument = json.dumps({"drain": drain})
-        command = [sys.executable, "-c", Path(in_head.__file__).read_text(), argument]
+        return self._told(in_head, json.dumps({"drain": drain}))
+
+    def demand(self) -> Demand:
+        """What it knows of GPUs."""
+        return demand_of(self._told(stacks.history.in_head))
+
+    def _told(self, script: ModuleType, *arguments: str) -> dict[str, Any]:
+        assert script.__file__
+        command = [sys.executable, "-c", Path(script.__file__).read_text(), *arguments]
         done = subprocess.run(command, env=self._environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -52,18 +101,30 @@ class Ray:
     def state(self, node: str) -> str:
         return str(self.head({})["nodes"][node])
 
+    def runs(self, code: str) -> None:
+        """Runs code to its end."""
+        with self.running(code) as program:
+            output, _ = program.communicate(timeout=SECONDS)
+        assert program.returncode == 0, output
+
     @contextmanager
     def task(self, runs: Path, seconds: float, node: str = "") -> "Iterator[subprocess.Popen[str]]":
         """A task that runs by now, on that node, or on any. `runs`: a file that it makes."""
-        command = [sys.executable, "-c", textwrap.dedent(TASK), node, str(seconds), str(runs)]
+        with self.running(TASK, node, str(seconds), str(runs)) as task:
+            eventually("the task runs", runs.exists, seconds=SECONDS)
+            yield task
+
+    @contextmanager
+    def running(self, code: str, *arguments: str) -> "Iterator[subprocess.Popen[str]]":
+        """A program that is ended afterwards, if it has not ended."""
+        command = [sys.executable, "-c", code, *arguments]
         with subprocess.Popen(
             command, env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        ) as task:
+        ) as program:
             try:
-                eventually("the task runs", runs.exists, seconds=SECONDS)
-                yield task
+                yield program
             finally:
-                task.kill()
+                program.kill()
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +140,28 @@ def ray() -> Iterator[Ray]:
         assert address, "no Ray has started"
         yield Ray(address)
         process.communicate(timeout=60)
+
+
+def test_the_gpus_that_were_asked_for_are_known_with_their_times(ray: Ray) -> None:
+    ray.runs(GPUS)
+
+    def known() -> Demand | None:
+        found = ray.demand()
+        return found if len(found.jobs) == 6 and not found.running else None
+
+    found = eventually("Ray has heard of all that has ended", known, seconds=SECONDS)
+    assert found
+    # A task, half an actor, three bundles, and two that have to be on one node.
+    assert Counter(job.gpus for job in found.jobs.values()) == {1: 5, 2: 1}
+    assert (found.waiting, found.shared) == (0, 1)
+    assert all(1 <= job.duration < 60 for job in found.jobs.values())
+    assert all(time.time() - 600 < job.arrival < time.time() for job in found.jobs.values())
+
+
+def test_gpus_that_are_held_and_waited_for_are_known(ray: Ray) -> None:
+    with ray.running(WAITING):
+        eventually("one runs", lambda: (ray.demand().running, ray.demand().waiting) == (1, 1), seconds=SECONDS)
+        eventually("it is known to be busy", lambda: len(busy_pods(ray.head({})["nodes"])) == 1, seconds=SECONDS)
 
 
 def test_a_busy_node_is_not_ended_for_being_idle_and_an_idle_one_is(ray: Ray, tmp_path: Path) -> None:

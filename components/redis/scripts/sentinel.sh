@@ -50,4 +50,5 @@ CONF
 } > "$RUN/sentinel.conf"
 
 sh "$(dirname "$0")/watch.sh" sentinel &
+sh "$(dirname "$0")/names.sh" &
 exec redis-server "$RUN/sentinel.conf" --sentinel

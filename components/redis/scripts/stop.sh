@@ -7,9 +7,7 @@
 PATIENCE=1
 
 [ -n "$MASTER_NAME" ] || exit 0
-# Both at once to save the time. Replicas take no writes anyway.
-case $(ask "$HERE" $REDIS_PORT "INFO replication
-CLIENT PAUSE 5000 WRITE") in
+case $(ask "$HERE" $REDIS_PORT INFO replication) in
   *role:master*) ;;
   *) exit 0 ;;
 esac
@@ -21,6 +19,7 @@ answering=$(
   done
   wait
 )
+[ -z "$answering" ] || ask "$HERE" $REDIS_PORT CLIENT PAUSE 5000 WRITE > /dev/null
 for node in $answering; do
   [ "$(ask "$node" $SENTINEL_PORT SENTINEL FAILOVER "$MASTER_NAME")" = OK ] || continue
   for _ in 1 2 3 4 5 6 7 8 9 10; do

@@ -45,7 +45,8 @@ class Day:
             for loss, key, actor in zip(self.losses, stalls["keys"], stalls["actors"], strict=True)
         ]
         for work, of in stalls.items():
-            usual, most = statistics.median(of), statistics.quantiles(of, n=20, method="inclusive")[-1]
+            usual = statistics.median(of)
+            most = statistics.quantiles(of, n=20, method="inclusive")[-1] if len(of) > 1 else usual
             lines.append(f"{work}, {len(of)} losses: median {usual:.1f}, p95 {most:.1f}, longest {max(of):.1f}")
         return "\n".join(lines)
 

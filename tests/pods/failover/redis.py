@@ -50,6 +50,11 @@ class Redis:
         """All keys that it holds."""
         return self.ask(self.master(), "KEYS *").split()
 
+    def names(self, pod: str) -> dict[str, str]:
+        """The nodes' addresses by their names, as a pod knows them without DNS."""
+        lines = (line.split() for line in self._shell(pod, "cat /etc/hosts").splitlines())
+        return {name: address for address, name in lines if name != "localhost"}
+
     def whole(self) -> bool:
         """Whether all three nodes are there, and the master has two replicas that keep up."""
         pods = self._seen()
@@ -103,7 +108,7 @@ class Redis:
 
     def server(self, pod: str, server: str = "redis") -> psutil.Process:
         """The process of one of a pod's servers, `redis` or `sentinel`."""
-        box = next(each for each in self._platform.rehearsal.supervisor.strays() if each.name() == "unshare")
+        box = next(each for each in self._platform.rehearsal.supervisor.strays() if _is_the_node(each))
         (watch,) = (process for process in box.children(recursive=True) if _watches(process, pod, server))
         shell = watch.parent()
         assert shell is not None
@@ -125,6 +130,14 @@ class Redis:
             return self._platform.kubectl(*command).strip()
         except AssertionError:
             return ""
+
+
+def _is_the_node(process: psutil.Process) -> bool:
+    """Whether a process holds the node's containers. Others come and go."""
+    try:
+        return process.name() == "unshare"
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _watches(process: psutil.Process, pod: str, server: str) -> bool:

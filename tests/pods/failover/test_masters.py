@@ -35,3 +35,13 @@ def test_nothing_that_was_acknowledged_is_lost(day: Day) -> None:
     assert day.noticed["missing_keys"] == []
     assert day.noticed["lost_actors"] == []
     assert day.noticed["keeper_kept"]
+
+
+def test_names_of_nodes_that_came_back_are_known_without_dns(redis: Redis, day: Day) -> None:
+    assert any(loss.kind == "force" for loss in day.losses)
+    pods = redis.pods()
+    for pod in pods:
+        known = redis.names(pod)
+        assert {name.partition(".")[0]: address for name, address in known.items()} == {
+            name: each["status"]["podIP"] for name, each in pods.items()
+        }

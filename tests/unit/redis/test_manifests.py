@@ -36,7 +36,7 @@ def test_every_pod_is_what_pod_security_restricted_asks_and_writes_only_into_vol
         assert each["securityContext"]["runAsNonRoot"] is True
         assert each["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         assert each["automountServiceAccountToken"] is False
-        for container in each["containers"]:
+        for container in [*each.get("initContainers", []), *each["containers"]]:
             assert container["securityContext"] == {
                 "allowPrivilegeEscalation": False,
                 "readOnlyRootFilesystem": True,
@@ -47,7 +47,8 @@ def test_every_pod_is_what_pod_security_restricted_asks_and_writes_only_into_vol
 def test_every_mount_has_its_volume() -> None:
     for each in all_pods():
         volumes = {"data", *(volume["name"] for volume in each["volumes"])}
-        assert {mount["name"] for container in each["containers"] for mount in container["volumeMounts"]} <= volumes
+        containers = [*each.get("initContainers", []), *each["containers"]]
+        assert {mount["name"] for container in containers for mount in container["volumeMounts"]} <= volumes
 
 
 def test_memory_is_never_taken_back_and_cpu_never_throttled() -> None:
@@ -87,7 +88,7 @@ def test_one_node_needs_no_sentinel_and_no_budget() -> None:
     single = RedisSettings(mode="single")
     assert [container["name"] for container in pod(single)["containers"]] == ["redis"]
     assert [body["kind"] for body in objects(single)] == ["ConfigMap", "Service"]
-    assert "affinity" not in pod(single)
+    assert not {"affinity", "initContainers"} & pod(single).keys()
 
 
 def test_three_nodes_are_kept_apart_and_drained_one_at_a_time() -> None:
@@ -100,6 +101,17 @@ def test_three_nodes_are_kept_apart_and_drained_one_at_a_time() -> None:
 def test_nodes_find_each_other_before_they_are_ready() -> None:
     for body in services(RedisSettings()):
         assert body["spec"]["publishNotReadyAddresses"] is True
+
+
+def test_servers_look_names_up_in_a_file_that_is_there_before_them() -> None:
+    made = pod(RedisSettings())
+    [init] = made["initContainers"]
+    written = {each["name"]: each.get("value") for each in init["env"]}["HOSTS"]
+    [folder] = [each["mountPath"] for each in init["volumeMounts"] if each["name"] == "names"]
+    for container in made["containers"]:
+        [file] = [each for each in container["volumeMounts"] if each["name"] == "names"]
+        assert file["mountPath"] == "/etc/hosts"
+        assert f"{folder}/{file['subPath']}" == written
 
 
 def test_only_heads_clean_up_jobs_and_its_own_pods_reach_it() -> None:

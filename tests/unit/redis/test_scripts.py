@@ -31,3 +31,35 @@ def test_a_domain_that_is_not_the_clusters_ends_it_with_what_to_say_instead(tmp_
     assert ended.returncode == 1
     assert "redis.clusterDomain is 'cluster.local'" in ended.stderr
     assert "the names of this cluster end with 'corp.example'" in ended.stderr
+
+
+GETENT = """#!/bin/sh
+echo "$*" >> "$0.asked"
+case $4 in
+  there) printf '10.0.0.7      STREAM there\\n10.0.0.7      DGRAM\\n' ;;
+  gone) exit 2 ;;
+  unanswered) sleep 5 ;;
+esac
+"""
+
+
+def names_written(tmp_path: Path, known: str) -> list[str]:
+    """What names.sh writes once, with a DNS that knows one node, not another, and does not answer of a third."""
+    getent = tmp_path / "getent"
+    getent.write_text(GETENT)
+    getent.chmod(0o755)
+    hosts = tmp_path / "hosts"
+    hosts.write_text(known)
+    said = {"PATH": f"{tmp_path}:/usr/bin:/bin", "HOSTS": str(hosts), "NODES": "unanswered there gone"}
+    subprocess.run(["/bin/sh", SCRIPT.with_name("names.sh"), "once"], env=said, check=True)
+    assert "-s hosts:dns ahosts there" in (tmp_path / "getent.asked").read_text().splitlines()
+    return hosts.read_text().splitlines()
+
+
+def test_names_are_kept_while_dns_does_not_answer_and_go_where_it_says_that_there_are_none(tmp_path: Path) -> None:
+    known = "10.0.0.8 unanswered\n10.0.0.9 unanswered-too\n10.0.0.9 gone\n10.0.0.6 there\n"
+    assert names_written(tmp_path, known)[2:] == ["10.0.0.7 there", "10.0.0.8 unanswered"]
+
+
+def test_localhost_is_always_known(tmp_path: Path) -> None:
+    assert names_written(tmp_path, "")[:2] == ["127.0.0.1 localhost", "::1 localhost"]

@@ -1,0 +1,28 @@
+"""Resources with providers of this program's own."""
+
+import sys
+from typing import Any
+
+import pytest
+from pulumi.dynamic import CreateResult, ResourceProvider
+
+from components.dynamic import Resource
+from tests.unit.recorder import record
+
+pytestmark = pytest.mark.unit
+
+
+class _Provider(ResourceProvider):
+    def create(self, props: dict[str, Any]) -> CreateResult:
+        return CreateResult("one")
+
+
+def test_a_stack_may_have_more_of_them_than_python_may_recurse() -> None:
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(250)
+    try:
+        made = record(lambda: [Resource(_Provider(), f"one-{number}", {}) for number in range(300)])
+    finally:
+        sys.setrecursionlimit(limit)
+    [names] = [names for kind, names in made.kinds().items() if kind.startswith("pulumi-python:dynamic")]
+    assert len(names) == 300
