@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pulumi
-from pulumi.dynamic import Resource
 
 from ..crd_guard import CrdGuardProvider
+from ..dynamic import Resource
 
 OF_THE_SCHEDULER = ("root", "default")
 """Queues that the scheduler makes itself when it starts (pkg/scheduler/cache/cache.go)."""

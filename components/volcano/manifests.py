@@ -16,7 +16,7 @@ from ..operator.settings import ComputeResources
 from ..pod_security import level_labels
 from ..types import image_release
 from . import scheduler_conf
-from .settings import NAMESPACE, VolcanoSettings
+from .settings import CONTROLLERS_REQUESTS, NAMESPACE, SCHEDULER_REQUESTS, WEBHOOK_REQUESTS, VolcanoSettings
 from .supported import release_of
 
 Body = dict[str, Any]
@@ -179,25 +179,24 @@ def _deployment(body: Body, settings: VolcanoSettings, certificate: Certificate)
         case name if name == WEBHOOK:
             spec["replicas"] = settings.webhook.replicas
             container["readinessProbe"] = {"tcpSocket": {"port": WEBHOOK_PORT}, "periodSeconds": 5}
-            _sized(container, settings.webhook.resources)
+            _sized(container, settings.webhook.resources, WEBHOOK_REQUESTS)
             _annotate(spec, certificate.digest)
         case name if name == SCHEDULER:
             # Two would place pods at the same time: the manifest has none elected.
             spec["strategy"] = {"type": "Recreate"}
-            _sized(container, settings.scheduler.resources)
+            _sized(container, settings.scheduler.resources, SCHEDULER_REQUESTS)
             _annotate(spec, hashlib.sha256(scheduler_conf.render(settings.scheduler).encode()).hexdigest())
         case _:
             spec["strategy"] = {"type": "Recreate"}
-            _sized(container, settings.controllers.resources)
+            _sized(container, settings.controllers.resources, CONTROLLERS_REQUESTS)
     if not settings.metrics:
         container["args"] = [argument for argument in container["args"] if argument != "--enable-metrics=true"]
     return body
 
 
-def _sized(container: Body, resources: ComputeResources | None) -> None:
-    if resources:
-        amounts = resources.model_dump()
-        container["resources"] = {"requests": amounts, "limits": dict(amounts)}
+def _sized(container: Body, said: ComputeResources | None, asked: ComputeResources) -> None:
+    requests = (said or asked).model_dump()
+    container["resources"] = {"requests": requests, **({"limits": dict(requests)} if said else {})}
 
 
 def _annotate(spec: Body, digest: Any) -> None:

@@ -15,6 +15,13 @@ from .supported import RELEASES, SUPPORTED, release_of
 NAMESPACE = "volcano-system"
 """Where Volcano's manifest has everything."""
 
+SCHEDULER_REQUESTS = ComputeResources(cpu="50m", memory="256Mi")
+CONTROLLERS_REQUESTS = ComputeResources(cpu="25m", memory="128Mi")
+WEBHOOK_REQUESTS = ComputeResources(cpu="25m", memory="128Mi")
+"""What the programs ask for where nothing is said: some times what they took on a rehearsal cluster of a few nodes,
+64Mi, 57Mi and 46Mi, and little CPU, so that they fit a node of two cores beside Ray and Redis. Volcano's own manifest
+and chart (installer/helm/chart/volcano/values.yaml) say nothing."""
+
 Action = Literal["enqueue", "allocate", "backfill", "reclaim", "preempt"]
 """What the scheduler does in each of its rounds (pkg/scheduler/actions)."""
 
@@ -48,7 +55,7 @@ class VolcanoSchedulerSettings(Settings):
     """Further plugins."""
 
     resources: ComputeResources | None = None
-    """Of its pod. Default: none is said, as in Volcano's manifest."""
+    """Of its pod. Default: it asks for 50m and 256Mi, with no limit."""
 
     @model_validator(mode="after")
     def _can_be(self) -> Self:
@@ -86,7 +93,7 @@ class ControllersSettings(Settings):
     """The controllers: what keeps the state of queues and PodGroups."""
 
     resources: ComputeResources | None = None
-    """Of their pod. Default: none is said, as in Volcano's manifest."""
+    """Of their pod. Default: it asks for 25m and 128Mi, with no limit."""
 
 
 class WebhookSettings(Settings):
@@ -103,7 +110,7 @@ class WebhookSettings(Settings):
     """Its pods."""
 
     resources: ComputeResources | None = None
-    """Of each of its pods. Default: none is said, as in Volcano's manifest."""
+    """Of each of its pods. Default: it asks for 25m and 128Mi, with no limit."""
 
 
 class VolcanoSettings(Settings):

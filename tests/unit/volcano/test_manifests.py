@@ -135,7 +135,8 @@ def test_everything_is_in_the_namespace_that_is_said(manifest: Manifest) -> None
     [("volcano-scheduler", "scheduler"), ("volcano-controllers", "controllers"), ("volcano-admission", "webhook")],
 )
 def test_each_program_gets_the_resources_that_are_said(manifest: Manifest, name: str, part: str) -> None:
-    assert "resources" not in container(manifest, name)
+    assert set(container(manifest, name)["resources"]) == {"requests"}
+    assert set(container(manifest, name)["resources"]["requests"]) == {"cpu", "memory"}
     said = {part: {"resources": {"cpu": 1, "memory": "1Gi"}}}
     assert container(manifest, name, **said)["resources"]["limits"] == {"cpu": "1", "memory": "1Gi"}
 
