@@ -40,6 +40,7 @@ def impact(
     Exit code: 0 nothing that runs is hurt; 1 something is, unless --allow-disruption; 2 wrong use, or a file is wrong.
     """
     from ..findings import StackFileError
+    from ..impact.busy import ask, with_busy
     from ..impact.comparison import impact_of, impact_on
     from ..impact.report import as_object, report
     from ..impact.sources import LIVE, NoSuchSourceError, running, stack_before
@@ -49,7 +50,9 @@ def impact(
     try:
         after = load(file)
         if from_ == LIVE:
-            found = impact_on(running(after), after, file.name.removeprefix("Pulumi.").removesuffix(".yaml"))
+            there = running(after)
+            found = impact_on(there, after, file.name.removeprefix("Pulumi.").removesuffix(".yaml"))
+            found = with_busy(found, there, ask(after.kubernetes.context, found, there))
         else:
             found = impact_of(stack_before(from_, file), after, price)
     except (StackFileError, NoSuchSourceError) as error:

@@ -10,8 +10,12 @@ import typer
 from .check import FOUND, MISUSED, stack_path
 
 if TYPE_CHECKING:
+    from ..history.jobs import Job
     from ..planning.report import Report
     from ..settings import StackSettings
+
+LIVE = "live"
+"""Word for the RayCluster that runs."""
 
 
 class Format(StrEnum):
@@ -39,10 +43,15 @@ def plan(
         bool, typer.Option("--all-stacks", help="What the stacks that share a cluster promise together.")
     ] = False,
     history: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            help="Choose sizes, caps and idle timeouts for the jobs of a CSV: gpus,duration,arrival (seconds)."
+            metavar="FILE or live",
+            help="Choose sizes, caps and idle timeouts for jobs: of a CSV, gpus,duration,arrival (seconds); or as the "
+            "RayCluster's own Ray knows them.",
         ),
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="With --history live: a CSV to which its jobs are added, and which is used.")
     ] = None,
     cluster: Annotated[
         str | None, typer.Option(help="With --history: NAMESPACE/NAME, where there are several.")
@@ -70,13 +79,16 @@ def plan(
     if history and (len(paths) > 1 or all_stacks or output is Format.SVG):
         typer.echo("--history is of one stack: name it, without --all-stacks and --format svg", err=True)
         raise typer.Exit(MISUSED)
+    if save and history != LIVE:
+        typer.echo("--save is for --history live: a file is not saved into another", err=True)
+        raise typer.Exit(MISUSED)
     try:
         settings = {str(path): load(path) for path in paths}
     except StackFileError as error:
         typer.echo(error, err=True)
         raise typer.Exit(FOUND) from error
     if history:
-        _chosen(next(iter(settings.values())), history, cluster, output)
+        _chosen(next(iter(settings.values())), history, save, cluster, output)
         return
     planned = [(name, said, plan_of(said, price)) for name, said in settings.items()]
     shared = sharing.shared(planned) if all_stacks else []
@@ -110,13 +122,15 @@ def _written(reports: list["Report"], output: Format) -> None:
         typer.echo("".join(svg(each.plan) for each in reports if each.plan), nl=False)
 
 
-def _chosen(stack: "StackSettings", history: Path, cluster: str | None, output: Format) -> None:
-    """Writes what the jobs of a file came to, and would have come to."""
+def _chosen(stack: "StackSettings", history: str, save: Path | None, cluster: str | None, output: Format) -> None:
+    """Writes what jobs came to, and would have come to."""
     from ..history.jobs import HistoryError, read
-    from ..planning.history import NoSuchClusterError, as_object, compare, report
+    from ..planning.history import NoSuchClusterError, as_object, chosen, compare, report
 
     try:
-        compared = compare(stack, cluster, read(history))
+        name = chosen(stack, cluster)
+        jobs, notes = _live(stack, name, save) if history == LIVE else (read(Path(history)), ())
+        compared = compare(stack, name, jobs, notes)
     except (HistoryError, NoSuchClusterError) as error:
         typer.echo(error, err=True)
         raise typer.Exit(MISUSED) from error
@@ -124,3 +138,15 @@ def _chosen(stack: "StackSettings", history: Path, cluster: str | None, output: 
         typer.echo(json.dumps(as_object(compared), indent=2))
     else:
         _written([report(compared)], output)
+
+
+def _live(stack: "StackSettings", name: str, save: Path | None) -> tuple[list["Job"], tuple[str, ...]]:
+    """The jobs of a RayCluster that runs, beside those that were saved, and what has to be known of them."""
+    from ..history.jobs import playable
+    from ..history.kept import keep
+    from ..history.live import demand
+
+    namespace, _, cluster = name.partition("/")
+    found = demand(stack.kubernetes.context, namespace, cluster)
+    jobs = keep(save, found.jobs) if save else playable(f"Ray of {name}", found.jobs.values())
+    return jobs, (found.sentence(name),)

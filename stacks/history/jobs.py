@@ -2,6 +2,7 @@
 
 import csv
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +26,12 @@ class Job:
 
 
 def read(file: Path) -> list[Job]:
-    """The jobs with GPUs, in the order of their arrival.
+    """The jobs with GPUs, in the order of their arrival. Raises HistoryError."""
+    return playable(str(file), parsed(file))
+
+
+def parsed(file: Path) -> list[Job]:
+    """All jobs, in the order of the file.
 
     The first line names the columns, in any order: `gpus`, whole ones; `duration` and `arrival` in seconds. Others are
     passed over. Raises HistoryError.
@@ -35,15 +41,19 @@ def read(file: Path) -> list[Job]:
             rows = csv.DictReader(stream)
             if missing := [column for column in COLUMNS if column not in (rows.fieldnames or ())]:
                 raise HistoryError(f"{file}: no column {', '.join(missing)}: the first line is {','.join(COLUMNS)}")
-            jobs = [_job(file, rows.line_num, row) for row in rows]
+            return [_job(file, rows.line_num, row) for row in rows]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise HistoryError(f"{file}: cannot be read: {reason}") from error
+
+
+def playable(source: str, jobs: Iterable[Job]) -> list[Job]:
+    """The jobs with GPUs, in the order of their arrival. Raises HistoryError where there are none, or too many."""
     found = sorted((job for job in jobs if job.gpus), key=lambda job: job.arrival)
     if not found:
-        raise HistoryError(f"{file}: no job has GPUs, so there is nothing to choose sizes by")
+        raise HistoryError(f"{source}: no job has GPUs, so there is nothing to choose sizes by")
     if len(found) > MOST_JOBS:
-        raise HistoryError(f"{file}: {len(found)} jobs, and at most {MOST_JOBS} are played: give a part of them")
+        raise HistoryError(f"{source}: {len(found)} jobs, and at most {MOST_JOBS} are played: give a part of them")
     return found
 
 

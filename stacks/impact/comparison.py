@@ -35,7 +35,6 @@ NOT_COUNTED = (
     "How many pods run, and how many of them are busy, is not known without the cluster: what is said is what the "
     "stack file allows. `--from live` counts them."
 )
-NOT_BUSY = "Kubernetes does not know which pods are busy: each may be. Ray's dashboard shows it."
 ONLY_RAY_CLUSTERS = "Only RayClusters were compared with what runs; everything else is compared from file to file."
 
 
@@ -81,7 +80,7 @@ def impact_on(running: Mapping[str, Known], after: StackSettings, stack: str) ->
     for name, known in was.items():
         if name in will:
             will[name] = _beside_others(known.body, _with_known_keys(known.body, will[name]))
-    return _sorted(_of_ray_clusters(was, will, updates(after)), [*_of_release(after), NOT_BUSY, ONLY_RAY_CLUSTERS])
+    return _sorted(_of_ray_clusters(was, will, updates(after)), [*_of_release(after), ONLY_RAY_CLUSTERS])
 
 
 def _with_known_keys(before: Body, after: Body) -> Body:

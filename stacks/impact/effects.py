@@ -87,6 +87,9 @@ class Effect:
     groups: tuple[str, ...] = ()
     """The groups whose pods it is about, `headgroup` for the head's. None: all of the object's."""
 
+    busy: Range | None = None
+    """Of the pods that are stopped, busy or not, those that are busy now; None: that is not known."""
+
 
 @dataclass(frozen=True)
 class ObjectImpact:
@@ -96,6 +99,9 @@ class ObjectImpact:
     name: str
     """`<namespace>/<name>`, or the name alone where it has no namespace."""
     effects: tuple[Effect, ...] = ()
+
+    busy_unknown: str = ""
+    """Why it could not be told which of its pods are busy; empty where it was, or where nobody asked."""
 
     @property
     def verdict(self) -> Verdict:

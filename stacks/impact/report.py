@@ -1,6 +1,6 @@
 """What an edit does, for people and for programs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ..planning.report import NONE, Report, Table
@@ -28,14 +28,31 @@ def _change(row: Figures, part: str) -> str:
 
 
 def _row(each: ObjectImpact) -> tuple[str, ...]:
-    ended, made = ([getattr(effect, part) for effect in each.effects] for part in ("ended", "made"))
-    return (f"{each.kind} {each.name}", each.verdict, _total(ended), _total(made))
+    effects = _apart(each.effects)
+    ended, made = (_total(getattr(effect, part) for effect in effects) for part in ("ended", "made"))
+    return (f"{each.kind} {each.name}", each.verdict, f"{ended}{_busy(each, effects)}", made)
 
 
-def _total(ranges: list[Range]) -> str:
+def _apart(effects: Sequence[Effect]) -> list[Effect]:
+    """Those whose pods are not among another one's: where one stops all pods, the others that stop some add none."""
+    whole = next((effect for effect in effects if effect.ended and not effect.groups), None)
+    return [effect for effect in effects if whole in (None, effect) or not effect.ended]
+
+
+def _busy(each: ObjectImpact, effects: Iterable[Effect]) -> str:
+    """How many of the pods that are stopped, busy or not, are busy."""
+    stopping = [effect for effect in effects if effect.ended and effect.verdict.hurts]
+    if each.busy_unknown and stopping:
+        return ", busy: unknown"
+    known = [effect.busy for effect in stopping if effect.busy is not None]
+    return f", {_total(known).replace(NONE, '0')} busy" if known else ""
+
+
+def _total(ranges: Iterable[Range]) -> str:
     """The sum, for a column."""
-    most = None if any(each.most is None for each in ranges) else sum(each.most or 0 for each in ranges)
-    total = Range(sum(each.least for each in ranges), most)
+    summed = list(ranges)
+    most = None if any(each.most is None for each in summed) else sum(each.most or 0 for each in summed)
+    total = Range(sum(each.least for each in summed), most)
     return str(total) if total else NONE
 
 
@@ -64,7 +81,11 @@ def _sentence(effect: Effect) -> str:
 
 
 def as_object(impact: Impact) -> dict[str, Any]:
-    """The impact for programs. Keys stay the same; of pods `most` is null where no limit is set."""
+    """The impact for programs. Keys stay the same; of pods `most` is null where no limit is set.
+
+    `podsEndedBusy` is null where nobody was asked, where it is unknown (`busyUnknown` says why), and where
+    pods are stopped only when they are idle.
+    """
     return {
         "verdict": impact.verdict,
         "hurts": impact.verdict.hurts,
@@ -74,6 +95,7 @@ def as_object(impact: Impact) -> dict[str, Any]:
                 "name": each.name,
                 "verdict": each.verdict,
                 "hurts": each.verdict.hurts,
+                "busyUnknown": each.busy_unknown or None,
                 "effects": [_effect(effect) for effect in each.effects],
             }
             for each in impact.objects
@@ -97,6 +119,7 @@ def _effect(effect: Effect) -> dict[str, Any]:
         "source": effect.source,
         "groups": list(effect.groups),
         "podsEnded": _numbers(effect.ended),
+        "podsEndedBusy": None if effect.busy is None else _numbers(effect.busy),
         "podsMade": _numbers(effect.made),
     }
 

@@ -42,23 +42,21 @@ class Comparison:
     present: Outcome
     proposed: Outcome
 
+    notes: tuple[str, ...] = ()
+    """What has to be known of the jobs, a sentence each."""
+
     @property
     def used(self) -> float:
         """GPU-hours of all jobs: no workers hold less."""
         return sum(job.gpus * job.duration for job in self.jobs) / 3600
 
 
-def compare(stack: StackSettings, name: str | None, jobs: Sequence[Job]) -> Comparison:
-    """The workers of a RayCluster beside better ones of the same pool.
+def chosen(stack: StackSettings, name: str | None) -> str:
+    """`<namespace>/<name>` of the RayCluster whose workers are to be compared.
 
-    `name`: `<namespace>/<name>`; None for the only one. Raises NoSuchClusterError.
+    `name`: as said; None for the only one. Raises NoSuchClusterError.
     """
-    clusters = {
-        f"{tenant.namespace_name}/{cluster.name}": tenant.given(cluster)
-        for tenant in stack.tenants
-        for cluster in tenant.clusters
-        if len(cluster.workers) == 1 and cluster.scales
-    }
+    clusters = _comparable(stack)
     if name is None and len(clusters) == 1:
         name = next(iter(clusters))
     if name not in clusters:
@@ -67,7 +65,12 @@ def compare(stack: StackSettings, name: str | None, jobs: Sequence[Job]) -> Comp
             f"{'no RayCluster is named' if name is None else f'there is no RayCluster {name!r}'} whose workers are cut "
             f"from one pool and scale: set --cluster to one of these: {known}"
         )
-    cluster = clusters[name]
+    return name
+
+
+def compare(stack: StackSettings, name: str, jobs: Sequence[Job], notes: tuple[str, ...] = ()) -> Comparison:
+    """The workers of a RayCluster beside better ones of the same pool. `name`: one that is `chosen`."""
+    cluster = _comparable(stack)[name]
     workers = cluster.workers[0]
     pool = pool_named(stack.nodes, workers.pool, ("workers", 0, "pool"))
     most = pool.count * pool.gpus
@@ -76,7 +79,17 @@ def compare(stack: StackSettings, name: str | None, jobs: Sequence[Job]) -> Comp
         _sizes(cluster, worker_groups(pool, _cut(workers, sizes)))
         for sizes in {tiling(pool.gpus), tuple(range(1, pool.gpus + 1))}
     ]
-    return Comparison(name, pool, tuple(jobs), present, proposal(present, candidates, jobs, most))
+    return Comparison(name, pool, tuple(jobs), present, proposal(present, candidates, jobs, most), notes)
+
+
+def _comparable(stack: StackSettings) -> dict[str, RayClusterSettings]:
+    """The RayClusters that scale and whose workers are cut from one pool, by `<namespace>/<name>`."""
+    return {
+        f"{tenant.namespace_name}/{cluster.name}": tenant.given(cluster)
+        for tenant in stack.tenants
+        for cluster in tenant.clusters
+        if len(cluster.workers) == 1 and cluster.scales
+    }
 
 
 def _cut(workers: WorkersSettings, sizes: Sequence[int]) -> WorkersSettings:
@@ -107,9 +120,10 @@ def report(there: Comparison) -> Report:
     columns = ("Workers", "GPU-hours", "of those used", "Mean wait", "p95 wait", "Launched", "Jobs too great")
     table = Table(f"{len(there.jobs)} jobs on {there.cluster}, whose pods take 60 s to start", columns, tuple(rows))
     if there.proposed is there.present:
-        return Report(there.cluster, (table,), ("Nothing that was tried holds less without longer waits: keep it.",))
+        nothing = "Nothing that was tried holds less without longer waits: keep it."
+        return Report(there.cluster, (table,), (*there.notes, nothing))
     advice = f"To have it, set workers of {there.cluster} to:"
-    return Report(there.cluster, (table,), (advice,), text=_yaml(there))
+    return Report(there.cluster, (table,), (*there.notes, advice), text=_yaml(there))
 
 
 def variants(sizes: Sizes) -> list[str]:
@@ -124,6 +138,7 @@ def as_object(there: Comparison) -> dict[str, object]:
     return {
         "cluster": there.cluster,
         "jobs": len(there.jobs),
+        "notes": list(there.notes),
         "usedGpuHours": there.used,
         "present": _outcome_object(there.present),
         "proposed": _outcome_object(there.proposed),

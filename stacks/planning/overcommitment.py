@@ -24,7 +24,7 @@ _MOST_NAMED = 4
 
 
 def overcommitments(plan: Plan) -> Iterator[Problem]:
-    """RayClusters that do not all find room to start, and tenants that may have more than there is."""
+    """RayClusters that do not all find room to start, and tenants that may have more than there is room for."""
     if plan.left_out:
         where = _few([f"{number} of {each.owner} ({each.group})" for each, number in plan.left_out])
         message = (
@@ -34,10 +34,19 @@ def overcommitments(plan: Plan) -> Iterator[Problem]:
         yield Problem(SAID_AT, None, message, "starts-fit-nodes")
     if beyond := more_than(plan.promised, on_nodes(plan.pools)):
         shares = sorted(plan.tenants, key=lambda each: -each.greatest[GPU_RESOURCE])
-        parts = _few([f"{each.settings.name} {shown(GPU_RESOURCE, each.greatest[GPU_RESOURCE])}" for each in shares])
+        parts = _few([f"{each.settings.name} {_gpus(each.greatest)}" for each in shares])
         message = (
             f"tenants may have more together than the nodes have: {beyond} (GPUs by themselves: {parts}). Set "
             "quotas or capabilities of queues that fit, or add nodes"
+        )
+        yield Problem(SAID_AT, None, message, "promises-fit-nodes")
+    elif not plan.left_out and (short := plan.promised.get(GPU_RESOURCE, Decimal(0)) - _in_turn(plan)) > 0:
+        less = [each for each in plan.tenants if each.in_turn[GPU_RESOURCE] < each.greatest[GPU_RESOURCE]]
+        parts = _few([f"{each.settings.name} {_gpus(each.in_turn)} of {_gpus(each.greatest)}" for each in less])
+        message = (
+            f"the nodes have the GPUs that tenants may have together, but no room for {shown(GPU_RESOURCE, short)} of "
+            "them beside heads, Redis and workers of other sizes: if tenants grow in the order of the file, they get "
+            f"less than they may ({parts} GPUs). Set lower quotas, or add nodes"
         )
         yield Problem(SAID_AT, None, message, "promises-fit-nodes")
 
@@ -49,6 +58,14 @@ def more_than(promised: Usage, there: Usage) -> str:
         for resource in RESOURCES
         if promised.get(resource, Decimal(0)) > there.get(resource, Decimal(0))
     )
+
+
+def _in_turn(plan: Plan) -> Decimal:
+    return sum((each.in_turn[GPU_RESOURCE] for each in plan.tenants), Decimal(0))
+
+
+def _gpus(usage: Usage) -> str:
+    return shown(GPU_RESOURCE, usage[GPU_RESOURCE])
 
 
 def _few(names: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""A RayCluster with another name is ready before the one that it follows goes."""
+"""A RayCluster with another name, or in another namespace, is ready before the one that it follows goes."""
 
 import threading
 from collections.abc import Iterator
@@ -6,21 +6,25 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from kubernetes import client
 
+from components.cluster import read
 from tests.engine.conftest import MakeStack
 from tests.engine.platform_stack import Rays, Stack, training
 
 pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(900)]
 
-OLD, RENAMED = ("team-a", "training"), ("team-a", "tuning")
+OLD, RENAMED, MOVED = ("team-a", "training"), ("team-a", "tuning"), ("team-a-new", "tuning")
 
 LOOK_SECONDS = 0.1
 
 
 @pytest.fixture(scope="module")
 def stack(stack_on_operator: MakeStack) -> Iterator[Stack]:
-    """A stack with one RayCluster, up. The tests are one day in its life, in their order."""
+    """A stack with one RayCluster, up, whose tenant may leave its namespace. The tests are one day in its life, in
+    their order."""
     made = stack_on_operator("renamed")
+    made.edit(lambda settings: settings["tenants"][0].update(allowDelete=True))
     made.up()
     yield made
     made.destroy()
@@ -77,3 +81,14 @@ def test_the_old_one_stays_where_the_new_one_does_not_come_up(stack: Stack, rays
     stack.up()
     assert rays.read(*RENAMED)["status"]["state"] == "ready"
     assert not rays.there("team-a", "large")
+
+
+def test_one_that_moves_is_made_in_the_other_namespace_and_the_old_one_goes_with_its_namespace(
+    stack: Stack, rays: Rays, core: client.CoreV1Api
+) -> None:
+    stack.edit(lambda settings: settings["tenants"][0].update(namespace=MOVED[0]))
+    with watched(rays, RENAMED, MOVED) as seen:
+        stack.up()
+    assert follows(seen)
+    assert read(core.read_namespace, RENAMED[0]) is None
+    stack.changes_nothing()

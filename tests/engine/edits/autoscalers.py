@@ -104,6 +104,10 @@ class Autoscalers:
         self._failure: Exception | None = None
         self.scales = SCALES
         self.busy: set[Worker] = set()
+        self.drained: set[str] = set()
+        """Pods that take no new work."""
+        self.lost: set[Worker] = set()
+        """Those whose pod went while they were busy."""
 
     def take_over(self, names: Sequence[str]) -> None:
         """From now on these RayClusters have their turns, and no others. Each grows a little."""
@@ -192,12 +196,13 @@ class Autoscalers:
             self._scale(name, provider, list(workers))
 
     def _work(self, name: str, workers: Mapping[Worker, CloudInstance]) -> None:
-        self.busy = {worker for worker in self.busy if worker.cluster != name or worker in workers}
+        self.lost |= {worker for worker in self.busy if worker.cluster == name and worker not in workers}
+        self.busy -= self.lost
         for worker, instance in workers.items():
             if worker in self.busy:
                 if self._draw.random() < ENDS:
                     self.busy.remove(worker)
-            elif instance.is_running and self._draw.random() < BEGINS:
+            elif instance.is_running and worker.pod not in self.drained and self._draw.random() < BEGINS:
                 self.busy.add(worker)
 
     def _scale(self, name: str, provider: KubeRayProvider, workers: Sequence[Worker]) -> None:

@@ -94,6 +94,15 @@ def test_gpus_that_are_there_in_parts_hold_no_worker_of_a_whole_node() -> None:
     assert [(each.group, number) for each, number in plan.left_out] == [("a100-5gpu", 1)]
 
 
+def test_gpus_whose_cpus_heads_have_taken_are_promised_in_vain() -> None:
+    """Quotas of 8 and 24 are just the 32 GPUs of the nodes, where two heads need CPUs of the last one."""
+    clusters = (cluster("always", workers=always(1, 0)), cluster("grows"))
+    plan = plan_of(stack(tenant("a", *clusters, quota={"gpus": 8}), tenant("b", *clusters, quota={"gpus": 24})))
+    assert rules(plan) == ["promises-fit-nodes"]
+    assert "no room for 1 of them" in plan.overcommitments[0].message
+    assert "(b 23 of 24 GPUs)" in plan.overcommitments[0].message
+
+
 def test_the_largest_gang_is_what_is_left_beside_what_always_runs() -> None:
     plan = plan_of(stack(tenant("a", cluster("always", workers=always(8, 1)), cluster("grows"))))
     gang = plan.largest_gang

@@ -1,0 +1,106 @@
+"""Which of the pods that an edit stops are busy. Ray in each head is asked, as an update asks it (components/rollout).
+
+Ray's dashboard, which could be asked without a command in a pod, knows of nodes whether they are alive, and nothing of
+idle ones (Ray: dashboard/modules/node/node_head.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from components.cluster import ClusterUnreachableError
+from components.rollout.pods import Pods, UnknownRayError, group
+
+from .comparison import Impact
+from .effects import Effect, ObjectImpact, Range
+from .ray_pods import Known
+
+AT_THIS_MOMENT = "Busy is what Ray in the heads says at this moment, and may be otherwise when the edit is applied."
+
+_BUSY = ("RUNNING", "DRAINING")
+"""States of Ray's nodes (in_head.py). One that drains still has something to end."""
+
+_AT_ONCE = 8
+"""RayClusters that are asked at the same time. To import Ray takes each head some seconds."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the Ray of a RayCluster says."""
+
+    busy: Collection[str] = ()
+    """Names of the pods on which something runs."""
+
+    unknown: str = ""
+    """Why it does not say."""
+
+
+def ask(context: str | None, impact: Impact, running: Mapping[str, Known]) -> dict[str, Answer]:
+    """The answers of those RayClusters of which pods are stopped, or stay until they are idle, by their name.
+
+    `context`: of the kubeconfig. Nothing is changed, but a Python with Ray runs in each of these heads for seconds.
+    """
+    asked = [each.name for each in _ray_clusters(impact) if each.name in running and _stops_any(each)]
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        return dict(zip(asked, threads.map(lambda name: _answer(context, name, running[name]), asked), strict=True))
+
+
+def with_busy(impact: Impact, running: Mapping[str, Known], answers: Mapping[str, Answer]) -> Impact:
+    """The impact with what is known of busy pods; where nobody was asked it is as it was."""
+    objects = tuple(
+        _told(each, running[each.name], answers[each.name])
+        if each.kind == "RayCluster" and each.name in answers
+        else each
+        for each in impact.objects
+    )
+    unknown = [
+        f"RayCluster {name}: busy: unknown, each pod may be: {answer.unknown}."
+        for name, answer in answers.items()
+        if answer.unknown
+    ]
+    known = [AT_THIS_MOMENT] if len(unknown) < len(answers) else []
+    return replace(impact, objects=objects, notes=(*impact.notes, *known, *unknown))
+
+
+def _answer(context: str | None, name: str, known: Known) -> Answer:
+    namespace, _, cluster = name.partition("/")
+    try:
+        nodes = Pods(context, namespace, cluster).ask(known.pods, {})["nodes"] if known.pods else {}
+    except (UnknownRayError, ClusterUnreachableError) as error:
+        return Answer(unknown=str(error))
+    return Answer(busy_pods(nodes))
+
+
+def busy_pods(nodes: Mapping[str, str]) -> frozenset[str]:
+    """Those on which something runs. `nodes`: states by pod, as in_head.py tells them."""
+    return frozenset(pod for pod, state in nodes.items() if state in _BUSY)
+
+
+def _ray_clusters(impact: Impact) -> Iterator[ObjectImpact]:
+    yield from (each for each in impact.objects if each.kind == "RayCluster")
+
+
+def _stops_any(each: ObjectImpact) -> bool:
+    return any(effect.ended for effect in each.effects)
+
+
+def _told(each: ObjectImpact, known: Known, answer: Answer) -> ObjectImpact:
+    if answer.unknown:
+        return replace(each, busy_unknown=answer.unknown)
+    return replace(each, effects=tuple(_counted(effect, known, answer.busy) for effect in each.effects))
+
+
+def _counted(effect: Effect, known: Known, busy: Collection[str]) -> Effect:
+    """Where only some of the pods are stopped, and which of them is chance, it is a range."""
+    if not effect.ended:
+        return effect
+    pods = [pod for pod in known.pods if not effect.groups or group(pod) in effect.groups]
+    there = sum(pod["metadata"]["name"] in busy for pod in pods)
+    says = f"{effect.says}; busy now: {there} of {len(pods)}"
+    if not effect.verdict.hurts:
+        return replace(effect, says=says)
+    least = max(effect.ended.least - (len(pods) - there), 0)
+    most = there if effect.ended.most is None else min(effect.ended.most, there)
+    return replace(effect, says=says, busy=Range(least, most))

@@ -1,0 +1,159 @@
+"""A RayCluster that runs as a history of jobs: what its Ray tells, what is collected, what is said of it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from components.cluster import connect
+from components.rollout.pods import UnknownRayError
+from stacks.__main__ import app
+from stacks.history import live
+from stacks.history.jobs import HistoryError, Job, read
+from stacks.history.kept import keep
+from stacks.history.live import demand_of
+from tests.unit.history.test_history import STACK, jobs
+
+pytestmark = pytest.mark.unit
+
+BEGIN, NOW = 1_800_000_000.0, 1_800_001_000.0
+
+
+def asked(name: str, gpus: float, begin: float | None, end: float | None, waited: float = 0.0) -> dict[str, Any]:
+    """What the head says of a task. Times are seconds since BEGIN."""
+    started, ended = (None if each is None else BEGIN + each for each in (begin, end))
+    return {"id": name, "gpus": gpus, "asked": BEGIN + (begin or 0.0) - waited, "started": started, "ended": ended}
+
+
+def told(*demands: dict[str, Any]) -> dict[str, Any]:
+    return {"cluster": "c", "now": NOW, "demands": list(demands)}
+
+
+ENDED = asked("ended", 2, 60, 90, waited=50)
+
+
+def test_what_has_ended_is_as_long_as_it_ran_and_came_when_it_asked() -> None:
+    found = demand_of(told(ENDED))
+    assert found.jobs == {"c-ended": Job(2, 30.0, BEGIN + 10)}
+    assert found.sentence("a/b") == "Ray of a/b knows of 1 tasks, actors and bundles with GPUs."
+
+
+def test_what_has_not_ended_is_counted_as_far_as_it_is_known_and_said() -> None:
+    found = demand_of(told(asked("runs", 1, 400, None), asked("waits", 4, None, None), asked("cancelled", 1, None, 5)))
+    assert found.jobs == {"c-runs": Job(1, 600.0, BEGIN + 400)}
+    assert (found.running, found.waiting) == (1, 1)
+    assert "1 of them still run" in found.sentence("a/b")
+    assert "1 more wait" in found.sentence("a/b")
+
+
+def test_a_part_of_a_gpu_counts_as_one() -> None:
+    found = demand_of(told(asked("half", 0.5, 0, 10), ENDED))
+    assert [job.gpus for job in found.jobs.values()] == [1, 2]
+    assert found.shared == 1
+
+
+def test_jobs_are_collected_and_one_that_ran_on_is_not_there_twice(tmp_path: Path) -> None:
+    file = tmp_path / "jobs.csv"
+    assert keep(file, {"runs": Job(1, 5.0, BEGIN), "ended": Job(4, 7.0, BEGIN + 1)}) == [
+        Job(1, 5.0, BEGIN),
+        Job(4, 7.0, BEGIN + 1),
+    ]
+    # Ray has forgotten the other one by now.
+    both = keep(file, {"runs": Job(1, 50.0, BEGIN)})
+    assert both == [Job(1, 50.0, BEGIN), Job(4, 7.0, BEGIN + 1)] == read(file)
+    assert list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("gpus,duration,arrival\n1,1,1\n", "no column id: what was not written by --save cannot be added to"),
+        ("something else\n", "no column gpus, duration, arrival"),
+    ],
+)
+def test_another_file_is_left_as_it_is(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "jobs.csv"
+    file.write_text(text)
+    with pytest.raises(HistoryError, match=message):
+        keep(file, {"one": Job(1, 1.0, BEGIN)})
+    assert file.read_text() == text
+
+
+_JOBS = list(enumerate(jobs()))
+
+
+class Played:
+    """The pods of a RayCluster whose Ray has run sixty jobs."""
+
+    def __init__(self, context: str | None, namespace: str, cluster: str) -> None:
+        self.asked = (context, namespace, cluster)
+
+    def all(self) -> list[dict[str, Any]]:
+        return []
+
+    def told(self, _pods: object, script: str) -> dict[str, Any]:
+        assert self.asked == (None, "team-a", "training")
+        assert "GlobalStateAccessor" in script
+        return told(*(asked(str(each), job.gpus, job.arrival, job.arrival + job.duration) for each, job in _JOBS))
+
+
+class Silent(Played):
+    """One that cannot be asked."""
+
+    def told(self, _pods: object, _script: str) -> dict[str, Any]:
+        raise UnknownRayError("its head is not there")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(live, "Pods", Played)
+    (tmp_path / "Pulumi.a.yaml").write_text(STACK.replace("WORKERS", "variants: [{gpus: 8}]"))
+    return tmp_path
+
+
+def plan(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["plan", "a", "--history", *arguments])
+
+
+def test_workers_are_proposed_for_what_runs_on_the_cluster(folder: Path) -> None:
+    result = plan("live")
+    assert result.exit_code == 0, result.output
+    assert "Ray of team-a/training knows of 60 tasks" in result.output
+    assert "{gpus: 1, maxReplicas:" in result.output
+
+
+def test_what_was_saved_is_used_as_well(folder: Path) -> None:
+    keep(folder / "jobs.csv", {"earlier": Job(8, 600.0, BEGIN - 5000)})
+    found = json.loads(plan("live", "--save", "jobs.csv", "--format", "json").output)
+    assert found["jobs"] == 61
+    assert found["notes"] == ["Ray of team-a/training knows of 60 tasks, actors and bundles with GPUs."]
+    assert len(read(folder / "jobs.csv")) == 61
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["live"], "RayCluster team-a/training cannot be asked for its history: its head is not there"),
+        (["jobs.csv", "--save", "more.csv"], "--save is for --history live"),
+        (["live", "--cluster", "team-a/alone"], "set --cluster to one of these: team-a/training"),
+    ],
+)
+def test_wrong_use_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str) -> None:
+    monkeypatch.setattr(live, "Pods", Silent)
+    result = plan(*arguments)
+    assert result.exit_code == 2
+    assert message in result.output
+    assert "Traceback" not in result.output
+
+
+def test_without_a_cluster_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    connect.cache_clear()
+    (tmp_path / "Pulumi.a.yaml").write_text(STACK.replace("WORKERS", "variants: [{gpus: 8}]"))
+    result = plan("live")
+    assert result.exit_code == 2
+    assert "RayCluster team-a/training cannot be asked for its history: no usable kubeconfig" in result.output

@@ -1,0 +1,141 @@
+"""How many of the pods that an edit stops are busy, as Ray in the head says it."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+
+from components.rollout.pods import UnknownRayError
+from stacks.impact import busy
+from stacks.impact.busy import Answer, ask, with_busy
+from stacks.impact.comparison import Impact, impact_on
+from stacks.impact.effects import Effect, Range
+from stacks.impact.ray_clusters import ray_clusters
+from stacks.impact.ray_pods import Known
+from stacks.impact.report import as_object, report
+from tests.unit.planning.stacks import stack, tenant
+
+from .stacks import effects_on, ray
+
+pytestmark = pytest.mark.unit
+
+NAME = "a/training"
+WORKERS = ("w-0", "w-1", "w-2")
+
+
+def running(cluster: dict[str, Any]) -> dict[str, Known]:
+    """The RayCluster with its head and three workers."""
+    body = ray_clusters(stack(tenant("a", cluster), redis={}))[NAME]
+    pods = [_pod("head", "headgroup"), *(_pod(name, "a100-8gpu") for name in WORKERS)]
+    return {NAME: Known(body, Counter(pod["metadata"]["labels"]["ray.io/group"] for pod in pods), pods=pods)}
+
+
+def _pod(name: str, group: str) -> dict[str, Any]:
+    kind = "head" if group == "headgroup" else "worker"
+    labels = {"ray.io/cluster": "training", "ray.io/node-type": kind, "ray.io/group": group}
+    return {"metadata": {"name": name, "labels": labels}}
+
+
+def edited(before: dict[str, Any], after: dict[str, Any], answer: Answer) -> Impact:
+    there = running(before)
+    found = impact_on(there, stack(tenant("a", after), redis={}), "prod")
+    return with_busy(found, there, {NAME: answer})
+
+
+def effects(before: dict[str, Any], after: dict[str, Any], *busy: str) -> list[Effect]:
+    """Those by which pods are stopped."""
+    return [each for each in effects_on("RayCluster", edited(before, after, Answer(busy))) if each.ended]
+
+
+AT_ONCE = {"updates": {"strategy": "immediate"}}
+BOTH = {**AT_ONCE, "env": {"A": "b"}}
+"""An edit of head and workers."""
+
+
+def test_of_all_pods_that_are_made_anew_the_busy_ones_are_counted() -> None:
+    all_of_it, workers = effects(ray(**AT_ONCE), ray(**BOTH), "head", "w-1")
+    assert (all_of_it.ended, all_of_it.busy) == (Range(4, 4), Range(2, 2))
+    assert all_of_it.says.endswith("; busy now: 2 of 4")
+    assert (workers.ended, workers.busy) == (Range(3, 3), Range(1, 1))
+
+
+def test_of_those_that_chance_takes_as_many_are_busy_as_are_not_idle() -> None:
+    one = {"updates": {"strategy": "none"}, "autoscaling": False}
+    [effect] = effects(
+        ray(workers={"pool": "a100", "variants": [{"gpus": 8, "minReplicas": 3}]}, **one),
+        ray(workers={"pool": "a100", "variants": [{"gpus": 8, "minReplicas": 1}]}, **one),
+        "w-0",
+        "w-1",
+    )
+    assert (effect.ended, effect.busy) == (Range(2, 2), Range(1, 2))
+
+
+def test_what_is_only_stopped_when_it_is_idle_takes_no_busy_one() -> None:
+    [effect] = effects(ray(), ray(workers={"pool": "a100", "env": {"A": "b"}, "variants": [{"gpus": 8}]}), "w-0")
+    assert effect.busy is None
+    assert effect.says.endswith("; busy now: 1 of 3")
+
+
+def test_it_is_in_the_table_and_for_programs() -> None:
+    impact = edited(ray(**AT_ONCE), ray(**BOTH), Answer(["w-2"]))
+    assert report("an edit", impact).tables[0].rows[0][2] == "4, 1 busy"
+    assert busy.AT_THIS_MOMENT in impact.notes
+    told = [each for each in as_object(impact)["objects"][0]["effects"] if each["podsEnded"]["most"]]
+    assert [each["podsEndedBusy"] for each in told] == [{"least": 1, "most": 1}] * 2
+    nobody = edited(ray(**AT_ONCE), ray(**BOTH), Answer())
+    assert report("an edit", nobody).tables[0].rows[0][2] == "4, 0 busy"
+
+
+def test_where_ray_cannot_be_asked_it_is_unknown_and_why() -> None:
+    impact = edited(ray(**AT_ONCE), ray(**BOTH), Answer(unknown="its head is not there"))
+    assert report("an edit", impact).tables[0].rows[0][2] == "4, busy: unknown"
+    assert any(
+        "RayCluster a/training: busy: unknown" in note and "its head is not there" in note for note in impact.notes
+    )
+    assert as_object(impact)["objects"][0]["busyUnknown"] == "its head is not there"
+
+
+class Played:
+    """The pods of a RayCluster whose Ray answers without a pod."""
+
+    asked: list[str]
+    states: Mapping[str, str] = {}
+    silent: str = ""
+
+    def __init__(self, _context: str | None, namespace: str, cluster: str) -> None:
+        self.asked.append(f"{namespace}/{cluster}")
+
+    def ask(self, pods: Iterable[Mapping[str, Any]], drain: Mapping[str, int | None]) -> dict[str, Any]:
+        assert not drain
+        assert [pod["metadata"]["name"] for pod in pods] == ["head", *WORKERS]
+        if self.silent:
+            raise UnknownRayError(self.silent)
+        return {"nodes": self.states}
+
+
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch) -> type[Played]:
+    class Here(Played):
+        asked: list[str] = []  # noqa: RUF012 -- of this one test
+
+    monkeypatch.setattr(busy, "Pods", Here)
+    return Here
+
+
+def test_ray_is_asked_where_an_edit_stops_pods(played: type[Played]) -> None:
+    played.states = {"head": "IDLE", "w-0": "RUNNING", "w-1": "DRAINING", "w-2": "DEAD"}
+    there = running(ray(**AT_ONCE))
+    stopping, harmless = (
+        impact_on(there, stack(tenant("a", ray(**said)), redis={}), "prod") for said in (BOTH, AT_ONCE)
+    )
+    assert ask(None, stopping, there) == {NAME: Answer(frozenset({"w-0", "w-1"}))}
+    assert ask(None, harmless, there) == {}
+    assert played.asked == [NAME]
+
+
+def test_why_it_does_not_answer_is_kept(played: type[Played]) -> None:
+    played.silent = "a command cannot be run in its pod head: Forbidden"
+    there = running(ray(**AT_ONCE))
+    stopping = impact_on(there, stack(tenant("a", ray(**BOTH)), redis={}), "prod")
+    assert ask(None, stopping, there) == {NAME: Answer(unknown=played.silent)}
