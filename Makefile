@@ -5,8 +5,9 @@ PYTHON ?= python3
 ARGS ?=
 CLEAN ?=
 NODES ?=
+POLICIES ?= on
 
-export PLUGINS NODES
+export PLUGINS NODES POLICIES
 LOCAL = .venv/bin/python -m local
 
 .DEFAULT_GOAL := help
@@ -14,7 +15,7 @@ LOCAL = .venv/bin/python -m local
 
 help: ## List these commands.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "  Settings: STACK=dev  PLUGINS=auto|real|stand-in  NODES=simulated|real (with up)  CLEAN=1 (with down)"
+	@echo "  Settings: STACK=dev  PLUGINS=auto|real|stand-in  NODES=simulated|real (with up)  POLICIES=on|off (with up, preview, rehearse)  CLEAN=1 (with down)"
 
 up: .venv/installed ## Start the rehearsal cluster and run `pulumi up` of STACK.
 	@$(LOCAL) up --stack $(STACK)
@@ -36,7 +37,7 @@ env: .venv/installed ## For a shell of your own: eval "$$(make -s env)", then pu
 	@$(LOCAL) env --stack $(STACK)
 
 preview: .venv/installed ## Show what `pulumi up` would do.
-	@$(LOCAL) pulumi --stack $(STACK) -- preview --diff $(ARGS)
+	@$(LOCAL) pulumi --stack $(STACK) -- preview --diff $(if $(filter on,$(POLICIES)),--policy-pack policies) $(ARGS)
 
 refresh: .venv/installed ## Show what has changed in the cluster behind Pulumi's back, and take it into the state.
 	@$(LOCAL) pulumi --stack $(STACK) -- refresh --yes $(ARGS)
@@ -66,7 +67,7 @@ test-failover: .venv/installed ## The same for Redis and what keeps its tables t
 	@$(LOCAL) build --nodes real
 	@.venv/bin/python -m pytest -m pods tests/pods/failover $(ARGS)
 
-bench-failover: .venv/installed ## As root: lose 100 masters of Redis with the gateway and 100 without; two hours. ARGS="--losses 20".
+bench-failover: .venv/installed ## As root: lose 100 masters of Redis with the gateway and 100 without; two hours. ARGS="--losses 20 --without 0".
 	@$(LOCAL) build --nodes real
 	@.venv/bin/python -m benchmarks.failover $(ARGS)
 
@@ -88,6 +89,9 @@ requirements: .venv/installed ## Pin anew what requirements*.in ask for.
 	  --no-emit-find-links --custom-compile-command "make requirements" local/images/ray.in -o local/images/ray.txt
 	@.venv/bin/uv pip compile --quiet --upgrade --generate-hashes --universal --python-version 3.11 --no-emit-index-url \
 	  --no-emit-find-links --custom-compile-command "make requirements" gateway/requirements.in -o gateway/requirements.txt
+	@.venv/bin/uv pip compile --quiet --upgrade --generate-hashes --universal --python-version 3.11 --no-emit-index-url \
+	  --no-emit-find-links --custom-compile-command "make requirements" benchmarks/checkers/requirements.in \
+	  -o benchmarks/checkers/requirements.txt
 
 .venv/installed: requirements-dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, $(PYTHON) is " + sys.version.split()[0] + ": set PYTHON=")'

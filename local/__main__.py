@@ -13,7 +13,7 @@ from local.images import GATEWAY, IMAGES
 from local.plugins import select
 from local.progress import console, step
 from local.proxies import EXCEPTIONS, corrections
-from local.pulumi import RehearsalStack, stack_file, stacks, write_commands
+from local.pulumi import POLICY_PACK, RehearsalStack, stack_file, stacks, write_commands
 from local.real_node import RealNode, unmet
 from local.rehearsal import Rehearsal
 from stacks.images import images_of
@@ -39,8 +39,13 @@ Nodes = Annotated[
 ]
 
 
+Policies = Annotated[
+    bool, typer.Option("--policies/--no-policies", envvar="POLICIES", help="Hold the stack to the policy pack's rules.")
+]
+
+
 @app.command()
-def up(stack: Stack = "dev", plugins: Plugins = "auto", nodes: Nodes = None) -> None:
+def up(stack: Stack = "dev", plugins: Plugins = "auto", nodes: Nodes = None, policies: Policies = True) -> None:
     """Build what is missing, start the cluster, and run `pulumi up`."""
     selection = select(plugins, os.environ)
     settings = _settings(stack)
@@ -56,7 +61,8 @@ def up(stack: Stack = "dev", plugins: Plugins = "auto", nodes: Nodes = None) -> 
         report.parts(selection)
         pulumi = RehearsalStack(rehearsal, selection, stack)
         quiet = () if console.is_terminal else ("--suppress-progress",)
-        pulumi.run("up", "--yes", "--skip-preview", "--suppress-outputs", *quiet)
+        rules = POLICY_PACK if policies else ()
+        pulumi.run("up", "--yes", "--skip-preview", "--suppress-outputs", *rules, *quiet)
         report.result(rehearsal, pulumi)
 
 
@@ -127,6 +133,7 @@ def rehearse(
     ask: Annotated[bool, typer.Option("--demand/--no-demand", help="Let all tenants ask for their greatest.")] = True,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the cluster there afterwards.")] = False,
     end: Annotated[bool, typer.Option("--end", help="Only take down a cluster that was kept.")] = False,
+    policies: Policies = True,
 ) -> None:
     """Bring a stack up at its real size on a cluster of its own, and hold it against its plan.
 
@@ -136,7 +143,7 @@ def rehearse(
 
     console.stderr = output != "text"
     _settings(stack)
-    session = Session(stack, stack_file(stack), select(plugins, os.environ), folder(stack))
+    session = Session(stack, stack_file(stack), select(plugins, os.environ), folder(stack), policies)
     if end:
         session.end()
         return

@@ -159,6 +159,8 @@ def _controller_manager(run: Path, ports: Ports) -> list[str | Path]:
         f"--secure-port={ports.controller_manager}",
         f"--cert-dir={run / 'serving'}",
         f"--flex-volume-plugin-dir={run / 'volume-plugins'}",
+        # KubeRay's kinds are new here each time, and counted when quotas are synced next, else in 5 minutes.
+        "--resource-quota-sync-period=10s",
         "--leader-elect=false",
     ]
 

@@ -22,6 +22,9 @@ from local.supervision import MARK
 PROJECT = "ray-platform"
 """The `name` of Pulumi.yaml."""
 
+POLICY_PACK = ("--policy-pack", str(paths.ROOT / "policies"))
+"""Arguments of `pulumi preview` and `up` that hold a stack to the project's own rules (docs/policies.md)."""
+
 ENGINE = {
     "PULUMI_SKIP_UPDATE_CHECK": "true",
     # KubeRay's CRDs are a megabyte of properties of which the engine makes many copies. With Go's default of 100 it

@@ -151,6 +151,11 @@ KUBERAY_STATIC = Tool(
 )
 """The operator without shared libraries, for an image that holds nothing else."""
 
+KUBE_SCORE = Tool(
+    "kube-score", "github.com/zegl/kube-score", {"kube-score": "github.com/zegl/kube-score/cmd/kube-score"}
+)
+"""Another checker of manifests, for `python -m benchmarks.checkers`, which builds it."""
+
 TOOLS = (ETCD, KWOK, KUBERAY, PULUMI, KUBERNETES)
 """Quick ones first, so that a missing compiler or proxy shows early."""
 

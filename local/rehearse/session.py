@@ -1,5 +1,6 @@
 """Brings a stack up on a rehearsal cluster of its own, looks at it, lets its tenants ask for all, and takes it down."""
 
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +9,7 @@ from pathlib import Path
 from local import paths, tools
 from local.plugins import Selection
 from local.progress import Report, step
-from local.pulumi import RehearsalStack
+from local.pulumi import POLICY_PACK, RehearsalStack
 from local.rehearsal import Rehearsal
 from local.rehearse import comparison
 from local.rehearse.cluster import Cluster
@@ -26,6 +27,15 @@ def folder(stack: str) -> Path:
     return paths.RUN.with_name(f"{paths.RUN.name}-{stack}")
 
 
+_VIOLATION = re.compile(r"- \[mandatory\].*?  (?P<rule>[\w-]+).*\n.*\n +(?P<said>.+)")
+"""A mandatory rule that is broken, as Pulumi shows it: the rule, what it wants, and what is wrong where."""
+
+
+def violations(text: str) -> tuple[str, ...]:
+    """The mandatory rules of the policy pack that a `pulumi up` has broken."""
+    return tuple(f"{each['rule']}: {each['said']}" for each in _VIOLATION.finditer(text))
+
+
 def diagnostics(text: str) -> tuple[str, ...]:
     """What went wrong, of what a failed `pulumi up` said: the lines of its last section, without names of resources."""
     section = (
@@ -40,7 +50,9 @@ def diagnostics(text: str) -> tuple[str, ...]:
 class Session:
     """A rehearsal of a stack. The cluster is made anew, so that nothing of an earlier one counts."""
 
-    def __init__(self, stack: str, file: Path, plugins: Selection, run: Path) -> None:
+    def __init__(self, stack: str, file: Path, plugins: Selection, run: Path, policies: bool = True) -> None:
+        """`policies`: hold the stack to the policy pack's rules."""
+        self._policies = POLICY_PACK if policies else ()
         self._stack, self._settings = stack, load(file)
         self.rehearsal = Rehearsal(run, "simulated")
         self._pulumi = RehearsalStack(self.rehearsal, plugins, stack, file)
@@ -87,7 +99,8 @@ class Session:
     def _up(self, cluster: Cluster, number: int, show: Report) -> tuple[str, ...]:
         """Returns what went wrong."""
         log = self.rehearsal.run / "logs" / "pulumi-up.log"
-        with self._pulumi.running(log, "up", "--yes", "--skip-preview", "--suppress-outputs") as update:
+        arguments = ("up", "--yes", "--skip-preview", "--suppress-outputs", *self._policies)
+        with self._pulumi.running(log, *arguments) as update:
             while update.poll() is None:
                 ready = sum(each.ready for each in cluster.states())
                 show(ready / (number + 1), f"{ready} of {number} RayClusters are ready")
@@ -95,7 +108,8 @@ class Session:
             self.rehearsal.check()
         if update.returncode == 0:
             return ()
-        return diagnostics(log.read_text()) or (f"exit status {update.returncode}",)
+        said = log.read_text()
+        return (*violations(said), *diagnostics(said)) or (f"exit status {update.returncode}",)
 
     @contextmanager
     def _timed(self, name: str) -> Iterator[Report]:

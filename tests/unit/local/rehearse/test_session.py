@@ -3,7 +3,7 @@
 import pytest
 
 from local import paths
-from local.rehearse.session import diagnostics, folder
+from local.rehearse.session import diagnostics, folder, violations
 
 pytestmark = pytest.mark.unit
 
@@ -31,6 +31,30 @@ def test_the_errors_of_an_update_are_those_of_its_diagnostics() -> None:
         "1 error occurred:",
         '* admission webhook "jobs.example.com" denied the request: no jobs at night',
     )
+
+
+BROKEN = """Updating (prod):
+Policies:
+    ❌ ray-platform-policies@v0.1.0 (local: policies)
+        - [mandatory] [severity: critical]  pod-no-host  (kubernetes:ray.io/v1:RayCluster: training)
+          Pods have a network, processes and memory of their own.
+          RayCluster/team-a/training: spec.headGroupSpec.template.spec.hostNetwork: shares it with the node. Remove it.
+        - [advisory] [severity: low]  img-digest  (kubernetes:ray.io/v1:RayCluster: training)
+          Images are pinned by their digest.
+          RayCluster/team-a/training: spec.headGroupSpec.template.spec.containers[0].image: has no digest. Add it.
+
+Diagnostics:
+  pulumi:pulumi:Stack (ray-platform-prod):
+    error: update failed
+
+"""
+
+
+def test_mandatory_rules_that_are_broken_are_errors() -> None:
+    place = "RayCluster/team-a/training: spec.headGroupSpec.template.spec.hostNetwork"
+    assert violations(BROKEN) == (f"pod-no-host: {place}: shares it with the node. Remove it.",)
+    assert diagnostics(BROKEN) == ()
+    assert violations(FAILED) == ()
 
 
 def test_an_update_that_ended_without_a_word_has_no_errors_to_quote() -> None:
