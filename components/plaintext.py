@@ -5,21 +5,24 @@ from collections.abc import Mapping
 
 from .problems import Problem
 
-_SECRET = re.compile(
+SECRET = re.compile(
     r"(?:^|_)(?:TOKEN|PASSWORD|PASSWD|PASSPHRASE|SECRET|CREDENTIALS?|APIKEY|CONNECTION_STRING"
     r"|(?:API|ACCESS|PRIVATE|SECRET|ENCRYPTION|SIGNING|ACCOUNT|STORAGE|AUTH)_KEY)(?:_|$)",
     re.IGNORECASE,
 )
-_ABOUT_A_SECRET = re.compile(
+ABOUT_A_SECRET = re.compile(
     r"_(?:FILE|PATH|DIR|NAME|ID|MODE|TYPE|URL|URI|ENDPOINT|HEADER|TTL|SECONDS|TIMEOUT|PROVIDER|ENABLED|AUTH)$",
     re.IGNORECASE,
 )
 """Endings of names that only say where a secret is, or how it is used."""
 
-_HARMLESS = re.compile(r"(?:true|false|yes|no|on|off|[01]?|\$\([A-Za-z_]\w*\))", re.IGNORECASE)
+HARMLESS = re.compile(r"(?:true|false|yes|no|on|off|[01]?|\$\([A-Za-z_]\w*\))", re.IGNORECASE)
 """Values that keep nothing secret: a switch, or Kubernetes' reference to another variable."""
 
-_SECRET_VALUE = re.compile(r"://[^/\s:@]*:[^/\s@]+@|-----BEGIN [A-Z ]*PRIVATE KEY-----")
+PLACEHOLDER = re.compile(r"<[^<>]*>|\$(?:[A-Z][A-Z0-9_]*|\{[A-Z][A-Z0-9_]*\})")
+"""A text that says only that something is to be filled in: `<your-token>`, `$TOKEN`, `${TOKEN}`."""
+
+SECRET_VALUE = re.compile(r"://[^/\s:@]*:[^/\s@]+@|-----BEGIN [A-Z ]*PRIVATE KEY-----")
 """A password in a URL, a private key."""
 
 ADVICE = "keep it in a Secret, and name that with valueFrom.secretKeyRef in podTemplate or overrides"
@@ -27,9 +30,9 @@ ADVICE = "keep it in a Secret, and name that with valueFrom.secretKeyRef in podT
 
 def is_secret(name: str, value: str) -> bool:
     """Whether an environment variable looks as if its value had to be kept secret."""
-    if _SECRET_VALUE.search(value):
+    if SECRET_VALUE.search(value):
         return True
-    return bool(_SECRET.search(name)) and not _ABOUT_A_SECRET.search(name) and not _HARMLESS.fullmatch(value)
+    return bool(SECRET.search(name)) and not ABOUT_A_SECRET.search(name) and not HARMLESS.fullmatch(value)
 
 
 def plain_secrets(env: Mapping[str, str]) -> list[Problem]:

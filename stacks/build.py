@@ -71,7 +71,7 @@ def _scheduler(settings: StackSettings, platform: Platform) -> dict[str, Any]:
 def _after(platform: Platform, tenant: TenantSettings) -> pulumi.ResourceOptions:
     """What a tenant's RayClusters need, and what therefore outlives them."""
     redis = platform.redis.get(tenant.name)
-    rest = [each for each in (redis, platform.queues) if each]
+    rest = [each for each in (redis, platform.queues, platform.admission_policies) if each]
     return pulumi.ResourceOptions(depends_on=[platform.operator, platform.priority_classes, *rest])
 
 

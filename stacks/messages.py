@@ -34,6 +34,7 @@ _EXPECTED = {
     "bool_type": ("wrong-type", "write true or false"),
     "bool_parsing": ("wrong-type", "write true or false"),
     "literal_error": ("not-allowed-value", "use {expected}"),
+    "enum": ("not-allowed-value", "use {expected}"),
     "greater_than_equal": ("out-of-range", "give at least {ge}"),
     "greater_than": ("out-of-range", "give more than {gt}"),
     "less_than_equal": ("out-of-range", "give at most {le}"),

@@ -3,6 +3,7 @@
 import pulumi
 
 from components.access.component import ClusterAccess, ClusterAccessArgs
+from components.admission_policies.component import AdmissionPolicies, AdmissionPoliciesArgs
 from components.kubernetes import KubernetesObject
 from components.kueue.component import Kueue, KueueArgs
 from components.operator.component import KubeRayOperator, KubeRayOperatorArgs
@@ -13,6 +14,7 @@ from components.redis.manifests import namespace as redis_namespace
 from components.tenant import manifests
 from components.volcano.component import Volcano, VolcanoArgs
 
+from .admission import installed_namespaces, tenants_namespaces
 from .network import operator_policies, redis_policies, scheduler_policies
 from .queues import queues_of
 from .redis import RedisPart, redis_parts, redis_users, uses_redis
@@ -32,6 +34,7 @@ class Platform(pulumi.ComponentResource):
         operator: the operator; RayClusters depend on it.
         priority_classes: the PriorityClasses of heads and workers; RayClusters depend on them.
         queues: the queues of the cluster; RayClusters depend on them. None: nothing serves queues.
+        admission_policies: what the API server enforces, where the stack asks for it; RayClusters depend on it.
         redis: by the tenants' names, the Redis that their RayClusters use; these depend on it.
         namespaces: the tenants' namespaces, by the tenants' names. Each that the stack makes is known once it exists.
     """
@@ -40,6 +43,7 @@ class Platform(pulumi.ComponentResource):
     operator: KubeRayOperator
     priority_classes: PriorityClasses
     queues: Queues | None
+    admission_policies: AdmissionPolicies | None
     redis: dict[str, pulumi.Resource]
     namespaces: dict[str, pulumi.Output[str]]
 
@@ -73,6 +77,7 @@ class Platform(pulumi.ComponentResource):
             pulumi.ResourceOptions(parent=self, depends_on=[self.operator]),
         )
         self.queues = self._queues(name, args)
+        self.admission_policies = self._admission_policies(name, args)
         self.redis = self._redis_of_tenants(name, args)
         self.register_outputs({"namespaces": self.namespaces})
 
@@ -97,6 +102,12 @@ class Platform(pulumi.ComponentResource):
             QueuesArgs(args.scheduler.backend, queues_of(args), args.nodes, of_tenants, args.kubernetes.context),
             pulumi.ResourceOptions(parent=self, depends_on=[self.scheduler] if self.scheduler else []),
         )
+
+    def _admission_policies(self, name: str, args: StackSettings) -> AdmissionPolicies | None:
+        if args.admission_policies is None:
+            return None
+        there = AdmissionPoliciesArgs(args.admission_policies, tenants_namespaces(args), installed_namespaces(args))
+        return AdmissionPolicies(f"{name}-admission", there, pulumi.ResourceOptions(parent=self))
 
     def _redis_of_tenants(self, name: str, args: StackSettings) -> dict[str, pulumi.Resource]:
         users = redis_users(args)

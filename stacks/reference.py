@@ -7,6 +7,8 @@ import itertools
 import types as python_types
 import typing
 from collections.abc import Iterator
+from datetime import date
+from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union
 
@@ -134,10 +136,12 @@ def _type(annotation: Any, field: FieldInfo | None = None) -> str:
         return "mapping" if arguments[1] is Any else f"mapping of {_type(arguments[0])} to {_type(arguments[1])}"
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return _link(annotation)
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return " or ".join(f"`{each.value}`" for each in annotation)
     return _PLAIN.get(annotation, "any") + _bounds(field)
 
 
-_PLAIN = {str: "text", int: "integer", float: "number", bool: "true or false"}
+_PLAIN = {str: "text", int: "integer", float: "number", bool: "true or false", date: "date"}
 
 
 def _bounds(field: FieldInfo | None) -> str:

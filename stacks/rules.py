@@ -10,6 +10,7 @@ from pydantic.alias_generators import to_camel
 from components.network.rules import ingress_problems
 from components.problems import Path, Problem
 
+from .admission import problems_of_admission
 from .cluster_rules import problems_of_clusters
 from .findings import place
 from .queues import problems_of_scheduling
@@ -35,6 +36,7 @@ def problems_of(stack: StackSettings) -> list[Problem]:
         *_ingresses(stack),
         *problems_of_redis(stack),
         *problems_of_scheduling(stack),
+        *problems_of_admission(stack),
         *problems_of_clusters(stack),
     ]
     if stack.capacity.overcommitment == "error" and not found:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, ValidationError, model_validator
 
 from components.access.settings import AccessSettings, RayDeployerSettings, RayUsers, Subject
+from components.admission_policies.settings import AdmissionPoliciesSettings
 from components.capacity.settings import CapacitySettings
 from components.images import ImagesSettings, TenantImagesSettings
 from components.kuberay.names import derived
@@ -29,6 +30,7 @@ from components.tenant.settings import (
     QuotaSettings,
 )
 from components.types import DnsLabel, LabelValue, Settings, StackName, dns_1035_label
+from policies.configuration import PoliciesSettings
 
 from .budget import within_budget
 from .findings import UNKNOWN_FIELD, Finding, StackFileError, shown
@@ -185,6 +187,9 @@ class StackSettings(Settings):
     redis: RedisSettings | None = None
     """Where RayClusters with `faultTolerance` keep what they know. Default: nowhere, and no cluster may have it."""
 
+    policies: PoliciesSettings = PoliciesSettings()
+    """What the policy pack makes of this stack. It goes before the pack's own configuration, rule by rule."""
+
     platform: PlatformReference | None = None
     """That the platform belongs to another stack, and this one has RayClusters alone. Default: it is this stack's."""
 
@@ -195,6 +200,9 @@ class StackSettings(Settings):
 
     tenants: tuple[TenantSettings, ...] = ()
     """The teams."""
+
+    admission_policies: AdmissionPoliciesSettings | None = None
+    """Rules that the API server itself enforces, whoever makes the object. Default: none."""
 
     @property
     def operator_in_force(self) -> OperatorSettings:

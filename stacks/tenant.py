@@ -19,6 +19,7 @@ from components.ray_cluster.scheduling import NO_SCHEDULING, Scheduling
 from components.ray_cluster.settings import RayClusterSettings
 from components.tenant.component import Quota, QuotaArgs
 from components.tenant.guard import TenantGuard, TenantGuardArgs
+from components.tenant.manifests import counted
 
 from .access import named_clusters, own_accounts
 from .settings import TenantSettings
@@ -77,9 +78,9 @@ class Tenant(pulumi.ComponentResource):
     def __init__(self, name: str, args: TenantArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:Tenant", name, None, opts)
         settings, namespace = args.clusters.settings, args.clusters.namespace
+        after = pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None)
         waits = pulumi.ResourceOptions.merge(
-            pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None),
-            pulumi.ResourceOptions(parent=self, depends_on=self._around(name, args)),
+            after, pulumi.ResourceOptions(parent=self, depends_on=self._around(name, args, after))
         )
         clusters = TenantClusters(name, args.clusters, waits)
         TenantGuard(
@@ -90,8 +91,8 @@ class Tenant(pulumi.ComponentResource):
         self.clusters = clusters.clusters
         self.register_outputs({"clusters": self.clusters})
 
-    def _around(self, name: str, args: TenantArgs) -> list[pulumi.Resource]:
-        """What RayClusters need in the namespace, or what bounds them."""
+    def _around(self, name: str, args: TenantArgs, after: pulumi.ResourceOptions) -> list[pulumi.Resource]:
+        """What RayClusters need in the namespace, or what bounds them. `after`: for what needs KubeRay's kinds."""
         settings, namespace = args.clusters.settings, args.clusters.namespace
         below = pulumi.ResourceOptions(parent=self)
         access = TenantAccess(
@@ -109,7 +110,12 @@ class Tenant(pulumi.ComponentResource):
             below,
         )
         policies = NetworkPolicies(f"{name}/network", NetworkPoliciesArgs(args.policies, namespace), below)
-        quota = Quota(f"{name}/quota", QuotaArgs(namespace, settings.quota, settings.limits_in_force), below)
+        counts = settings.quota is not None and bool(counted(settings.quota))
+        quota = Quota(
+            f"{name}/quota",
+            QuotaArgs(namespace, settings.quota, settings.limits_in_force),
+            pulumi.ResourceOptions.merge(below, after) if counts else below,
+        )
         if settings.ray_deployer is None:
             return [access, policies, quota]
         deployer = RayDeployer(f"{name}/ray-deployer", RayDeployerArgs(settings.ray_deployer, namespace), below)

@@ -21,7 +21,10 @@ from .rendered import redis_place, rendered, tenants_images_not_allowed
 if TYPE_CHECKING:
     from .settings import StackSettings, TenantSettings
 
-_OWN = {"kubernetes", "operator", "priority_classes", "nodes", "images", "platform", "redis", "scheduler", "tenants"}
+_OWN = {
+    *("kubernetes", "operator", "priority_classes", "nodes", "images", "platform", "policies", "redis", "scheduler"),
+    "tenants",
+}
 """What such a stack may say; `operator`, `priority_classes`, `redis` and `scheduler` are what is there."""
 
 _OF_THE_OPERATOR = {"version", "namespace", "watch_namespaces", "batch_scheduler", "feature_gates"}

@@ -25,7 +25,8 @@ class QuotaArgs:
 class Quota(pulumi.ComponentResource):
     """How much may be in a namespace at a time, and what its containers get that say no amounts.
 
-    What makes pods there depends on this component, so that none is made before it counts.
+    What makes pods there depends on this component, so that none is made before it counts. One that counts objects of
+    KubeRay's kinds waits until they are counted, so it comes after the operator (`depends_on`), which brings the kinds.
     """
 
     def __init__(self, name: str, args: QuotaArgs, opts: pulumi.ResourceOptions | None = None) -> None:

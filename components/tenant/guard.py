@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pulumi
-from pulumi.dynamic import Resource
 
 from ..cluster import ClusterUnreachableError
+from ..dynamic import Resource
 from ..guard import GuardProvider, InUseError, kuberay_objects, named
 
 KINDS = ("rayclusters", "rayjobs", "rayservices", "raycronjobs")

@@ -1,5 +1,6 @@
 """What a tenant's namespace, quota and limits become in Kubernetes. Pure functions."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +11,9 @@ Body = dict[str, Any]
 
 NAME = "ray-platform"
 """Of the ResourceQuota and of the LimitRange. A namespace may have others beside them."""
+
+ESCAPED = r"\."
+"""A dot in a name, in a JSONPath."""
 
 
 def namespace(
@@ -37,12 +41,26 @@ def hard(settings: QuotaSettings) -> dict[str, str]:
     return {**entries, **settings.hard}
 
 
+def counted(settings: QuotaSettings) -> list[str]:
+    """The entries that count objects of KubeRay's kinds."""
+    return [entry for entry in hard(settings) if entry.startswith("count/") and entry.endswith(".ray.io")]
+
+
 def resource_quota(settings: QuotaSettings) -> Body:
-    """The ResourceQuota."""
+    """The ResourceQuota. It is not ready before objects of KubeRay's kinds are counted.
+
+    Until then the API server refuses each of them ("status unknown for quota"; apiserver
+    pkg/admission/plugin/resourcequota/controller.go). Kubernetes looks every 30 seconds for kinds that are new, and
+    counts their objects when it next syncs the quota (kube-controller-manager --resource-quota-sync-period: 5m).
+    """
+    metadata: Body = {"name": NAME}
+    if entries := counted(settings):
+        known = [f"jsonpath={{.status.used.{entry.replace('.', ESCAPED)}}}" for entry in entries]
+        metadata["annotations"] = {"pulumi.com/waitFor": json.dumps(known)}
     return {
         "apiVersion": "v1",
         "kind": "ResourceQuota",
-        "metadata": {"name": NAME},
+        "metadata": metadata,
         "spec": {"hard": hard(settings)},
     }
 

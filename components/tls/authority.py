@@ -11,8 +11,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from pulumi.dynamic import CreateResult, DiffResult, Resource, ResourceProvider
+from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider
 
+from ..dynamic import Resource
 from .manifests import LIFETIME_HOURS
 
 _CERTIFIES = x509.KeyUsage(

@@ -1,5 +1,7 @@
 """Whose a tenant's namespace is, and how much may be in it."""
 
+import json
+
 import pulumi
 import pytest
 
@@ -56,6 +58,16 @@ def test_with_a_quota_nothing_opens_a_port_to_the_outside_unless_it_is_said() ->
 
 def test_whatever_kubernetes_can_count_can_be_limited() -> None:
     assert resource_quota(QuotaSettings(hard={"count/secrets": "50"}))["spec"]["hard"]["count/secrets"] == "50"
+
+
+def test_a_quota_of_ray_clusters_is_ready_once_kubernetes_counts_them() -> None:
+    """Before that the API server refuses each: "status unknown for quota"."""
+    both = resource_quota(QuotaSettings(gpus=8, ray_clusters=3, hard={"count/rayjobs.ray.io": "20"}))
+    assert json.loads(both["metadata"]["annotations"]["pulumi.com/waitFor"]) == [
+        r"jsonpath={.status.used.count/rayclusters\.ray\.io}",
+        r"jsonpath={.status.used.count/rayjobs\.ray\.io}",
+    ]
+    assert "annotations" not in resource_quota(QuotaSettings(gpus=8, hard={"count/secrets": "50"}))["metadata"]
 
 
 def test_with_a_quota_a_pod_that_says_no_amounts_gets_small_ones() -> None:

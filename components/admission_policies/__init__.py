@@ -1,0 +1,1 @@
+"""ValidatingAdmissionPolicies: rules of `policies/` that the API server itself enforces, whoever makes the object."""

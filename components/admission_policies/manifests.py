@@ -1,0 +1,112 @@
+"""What the settings become in Kubernetes: a policy and its binding for each rule. Pure functions.
+
+They need Kubernetes 1.30 (ValidatingAdmissionPolicy v1).
+"""
+
+from collections.abc import Sequence
+from datetime import date
+from typing import Any
+
+from ..tenant.settings import OWN
+from .cel import ALWAYS, before, text
+from .rule import AdmissionRule
+from .rules import RULES
+from .settings import AdmissionException, AdmissionPoliciesSettings
+from .subjects import resource_rules, variables
+from .texts import rule_texts
+
+Body = dict[str, Any]
+
+API_VERSION = "admissionregistration.k8s.io/v1"
+
+PREFIX = "ray-platform-"
+"""Of the names of policies and bindings; a rule's id follows."""
+
+EXCEPTIONS = f"{OWN}/exceptions"
+"""Annotation of a binding: where, why and until when its rule is not enforced."""
+
+_NAME = "kubernetes.io/metadata.name"
+"""Label that every namespace has of its name, which nobody can change."""
+
+_OF_KUBERNETES = ("kube-system", "kube-public", "kube-node-lease")
+
+
+def admission_policies(
+    settings: AdmissionPoliciesSettings,
+    namespaces: Sequence[str] | None,
+    system: Sequence[str],
+    today: date,
+) -> list[Body]:
+    """The policies, each with its binding.
+
+    `namespaces`: those of the tenants; None where the label of the tenants' namespaces tells them.
+    `system`: those of what the stack installs.
+    """
+    made: list[Body] = []
+    for rule in RULES:
+        action = settings.rules.get(rule.id, settings.action)
+        if action != "Disabled" and rule.holds(settings.options_of(rule.id)) != ALWAYS:
+            held = [each for each in settings.exceptions if each.rule == rule.id and today <= each.expires]
+            selected = _selected(settings, namespaces, system, held)
+            made += [_policy(rule, settings), _binding(rule, action, selected, held)]
+    return made
+
+
+def _policy(rule: AdmissionRule, settings: AdmissionPoliciesSettings) -> Body:
+    options, said = settings.options_of(rule.id), rule_texts()[rule.id]
+    holds = rule.holds(options)
+    # What breaks the rule already may be changed, scaled and ended: its operator and its finalizers go on.
+    expression = f"({holds}) || oldObject != null && !({before(holds)})"
+    message = f"{rule.id}: {said.what} {said.fix}"
+    validation = {"expression": expression, "message": message, "reason": "Forbidden"}
+    if (where := rule.where(options)) is not None:
+        validation["messageExpression"] = f"{text(f'{message} Broken by ')} + {where}"
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": f"{PREFIX}{rule.id}"},
+        "spec": {
+            "failurePolicy": settings.failure_policy,
+            "matchConstraints": {"resourceRules": resource_rules(rule.kinds)},
+            "variables": variables([expression, where or ""]),
+            "validations": [validation],
+        },
+    }
+
+
+def _binding(rule: AdmissionRule, action: str, selected: Body, held: Sequence[AdmissionException]) -> Body:
+    name = f"{PREFIX}{rule.id}"
+    lines = [f"{each.namespace} until {each.expires}: {each.reason} ({each.owner})" for each in held]
+    annotations = {"annotations": {EXCEPTIONS: "\n".join(lines)}} if lines else {}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": name, **annotations},
+        "spec": {
+            "policyName": name,
+            "validationActions": [action],
+            "matchResources": {"namespaceSelector": selected},
+        },
+    }
+
+
+def _selected(
+    settings: AdmissionPoliciesSettings,
+    namespaces: Sequence[str] | None,
+    system: Sequence[str],
+    held: Sequence[AdmissionException],
+) -> Body:
+    """Which namespaces a rule is enforced in."""
+    if settings.namespaces == "all":
+        spared = [*_OF_KUBERNETES, *system, *settings.except_namespaces]
+        where = _names("NotIn", spared)
+    elif namespaces is None:
+        where = {"key": f"{OWN}/tenant", "operator": "Exists"}
+    else:
+        where = _names("In", namespaces)
+    excepted = [_names("NotIn", [each.namespace for each in held])] if held else []
+    return {"matchExpressions": [where, *excepted]}
+
+
+def _names(operator: str, names: Sequence[str]) -> Body:
+    return {"key": _NAME, "operator": operator, "values": sorted(set(names))}

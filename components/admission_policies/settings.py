@@ -1,0 +1,134 @@
+"""What a stack file may say about rules that the API server enforces."""
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from datetime import date
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema, model_validator
+
+from ..problems import Path, Problem, Problems
+from ..types import DnsLabel, Settings
+from .rules import BY_ID
+from .texts import rule_texts
+
+Action = Literal["Deny", "Warn", "Audit"]
+"""What becomes of an object that breaks a rule: it is refused; its author is warned; the audit log has it
+(`validationActions`)."""
+
+RuleId = Annotated[str, WithJsonSchema({"type": "string", "enum": sorted(BY_ID)})]
+
+Said = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+def _a_day(value: Any) -> Any:
+    if isinstance(value, str) and not re.fullmatch(r"\d{4}-\d{2}-\d{2}", value):
+        raise ValueError(f'{value!r} is not a day: write it as "2027-03-31"')
+    return value
+
+
+Day = Annotated[date, BeforeValidator(_a_day, json_schema_input_type=str)]
+
+
+class AdmissionException(Settings):
+    """A namespace in which a rule is not enforced, for a while."""
+
+    rule: RuleId
+    """The rule's id."""
+
+    namespace: DnsLabel
+    """The namespace."""
+
+    reason: Said
+    """Why it has to be so."""
+
+    owner: Said
+    """Who answers for it."""
+
+    expires: Day
+    """The last day, in quotes: `"2027-03-31"`. The first `pulumi up` after it enforces the rule there."""
+
+
+class AdmissionPoliciesSettings(Settings):
+    """Rules of `policies/` as ValidatingAdmissionPolicies: the API server asks them of whatever is made, also of what
+    operators make. Objects that break a rule already are left alone until they keep it.
+    """
+
+    action: Action = "Deny"
+    """What becomes of what breaks a rule. `Deny`: it is refused. `Warn`: whoever makes it is warned. `Audit`: the API
+    server's audit log says so."""
+
+    rules: dict[RuleId, Action | Literal["Disabled"]] = Field(default_factory=dict)
+    """The same for single rules, by their ids. `Disabled`: the rule is not asked."""
+
+    options: dict[RuleId, dict[str, Any]] = Field(default_factory=dict)
+    """Options of rules, as in `policies/configuration.yaml`: `{img-registry: {allowed: [docker.io/rayproject]}}`."""
+
+    namespaces: Literal["tenants", "all"] = "tenants"
+    """Where: in the tenants' namespaces, or in all but Kubernetes' own and those of what the stack installs."""
+
+    except_namespaces: tuple[DnsLabel, ...] = ()
+    """With `namespaces: all`: further ones that are left alone."""
+
+    exceptions: tuple[AdmissionException, ...] = ()
+    """Where single rules are not enforced, for a while."""
+
+    failure_policy: Literal["Fail", "Ignore"] = "Fail"
+    """What becomes of what the API server cannot judge, such as an object that is too large. `Fail`: as of what breaks
+    the rule. `Ignore`: it is taken."""
+
+    def options_of(self, rule: str) -> dict[str, Any]:
+        """The options of a rule, with their defaults."""
+        return {**rule_texts()[rule].options, **self.options.get(rule, {})}
+
+    @model_validator(mode="after")
+    def _is_known(self) -> Self:
+        found = [*self._unknown_rules(), *self._wrong_options(), *self._not_everywhere()]
+        if found:
+            raise Problems(found)
+        return self
+
+    def _unknown_rules(self) -> Iterator[Problem]:
+        said: list[tuple[Path, str]] = [
+            *((("rules", rule), rule) for rule in self.rules),
+            *((("options", rule), rule) for rule in self.options),
+            *((("exceptions", index, "rule"), each.rule) for index, each in enumerate(self.exceptions)),
+        ]
+        for path, rule in said:
+            if rule not in BY_ID:
+                near = difflib.get_close_matches(rule, BY_ID, n=1, cutoff=0.8)
+                hint = f"did you mean {near[0]}?" if near else "docs/policies.md lists those that it can"
+                message = f"the API server enforces no rule {rule!r}: {hint}"
+                yield Problem(path, rule, message, "admission-rule")
+
+    def _wrong_options(self) -> Iterator[Problem]:
+        for rule, said in self.options.items():
+            if rule in BY_ID:
+                yield from _wrong(("options", rule), said, rule_texts()[rule].options)
+
+    def _not_everywhere(self) -> Iterator[Problem]:
+        if self.except_namespaces and self.namespaces != "all":
+            message = "is for namespaces: all. Of a tenant's namespace say exceptions, with a reason"
+            yield Problem(("exceptNamespaces",), list(self.except_namespaces), message, "admission-namespaces")
+
+
+def _wrong(path: Path, said: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[Problem]:
+    for name, value in said.items():
+        if name not in known:
+            message = f"the rule has no option {name!r}; its options: {', '.join(known) or 'none'}"
+            yield Problem((*path, name), value, message, "admission-option")
+        elif (wanted := _wanted(value, known[name])) is not None:
+            yield Problem((*path, name), value, f"{value!r} is not {wanted}", "admission-option")
+
+
+def _wanted(value: Any, default: Any) -> str | None:
+    """What a value should be that is not like the default of its option; None where it is."""
+    if isinstance(default, list):
+        fits = isinstance(value, list | tuple) and all(isinstance(each, str) for each in value)
+        return None if fits else "a list of texts"
+    if isinstance(default, int):
+        fits = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+        return None if fits else "a whole number, at least 0"
+    fits = isinstance(value, str) and bool(re.fullmatch(r"[0-9]+\.[0-9]+\.[0-9]+", value))
+    return None if fits else "a version of three numbers such as 2.60.0"

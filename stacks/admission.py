@@ -1,0 +1,47 @@
+"""Rules that the API server enforces: where, and what the stack file has to say of it. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from components.admission_policies.rules import BY_ID
+from components.admission_policies.texts import FILE
+from components.problems import Problem
+
+if TYPE_CHECKING:
+    from .settings import StackSettings
+
+ENFORCEABLE = frozenset(BY_ID)
+"""Ids of the rules that the API server can enforce."""
+
+TEXTS = FILE
+"""Where components have the texts of these rules from."""
+
+
+def tenants_namespaces(stack: StackSettings) -> tuple[str, ...] | None:
+    """The tenants' namespaces; None where the stack makes all of them, so that their label tells."""
+    if all(tenant.create_namespace for tenant in stack.tenants):
+        return None
+    return tuple(tenant.namespace_name for tenant in stack.tenants)
+
+
+def installed_namespaces(stack: StackSettings) -> tuple[str, ...]:
+    """The namespaces of what the stack installs for all tenants."""
+    found = [stack.operator.namespace]
+    if stack.scheduler:
+        found += [each.namespace for each in (stack.scheduler.volcano, stack.scheduler.kueue) if each]
+    return tuple(found)
+
+
+def problems_of_admission(stack: StackSettings) -> Iterator[Problem]:
+    """Exceptions of namespaces in which nothing is enforced."""
+    said = stack.admission_policies
+    if said is None or said.namespaces == "all":
+        return
+    known = [tenant.namespace_name for tenant in stack.tenants]
+    for index, each in enumerate(said.exceptions):
+        if each.namespace not in known:
+            message = f"is no tenant's namespace, where nothing is enforced: use one of {', '.join(known) or 'none'}"
+            path = ("admissionPolicies", "exceptions", index, "namespace")
+            yield Problem(path, each.namespace, message, "admission-namespaces")

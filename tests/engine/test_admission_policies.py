@@ -1,0 +1,271 @@
+"""Rules that the API server enforces: in CEL they say what they say in Python, and a stack with them comes up."""
+
+import copy
+import json
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from http import HTTPStatus
+from typing import Any
+
+import pytest
+
+from components.admission_policies.manifests import admission_policies
+from components.admission_policies.rules import BY_ID
+from components.admission_policies.settings import AdmissionPoliciesSettings
+from local.rehearsal import Rehearsal
+from policies.configuration import Configuration
+from policies.judge import Judge
+from policies.rules import BY_ID as OF_POLICIES
+from policies.walk import Object
+from tests.engine.conftest import MakeStack
+from tests.engine.kubectl import Kubectl
+from tests.unit.policies import cases_of_kubernetes, cases_of_pods, cases_of_ray
+from tests.unit.policies.bodies import body, deployment, pod, ray_cluster, ray_job, service
+from tests.unit.policies.case import Case, case, put
+
+pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(600)]
+
+Body = dict[str, Any]
+
+GROUP = ray_cluster()["spec"]["workerGroupSpecs"][0]
+DELETION = {"deletionRules": [{"policy": "DeleteCluster", "condition": {"jobStatus": "FAILED", "ttlSeconds": 60}}]}
+
+WHOLE = [
+    case("ray-group-names", "spec workerGroupSpecs", [GROUP], [GROUP, GROUP], ray_cluster()),
+    case("ray-job-deletion", "spec shutdownAfterJobFinishes", False, True, ray_job(deletionStrategy=DELETION)),
+]
+"""Cases whose like the unit tests have with less than the API server asks for."""
+
+CASES = [
+    each
+    for each in (*cases_of_ray.CASES, *cases_of_pods.CASES, *cases_of_kubernetes.CASES, *WHOLE)
+    if each.rule in BY_ID and each.protected is None
+]
+
+SETTLES = 30.0
+"""Seconds within which the API server heeds a policy; it is one or two."""
+
+SPACE = "admission"
+
+_CONTENT = {"POST": "application/json", "PATCH": "application/strategic-merge-patch+json"}
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """Which rules an object breaks, as each side says."""
+
+    cel: frozenset[str]
+    python: frozenset[str]
+
+
+class Judged:
+    """Policies in namespaces, one for each set of options that a case has. They warn: one answer has all verdicts."""
+
+    def __init__(self, cluster: Rehearsal) -> None:
+        self._api = cluster.client()
+        self._does = Kubectl(cluster).does
+        self._options: list[Body] = [{}, *({each.rule: each.options} for each in CASES if each.options)]
+
+    def namespace(self, options: Body) -> str:
+        return f"{SPACE}-{self._options.index(options)}"
+
+    def bodies(self) -> list[Body]:
+        """The policies as components make them, under names that no stack has."""
+        made = []
+        for options in self._options:
+            others = {id_: "Disabled" for id_ in BY_ID if options and id_ not in options}
+            said = {"action": "Warn", "options": options, "rules": others}
+            settings = AdmissionPoliciesSettings.model_validate(said)
+            name = self.namespace(options)
+            rendered = json.dumps(admission_policies(settings, (name,), (), date(2026, 11, 22)))
+            made += json.loads(rendered.replace('"ray-platform-', f'"{name}-'))
+        return made
+
+    def namespaces(self) -> list[Body]:
+        names = [self.namespace(options) for options in self._options]
+        return [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names]
+
+    def start(self) -> None:
+        """Makes all of it, and waits until the API server heeds it."""
+        made = [*self.namespaces(), *self.bodies()]
+        self._does("apply", "--server-side", "--validate=false", "-f", "-", bodies=made)
+        deadline = time.monotonic() + SETTLES
+        # The last rule of each namespace is made last.
+        broken = [(options, next(reversed(options), "net-ingress-tls")) for options in self._options]
+        for options, rule in broken:
+            last = next(each for each in CASES if each.rule == rule and each.options == options.get(rule, {}))
+            while not any(rule in each.cel for each in said_of(self, last, last.bad)):
+                assert time.monotonic() < deadline, f"{rule} is not enforced"
+                time.sleep(0.2)
+
+    def stop(self) -> None:
+        """Leaves nothing."""
+        made = [*self.bodies(), *self.namespaces()]
+        self._does("delete", "--ignore-not-found", "-f", "-", bodies=made)
+
+    def of(self, body: Body, options: Body, method: str = "POST", path: str = "") -> Verdicts | None:
+        """What both say of an object as the API server would keep it, with its defaults. Nothing is made.
+
+        None where the API server refuses it by itself, as invalid.
+        """
+        namespace = self.namespace(options)
+        answer = self._send(body, namespace, method, path)
+        kept = json.loads(answer.read())
+        if answer.status == HTTPStatus.UNPROCESSABLE_ENTITY:
+            return None
+        assert answer.status in (HTTPStatus.OK, HTTPStatus.CREATED), kept
+        warned = re.findall(r"ValidatingAdmissionPolicy '([^']+)'", ", ".join(answer.headers.getlist("Warning")))
+        judge = Judge(Configuration.model_validate({"options": options}), "prod")
+        found = {each.rule.id for each in judge.report([Object(kept)]).findings}
+        asked = BY_ID.keys() & (options or BY_ID)
+        return Verdicts(frozenset(name.removeprefix(f"{namespace}-") for name in warned), frozenset(found & asked))
+
+    def verdicts(self, body: Body, method: str = "POST", path: str = "") -> Verdicts:
+        """The same of an object that the API server takes, with no options set."""
+        found = self.of(body, {}, method, path)
+        assert found is not None
+        return found
+
+    def _send(self, body: Body, namespace: str, method: str, path: str) -> Any:
+        api_version, kind = body["apiVersion"], body["kind"]
+        root = f"apis/{api_version}" if "/" in api_version else f"api/{api_version}"
+        plural = "ingresses" if kind == "Ingress" else f"{kind.lower()}s"
+        return self._api.call_api(
+            method,
+            f"{self._api.configuration.host}/{root}/namespaces/{namespace}/{plural}{path}?dryRun=All",
+            header_params={"Content-Type": _CONTENT[method], "Accept": "application/json"},
+            body={**body, "metadata": {**body["metadata"], "namespace": namespace}},
+        )
+
+
+REQUIRED: dict[str, Body] = {"Service": {"ports": [{"port": 80}]}, "CronJob": {"schedule": "@daily"}}
+"""What the API server asks for, and no rule reads."""
+
+
+def changed(case: Case, value: Any) -> Body:
+    """The object of a case with a value at its place."""
+    made = copy.deepcopy(case.objects[case.of])
+    made["spec"] = {**REQUIRED.get(made["kind"], {}), **made["spec"]}
+    put(made, case.at, value)
+    return made
+
+
+def wrapped(body: Body) -> Iterator[Body]:
+    """An object, and where it is a pod what else has such pods: the API server looks closely at pods alone."""
+    yield body
+    if body["kind"] == "Pod":
+        cluster, job, made = ray_cluster(), ray_job(), deployment()
+        cluster["spec"]["workerGroupSpecs"][0]["template"]["spec"] = body["spec"]
+        job["spec"]["submitterPodTemplate"]["spec"] = {**body["spec"], "restartPolicy": "Never"}
+        made["spec"]["selector"] = {"matchLabels": made["spec"]["template"]["metadata"]["labels"]}
+        made["spec"]["template"]["spec"] = body["spec"]
+        yield from (cluster, job, made)
+
+
+@pytest.fixture(scope="module")
+def judged(shared_cluster: Rehearsal, operator: None) -> Iterator[Judged]:
+    """The policies on the API server. The operator has brought KubeRay's kinds."""
+    made = Judged(shared_cluster)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
+
+
+def said_of(judged: Judged, case: Case, value: Any) -> list[Verdicts]:
+    options = {case.rule: case.options} if case.options else {}
+    found = (judged.of(each, options) for each in wrapped(changed(case, value)))
+    return [each for each in found if each is not None]
+
+
+Said = list[tuple[list[Verdicts], list[Verdicts]]]
+
+
+@pytest.fixture(scope="module")
+def said(judged: Judged) -> Said:
+    """Of each case, in their order: what is said of the objects that keep the rule, and of those that break it."""
+    return [(said_of(judged, each, each.good), said_of(judged, each, each.bad)) for each in CASES]
+
+
+@pytest.mark.parametrize("number", range(len(CASES)), ids=[f"{each.rule}-{each.at}" for each in CASES])
+def test_cel_and_python_agree(number: int, said: Said) -> None:
+    kept, broken = said[number]
+    assert [each.cel for each in (*kept, *broken)] == [each.python for each in (*kept, *broken)]
+    assert all(CASES[number].rule not in each.cel for each in kept)
+
+
+def test_each_rule_is_seen_kept_and_broken(said: Said) -> None:
+    """By objects that the API server takes otherwise."""
+    kept = {each.rule for each, (of_good, _) in zip(CASES, said, strict=True) if of_good}
+    broken = {
+        each.rule
+        for each, (_, of_bad) in zip(CASES, said, strict=True)
+        if any(each.rule in verdicts.cel for verdicts in of_bad)
+    }
+    assert set(BY_ID) - kept == set()
+    assert set(BY_ID) - broken == set()
+
+
+def test_what_broke_a_rule_before_may_be_changed_and_nothing_may_begin_to(judged: Judged, core: Any) -> None:
+    namespace = judged.namespace({})
+    for name, kind in (("open", "NodePort"), ("closed", "ClusterIP")):
+        made = service(type=kind, ports=[{"port": 80}])
+        core.create_namespaced_service(namespace, {**made, "metadata": {"name": name}})
+    labelled = body("v1", "Service", metadata={"name": "open", "labels": {"a": "b"}})
+    before = judged.verdicts(labelled, "PATCH", "/open")
+    assert before == Verdicts(frozenset(), frozenset({"net-no-public-service"}))
+    opened = body("v1", "Service", metadata={"name": "closed"}, spec={"type": "NodePort"})
+    begins = judged.verdicts(opened, "PATCH", "/closed")
+    assert begins.cel == begins.python == {"net-no-public-service"}
+
+
+def test_a_container_for_debugging_is_judged(judged: Judged, core: Any) -> None:
+    """As `kubectl debug` adds it to a pod that runs."""
+    namespace = judged.namespace({})
+    runs = pod()
+    runs["metadata"] = {"name": "runs"}
+    core.create_namespaced_pod(namespace, runs)
+    debugging = {"name": "debug", "image": "busybox:1.37", "securityContext": {"privileged": True}}
+    added = body("v1", "Pod", metadata={"name": "runs"}, spec={"ephemeralContainers": [debugging]})
+    said = judged.verdicts(added, "PATCH", "/runs/ephemeralcontainers").cel
+    assert {"pod-no-privileged", "pod-drop-all"} <= said
+    assert "pod-requests" not in said
+
+
+def test_a_large_raycluster_is_judged_within_the_api_servers_budget(judged: Judged) -> None:
+    """One that it gives up on would be refused (celconfig.PerCallLimit)."""
+    large = ray_cluster()
+    [group] = large["spec"]["workerGroupSpecs"]
+    variables = [{"name": f"VARIABLE_{number}", "value": "a value of some length" * 4} for number in range(60)]
+    group["template"]["spec"]["containers"][0]["env"] += variables
+    large["spec"]["workerGroupSpecs"] = [{**group, "groupName": f"group-{number}"} for number in range(40)]
+    assert judged.verdicts(large).cel == frozenset()
+
+
+def test_a_stack_with_them_comes_up_and_nobody_else_makes_what_breaks_them(
+    stack_on_operator: MakeStack, shared_cluster: Rehearsal, core: Any
+) -> None:
+    """The stack's own pods are made by the operator, and judged like everybody's."""
+    made = stack_on_operator("admission")
+
+    def enforced(settings: Body) -> None:
+        settings["admissionPolicies"] = {"rules": {"ray-head-zero-cpu": "Warn"}}
+
+    made.edit(enforced)
+    made.up()
+    [head] = core.list_namespaced_pod("team-a", label_selector="ray.io/node-type=head").items
+    assert head.metadata.labels["ray.io/cluster"] == "training"
+    kubectl = Kubectl(shared_cluster)
+    latest, open_ = pod(), ray_cluster()
+    latest["spec"]["containers"][0]["image"] = "rayproject/ray:latest"
+    open_["spec"]["headGroupSpec"]["serviceType"] = "LoadBalancer"
+    for each, rule in ((latest, "img-no-latest"), (open_, "ray-no-public-dashboard")):
+        said = kubectl.creates("team-a", each)
+        assert f"ValidatingAdmissionPolicy 'ray-platform-{rule}'" in said
+        assert f"{rule}: {OF_POLICIES[rule].what} {OF_POLICIES[rule].fix}" in said
+    assert kubectl.creates("team-a", ray_cluster()) == ""
+    made.destroy()
