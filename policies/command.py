@@ -38,8 +38,14 @@ def policies(
     config: Annotated[
         Path | None, typer.Option("--config", metavar="FILE", help="Levels, options and exceptions.")
     ] = None,
+    stack_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--stack-file", metavar="FILE", help="Pulumi.NAME.yaml: --environment NAME, and what it says of policies."
+        ),
+    ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the rules; as text or json.")] = False,
-    write: Annotated[bool, typer.Option("--write", help="With --list: write the committed reference anew.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="With --list: write what is made of the rules anew.")] = False,
 ) -> None:
     """Judge objects of Kubernetes by rules that look into the pod templates of RayClusters.
 
@@ -53,12 +59,16 @@ def policies(
     if not files:
         raise typer.BadParameter("name a file, a folder or -", param_hint="FILE")
 
-    from .configuration import FILE, ConfigurationError, load
     from .judge import Judge
+    from .load import FILE, ConfigurationError, load, of_stack_file, stack_of
     from .read import UnreadableError, objects
 
     try:
-        report = Judge(load(config or FILE), environment).report(objects(files))
+        said = load(config or FILE)
+        if stack_file:
+            environment = environment or stack_of(stack_file)
+            said = said.with_stack(environment, of_stack_file(stack_file))
+        report = Judge(said, environment).report(objects(files))
     except (ConfigurationError, UnreadableError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(MISUSED) from error
@@ -82,9 +92,10 @@ def _list(output: Format, write: bool) -> None:
     from .rules import RULES
 
     if write:
-        reference.FILE.parent.mkdir(parents=True, exist_ok=True)
-        reference.FILE.write_text(reference.reference_text(), encoding="utf-8")
-        typer.echo(reference.FILE)
+        for file, text in reference.written().items():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+            typer.echo(file)
     elif output is Format.JSON:
         typer.echo(machine.rules_as_json())
     elif output is Format.TEXT:

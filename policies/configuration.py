@@ -1,26 +1,37 @@
-"""What may be said about rules: how much they weigh in an environment, their options, and who is excepted."""
+"""What may be said about rules: how much they weigh in an environment, their options, and who is excepted.
+
+In a file of the pack's for all stacks, and in a stack's own file. Knows no stack file.
+"""
+
+from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
 from datetime import date
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-import yaml
-from pydantic import Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema, create_model
 
 from components.types import Settings
 
-from .rule import Rule, Severity
-from .rules import BY_ID
+from .rule import NoOptions, Rule, Severity
+from .rules import BY_ID, RULES
 from .walk import NOT_KNOWN, Object
 
-FILE = Path(__file__).with_name("configuration.yaml")
-"""What holds where no other file is named."""
-
 Said = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+def _known(name: str) -> str:
+    if name in BY_ID:
+        return name
+    near = difflib.get_close_matches(name, BY_ID, n=1)
+    hint = f"did you mean {near[0]}?" if near else "`python -m policies --list` shows all"
+    raise ValueError(f"there is no rule {name!r}: {hint}")
+
+
+RuleId = Annotated[str, AfterValidator(_known), WithJsonSchema({"type": "string", "enum": list(BY_ID)})]
+"""Id of a rule."""
 
 
 class Level(StrEnum):
@@ -32,24 +43,41 @@ class Level(StrEnum):
     MANDATORY = "mandatory"
     """It is reported, and the preview or the command fails."""
 
+    REMEDIATE = "remediate"
+    """The policy pack mends it where the rule has a remedy. What it does not mend is as if it were mandatory."""
+
     DISABLED = "disabled"
     """The rule is not asked."""
 
+    @property
+    def blocks(self) -> bool:
+        """Whether a violation fails a preview or a command."""
+        return self in (Level.MANDATORY, Level.REMEDIATE)
 
-class Environment(Settings):
-    """What rules weigh in one environment."""
 
-    level: Level = Level.MANDATORY
-    """Of all rules but those of severity low, which are advisory."""
+def _field(rule: str) -> str:
+    return rule.replace("-", "_")
 
-    rules: dict[str, Level] = Field(default_factory=dict)
-    """Of single rules, by their ids."""
+
+if TYPE_CHECKING:
+    RuleOptions: TypeAlias = Settings
+else:
+    RuleOptions = create_model(
+        "RuleOptions",
+        __base__=Settings,
+        __doc__="Options of rules, by their ids.",
+        **{
+            _field(each.id): (each.options, Field(default=each.options(), alias=each.id, description=each.what))
+            for each in RULES
+            if each.options is not NoOptions
+        },
+    )
 
 
 class RuleException(Settings):
     """An object that may break a rule, for a while."""
 
-    rule: str
+    rule: RuleId
     """The rule's id."""
 
     object: Said
@@ -88,83 +116,63 @@ class RuleException(Settings):
         )
 
 
-class Configuration(Settings):
-    """All of it."""
+class PoliciesSettings(Settings):
+    """What rules weigh, their options, and who is excepted: in one environment, or in one stack."""
 
-    environments: dict[str, Environment] = Field(default_factory=dict)
-    """By the names of stacks; `*` in a name stands for anything, and the first that fits holds."""
+    level: Level | None = None
+    """Of all rules; where it is `mandatory` or `remediate`, those of severity low are advisory. Default: what
+    `policies/configuration.yaml` says of the stack, or else `mandatory`."""
 
-    options: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    rules: dict[RuleId, Level] = Field(default_factory=dict)
+    """Levels of single rules, by their ids."""
+
+    options: RuleOptions = RuleOptions()
     """Options of rules, by their ids."""
 
     exceptions: tuple[RuleException, ...] = ()
     """Who is excepted. Every report lists them."""
 
-    def environment(self, name: str) -> Environment:
-        """What holds in an environment; every rule is mandatory in one that nobody speaks of."""
-        return next((said for pattern, said in self.environments.items() if fnmatchcase(name, pattern)), Environment())
+    def over(self, other: PoliciesSettings) -> PoliciesSettings:
+        """What this says, and what the other does where this says nothing; the exceptions of both."""
+        options = {name: getattr(self.options, name) for name in self.options.model_fields_set}
+        return PoliciesSettings(
+            level=self.level or other.level,
+            rules={**other.rules, **self.rules},
+            options=other.options.model_copy(update=options),
+            exceptions=(*other.exceptions, *self.exceptions),
+        )
+
+    def level_of(self, rule: Rule) -> Level:
+        """What a violation of a rule does."""
+        level = self.level or Level.MANDATORY
+        low = rule.severity is Severity.LOW and level.blocks
+        return self.rules.get(rule.id, Level.ADVISORY if low else level)
 
     def options_of(self, rule: Rule) -> Settings:
-        """The options of a rule. Raises pydantic's ValidationError."""
-        return rule.options.model_validate(self.options.get(rule.id, {}))
-
-
-class ConfigurationError(Exception):
-    """A file of configuration cannot be used; the text has a line for each fault."""
-
-
-def level(rule: Rule, environment: Environment) -> Level:
-    """What a violation of a rule does in an environment."""
-    said = environment.rules.get(rule.id)
-    if said is not None:
+        """The options of a rule."""
+        said: Settings = getattr(self.options, _field(rule.id), NoOptions())
         return said
-    return (
-        Level.ADVISORY if rule.severity is Severity.LOW and environment.level is Level.MANDATORY else environment.level
-    )
 
 
-def load(file: Path = FILE) -> Configuration:
-    """The configuration in a file. Raises ConfigurationError."""
-    try:
-        said = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigurationError(f"{file}: cannot be read: {' '.join(str(error).split())}") from error
-    try:
-        found = Configuration.model_validate({} if said is None else said)
-    except ValidationError as error:
-        raise ConfigurationError("\n".join(f"{file}: {fault}" for fault in _faults(error))) from error
-    if faults := list(_unknown_rules(found)) or list(_wrong_options(found)):
-        raise ConfigurationError("\n".join(f"{file}: {fault}" for fault in faults))
-    return found
+class Configuration(Settings):
+    """What holds for all stacks, and for each environment."""
 
+    environments: dict[str, PoliciesSettings] = Field(default_factory=dict)
+    """By the names of stacks; `*` in a name stands for anything, and the first that fits holds."""
 
-def unknown_rule(name: str) -> str:
-    """What to say of an id that no rule has."""
-    near = difflib.get_close_matches(name, BY_ID, n=1)
-    hint = f"did you mean {near[0]}?" if near else "`python -m policies --list` shows all"
-    return f"there is no rule {name!r}: {hint}"
+    options: RuleOptions = RuleOptions()
+    """Options of rules in all environments, by their ids."""
 
+    exceptions: tuple[RuleException, ...] = ()
+    """Who is excepted in all environments."""
 
-def _unknown_rules(said: Configuration) -> Iterable[str]:
-    for name, environment in said.environments.items():
-        yield from (
-            f"environments.{name}.rules: {unknown_rule(each)}" for each in environment.rules if each not in BY_ID
+    def environment(self, name: str) -> PoliciesSettings:
+        """What holds in an environment; every rule is mandatory in one that nobody speaks of."""
+        fitting = (said for pattern, said in self.environments.items() if fnmatchcase(name, pattern))
+        return next(fitting, PoliciesSettings()).over(
+            PoliciesSettings(options=self.options, exceptions=self.exceptions)
         )
-    yield from (f"options: {unknown_rule(each)}" for each in said.options if each not in BY_ID)
-    for index, each in enumerate(said.exceptions):
-        if each.rule not in BY_ID:
-            yield f"exceptions[{index}].rule: {unknown_rule(each.rule)}"
 
-
-def _wrong_options(said: Configuration) -> Iterable[str]:
-    for each in said.options:
-        try:
-            said.options_of(BY_ID[each])
-        except ValidationError as error:
-            yield from (f"options.{each}.{fault}" for fault in _faults(error))
-
-
-def _faults(error: ValidationError) -> Iterable[str]:
-    for fault in error.errors(include_url=False):
-        place = ".".join(map(str, fault["loc"])) or "the file"
-        yield f"{place}: {fault['msg']}; received {fault['input']!r}"
+    def with_stack(self, name: str, said: PoliciesSettings) -> Configuration:
+        """This, and what a stack says of itself, which goes before it."""
+        return Configuration(environments={name: said.over(self.environment(name))})

@@ -9,8 +9,8 @@ from google.protobuf import struct_pb2
 from .values import UNKNOWN, Secret
 from .walk import Object
 
-_SIGNATURE = "4dabf18193072939515e22adb298388d"
-_SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 (the mark of one)
+SIGNATURE = "4dabf18193072939515e22adb298388d"
+SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 (the mark of one)
 """Key and value that mark what is no plain mapping (pulumi sdk/go/common/resource/sig/sig.go)."""
 
 _UNKNOWNS = frozenset(
@@ -74,9 +74,9 @@ def _value(value: struct_pb2.Value) -> Any:
 
 
 def _mapping(struct: struct_pb2.Struct) -> Any:
-    if _SIGNATURE not in struct.fields:
+    if SIGNATURE not in struct.fields:
         return decoded(struct)
-    if struct.fields[_SIGNATURE].string_value == _SECRET:
+    if struct.fields[SIGNATURE].string_value == SECRET:
         return Secret(_value(struct.fields["value"]))
     # Assets, archives and references to resources: nothing that an object of Kubernetes holds.
     return UNKNOWN

@@ -2,16 +2,17 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 
 from components.problems import Path, dotted
 from components.types import Settings
 
-from .configuration import Configuration, Level, RuleException, level
+from .configuration import Configuration, Level, RuleException
 from .rule import Rule
 from .rules import RULES
-from .values import NotKnownYetError, Violation
+from .values import Change, NotKnownYetError, Violation
 from .walk import SUBJECTS, Object, Stack
 
 
@@ -34,7 +35,7 @@ class Finding:
     @property
     def blocks(self) -> bool:
         """Whether it fails a preview or a command."""
-        return self.known and self.level is Level.MANDATORY and self.exception is None
+        return self.known and self.level.blocks and self.exception is None
 
     @property
     def place(self) -> str:
@@ -65,15 +66,16 @@ class Judge:
     """The rules as they hold in one environment."""
 
     def __init__(self, configuration: Configuration, environment: str, today: date | None = None) -> None:
-        """Raises pydantic's ValidationError where options of a rule are wrong."""
-        self._exceptions = configuration.exceptions
-        self._today = today or date.today()
+        """`environment`: whose levels hold, in what the configuration says."""
         said = configuration.environment(environment)
+        self._exceptions = said.exceptions
+        self._today = today or date.today()
         self._rules: dict[type, list[tuple[Rule, Level, Settings]]] = defaultdict(list)
         for rule in RULES:
-            weight = level(rule, said)
+            weight = said.level_of(rule)
             if weight is not Level.DISABLED:
-                self._rules[rule.subject].append((rule, weight, configuration.options_of(rule)))
+                self._rules[rule.subject].append((rule, weight, said.options_of(rule)))
+        self._remedies = [rule for rule in RULES if rule.remedy and said.level_of(rule) is Level.REMEDIATE]
 
     def report(self, objects: Iterable[Object]) -> Report:
         """Judges objects one by one, and together."""
@@ -98,6 +100,23 @@ class Judge:
                 for rule, weight, _ in asked:
                     yield self._unknown(rule, weight, unknown, owner)
 
+    @property
+    def mends(self) -> bool:
+        """Whether some rule mends what breaks it."""
+        return bool(self._remedies)
+
+    def changes(self, owner: Object) -> Iterator[tuple[Rule, tuple[Change, ...]]]:
+        """What rules at level `remediate` put into an object that breaks them, before it is judged.
+
+        Where something that a remedy reads is not known yet, it changes nothing.
+        """
+        for rule in self._remedies:
+            excepted = any(each.covers(rule.id, owner) and each.holds(self._today) for each in self._exceptions)
+            if not excepted and (not rule.kinds or owner.kind in rule.kinds):
+                changes = tuple(_changes(rule, owner))
+                if changes:
+                    yield rule, changes
+
     def of_stack(self, stack: Stack) -> Iterator[Finding]:
         """What rules about all objects together find."""
         for rule, weight, options in self._rules[Stack]:
@@ -119,5 +138,15 @@ class Judge:
         return replace(finding, exception=holding, expired=None if holding else next(iter(about), None))
 
     def _unknown(self, rule: Rule, weight: Level, unknown: NotKnownYetError, owner: Object | None) -> Finding:
-        message = "cannot be known before `pulumi up`, which asks the rule again"
-        return Finding(rule, weight, unknown.owner if owner is None else owner, unknown.path, message, known=False)
+        about = unknown.owner if owner is None else owner
+        filled = "cannot be known: something else fills it in"
+        message = filled if about.protected is None else "cannot be known before `pulumi up`, which asks the rule again"
+        return Finding(rule, weight, about, unknown.path, message, known=False)
+
+
+def _changes(rule: Rule, owner: Object) -> Iterator[Change]:
+    assert rule.remedy is not None
+    with suppress(NotKnownYetError):
+        for subject in SUBJECTS[rule.subject](owner):
+            with suppress(NotKnownYetError):
+                yield from rule.remedy(subject)

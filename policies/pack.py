@@ -5,22 +5,26 @@ KubeRay's definitions among them, takes the marks off secrets, and ends a rule a
 """
 
 import itertools
+import json
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 
 import grpc
 from google.protobuf import empty_pb2, json_format, struct_pb2
 from pulumi.runtime.proto import analyzer_pb2, analyzer_pb2_grpc, plugin_pb2
 from pydantic import ValidationError
 
-from .configuration import FILE, Configuration, ConfigurationError, Environment, Level, level, load
+from .configuration import Configuration, Level, PoliciesSettings
 from .decode import kubernetes_object
 from .judge import Finding, Judge, Report
+from .load import FILE, ConfigurationError, load, of_config
+from .mend import mended
 from .rule import Rule, Severity
 from .rules import BY_ID, RULES
 from .walk import Object, Stack
@@ -36,6 +40,7 @@ _LARGEST = 400 * 1024 * 1024
 _LEVELS = {
     Level.ADVISORY: analyzer_pb2.ADVISORY,
     Level.MANDATORY: analyzer_pb2.MANDATORY,
+    Level.REMEDIATE: analyzer_pb2.REMEDIATE,
     Level.DISABLED: analyzer_pb2.DISABLED,
 }
 _SEVERITIES = {
@@ -49,11 +54,12 @@ _SEVERITIES = {
 class Pack(analyzer_pb2_grpc.AnalyzerServicer):
     """Judges the resources of one stack: each before it is made, and all of them at the end."""
 
-    def __init__(self, configuration: Configuration, stack: str) -> None:
-        """`stack`: name of the stack, which says what rules weigh; the engine may tell it later."""
-        self._said = configuration
-        self._stack = stack
-        self._judge = Judge(configuration, stack)
+    def __init__(
+        self, configuration: Configuration, stack: str, config: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """`stack` and its `config`: which levels hold; the engine may tell both later. Raises ConfigurationError."""
+        self._pack_said = configuration
+        self._tell(stack, config)
         self._objects: dict[str, Object | None] = {}
         self._findings: dict[str, list[Finding]] = {}
 
@@ -66,9 +72,11 @@ class Pack(analyzer_pb2_grpc.AnalyzerServicer):
     def ConfigureStack(  # noqa: N802
         self, request: analyzer_pb2.AnalyzerStackConfigureRequest, context: grpc.ServicerContext
     ) -> analyzer_pb2.AnalyzerStackConfigureResponse:
-        """Takes the stack's name."""
-        self._stack = request.stack
-        self._judge = Judge(self._said, self._stack)
+        """Takes the stack's name, and what its configuration says about rules."""
+        try:
+            self._tell(request.stack, request.config)
+        except ConfigurationError as error:
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         return analyzer_pb2.AnalyzerStackConfigureResponse()
 
     def GetPluginInfo(  # noqa: N802
@@ -81,34 +89,46 @@ class Pack(analyzer_pb2_grpc.AnalyzerServicer):
         self, request: empty_pb2.Empty, context: grpc.ServicerContext
     ) -> analyzer_pb2.AnalyzerInfo:
         """All rules, with what they weigh in this stack."""
-        environment = self._said.environment(self._stack)
+        said = self._said.environment(self._stack)
         return analyzer_pb2.AnalyzerInfo(
             name=NAME,
             supportsConfig=True,
-            policies=[_policy(rule, level(rule, environment)) for rule in RULES],
+            policies=[_policy(rule, said.level_of(rule)) for rule in RULES],
         )
 
     def Configure(  # noqa: N802
         self, request: analyzer_pb2.ConfigureAnalyzerRequest, context: grpc.ServicerContext
     ) -> empty_pb2.Empty:
-        """Takes what `--policy-pack-config` says over what the pack's configuration says."""
+        """Takes what `--policy-pack-config` says, which goes before all else."""
         names = {number: name for name, number in _LEVELS.items()}
         said = {rule: config for rule, config in request.policyConfig.items() if rule in BY_ID}
-        weights = {rule: names.get(config.enforcementLevel, Level.MANDATORY) for rule, config in said.items()}
         options = {rule: json_format.MessageToDict(config.properties) for rule, config in said.items()}
-        merged = self._said.model_copy(
-            update={
-                "environments": {
-                    self._stack: Environment(level=self._said.environment(self._stack).level, rules=weights)
-                },
-                "options": {**self._said.options, **{rule: each for rule, each in options.items() if each}},
-            }
-        )
         try:
-            self._judge = Judge(merged, self._stack)
+            settings = PoliciesSettings.model_validate(
+                {
+                    "rules": {rule: names.get(each.enforcementLevel, Level.MANDATORY) for rule, each in said.items()},
+                    "options": {rule: each for rule, each in options.items() if each},
+                }
+            )
         except ValidationError as error:
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, " ".join(str(error).split()))
+        self._follow(self._said.with_stack(self._stack, settings))
         return empty_pb2.Empty()
+
+    def Remediate(  # noqa: N802
+        self, request: analyzer_pb2.AnalyzeRequest, context: grpc.ServicerContext
+    ) -> analyzer_pb2.RemediateResponse:
+        """Mends a resource before it is judged, by the rules that are at level `remediate`."""
+        response, properties = analyzer_pb2.RemediateResponse(), request.properties
+        if not self._judge.mends:
+            return response
+        owner = kubernetes_object(request.type, properties, request.urn, request.options.protect)
+        for rule, changes in self._judge.changes(owner) if owner else ():
+            properties = mended(properties, changes)
+            response.remediations.add(
+                policyName=rule.id, policyPackName=NAME, description=rule.mends, properties=properties
+            )
+        return response
 
     def Analyze(  # noqa: N802
         self, request: analyzer_pb2.AnalyzeRequest, context: grpc.ServicerContext
@@ -131,12 +151,21 @@ class Pack(analyzer_pb2_grpc.AnalyzerServicer):
         stack = Stack(tuple(each for each in there if each))
         findings = list(self._judge.of_stack(stack))
         before = itertools.chain.from_iterable(self._findings.values())
-        report = Report((*before, *findings), len(stack.objects), self._said.exceptions)
+        exceptions = self._said.environment(self._stack).exceptions
+        report = Report((*before, *findings), len(stack.objects), exceptions)
         return analyzer_pb2.AnalyzeResponse(diagnostics=[*_diagnostics(findings), *_exceptions(report)])
 
     def Cancel(self, request: empty_pb2.Empty, context: grpc.ServicerContext) -> empty_pb2.Empty:  # noqa: N802
         """Nothing takes long enough to be interrupted."""
         return empty_pb2.Empty()
+
+    def _tell(self, stack: str, config: Mapping[str, str]) -> None:
+        self._stack = stack
+        self._follow(self._pack_said.with_stack(stack, of_config(config)))
+
+    def _follow(self, said: Configuration) -> None:
+        self._said = said
+        self._judge = Judge(said, self._stack)
 
 
 def _policy(rule: Rule, weight: Level) -> analyzer_pb2.PolicyInfo:
@@ -156,14 +185,20 @@ def _policy(rule: Rule, weight: Level) -> analyzer_pb2.PolicyInfo:
 
 
 def _diagnostics(findings: Iterable[Finding]) -> Iterator[analyzer_pb2.AnalyzeDiagnostic]:
+    """One for what is wrong in the same way in several places of an object, and one for each value not known."""
+    alike: dict[tuple[Object, str, str], list[Finding]] = defaultdict(list)
     unknown: dict[str, list[Finding]] = defaultdict(list)
     for each in findings:
         if not each.known:
             unknown[each.place].append(each)
         elif each.exception is None:
-            ended = f" Its exception ended on {each.expired.expires}." if each.expired else ""
-            text = f"{each.place}: {each.message}. {each.rule.fix}{ended}"
-            yield _diagnostic(each.rule, each.level, text, each.owner.source)
+            alike[each.owner, each.rule.id, each.message].append(each)
+    for first, *others in alike.values():
+        place = f"{first.place} and {len(others)} more" if others else first.place
+        ended = f" Its exception ended on {first.expired.expires}." if first.expired else ""
+        yield _diagnostic(
+            first.rule, first.level, f"{place}: {first.message}. {first.rule.fix}{ended}", first.owner.source
+        )
     for place, those in unknown.items():
         first, rules = those[0], ", ".join(dict.fromkeys(each.rule.id for each in those))
         yield _diagnostic(first.rule, Level.ADVISORY, f"{place}: {first.message}: {rules}", first.owner.source)
@@ -192,7 +227,11 @@ def _diagnostic(rule: Rule, weight: Level, text: str, urn: str) -> analyzer_pb2.
 def main() -> None:
     """Serve one engine until it ends this process. Prints the port, and nothing else."""
     try:
-        pack = Pack(load(Path(os.environ.get(CONFIGURATION) or FILE)), os.environ.get("PULUMI_STACK", ""))
+        pack = Pack(
+            load(Path(os.environ.get(CONFIGURATION) or FILE)),
+            os.environ.get("PULUMI_STACK", ""),
+            json.loads(os.environ.get("PULUMI_CONFIG") or "{}"),
+        )
     except ConfigurationError as error:
         sys.exit(str(error))
     server = grpc.server(

@@ -9,9 +9,10 @@ from typing import Any, TypeAlias
 
 from components.types import Settings
 
-from .values import Violation
+from .values import Change, Violation
 
 Violations: TypeAlias = Iterable[Violation]
+Changes: TypeAlias = Iterable[Change]
 
 
 class Severity(StrEnum):
@@ -55,6 +56,13 @@ class Rule:
     """Kinds of objects that it looks into; empty for all."""
     options: type[Settings]
     check: Callable[..., Violations]
+    remedy: Callable[[Any], Changes] | None = None
+    """What mends a subject that breaks it, where that is safe; asked at level `remediate` alone."""
+
+    @property
+    def mends(self) -> str:
+        """What its remedy does, in a sentence; empty where it has none."""
+        return " ".join((inspect.getdoc(self.remedy) or "").split()) if self.remedy else ""
 
     def violations(self, subject: Any, options: Settings) -> Violations:
         """What is wrong with one subject. Raises NotKnownYetError while it is read."""
@@ -70,6 +78,7 @@ def rule(
     source: str,
     fix: str,
     kinds: tuple[str, ...] = (),
+    remedy: Callable[[Any], Changes] | None = None,
 ) -> Callable[[Callable[..., Violations]], Rule]:
     """Makes a rule of a check: its first argument says by its type what the rule is about, a second one its options."""
 
@@ -88,6 +97,7 @@ def rule(
             kinds=kinds,
             options=arguments[1] if len(arguments) > 1 else NoOptions,
             check=check,
+            remedy=remedy,
         )
 
     return decorate

@@ -10,11 +10,17 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
+from components.plaintext import PLACEHOLDER
 from components.problems import Path, dotted
 from components.quantities import NotAQuantityError, amount
 
 if TYPE_CHECKING:
     from .walk import Object
+
+
+def is_placeholder(text: str) -> bool:
+    """Whether a text says only that something is to be filled in."""
+    return PLACEHOLDER.fullmatch(text) is not None
 
 
 class Unknown:
@@ -59,6 +65,17 @@ class Violation:
     """What is wrong there, in one line, without the path."""
 
 
+@dataclass(frozen=True)
+class Change:
+    """What a rule's remedy puts into an object."""
+
+    path: Path
+    """Where: a place at which nothing stands."""
+
+    value: Any
+    """A plain value."""
+
+
 class Node:
     """A value in an object. Of what is not there, or is of another shape, the value is None."""
 
@@ -72,16 +89,23 @@ class Node:
 
     def at(self, *steps: str | int) -> Node:
         """The value below, by keys and indexes. Raises NotKnownYetError where one on the way is not known."""
-        node = self
-        for step in steps:
-            node = node._below(step)
-        return node
+        held, secret = self._value, self.secret
+        for passed, step in enumerate(steps):
+            while isinstance(held, Secret):
+                held, secret = held.value, True
+            if held is UNKNOWN:
+                raise NotKnownYetError(Node(held, self.owner, (*self.path, *steps[:passed]), secret))
+            if isinstance(step, str):
+                held = held.get(step) if _is_mapping(held) else None
+            else:
+                held = held[step] if _is_list(held) and step < len(held) else None
+        return Node(held, self.owner, (*self.path, *steps), secret)
 
     @property
     def value(self) -> Any:
         """The plain value. Raises NotKnownYetError where it, or anything in it, is not known."""
         held = self._known()
-        if isinstance(held, Mapping):
+        if _is_mapping(held):
             return {key: node.value for key, node in self.entries()}
         if _is_list(held):
             return [node.value for node in self.items()]
@@ -126,7 +150,7 @@ class Node:
     def entries(self) -> Iterator[tuple[str, Node]]:
         """What a mapping holds, by key; nothing of what is no mapping. Raises NotKnownYetError."""
         held = self._known()
-        if isinstance(held, Mapping):
+        if _is_mapping(held):
             for key, value in held.items():
                 yield key, Node(value, self.owner, (*self.path, key), self.secret)
 
@@ -134,25 +158,20 @@ class Node:
         """The violation at this place."""
         return Violation(self.owner, self.path, message)
 
+    def change(self, value: Any) -> Change:
+        """That this stands at this place."""
+        return Change(self.path, value)
+
     def shown(self) -> str:
         """The value as a message may show it. Raises NotKnownYetError."""
         if self.secret:
             return "[secret]"
         held = self._known()
-        if isinstance(held, Mapping):
+        if _is_mapping(held):
             return "a mapping"
         if _is_list(held):
             return "a list"
         return str(held).lower() if isinstance(held, bool) else repr(held)
-
-    def _below(self, step: str | int) -> Node:
-        held = self._known()
-        value = None
-        if isinstance(step, str):
-            value = held.get(step) if isinstance(held, Mapping) else None
-        elif _is_list(held) and step < len(held):
-            value = held[step]
-        return Node(value, self.owner, (*self.path, step), self.secret)
 
     def _known(self) -> Any:
         if self._value is UNKNOWN:
@@ -160,5 +179,10 @@ class Node:
         return self._value
 
 
+def _is_mapping(held: Any) -> bool:
+    # Asking an abstract class takes ten times as long, and nearly all are dicts.
+    return isinstance(held, dict) or isinstance(held, Mapping)  # noqa: SIM101 -- in this order
+
+
 def _is_list(held: Any) -> bool:
-    return isinstance(held, Sequence) and not isinstance(held, str)
+    return isinstance(held, list) or (isinstance(held, Sequence) and not isinstance(held, str))

@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
 
+from components.pod_templates import POD_TEMPLATES, RAY, RAY_CLUSTERS, SUBMITTERS, VOLCANO_JOB
 from components.problems import Path
 
 from .values import UNKNOWN, Node, NotKnownYetError, Secret
-
-RAY = "ray.io"
 
 NOT_KNOWN = "(not known before `pulumi up`)"
 
@@ -96,6 +95,11 @@ class RayCluster:
     def scales(self) -> bool:
         """Whether Ray's autoscaler runs beside the head. Raises NotKnownYetError."""
         return self.spec.at("enableInTreeAutoscaling").value is True
+
+    @property
+    def alone(self) -> bool:
+        """Whether its head is all that it has, and does the work. Raises NotKnownYetError."""
+        return not any(self.spec.at("workerGroupSpecs").items())
 
     @property
     def head(self) -> Pod:
@@ -205,54 +209,27 @@ class Stack:
 Subject: TypeAlias = Object | RayCluster | Pod | Container | Stack
 """What a rule can be about."""
 
-_POD_TEMPLATES: dict[tuple[str, str], Path] = {
-    ("", "Pod"): (),
-    ("", "PodTemplate"): ("template",),
-    ("", "ReplicationController"): ("spec", "template"),
-    ("apps", "Deployment"): ("spec", "template"),
-    ("apps", "StatefulSet"): ("spec", "template"),
-    ("apps", "DaemonSet"): ("spec", "template"),
-    ("apps", "ReplicaSet"): ("spec", "template"),
-    ("batch", "Job"): ("spec", "template"),
-    ("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template"),
-}
-"""Where the one pod template of a kind stands."""
-
-_RAY_CLUSTERS: dict[str, Path] = {
-    "RayCluster": ("spec",),
-    "RayJob": ("spec", "rayClusterSpec"),
-    "RayService": ("spec", "rayClusterConfig"),
-    "RayCronJob": ("spec", "jobTemplate", "rayClusterSpec"),
-}
-_SUBMITTERS: dict[str, Path] = {
-    "RayJob": ("spec", "submitterPodTemplate"),
-    "RayCronJob": ("spec", "jobTemplate", "submitterPodTemplate"),
-}
-"""As KubeRay's types have them (ray-operator/apis/ray/v1/*_types.go)."""
-
-_VOLCANO_JOB = ("batch.volcano.sh", "Job")
-
 
 def ray_clusters(owner: Object) -> Iterator[RayCluster]:
     """The specs of RayClusters in an object. Raises NotKnownYetError."""
-    if owner.group == RAY and owner.kind in _RAY_CLUSTERS:
-        spec = owner.root.at(*_RAY_CLUSTERS[owner.kind])
+    if owner.group == RAY and owner.kind in RAY_CLUSTERS:
+        spec = owner.root.at(*RAY_CLUSTERS[owner.kind])
         if spec.said:  # a RayJob may go to a RayCluster that is there
             yield RayCluster(owner, spec)
 
 
 def pods(owner: Object) -> Iterator[Pod]:
     """The pods and pod templates in an object. Raises NotKnownYetError."""
-    path = _POD_TEMPLATES.get((owner.group, owner.kind))
+    path = POD_TEMPLATES.get((owner.group, owner.kind))
     if path is not None:
         yield Pod(owner, owner.root.at(*path))
-    elif (owner.group, owner.kind) == _VOLCANO_JOB:
+    elif (owner.group, owner.kind) == VOLCANO_JOB:
         for task in owner.root.at("spec", "tasks").items():
             yield Pod(owner, task.at("template"))
     for cluster in ray_clusters(owner):
         yield from cluster.pods()
-    if owner.group == RAY and owner.kind in _SUBMITTERS:
-        submitter = owner.root.at(*_SUBMITTERS[owner.kind])
+    if owner.group == RAY and owner.kind in SUBMITTERS:
+        submitter = owner.root.at(*SUBMITTERS[owner.kind])
         if submitter.said:
             yield Pod(owner, submitter, "submitter")
 

@@ -7,7 +7,6 @@ from typing import Any
 from components.problems import dotted
 from stacks.check.machine import annotation
 
-from ..configuration import Level
 from ..judge import Finding, Report
 from ..rule import Rule, Severity
 from ..rules import RULES
@@ -57,7 +56,7 @@ def rules_as_json() -> str:
 
 
 def _rule(rule: Rule) -> dict[str, Any]:
-    said = {key: getattr(rule, key) for key in ("id", "family", "severity", "what", "why", "source", "fix")}
+    said = {key: getattr(rule, key) for key in ("id", "family", "severity", "what", "why", "source", "fix", "mends")}
     options = rule.options.model_json_schema().get("properties", {})
     return {**said, "subject": rule.subject.__name__, "options": options}
 
@@ -99,7 +98,7 @@ def _result(finding: Finding) -> dict[str, Any]:
     line = finding.owner.line(finding.path)
     region = {"region": {"startLine": line}} if line else {}
     suppressed = finding.exception
-    severity = "note" if not finding.known else "error" if finding.level is Level.MANDATORY else "warning"
+    severity = "note" if not finding.known else "error" if finding.level.blocks else "warning"
     return {
         "ruleId": finding.rule.id,
         "level": severity,

@@ -82,5 +82,6 @@ def _count(report: Report) -> Text:
     found = [each for each in report.findings if each.known and each.exception is None]
     blocking = sum(each.blocks for each in found)
     advice = sum(each.level is Level.ADVISORY for each in found)
-    said = f"{report.objects} objects: {blocking} mandatory, {advice} advisory"
+    objects = f"{report.objects} object{'' if report.objects == 1 else 's'}"
+    said = f"{objects}: {blocking} mandatory, {advice} advisory"
     return Text(said, "bold red" if blocking else "bold green")

@@ -3,7 +3,16 @@
 from components.types import ImagePrefix, Settings, image_tag
 
 from ..rule import Severity, Violations, rule
+from ..values import NotKnownYetError, is_placeholder
 from ..walk import Container
+
+
+def _image(container: Container) -> str | None:
+    """The image that a container names. Raises NotKnownYetError, also where something is yet to fill it in."""
+    image = container.image.text
+    if image is not None and is_placeholder(image):
+        raise NotKnownYetError(container.image)
+    return image
 
 
 @rule(
@@ -16,7 +25,7 @@ from ..walk import Container
 )
 def no_latest(container: Container) -> Violations:
     """Neither no tag nor `latest`, in any form such as `latest-gpu`, unless there is a digest."""
-    image = container.image.text
+    image = _image(container)
     if image is None or "@sha256:" in image:
         return
     tag = image_tag(image)
@@ -48,7 +57,7 @@ def said(container: Container) -> Violations:
 )
 def digest(container: Container) -> Violations:
     """A sha256 digest."""
-    if container.image.text and "@sha256:" not in container.image.text:
+    if (image := _image(container)) and "@sha256:" not in image:
         yield container.image.wrong(f"{container.image.shown()} has no digest")
 
 
@@ -69,8 +78,8 @@ class Registries(Settings):
 )
 def registry(container: Container, options: Registries) -> Violations:
     """Begins with one of those that are allowed; a name without a registry is Docker Hub's."""
-    image = container.image.text
-    if image is None or not options.allowed:
+    image = _image(container) if options.allowed else None
+    if image is None:
         return
     first, slash, _ = image.partition("/")
     named = slash and ("." in first or ":" in first or first == "localhost")

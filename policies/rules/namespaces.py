@@ -3,7 +3,9 @@
 from components.types import Settings
 
 from ..rule import Severity, Violations, rule
+from ..values import Node
 from ..walk import Object, Stack
+from . import remedies
 
 _PSA = "https://kubernetes.io/docs/concepts/security/pod-security-admission/"
 
@@ -85,6 +87,33 @@ def owner_label(owner: Object, options: OwnerLabels) -> Violations:
         yield owner.root.at("metadata", "labels").wrong(f"none of {', '.join(options.keys)} is set")
 
 
+class TeamLabels(Settings):
+    """Options of ray-one-tenant-per-namespace."""
+
+    keys: tuple[str, ...] = ("ray-platform/owner", "ray-platform/tenant", "owner", "team")
+    """Labels of RayClusters, RayJobs and RayServices that say whose they are."""
+
+
+@rule(
+    "ray-one-tenant-per-namespace",
+    Severity.HIGH,
+    what="In a namespace runs the Ray of one team.",
+    why="Who may make pods or RayJobs there has every token and Secret in it, and Ray trusts what reaches it.",
+    source="https://docs.ray.io/en/latest/ray-security/index.html; https://kubernetes.io/docs/concepts/security/multi-tenancy/",
+    fix="Give each team a namespace of its own.",
+)
+def one_tenant(stack: Stack, options: TeamLabels) -> Violations:
+    """No two objects of Ray's in a namespace whose labels name two teams; what has no such label says nothing."""
+    seen: dict[tuple[str, str], Node] = {}
+    for cluster in stack.ray_clusters():
+        for key in options.keys:
+            label = cluster.owner.label(key)
+            if label.text:
+                other = seen.setdefault((cluster.owner.namespace or "default", key), label)
+                if other.text != label.text:
+                    yield label.wrong(f"is {label.shown()}, and {other.shown()} at {other.owner}")
+
+
 @rule(
     "ns-psa-warns",
     Severity.LOW,
@@ -93,6 +122,7 @@ def owner_label(owner: Object, options: OwnerLabels) -> Violations:
     source=_PSA,
     fix="Set label pod-security.kubernetes.io/warn to the level that is enforced.",
     kinds=("Namespace",),
+    remedy=remedies.warn_of_what_is_enforced,
 )
 def pod_security_warns(owner: Object) -> Violations:
     """The same level as is enforced."""

@@ -11,6 +11,9 @@ from ..walk import Object, Stack
 
 _POLICIES = "https://kubernetes.io/docs/concepts/services-networking/network-policies/"
 _RAY_LABELS = "ray.io/"
+_PASSED_THROUGH = "nginx.ingress.kubernetes.io/ssl-passthrough"
+_CERTIFICATE = "alb.ingress.kubernetes.io/certificate-arn"
+_REDIS_PORTS = (6379, 26379)
 _METADATA = ipaddress.ip_address("169.254.169.254")
 
 
@@ -110,12 +113,16 @@ def ray_ports_closed(owner: Object) -> Violations:
     if not _selector_names_ray(spec.at("podSelector")):
         return
     for each in spec.at("ingress").items():
-        peers = list(each.at("from").items())
-        if not peers:
-            yield each.at("from").wrong("anybody may connect")
-        for peer in peers:
-            if _is_any(peer.at("ipBlock", "cidr")):
-                yield peer.at("ipBlock", "cidr").wrong(f"{peer.at('ipBlock', 'cidr').shown()} is every address")
+        yield from _from_anybody(each)
+
+
+def _from_anybody(ingress: Node) -> Violations:
+    peers = list(ingress.at("from").items())
+    if not peers:
+        yield ingress.at("from").wrong("anybody may connect")
+    for peer in peers:
+        if _is_any(peer.at("ipBlock", "cidr")):
+            yield peer.at("ipBlock", "cidr").wrong(f"{peer.at('ipBlock', 'cidr').shown()} is every address")
 
 
 def _is_any(cidr: Node) -> bool:
@@ -128,6 +135,23 @@ def _network(cidr: Node) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None
         return ipaddress.ip_network(cidr.text or "", strict=False)
     except ValueError:
         return None
+
+
+@rule(
+    "redis-ingress-scoped",
+    Severity.HIGH,
+    what="NetworkPolicies say who reaches Redis.",
+    why="What the GCS of every RayCluster knows is behind one password there, and Sentinel obeys whoever has it.",
+    source="https://redis.io/docs/latest/operate/oss_and_stack/management/security/#network-security",
+    fix="Say in `from` the namespaces of the RayClusters that keep their state there.",
+    kinds=("NetworkPolicy",),
+)
+def redis_ingress_scoped(owner: Object) -> Violations:
+    """A rule with the number of Redis' or Sentinel's port says from where, and not from any address."""
+    for each in owner.root.at("spec", "ingress").items():
+        numbered = [port for port in each.at("ports").items() if port.at("port").number is not None]
+        if any(_holds(port, number) for port in numbered for number in _REDIS_PORTS):
+            yield from _from_anybody(each)
 
 
 @rule(
@@ -200,7 +224,9 @@ def no_external_ips(owner: Object) -> Violations:
     kinds=("Ingress",),
 )
 def ingress_tls(owner: Object) -> Violations:
-    """Every rule's host stands in `tls`."""
+    """Every rule's host is in `tls`, unless pods speak TLS themselves, or the load balancer has the certificate."""
+    if owner.annotation(_PASSED_THROUGH).text == "true" or owner.annotation(_CERTIFICATE).said:
+        return
     secured = {host.text for each in owner.root.at("spec", "tls").items() for host in each.at("hosts").items()}
     for each in owner.root.at("spec", "rules").items():
         if each.at("host").text not in secured:

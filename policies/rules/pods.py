@@ -4,19 +4,15 @@ from components.plaintext import is_secret
 from components.types import Settings
 
 from ..rule import Severity, Violations, rule
-from ..values import Node
+from ..values import is_placeholder
 from ..walk import Container, Pod
+from . import remedies
+from .remedies import in_force
 
 _STANDARDS = "https://kubernetes.io/docs/concepts/security/pod-security-standards/"
 _RESTRICTED = f"{_STANDARDS}#restricted"
 _BASELINE = f"{_STANDARDS}#baseline"
 _AUTOSCALER = "; KubeRay gives the autoscaler's container only what autoscalerOptions says"
-
-
-def _in_force(container: Container, *steps: str) -> Node:
-    """What holds for a container: what its security context says, or else its pod's."""
-    own = container.node.at("securityContext", *steps)
-    return own if own.said else container.pod.spec.at("securityContext", *steps)
 
 
 @rule(
@@ -29,7 +25,7 @@ def _in_force(container: Container, *steps: str) -> Node:
 )
 def nonroot(container: Container) -> Violations:
     """`runAsNonRoot` in force, and no user 0."""
-    user, checked = _in_force(container, "runAsUser"), _in_force(container, "runAsNonRoot")
+    user, checked = in_force(container, "runAsUser"), in_force(container, "runAsNonRoot")
     if user.number == 0:
         yield user.wrong("runs as root")
     if checked.value is not True:
@@ -43,6 +39,7 @@ def nonroot(container: Container) -> Violations:
     why="Ray's images have sudo without a password: without this, who runs a task is root in its pod.",
     source=f"{_RESTRICTED}; Ray's docker/base-deps/Dockerfile{_AUTOSCALER}",
     fix="Set securityContext.allowPrivilegeEscalation: false in each container, and in autoscalerOptions.",
+    remedy=remedies.no_privilege_escalation,
 )
 def no_privilege_escalation(container: Container) -> Violations:
     """`allowPrivilegeEscalation: false`; Kubernetes allows it where nothing is said."""
@@ -58,6 +55,7 @@ def no_privilege_escalation(container: Container) -> Violations:
     why="Ray needs none, and some that container runtimes give reach beyond the container's own files and network.",
     source=_RESTRICTED,
     fix="Set securityContext.capabilities.drop: [ALL] in each container, and in autoscalerOptions.",
+    remedy=remedies.drop_all,
 )
 def drop_all(container: Container) -> Violations:
     """`ALL` is dropped."""
@@ -95,10 +93,11 @@ def no_added_capabilities(container: Container, options: AddedCapabilities) -> V
     why="Most ways from a container into the kernel use others.",
     source=_RESTRICTED,
     fix="Set securityContext.seccompProfile.type: RuntimeDefault in the pod.",
+    remedy=remedies.runtime_default,
 )
 def seccomp(container: Container) -> Violations:
     """A profile of the runtime's or the node's."""
-    profile = _in_force(container, "seccompProfile", "type")
+    profile = in_force(container, "seccompProfile", "type")
     if profile.text not in ("RuntimeDefault", "Localhost"):
         yield profile.wrong(f"the profile is {profile.shown() if profile.said else 'not said'}")
 
@@ -265,10 +264,10 @@ def probes(container: Container) -> Violations:
     fix="Keep it in a Secret, and name that with valueFrom.secretKeyRef. Then replace it: it has been seen.",
 )
 def no_plain_secret(container: Container) -> Violations:
-    """No variable that looks like a secret by its name or its value. The value is never shown."""
+    """No variable that looks like a secret by its name or its value, but `<token>` or `$TOKEN`. It is never shown."""
     for variable in container.node.at("env").items():
         name, value = variable.at("name").text, variable.at("value").text
-        if name and value and is_secret(name, value):
+        if name and value and is_secret(name, value) and not is_placeholder(value):
             yield variable.at("value").wrong(f"{variable.at('name').shown()} looks like a secret")
 
 

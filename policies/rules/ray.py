@@ -7,6 +7,7 @@ from components.types import Settings, Version, image_version, version_tuple
 from ..rule import Severity, Violations, rule
 from ..values import Node
 from ..walk import Container, Pod, RayCluster
+from . import remedies
 
 _CLUSTERS = ("RayCluster", "RayJob", "RayService", "RayCronJob")
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
@@ -51,13 +52,15 @@ class MinimalVersion(Settings):
     kinds=_CLUSTERS,
 )
 def minimal_version(cluster: RayCluster, options: MinimalVersion) -> Violations:
-    """`rayVersion` is said, and not older than the option."""
-    said = cluster.spec.at("rayVersion")
-    version = _version(said)
+    """`rayVersion`, or else the tag of the head's image, says a release that is not older than the option."""
+    said, image = cluster.spec.at("rayVersion"), cluster.head.first.image
+    tagged = None if said.said else image_version(image.text or "")
+    version = version_tuple(tagged) if tagged else _version(said)
     if version is None:
         yield said.wrong(f"{said.shown()} is no release" if said.said else "is not said")
     elif version < version_tuple(options.version):
-        yield said.wrong(f"{said.shown()} is older than {options.version}")
+        place = image if tagged else said
+        yield place.wrong(f"{place.shown()} is older than {options.version}")
 
 
 @rule(
@@ -121,14 +124,14 @@ def no_public_dashboard(cluster: RayCluster) -> Violations:
     what="No task or actor runs on the head.",
     why="One that fills the head's memory takes the cluster down.",
     source="https://docs.ray.io/en/latest/cluster/vms/user-guides/large-cluster-best-practices.html",
-    fix='Set headGroupSpec.rayStartParams.num-cpus: "0". A cluster without workers needs an exception.',
+    fix='Set headGroupSpec.rayStartParams.num-cpus: "0".',
     kinds=_CLUSTERS,
 )
 def head_zero_cpu(cluster: RayCluster) -> Violations:
-    """Ray counts no CPU of the head, by its start parameters or its group's resources."""
+    """Ray counts no CPU of the head, by its start parameters or its group's resources, where there are workers."""
     group = cluster.spec.at("headGroupSpec")
     said, of_group = group.at("rayStartParams", "num-cpus"), group.at("resources", "CPU")
-    if (of_group if of_group.said else said).quantity != 0:
+    if not cluster.alone and (of_group if of_group.said else said).quantity != 0:
         yield said.wrong(f"is {said.shown()}: tasks run on the head" if said.said else "tasks run on the head")
 
 
@@ -142,7 +145,9 @@ def head_zero_cpu(cluster: RayCluster) -> Violations:
     kinds=_CLUSTERS,
 )
 def head_zero_gpu(cluster: RayCluster) -> Violations:
-    """No GPU in the limits of the head's container."""
+    """No GPU in the limits of the head's container, where there are workers."""
+    if cluster.alone:
+        return
     for resource, amount in cluster.head.first.node.at("resources", "limits").entries():
         if resource.endswith("/gpu") and amount.quantity:
             yield amount.wrong(f"the head keeps {amount.shown()} of {resource}")
@@ -156,6 +161,7 @@ def head_zero_gpu(cluster: RayCluster) -> Violations:
     source="https://kubernetes.io/docs/concepts/security/service-accounts/#assign-to-pod; kuberay#1416",
     fix="Set automountServiceAccountToken: false in the workers' pod templates.",
     kinds=_CLUSTERS,
+    remedy=remedies.no_token_in_workers,
 )
 def worker_no_token(cluster: RayCluster) -> Violations:
     """Not mounted, unless Ray has Kubernetes review tokens, for which workers show theirs."""
@@ -178,6 +184,8 @@ def worker_no_token(cluster: RayCluster) -> Violations:
 )
 def head_priority(cluster: RayCluster) -> Violations:
     """The head names a class, and no worker names the same."""
+    if cluster.alone:
+        return
     head = cluster.head.spec.at("priorityClassName")
     if not head.said:
         yield head.wrong("is not said")
@@ -213,6 +221,7 @@ def gpu_node_affinity(cluster: RayCluster) -> Violations:
     source="https://www.pulumi.com/registry/packages/kubernetes/installation-configuration/",
     fix="Set the annotation pulumi.com/deletionPropagationPolicy: background.",
     kinds=("RayCluster",),
+    remedy=remedies.background_delete,
 )
 def background_delete(cluster: RayCluster) -> Violations:
     """The annotation, on what Pulumi makes."""

@@ -11,6 +11,14 @@ from ..walk import Object, Stack
 _GOOD_PRACTICES = "https://kubernetes.io/docs/concepts/security/rbac-good-practices/"
 _ROLES = ("Role", "ClusterRole")
 _BINDINGS = ("RoleBinding", "ClusterRoleBinding")
+_MAKES = {"create", "delete", "deletecollection", "*"}
+_MAKING = {
+    "": {"pods", "replicationcontrollers"},
+    "apps": {"deployments", "statefulsets", "daemonsets", "replicasets"},
+    "batch": {"jobs", "cronjobs"},
+    "rbac.authorization.k8s.io": {"roles", "rolebindings"},
+}
+"""What makes pods, or rights, by the groups of its APIs: a Deployment's pods may use any account of the namespace."""
 _WRITES = {"create", "update", "patch", "delete", "deletecollection", "*"}
 
 
@@ -176,6 +184,28 @@ def no_secrets_everywhere(owner: Object, options: Operators) -> Violations:
 
 
 @rule(
+    "rbac-operator-namespaced",
+    Severity.LOW,
+    what="The KubeRay operator has rights in the namespaces that it serves.",
+    why="It makes pods and accounts, and reads tokens. Bound everywhere, whoever has its account has every namespace.",
+    source="kuberay helm-chart/kuberay-operator/values.yaml: watchNamespace, crNamespacedRbacEnable",
+    fix="Start it with --watch-namespace and bind a Role in each, or set `operator.watchNamespaces` in a stack file.",
+)
+def operator_namespaced(stack: Stack) -> Violations:
+    """No ClusterRole that writes the status of RayClusters, which operators alone do, is bound everywhere."""
+    operators = {
+        each.name
+        for each in stack.of("ClusterRole")
+        for rule_ in _rules(each)
+        if "rayclusters/status" in _words(rule_, "resources") and _words(rule_, "verbs") & _WRITES
+    }
+    for binding in stack.of("ClusterRoleBinding"):
+        bound = binding.root.at("roleRef", "name")
+        if bound.text in operators:
+            yield bound.wrong(f"{bound.shown()} holds in all namespaces")
+
+
+@rule(
     "ray-role-minimal",
     Severity.HIGH,
     what="The account of a RayCluster's pods may do what the autoscaler does, and no more.",
@@ -206,8 +236,10 @@ def role_minimal(stack: Stack) -> Violations:
 
 def _too_much(role_: Object) -> Violations:
     for each in _rules(role_):
-        resources, verbs = _words(each, "resources"), _words(each, "verbs")
+        resources, groups = _words(each, "resources"), _words(each, "apiGroups")
         if resources & {"secrets", "pods/exec", "*"}:
             yield each.at("resources").wrong("a RayCluster's pods have it")
-        elif resources & {"pods", "roles", "rolebindings"} and verbs & (_WRITES - {"patch", "update"}):
-            yield each.at("verbs").wrong("a RayCluster's pods may make or delete them")
+        elif _words(each, "verbs") & _MAKES:
+            making = (names for group, names in _MAKING.items() if groups & {group, "*"})
+            if made := sorted(set[str]().union(*making) & resources):
+                yield each.at("verbs").wrong(f"a RayCluster's pods may make or delete {' and '.join(made)}")

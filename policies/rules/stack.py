@@ -1,6 +1,7 @@
 """What holds for all objects of a stack, and for how Pulumi makes them."""
 
 from ..rule import Severity, Violations, rule
+from ..values import is_placeholder
 from ..walk import Object, Stack
 
 _DEPRECATION = "https://kubernetes.io/docs/reference/using-api/deprecation-guide/"
@@ -19,9 +20,11 @@ _GONE = {
     "autoscaling/v2beta2": "autoscaling/v2",
     "apiextensions.k8s.io/v1beta1": "apiextensions.k8s.io/v1",
     "admissionregistration.k8s.io/v1beta1": "admissionregistration.k8s.io/v1",
-    "ray.io/v1alpha1": "ray.io/v1",
 }
 """Versions of APIs that are no longer served, with what took their place."""
+
+_LACKING = {"ray.io/v1alpha1": "ray.io/v1"}
+"""Versions that are served still, and that drop newer fields: here authOptions and gcsFaultToleranceOptions."""
 
 _PUBLIC = ("ca.crt", "tls.crt")
 """Keys of Secrets that everybody may read: certificates are shown to whoever connects."""
@@ -30,16 +33,21 @@ _PUBLIC = ("ca.crt", "tls.crt")
 @rule(
     "api-not-deprecated",
     Severity.HIGH,
-    what="Objects are of APIs that are served.",
-    why="The next cluster does not know them, and the update stops there. KubeRay's v1alpha1 lacks new fields.",
+    what="Objects are of APIs that are served, and that keep all fields.",
+    why="The next cluster does not know them. KubeRay's v1alpha1 drops authOptions and others without a word.",
     source=f"{_DEPRECATION}; kuberay ray-operator/apis/ray/v1alpha1",
     fix="Write the newer apiVersion, and check the fields that it has renamed.",
 )
 def api_not_deprecated(owner: Object) -> Violations:
-    """No version of those that went."""
+    """No version of those that went, and none that drops fields."""
     said = owner.root.at("apiVersion")
     # CSIStorageCapacity and ValidatingAdmissionPolicy had betas of their own, long after the others.
-    if (newer := _GONE.get(said.text or "")) and owner.kind not in ("CSIStorageCapacity", "ValidatingAdmissionPolicy"):
+    if current := _LACKING.get(said.text or ""):
+        yield said.wrong(f"{said.shown()} drops newer fields, such as authOptions: write {current}")
+    elif (newer := _GONE.get(said.text or "")) and owner.kind not in (
+        "CSIStorageCapacity",
+        "ValidatingAdmissionPolicy",
+    ):
         yield said.wrong(f"{said.shown()} is gone: write {newer}")
 
 
@@ -108,12 +116,13 @@ def secrets_encrypted(owner: Object) -> Violations:
     kinds=("Secret",),
 )
 def no_plain_secrets(owner: Object) -> Violations:
-    """No values but certificates, where a file holds it. None is ever shown."""
+    """No values but certificates and placeholders, where a file holds it. None is ever shown."""
     if owner.protected is not None:
         return
     for key in ("data", "stringData"):
-        kept = (value for name, value in owner.root.at(key).entries() if name not in _PUBLIC)
-        yield from (value.wrong("stands in a file") for value in kept)
+        for name, value in owner.root.at(key).entries():
+            if name not in _PUBLIC and not is_placeholder(value.text or ""):
+                yield value.wrong("stands in a file")
 
 
 @rule(

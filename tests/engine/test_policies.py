@@ -5,29 +5,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kubernetes import client
 
-from local import paths
+from local.pulumi import POLICY_PACK
 from local.rehearsal import Rehearsal
 from tests.engine.conftest import PROGRAMS, MakeProject, MakeStack
 from tests.engine.harness import Project
 
 pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(600)]
 
-PACK = ("--policy-pack", str(paths.ROOT / "policies"))
-
 
 def test_our_own_stack_passes_in_mandatory_mode(stack: MakeStack) -> None:
     """A stack that the pack's configuration does not name has all rules mandatory."""
 
     def with_everything(settings: dict[str, Any]) -> None:
-        amounts = {"resources": {"cpu": "1", "memory": "1Gi"}}
-        settings["scheduler"] = {"volcano": dict.fromkeys(("scheduler", "controllers", "webhook"), amounts)}
+        settings["scheduler"] = {"volcano": {}}
         settings["redis"] = {}
         settings["tenants"][0]["clusters"][0]["faultTolerance"] = True
 
     strict = stack("strict")
     strict.edit(with_everything)
-    said = strict.pulumi("preview", *PACK).output
+    said = strict.pulumi("preview", *POLICY_PACK).output
     assert "ray-platform-policies" in said
     assert "[mandatory]" not in said
 
@@ -39,19 +37,20 @@ def test_a_stack_that_breaks_a_rule_stops_at_the_preview(stack: MakeStack) -> No
 
     broken = stack("broken")
     broken.edit(share_the_node)
-    said = " ".join(broken.pulumi("preview", *PACK, fails=True).output.split())
+    said = " ".join(broken.pulumi("preview", *POLICY_PACK, fails=True).output.split())
     assert "[mandatory] [severity: critical] pod-no-host" in said
     assert "training: spec.headGroupSpec.template.spec.hostNetwork: shares it with the node" in said
 
 
-def test_the_same_is_advice_in_dev(stack: MakeStack) -> None:
+def test_the_same_is_advice_where_the_stack_says_so(stack: MakeStack) -> None:
     def share_the_node(settings: dict[str, Any]) -> None:
         cluster = settings["tenants"][0]["clusters"][0]
         cluster["head"] = {"podTemplate": {"spec": {"hostNetwork": True}}}
+        settings["policies"] = {"rules": {"pod-no-host": "advisory"}}
 
-    dev = stack("dev")
-    dev.edit(share_the_node)
-    said = " ".join(dev.pulumi("preview", *PACK).output.split())
+    lenient = stack("lenient")
+    lenient.edit(share_the_node)
+    said = " ".join(lenient.pulumi("preview", *POLICY_PACK).output.split())
     assert "[advisory] [severity: critical] pod-no-host" in said
     assert "[mandatory]" not in said
     assert "shares it with the node" in said
@@ -66,7 +65,7 @@ def unknown(project: MakeProject, shared_cluster: Rehearsal) -> Project:
 def test_what_a_preview_cannot_know_is_said_there_and_judged_by_up(unknown: Project, tmp_path: Path) -> None:
     levels = tmp_path / "levels.json"
     levels.write_text(json.dumps({"all": "advisory", "pod-no-host": "mandatory"}))
-    configured = (*PACK, "--policy-pack-config", str(levels))
+    configured = (*POLICY_PACK, "--policy-pack-config", str(levels))
     preview = " ".join(unknown.pulumi("preview", *configured).output.split())
     assert "spec.hostNetwork: cannot be known before `pulumi up`, which asks the rule again: pod-no-host" in preview
     up = " ".join(unknown.pulumi("up", "--yes", "--skip-preview", *configured, fails=True).output.split())
@@ -74,8 +73,23 @@ def test_what_a_preview_cannot_know_is_said_there_and_judged_by_up(unknown: Proj
     unknown.pulumi("destroy", "--yes", "--skip-preview")
 
 
+def test_what_was_left_out_is_mended_and_stays_so(unknown: Project, core: client.CoreV1Api, tmp_path: Path) -> None:
+    """Beside it stand a value that a preview does not know and a secret, which stays one."""
+    levels = tmp_path / "levels.json"
+    levels.write_text(json.dumps({"all": "disabled", "pod-no-privesc": "remediate"}))
+    configured = (*POLICY_PACK, "--policy-pack-config", str(levels))
+    said = unknown.pulumi("up", "--yes", "--skip-preview", *configured).output
+    assert "[remediate]  pod-no-privesc  (1 resource)" in said
+    pod: Any = core.read_namespaced_pod("it", "default")
+    assert pod.spec.containers[0].security_context.allow_privilege_escalation is False
+    [mended] = [each for each in unknown.resources() if each["type"] == "kubernetes:core/v1:Pod"]
+    assert "hunter2" not in said + str(mended["inputs"])
+    unknown.pulumi("preview", "--expect-no-changes", *configured)
+    unknown.pulumi("destroy", "--yes", "--skip-preview")
+
+
 def test_secrets_are_judged_and_never_printed(unknown: Project) -> None:
-    said = unknown.pulumi("preview", *PACK, fails=True).output
+    said = unknown.pulumi("preview", *POLICY_PACK, fails=True).output
     assert "hunter2" not in said
     assert "[secret] is another image tomorrow" in said
     assert "correct-horse" not in said

@@ -102,6 +102,22 @@ def ray_cluster(name: str = "it", **labels: str) -> Body:
     return body("ray.io/v1", "RayCluster", spec=ray_spec(), metadata={"name": name, "labels": labels})
 
 
+def ray_cluster_without(key: str) -> Body:
+    """A RayCluster whose spec does not say this."""
+    made = ray_cluster()
+    del made["spec"][key]
+    return made
+
+
+def head_that_works() -> Body:
+    """A RayCluster whose head runs tasks on CPUs and GPUs, and has no priority."""
+    made = ray_cluster()
+    head = made["spec"]["headGroupSpec"]
+    head |= {"rayStartParams": {}, "template": ray_pod("ray-head", **{"nvidia.com/gpu": "4"})}
+    del head["template"]["spec"]["priorityClassName"]
+    return made
+
+
 def ray_job(**said: Any) -> Body:
     """A RayJob that ends with its cluster."""
     spec = {
@@ -218,6 +234,11 @@ def volcano_job() -> Body:
 def service(**spec: Any) -> Body:
     """A Service inside the cluster."""
     return body("v1", "Service", spec={"type": "ClusterIP", "selector": {"app": "it"}, **spec})
+
+
+def ingress_without_tls() -> Body:
+    """An Ingress that says nothing of certificates."""
+    return body("networking.k8s.io/v1", "Ingress", spec={"rules": [{"host": "ray.example.com"}]})
 
 
 def ingress() -> Body:

@@ -44,7 +44,7 @@ class Case:
         """What all rules say where this value stands there."""
         objects = [copy.deepcopy(each) for each in self.objects]
         put(objects[self.of], at or self.at, value)
-        configuration = Configuration.model_validate({"options": {self.rule: self.options}})
+        configuration = Configuration.model_validate({"options": {self.rule: self.options} if self.options else {}})
         return Judge(configuration, "prod", TODAY).report(
             Object(each, "file.yaml", protected=self.protected) for each in objects
         )

@@ -8,7 +8,9 @@ from .bodies import (
     deployment,
     for_ray,
     ingress,
+    ingress_without_tls,
     namespace,
+    network_policy,
     opened,
     ray_cluster,
     role,
@@ -22,6 +24,9 @@ WARN = "metadata labels pod-security.kubernetes.io/warn"
 BLOCK = "spec egress 0 to 0 ipBlock"
 EVERYWHERE = [{"to": [{"ipBlock": {"cidr": "0.0.0.0/0", "except": ["169.254.0.0/16"]}}]}]
 SECRET = body("v1", "Secret")
+RAY_OF_ACCOUNT = ray_cluster()
+RAY_OF_ACCOUNT["spec"]["headGroupSpec"]["template"]["spec"]["serviceAccountName"] = "ray"
+OPERATOR = role("ClusterRole", resources=["rayclusters/status"], verbs=["update"])
 
 NETWORK = [
     case("ray-default-deny", "spec policyTypes", ["Ingress", "Egress"], ["Ingress"], default_deny(), ray_cluster()),
@@ -43,6 +48,20 @@ NETWORK = [
         "0.0.0.0/0",
         for_ray(ingress=[{"from": [{}]}]),
     ),
+    case(
+        "redis-ingress-scoped",
+        "spec ingress 0 from",
+        [{"namespaceSelector": {"matchLabels": {"a": "b"}}}],
+        MISSING,
+        network_policy("redis", {"matchLabels": {"app": "redis"}}, ingress=[{"ports": [{"port": 6379}]}]),
+    ),
+    case(
+        "redis-ingress-scoped",
+        "spec ingress 0 ports 0 endPort",
+        6378,
+        26379,
+        network_policy("redis", {}, ingress=[{"ports": [{"port": 6000}]}]),
+    ),
     case("net-no-cloud-metadata", f"{BLOCK} except", ["169.254.0.0/16"], ["10.0.0.0/8"], for_ray(egress=EVERYWHERE)),
     case("net-no-public-service", "spec type", "ClusterIP", "NodePort", service()),
     case(
@@ -55,6 +74,20 @@ NETWORK = [
     ),
     case("net-no-external-ips", "spec externalIPs", [], ["203.0.113.7"], service()),
     case("net-ingress-tls", "spec tls 0 hosts", ["ray.example.com"], ["www.example.com"], ingress()),
+    case(
+        "net-ingress-tls",
+        "metadata annotations nginx.ingress.kubernetes.io/ssl-passthrough",
+        "true",
+        "false",
+        ingress_without_tls(),
+    ),
+    case(
+        "net-ingress-tls",
+        "metadata annotations alb.ingress.kubernetes.io/certificate-arn",
+        "arn:aws:acm:eu-west-1:1:certificate/a",
+        MISSING,
+        ingress_without_tls(),
+    ),
     case("net-service-selects", "spec selector app", "it", "typo", service(), deployment()),
     case(
         "net-peer-not-empty",
@@ -76,6 +109,15 @@ RBAC = [
     case("rbac-no-default-account", "subjects 0 name", "ray", "default", binding()),
     case("rbac-no-secrets-everywhere", f"{RULE} resources", ["pods"], ["secrets"], role("ClusterRole")),
     case(
+        "rbac-operator-namespaced",
+        f"{RULE} resources",
+        ["rayclusters"],
+        ["rayclusters/status"],
+        role("ClusterRole", verbs=["update"]),
+        binding("ClusterRoleBinding"),
+    ),
+    case("rbac-operator-namespaced", "roleRef name", "other", "it", binding("ClusterRoleBinding"), OPERATOR),
+    case(
         "ray-role-minimal",
         "spec headGroupSpec template spec serviceAccountName",
         "other",
@@ -83,6 +125,15 @@ RBAC = [
         ray_cluster(),
         role(resources=["secrets"]),
         binding(),
+    ),
+    case(
+        "ray-role-minimal",
+        f"{RULE} apiGroups",
+        ["extensions.example.com"],
+        ["apps"],
+        role(resources=["deployments"], verbs=["create"]),
+        binding(),
+        RAY_OF_ACCOUNT,
     ),
 ]
 
@@ -92,6 +143,23 @@ NAMESPACES = [
     case("ns-not-default", "metadata namespace", MISSING, "default", deployment()),
     case("ns-not-default", "metadata namespace", "team-a", MISSING, ray_cluster(), protected=False),
     case("ns-quota", "metadata namespace", "team-a", "team-b", body("v1", "ResourceQuota"), ray_cluster()),
+    case(
+        "ray-one-tenant-per-namespace",
+        "metadata labels team",
+        "a",
+        "b",
+        ray_cluster("it", team="a"),
+        ray_cluster("other", team="a"),
+        of=1,
+    ),
+    case(
+        "ray-one-tenant-per-namespace",
+        "metadata namespace",
+        "team-b",
+        "team-a",
+        ray_cluster("it", owner="a"),
+        ray_cluster("other", owner="b"),
+    ),
     case("ns-owner", "metadata labels owner", "research", MISSING, namespace()),
 ]
 
@@ -101,6 +169,7 @@ STACK = [
     case("explicit-names", "metadata", {"generateName": "it-"}, {}, service()),
     case("unique-objects", "metadata name", "other", "it", service(), service()),
     case("secrets-encrypted", "stringData", {}, {"password": "hunter2"}, SECRET, protected=False),
+    case("no-plain-secrets", "stringData", {"token": "<your-token>", "id": "$ID"}, {"token": "<a> b"}, SECRET),
     case("no-plain-secrets", "data", MISSING, {"password": "aHVudGVyMg=="}, SECRET),
     case(
         "protect-stateful",

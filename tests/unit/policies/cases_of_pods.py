@@ -72,6 +72,13 @@ PODS = [
         {"name": "HF_TOKEN", "value": "x"},
         pod(),
     ),
+    case(
+        "pod-no-plain-secret",
+        f"{C} env 0",
+        {"name": "HF_TOKEN", "value": "<your-token>"},
+        {"name": "HF_TOKEN", "value": "$your-token"},
+        pod(),
+    ),
     case("pod-memory-volume-limit", "spec volumes 0 emptyDir sizeLimit", "1Gi", MISSING, pod()),
     case("pod-binary-quantities", f"{C} resources limits memory", "64Gi", "64", pod()),
 ]

@@ -1,6 +1,17 @@
 """Cases of the rules about RayClusters, their Redis and their queues."""
 
-from .bodies import budget, deployment, queue, ray_cluster, ray_job, redis, redis_conf, volcano_job
+from .bodies import (
+    budget,
+    deployment,
+    head_that_works,
+    queue,
+    ray_cluster,
+    ray_cluster_without,
+    ray_job,
+    redis,
+    redis_conf,
+    volcano_job,
+)
 from .case import MISSING, case
 
 HEAD = "spec headGroupSpec"
@@ -16,12 +27,16 @@ RAY = [
     case("ray-auth-token", "spec rayClusterSpec authOptions mode", "token", "Token", ray_job()),
     case("ray-min-version", "spec rayVersion", "2.54.0", "2.9.0", ray_cluster()),
     case("ray-min-version", "spec rayVersion", "2.60.0", "2.54.0", ray_cluster(), options={"version": "2.60.0"}),
+    case("ray-min-version", f"{HEAD_RAY} image", "ray:2.60.0-gpu", "ray:2.46.0-gpu", ray_cluster_without("rayVersion")),
     case("ray-image-version", f"{HEAD_RAY} image", "ray:2.60.0-py311", "ray:2.59.0", ray_cluster()),
     case("ray-tls", f"{HEAD_RAY} env 0 value", "1", "0", ray_cluster()),
     case("ray-no-public-dashboard", f"{HEAD} serviceType", "ClusterIP", "LoadBalancer", ray_cluster()),
     case("ray-no-public-dashboard", f"{HEAD} enableIngress", False, True, ray_cluster()),
     case("ray-head-zero-cpu", f"{HEAD} rayStartParams num-cpus", "0", "4", ray_cluster()),
     case("ray-head-zero-cpu", f"{HEAD} resources CPU", "0", "4", ray_cluster()),
+    case("ray-head-zero-cpu", "spec workerGroupSpecs", [], [{}], head_that_works()),
+    case("ray-head-zero-gpu", "spec workerGroupSpecs", MISSING, [{}], head_that_works()),
+    case("ray-head-priority", "spec workerGroupSpecs", MISSING, [{}], head_that_works()),
     case("ray-head-zero-gpu", f"{HEAD_RAY} resources limits nvidia.com/gpu", "0", "1", ray_cluster()),
     case("ray-worker-no-sa-token", f"{WORKER} automountServiceAccountToken", False, MISSING, ray_cluster()),
     case("ray-head-priority", f"{HEAD} template spec priorityClassName", "high", "ray-worker", ray_cluster()),

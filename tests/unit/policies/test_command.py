@@ -50,13 +50,28 @@ def test_a_broken_rule_is_said_with_place_line_and_fix(folder: Path) -> None:
     assert "mandatory critical spec.template.spec.hostNetwork shares it with the node [pod-no-host]" in said
     assert f"line {line_of(folder / 'app.yaml', 'hostNetwork')}" in said
     assert "Remove hostNetwork, hostPID and hostIPC." in said
-    assert "1 objects: 1 mandatory, 0 advisory" in said
+    assert "1 object: 1 mandatory, 0 advisory" in said
 
 
 def test_advice_does_not_fail(folder: Path) -> None:
     (folder / "levels.yaml").write_text("environments: {dev: {level: advisory}}")
     assert policies("app.yaml", "--config", "levels.yaml", "--environment", "dev").exit_code == 0
     assert policies("app.yaml", "--config", "levels.yaml", "--environment", "prod").exit_code == 1
+
+
+def test_a_stack_file_says_its_own_levels_and_whose_others_hold(folder: Path) -> None:
+    (folder / "levels.yaml").write_text("environments: {dev: {level: disabled}}")
+    (folder / "Pulumi.dev.yaml").write_text(
+        "config: {'ray-platform:policies': {rules: {pod-no-host: mandatory, pod-no-privileged: advisory}}}"
+    )
+    result = policies("app.yaml", "--config", "levels.yaml", "--stack-file", "Pulumi.dev.yaml", "--format", "json")
+    assert result.exit_code == 1
+    assert [each["rule"] for each in json.loads(result.output)["findings"]] == ["pod-no-host"]
+    (folder / "Pulumi.dev.yaml").write_text("config: {'ray-platform:policies': {rules: {pod-no-host: hard}}}")
+    result = policies("app.yaml", "--stack-file", "Pulumi.dev.yaml")
+    assert result.exit_code == 2
+    assert "Pulumi.dev.yaml:1:" in result.output
+    assert "'hard' is not allowed" in result.output
 
 
 @pytest.mark.parametrize("output", ["text", "json", "sarif", "github"])
@@ -135,8 +150,9 @@ def test_rules_are_listed() -> None:
     assert version["options"]["version"]["default"] == "2.54.0"
 
 
-def test_the_reference_page_is_current() -> None:
-    assert reference.FILE.read_text() == reference.reference_text(), "run `python -m policies --list --write`"
+@pytest.mark.parametrize("file", reference.written(), ids=lambda file: str(file.name))
+def test_what_is_made_of_the_rules_is_current(file: Path) -> None:
+    assert file.read_text() == reference.written()[file], "run `python -m policies --list --write`"
 
 
 def test_it_runs_as_a_program() -> None:

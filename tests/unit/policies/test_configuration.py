@@ -1,5 +1,6 @@
 """Levels, options and exceptions."""
 
+import json
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -7,11 +8,14 @@ from typing import Any
 import pytest
 import yaml
 
-from policies.configuration import Configuration, ConfigurationError, Level, level, load
+from policies.configuration import Configuration, Level, PoliciesSettings
 from policies.judge import Judge, Report
+from policies.load import ConfigurationError, load, of_config, of_stack_file, stack_of
 from policies.rules import BY_ID
 from policies.values import UNKNOWN
 from policies.walk import Object
+from stacks.settings import StackFileError
+from stacks.settings import load as settings_of_file
 
 from .bodies import deployment
 
@@ -36,8 +40,8 @@ def privileged(configuration: Configuration, environment: str = "prod", today: d
 
 def test_a_stack_that_is_not_named_has_all_mandatory_but_advice() -> None:
     nothing = Configuration().environment("prod")
-    assert level(BY_ID["pod-no-privileged"], nothing) is Level.MANDATORY
-    assert level(BY_ID["img-digest"], nothing) is Level.ADVISORY
+    assert nothing.level_of(BY_ID["pod-no-privileged"]) is Level.MANDATORY
+    assert nothing.level_of(BY_ID["img-digest"]) is Level.ADVISORY
 
 
 def test_levels_are_those_of_the_first_stack_whose_name_fits() -> None:
@@ -50,7 +54,7 @@ def test_levels_are_those_of_the_first_stack_whose_name_fits() -> None:
         }
     )
     dev = said.environment("dev-2")
-    assert [level(BY_ID[each], dev) for each in ("pod-no-privileged", "img-digest", "pod-no-host")] == [
+    assert [dev.level_of(BY_ID[each]) for each in ("pod-no-privileged", "img-digest", "pod-no-host")] == [
         Level.ADVISORY,
         Level.MANDATORY,
         Level.DISABLED,
@@ -97,15 +101,22 @@ def test_an_exception_holds_for_nothing_else(other: dict[str, str]) -> None:
         ),
         (
             {"exceptions": [{key: EXCEPTION[key] for key in EXCEPTION if key != "owner"}]},
-            "exceptions.0.owner: Field req",
+            "exceptions[0].owner: is required",
         ),
-        ({"exceptions": [{**EXCEPTION, "expires": "soon"}]}, "exceptions.0.expires"),
-        ({"environments": {"prod": {"rules": {"nothing": "advisory"}}}}, "environments.prod.rules: there is no rule"),
-        ({"environments": {"prod": {"level": "hard"}}}, "'advisory', 'mandatory' or 'disabled'; received 'hard'"),
+        ({"exceptions": [{**EXCEPTION, "expires": "soon"}]}, "exceptions[0].expires: 'soon' is not allowed"),
+        (
+            {"environments": {"prod": {"rules": {"nothing": "advisory"}}}},
+            "environments.prod.rules.nothing: there is no rule 'nothing'",
+        ),
+        (
+            {"environments": {"prod": {"level": "hard"}}},
+            "'hard' is not allowed: use 'advisory', 'mandatory', 'remediate' or 'disabled'",
+        ),
         ({"options": {"ray-min-version": {"version": "2.60"}}}, "options.ray-min-version.version: "),
-        ({"options": {"ray-min-version": {"versions": "2.60.0"}}}, "options.ray-min-version.versions: Extra inputs"),
-        ({"option": {}}, "option: Extra inputs are not permitted"),
-        (["a"], "the file: "),
+        ({"options": {"ray-min-version": {"versions": "2.60.0"}}}, "unknown key 'versions': did you mean 'version'?"),
+        ({"options": {"pod-no-host": {}}}, "options.pod-no-host: unknown key 'pod-no-host'"),
+        ({"option": {}}, "option: unknown key 'option': did you mean 'options'?"),
+        (["a"], "a list is not allowed: a mapping (`key: value`) is wanted here"),
     ],
 )
 def test_a_fault_is_said_with_its_place(said: Any, message: str, tmp_path: Path) -> None:
@@ -115,6 +126,68 @@ def test_a_fault_is_said_with_its_place(said: Any, message: str, tmp_path: Path)
         load(file)
     assert str(refused.value).startswith(f"{file}: ")
     assert message in str(refused.value)
+
+
+SAID: dict[str, Any] = {
+    "level": "advisory",
+    "rules": {"pod-no-host": "mandatory"},
+    "options": {"ray-min-version": {"version": "2.50.0"}},
+    "exceptions": [{**EXCEPTION, "expires": "2026-12-31"}],
+}
+"""What a stack file says."""
+
+
+def test_a_stack_goes_before_the_pack_s_configuration_rule_by_rule() -> None:
+    pack = Configuration.model_validate(
+        {
+            "environments": {
+                "prod": {
+                    "level": "mandatory",
+                    "rules": {"pod-no-host": "disabled", "img-digest": "mandatory"},
+                    "options": {"ray-head-memory": {"gibibytes": 8}},
+                }
+            },
+            "options": {"ray-min-version": {"version": "2.60.0"}, "ray-most-workers": {"replicas": 9}},
+            "exceptions": [{**EXCEPTION, "rule": "pod-nonroot"}],
+        }
+    )
+    held = pack.with_stack("prod", PoliciesSettings.model_validate(SAID)).environment("prod")
+    ids = ("pod-no-privileged", "pod-no-host", "img-digest")
+    assert [held.level_of(BY_ID[each]) for each in ids] == [Level.ADVISORY, Level.MANDATORY, Level.MANDATORY]
+    options = [
+        held.options_of(BY_ID[each]).model_dump() for each in ("ray-min-version", "ray-most-workers", "ray-head-memory")
+    ]
+    assert options == [{"version": "2.50.0"}, {"replicas": 9}, {"gibibytes": 8}]
+    assert [each.rule for each in held.exceptions] == ["pod-nonroot", "pod-no-privileged"]
+
+
+def test_a_stack_that_says_no_level_has_that_of_the_pack_s_configuration() -> None:
+    pack = Configuration.model_validate({"environments": {"dev": {"level": "advisory"}}})
+    held = pack.with_stack("dev", PoliciesSettings.model_validate({"rules": {"pod-no-host": "mandatory"}}))
+    assert held.environment("dev").level_of(BY_ID["pod-no-privileged"]) is Level.ADVISORY
+
+
+def test_a_stack_file_says_what_the_engine_tells(tmp_path: Path) -> None:
+    file = tmp_path / "Pulumi.prod.yaml"
+    file.write_text(yaml.safe_dump({"config": {"ray-platform:policies": SAID, "shop:key": "value"}}))
+    assert stack_of(file) == "prod"
+    assert of_stack_file(file) == of_config({"ray-platform:policies": json.dumps(SAID), "shop:key": "value"})
+    assert of_stack_file(file).exceptions[0].expires == date(2026, 12, 31)
+    assert of_config({}) == PoliciesSettings()
+
+
+def test_a_fault_in_a_stack_file_is_said_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "Pulumi.prod.yaml"
+    file.write_text("config:\n  ray-platform:policies:\n    rules:\n      pod-no-hosts: disabled\n")
+    with pytest.raises(ConfigurationError) as refused:
+        of_stack_file(file)
+    message = "ray-platform:policies.rules.pod-no-hosts: there is no rule 'pod-no-hosts': did you mean pod-no-host?"
+    assert str(refused.value).startswith(f"{file}:4:")
+    assert str(refused.value).endswith(message)
+    with pytest.raises(StackFileError, match="there is no rule 'pod-no-hosts'"):
+        settings_of_file(file)
+    with pytest.raises(ConfigurationError, match=r"ray-platform:policies.*a mapping .* is wanted here"):
+        of_config({"ray-platform:policies": "advisory"})
 
 
 def test_a_file_that_is_no_yaml_or_not_there_is_named(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import yaml
 from policies.configuration import Configuration
 from policies.decode import kubernetes_object
 from policies.judge import Judge
+from policies.load import of_stack_file
 from policies.walk import Object
 from stacks.build import build
 from stacks.settings import parse
@@ -34,13 +35,13 @@ class Decoding(Recorder):
         return super().RegisterResource(request)
 
 
-def objects(stack: str, **manifests: Path) -> list[Object]:
-    """The objects of a stack file of this project, with the manifests of the scheduler from a file."""
-    said = yaml.safe_load((ROOT / f"Pulumi.{stack}.yaml").read_text())["config"]
-    settings = {key.removeprefix(PREFIX): value for key, value in said.items()}
+def objects(stack: str, volcano: Path | None = None, **said: Any) -> list[Object]:
+    """The objects of a stack file of this project, with other settings, and Volcano's manifest from a file."""
+    file = yaml.safe_load((ROOT / f"Pulumi.{stack}.yaml").read_text())["config"]
+    settings = {**{key.removeprefix(PREFIX): value for key, value in file.items()}, **said}
     settings["kubernetes"] = {"context": stack}
-    for scheduler, location in manifests.items():
-        settings["scheduler"][scheduler]["location"] = str(location)
+    if volcano:
+        settings["scheduler"]["volcano"]["location"] = str(volcano)
     recorder = Decoding()
     pulumi.runtime.set_mocks(recorder.mocks, project="ray-platform", stack=stack, preview=True, monitor=recorder)
     run = pulumi.runtime.test(lambda: build(parse(settings)))  # type: ignore[no-untyped-call]  # the SDK's
@@ -48,26 +49,37 @@ def objects(stack: str, **manifests: Path) -> list[Object]:
     return recorder.objects
 
 
-def blocking(made: list[Object]) -> set[str]:
+def blocking(made: list[Object], stack: str) -> set[str]:
     """The rules that are broken, each with an object that breaks it.
 
     Without `secrets-encrypted`: Pulumi's mocks do not mark outputs that a resource says are secret. The real engine
     does, and is asked in tests/engine/test_policies.py.
     """
-    configuration = Configuration.model_validate(
-        {"environments": {"prod": {"rules": {"secrets-encrypted": "disabled"}}}}
-    )
-    report = Judge(configuration, "prod").report(made)
+    configuration = Configuration.model_validate({"environments": {"*": {"rules": {"secrets-encrypted": "disabled"}}}})
+    said = configuration.with_stack(stack, of_stack_file(ROOT / f"Pulumi.{stack}.yaml"))
+    report = Judge(said, stack).report(made)
     return {f"{each.rule.id}: {each.place}: {each.message}" for each in report.findings if each.blocks}
 
 
 def test_dev(kubectl_that_renders: Path) -> None:
     made = objects("dev")
     assert {"RayCluster", "Deployment", "NetworkPolicy", "Role"} <= {each.kind for each in made}
-    assert blocking(made) == set()
+    assert blocking(made, "dev") == set()
 
 
 def test_prod(kubectl_that_renders: Path, manifest_file: Path) -> None:
-    made = objects("prod", volcano=manifest_file)
+    made = objects("prod", manifest_file)
     assert {"Queue", "StatefulSet", "CronJob", "Secret"} <= {each.kind for each in made}
-    assert blocking(made) == set()
+    assert blocking(made, "prod") == set()
+
+
+def test_prod_with_a_volcano_of_which_nothing_is_said(kubectl_that_renders: Path, manifest_file: Path) -> None:
+    assert blocking(objects("prod", manifest_file, scheduler={"volcano": {}}), "prod") == set()
+
+
+def test_pods(kubectl_that_renders: Path) -> None:
+    """It says itself which rules are advice on a laptop."""
+    made = objects("pods")
+    assert blocking(made, "pods") == set()
+    strict = {each.partition(":")[0] for each in blocking(made, "prod")}
+    assert strict == {"pod-memory-limit", "ray-gpu-node-affinity"}

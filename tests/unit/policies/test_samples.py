@@ -1,33 +1,35 @@
-"""KubeRay's own samples: which mandatory rules each breaks, as it was reviewed."""
+"""KubeRay's own samples and ado's: which rules each breaks, as it was reviewed and argued for."""
 
-from collections import Counter
+import re
 from pathlib import Path
 
 import pytest
-import yaml
 
-from local import tools
-from policies.configuration import Configuration
-from policies.judge import Judge
-from policies.read import objects
+from policies.rule import Severity
+from policies.rules import BY_ID
+
+from .verdicts import files, pinned, verdict
 
 pytestmark = pytest.mark.unit
 
-SAMPLES = tools.KUBERAY.share("config") / "samples"
-VERDICTS = Path(__file__).with_name("samples.yaml")
-NAMES = sorted(each.name for each in SAMPLES.glob("ray-*.yaml"))
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "policy-verdicts.md"
+FILES = files()
 
 
-def verdict(name: str) -> dict[str, int]:
-    """How often each mandatory rule is broken."""
-    report = Judge(Configuration(), "prod").report(objects([str(SAMPLES / name)]))
-    return dict(Counter(each.rule.id for each in report.findings if each.blocks))
-
-
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FILES)
 def test_a_sample_breaks_what_it_was_seen_to_break(name: str) -> None:
-    assert verdict(name) == yaml.safe_load(VERDICTS.read_text())[name]
+    assert verdict(FILES[name]) == pinned()[name]
 
 
 def test_all_samples_have_a_verdict() -> None:
-    assert set(yaml.safe_load(VERDICTS.read_text())) == set(NAMES)
+    assert set(pinned()) == set(FILES)
+
+
+def test_every_verdict_has_its_argument() -> None:
+    """The page argues for each rule that finds anything, and for no other; and says which are advice."""
+    argued = dict(re.findall(r"(?m)^\| `([\w-]+)`( \(advice\))? \|", PAGE.read_text()))
+    found = {rule.removesuffix("?") for each in pinned().values() for rule in each}
+    assert set(argued) == found
+    assert {rule for rule, advice in argued.items() if advice} == {
+        rule for rule in found if BY_ID[rule].severity is Severity.LOW
+    }

@@ -1,0 +1,206 @@
+"""Manifests with one fault each, and the same without it.
+
+What they are without a fault keeps the rules of this project (tests/unit/policies/bodies.py), and where that leaves
+something open, says what the other checkers want to hear: so a fault shows as a finding that was not there before.
+"""
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tests.unit.policies.bodies import (
+    Body,
+    binding,
+    body,
+    budget,
+    cron_job,
+    default_deny,
+    deployment,
+    ingress,
+    pod,
+    queue,
+    ray_cluster,
+    ray_job,
+    ray_spec,
+    redis,
+    role,
+    service,
+    volcano_job,
+)
+from tests.unit.policies.case import MISSING, put
+
+Changes = dict[str, Any]
+"""Values, by their places in an object: keys and indexes with spaces between. MISSING takes away what is there."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Objects, and the same with a fault."""
+
+    fault: str
+    place: str
+    good: tuple[Body, ...]
+    bad: tuple[Body, ...]
+
+
+def ray_service() -> Body:
+    """A RayService."""
+    return body("ray.io/v1", "RayService", spec={"serveConfigV2": "applications: []", "rayClusterConfig": ray_spec()})
+
+
+def ray_cron_job() -> Body:
+    """A RayCronJob."""
+    return body("ray.io/v1", "RayCronJob", spec={"schedule": "0 3 * * *", "jobTemplate": ray_job()["spec"]})
+
+
+_HEAD = "headGroupSpec template spec"
+_WORKER = "workerGroupSpecs 0 template spec"
+
+PLACES: dict[str, tuple[Callable[[], Body], str]] = {
+    "Pod": (pod, "spec"),
+    "Deployment": (deployment, "spec template spec"),
+    "StatefulSet": (redis, "spec template spec"),
+    "CronJob": (cron_job, "spec jobTemplate spec template spec"),
+    "RayCluster, head": (ray_cluster, f"spec {_HEAD}"),
+    "RayCluster, workers": (ray_cluster, f"spec {_WORKER}"),
+    "RayJob, workers": (ray_job, f"spec rayClusterSpec {_WORKER}"),
+    "RayJob, submitter": (ray_job, "spec submitterPodTemplate spec"),
+    "RayService, workers": (ray_service, f"spec rayClusterConfig {_WORKER}"),
+    "RayCronJob, workers": (ray_cron_job, f"spec jobTemplate rayClusterSpec {_WORKER}"),
+    "Job of Volcano's": (volcano_job, "spec tasks 0 template spec"),
+}
+"""Where the pod's spec stands in each."""
+
+_C = "containers 0"
+_SECURITY = f"{_C} securityContext"
+
+IN_PODS: dict[str, Changes] = {
+    "a folder of the node": {"volumes 0": {"name": "fast", "hostPath": {"path": "/etc"}}},
+    "privileged": {f"{_SECURITY} privileged": True},
+    "the node's network": {"hostNetwork": True},
+    "a port of the node": {f"{_C} ports 0": {"containerPort": 80, "hostPort": 8080}},
+    "runs as root": {f"{_SECURITY} runAsUser": 0, f"{_SECURITY} runAsNonRoot": False},
+    "may get more rights": {f"{_SECURITY} allowPrivilegeEscalation": True},
+    "adds SYS_ADMIN": {f"{_SECURITY} capabilities add": ["SYS_ADMIN"]},
+    "no seccomp profile": {"securityContext seccompProfile": MISSING},
+    "may write its image's files": {f"{_SECURITY} readOnlyRootFilesystem": False},
+    "no resources": {f"{_C} resources": MISSING},
+    "no limit of memory": {f"{_C} resources limits memory": MISSING},
+    "image :latest": {f"{_C} image": "registry.example.com/main:latest"},
+    "a tag, no digest": {f"{_C} image": "registry.example.com/main:1.2.3"},
+    "password in env": {f"{_C} env 0": {"name": "DB_PASSWORD", "value": "correct-horse-7"}},
+}
+"""Faults of a pod, by places in its spec."""
+
+
+def of_pods() -> Iterator[Case]:
+    """Each fault of a pod in each place."""
+    for place, (make, spec) in PLACES.items():
+        good = _open_to_all(make(), spec)
+        for fault, changes in IN_PODS.items():
+            yield Case(fault, place, (good,), (_changed(good, {f"{spec} {at}": new for at, new in changes.items()}),))
+
+
+def _open_to_all(made: Body, spec: str) -> Body:
+    """With what checkov and kube-score want of every container, so that none of it hides a fault."""
+    for at, value in {
+        f"{spec} {_C} imagePullPolicy": "Always",
+        f"{spec} {_SECURITY} runAsUser": 20_000,
+        f"{spec} {_SECURITY} runAsGroup": 20_000,
+        f"{spec} {_SECURITY} runAsNonRoot": True,
+        f"{spec} {_C} resources limits cpu": "4",
+        f"{spec} {_C} resources limits ephemeral-storage": "1Gi",
+        f"{spec} {_C} resources requests ephemeral-storage": "1Gi",
+    }.items():
+        put(made, at, value)
+    image = _at(made, f"{spec} {_C} image")
+    put(made, f"{spec} {_C} image", image if "@" in image else f"{image}@sha256:{'d' * 64}")
+    return made
+
+
+def _at(made: Body, at: str) -> Any:
+    held: Any = made
+    for step in at.split():
+        held = held[int(step) if isinstance(held, list) else step]
+    return held
+
+
+def _changed(good: Body, changes: Changes) -> Body:
+    made = copy.deepcopy(good)
+    for at, value in changes.items():
+        put(made, at, value)
+    return made
+
+
+def _account(made: Body) -> Body:
+    return _changed(made, {f"spec {_HEAD} serviceAccountName": "ray"})
+
+
+def _in_queue(made: Body) -> Body:
+    return _changed(made, {"metadata labels volcano.sh/queue-name": "team-a", "spec workerGroupSpecs 0 minReplicas": 8})
+
+
+OF_RAY: dict[str, tuple[tuple[Body, ...], Changes]] = {
+    "anybody may submit jobs (no token)": ((ray_cluster(),), {"spec authOptions": MISSING}),
+    "dashboard on a LoadBalancer": ((ray_cluster(),), {"spec headGroupSpec serviceType": "LoadBalancer"}),
+    "a release with known holes": ((ray_cluster(),), {"spec rayVersion": "2.46.0"}),
+    "head and workers of two versions": (
+        (ray_cluster(),),
+        {f"spec {_WORKER} {_C} image": "rayproject/ray:2.59.0@sha256:" + "c" * 64},
+    ),
+    "tasks on the head": ((ray_cluster(),), {"spec headGroupSpec rayStartParams": {}}),
+    "the autoscaler may get more rights": (
+        (ray_cluster(),),
+        {"spec autoscalerOptions securityContext allowPrivilegeEscalation": True},
+    ),
+    "workers with a token of Kubernetes": ((ray_cluster(),), {f"spec {_WORKER} automountServiceAccountToken": True}),
+    "Ray's account reads Secrets": (
+        (role(), _account(ray_cluster()), binding()),
+        {"rules 0 resources": ["secrets"]},
+    ),
+    "password of Redis in plain text": (
+        (ray_cluster(),),
+        {"spec gcsFaultToleranceOptions redisPassword": {"value": "correct-horse-7"}},
+    ),
+    "two clusters in one place of Redis": (
+        (
+            _changed(ray_cluster("other"), {"spec gcsFaultToleranceOptions externalStorageNamespace": "b"}),
+            ray_cluster(),
+        ),
+        {"spec gcsFaultToleranceOptions externalStorageNamespace": "team-a.it"},
+    ),
+    "no NetworkPolicy where Ray runs": (
+        (default_deny(), ray_cluster()),
+        {"spec podSelector": {"matchLabels": {"a": "b"}}},
+    ),
+    "a name that KubeRay refuses": ((ray_cluster(),), {"metadata name": "a" * 54}),
+    "bounds that KubeRay refuses": ((ray_cluster(),), {"spec workerGroupSpecs 0 minReplicas": 9}),
+    "a cluster that outlives its job": ((ray_job(),), {"spec shutdownAfterJobFinishes": False}),
+    "a gang that its queue never lets in": (
+        (queue("team-a"), _in_queue(ray_cluster())),
+        {"spec capability": {"nvidia.com/gpu": "4"}},
+    ),
+}
+"""Faults of Ray: objects without it, and what makes it in the first of them."""
+
+ELSEWHERE: dict[str, tuple[tuple[Body, ...], Changes]] = {
+    "binds cluster-admin": ((binding("ClusterRoleBinding"),), {"roleRef name": "cluster-admin"}),
+    "a Role that allows everything": ((role(),), {"rules 0 verbs": ["*"], "rules 0 resources": ["*"]}),
+    "a Role that may exec into pods": ((role(),), {"rules 0 resources": ["pods/exec"]}),
+    "a Service open to the outside": ((service(), deployment()), {"spec type": "NodePort"}),
+    "a Service that selects no pod": ((service(), deployment()), {"spec selector app": "typo"}),
+    "an Ingress without TLS": ((ingress(),), {"spec tls": MISSING}),
+    "a Secret with its values": ((body("v1", "Secret"),), {"stringData": {"password": "correct-horse-7"}}),
+    "Redis that drops keys": ((redis(), budget()), {"spec template spec containers 0 args 1": "allkeys-lru"}),
+    "no PodDisruptionBudget": ((budget(), redis()), {"spec selector matchLabels app": "typo"}),
+    "no liveness probe": ((deployment(),), {"spec template spec containers 0 livenessProbe": MISSING}),
+    "an API that is gone": ((cron_job(),), {"apiVersion": "batch/v1beta1"}),
+}
+"""Faults of other objects."""
+
+
+def of_objects(faults: dict[str, tuple[tuple[Body, ...], Changes]]) -> Iterator[Case]:
+    """Each fault in its objects."""
+    for fault, (good, changes) in faults.items():
+        yield Case(fault, "", good, (_changed(good[0], changes), *good[1:]))

@@ -1,0 +1,1 @@
+"""How long the policies take over many resources."""

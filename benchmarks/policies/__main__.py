@@ -1,0 +1,175 @@
+"""Measures the policies over many resources: in one process, as the pack's process that the engine asks, and in the
+engine's preview of a program that makes them.
+
+The engine's own time is that of the same preview with a pack that says nothing (idle/): any pack has the engine write
+every resource once more. They are in turns. There is no cluster behind them, so that the preview is as fast as it can
+be. Where a machine does other things as well only CPU seconds say something.
+"""
+
+import itertools
+import json
+import os
+import resource
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+
+from benchmarks.page import write_tables
+from local import paths
+from local.plugins import Mode, select
+from policies.configuration import Configuration
+from policies.judge import Judge
+from policies.walk import Object
+from tests.engine.harness import Project
+from tests.unit.policies import bodies
+
+from .served import Took, asked
+
+PAGE = paths.ROOT / "docs" / "policies.md"
+
+PROGRAM = Path(__file__).with_name("program.py")
+
+PACKS: dict[str, Path | None] = {
+    "with no pack": None,
+    "with a pack that says nothing": Path(__file__).with_name("idle"),
+    "with the pack": paths.ROOT / "policies",
+}
+
+KINDS: tuple[Callable[[], bodies.Body], ...] = (
+    bodies.ray_cluster,
+    bodies.ray_job,
+    bodies.deployment,
+    bodies.pod,
+    bodies.cron_job,
+    bodies.volcano_job,
+    bodies.redis,
+    bodies.budget,
+    bodies.service,
+    bodies.ingress,
+    bodies.for_ray,
+    bodies.default_deny,
+    lambda: bodies.opened(53, 443),
+    bodies.role,
+    bodies.binding,
+    bodies.namespace,
+)
+"""In turns. Seven of sixteen have pod templates, as many as in a stack of few services and many teams."""
+
+TENANTS = 50
+
+PARTS = {
+    "start": "The pack's process: its start",
+    "resources": "The pack's process: each resource",
+    "stack": "The pack's process: the stack as a whole",
+}
+
+
+def made(count: int) -> list[bodies.Body]:
+    """So many objects, spread over namespaces."""
+    found = []
+    for number, make in zip(range(count), itertools.cycle(KINDS), strict=False):
+        each = make()
+        each["metadata"]["name"] = f"it-{number}"
+        if "namespace" in each["metadata"]:
+            each["metadata"]["namespace"] = f"team-{number // len(KINDS) % TENANTS}"
+        found.append(each)
+    return found
+
+
+def judged(objects: list[bodies.Body], runs: int) -> list[float]:
+    """Seconds to judge them in this process, of each run."""
+    took = []
+    for _ in range(runs):
+        begun = time.perf_counter()
+        Judge(Configuration(), "prod").report(Object(each, "urn", protected=False) for each in objects)
+        took.append(time.perf_counter() - begun)
+    return took
+
+
+def previewed(objects: list[bodies.Body], runs: int) -> dict[str, list[Took]]:
+    """The engine's previews with each pack and none, in turns, after one of each that does not count."""
+    with tempfile.TemporaryDirectory() as folder:
+        project = Project.make(Path(folder), PROGRAM, select(cast("Mode", os.environ.get("PLUGINS", "auto"))))
+        file = Path(folder) / "bodies.json"
+        file.write_text(json.dumps(objects))
+        project.environment |= {"BODIES": str(file), "KUBECONFIG": os.devnull}
+        levels = Path(folder) / "levels.json"
+        levels.write_text(json.dumps({"all": "advisory"}))
+        took: dict[str, list[Took]] = {title: [] for title in PACKS}
+        for _ in range(runs + 1):
+            for title, pack in PACKS.items():
+                took[title].append(_timed(project, pack, levels))
+        return {title: each[1:] for title, each in took.items()}
+
+
+def _timed(project: Project, pack: Path | None, levels: Path) -> Took:
+    asked = ("--policy-pack", str(pack), "--policy-pack-config", str(levels)) if pack else ()
+    before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    said = project.pulumi("preview", *asked).output
+    wall, after = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if asked and "Policies:" not in said:
+        raise RuntimeError(f"the pack was not asked:\n{said[-2000:]}")
+    return Took(wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+
+
+def table(
+    count: int, alone: list[float], served: list[dict[str, Took]], engine: dict[str, list[Took]]
+) -> Iterator[str]:
+    """Medians, least and most."""
+    runs = len(alone)
+    yield f"{count} resources of {len(KINDS)} kinds, {runs} runs in turns on {os.cpu_count()} cores:\n"
+    yield "| | Median | Least | Most | CPU, median |"
+    yield "| --- | ---: | ---: | ---: | ---: |"
+    yield f"| Judged in one process | {_seconds(alone)} | |"
+    for what, title in PARTS.items():
+        yield _row(title, [each[what] for each in served])
+    yield _row("**All of the pack's process**", [_sum(each.values()) for each in served])
+    for title, took in engine.items():
+        yield _row(f"`pulumi preview` {title}", took)
+    if engine:
+        _, idle, ours = engine.values()
+        more = [Took(one.wall - other.wall, one.cpu - other.cpu) for one, other in zip(ours, idle, strict=True)]
+        yield _row("**What the pack adds to the engine's own time**", more)
+
+
+def _row(title: str, took: list[Took]) -> str:
+    cpu = statistics.median(each.cpu for each in took)
+    return f"| {title} | {_seconds([each.wall for each in took])} | {cpu:.2f} s |"
+
+
+def _sum(took: Iterable[Took]) -> Took:
+    held = list(took)
+    return Took(sum(each.wall for each in held), sum(each.cpu for each in held))
+
+
+def _seconds(took: list[float]) -> str:
+    return " | ".join(f"{each:.2f} s" for each in (statistics.median(took), min(took), max(took)))
+
+
+def main(
+    resources: Annotated[int, typer.Option(min=1, help="Resources of the program.")] = 1000,
+    runs: Annotated[int, typer.Option(min=1, help="Runs of each.")] = 5,
+    engine: Annotated[bool, typer.Option(help="Preview a program with the engine too.")] = True,
+    at_most: Annotated[float | None, typer.Option(help="Fail where the pack's process takes more CPU seconds.")] = None,
+    write: Annotated[bool, typer.Option("--write", help="Write the table into docs/policies.md.")] = False,
+) -> None:
+    """Print or write the table."""
+    objects = made(resources)
+    alone, served = judged(objects, runs), [asked(objects) for _ in range(runs)]
+    text = "\n".join(table(resources, alone, served, previewed(objects, runs) if engine else {}))
+    typer.echo(text)
+    if write:
+        write_tables(PAGE, "policies", text)
+    cpu = statistics.median(_sum(each.values()).cpu for each in served)
+    if at_most is not None and cpu > at_most:
+        sys.exit(f"the pack takes {cpu:.2f} s; at most {at_most} are allowed")
+
+
+if __name__ == "__main__":
+    typer.run(main)

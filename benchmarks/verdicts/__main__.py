@@ -1,0 +1,44 @@
+"""Prints the verdicts on manifests that others publish, or pins them and writes their table.
+
+Whoever pins has to review what is new: docs/reference/policy-verdicts.md argues for each rule that finds anything.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import yaml
+
+from benchmarks.page import write_tables
+from tests.unit.policies.verdicts import PINNED, Verdict, files, verdict
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "policy-verdicts.md"
+
+
+def table(verdicts: dict[str, Verdict]) -> Iterator[str]:
+    """A row for each file."""
+    findings = sum(sum(each.values()) for each in verdicts.values())
+    yield f"{len(verdicts)} files, {findings} findings; the number behind a rule says how often it is broken.\n"
+    yield "| File | Rules |"
+    yield "| --- | --- |"
+    for name, broken in verdicts.items():
+        rules = ", ".join(rule if count == 1 else f"{rule} {count}" for rule, count in broken.items())
+        yield f"| {name} | {rules or '-'} |"
+
+
+def main(
+    write: Annotated[bool, typer.Option("--write", help="Pin them, and write the table into its page.")] = False,
+) -> None:
+    """Print or write the table."""
+    verdicts = {name: verdict(file) for name, file in files().items()}
+    text = "\n".join(table(verdicts))
+    if write:
+        PINNED.write_text(yaml.safe_dump(verdicts, default_flow_style=None, sort_keys=False, width=160))
+        write_tables(PAGE, "verdicts", text)
+    else:
+        typer.echo(text)
+
+
+if __name__ == "__main__":
+    typer.run(main)

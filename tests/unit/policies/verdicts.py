@@ -1,0 +1,37 @@
+"""What the rules say of manifests that others publish: KubeRay's samples, and those of IBM/ado."""
+
+from collections import Counter
+from pathlib import Path
+
+import yaml
+
+from local import tools
+from policies.configuration import Configuration
+from policies.judge import Judge
+from policies.read import objects
+
+SAMPLES = tools.KUBERAY.share("config") / "samples"
+ADO = Path(__file__).with_name("ado")
+
+PINNED = Path(__file__).with_name("samples.yaml")
+"""The verdicts as they were reviewed (docs/reference/policy-verdicts.md), by the names of files."""
+
+Verdict = dict[str, int]
+"""How often each rule is broken, advice too. A rule that cannot know has a question mark behind it."""
+
+
+def files() -> dict[str, Path]:
+    """All manifests, by their names."""
+    samples = {str(each.relative_to(SAMPLES)): each for each in sorted(SAMPLES.rglob("*.yaml"))}
+    return samples | {f"ado/{each.name}": each for each in sorted(ADO.glob("*.yaml"))}
+
+
+def verdict(file: Path) -> Verdict:
+    """What the rules say of the objects in a file, with no configuration."""
+    findings = Judge(Configuration(), "").report(objects([str(file)])).findings
+    return dict(sorted(Counter(each.rule.id if each.known else f"{each.rule.id}?" for each in findings).items()))
+
+
+def pinned() -> dict[str, Verdict]:
+    """The verdicts that were reviewed."""
+    return dict(yaml.safe_load(PINNED.read_text()))
