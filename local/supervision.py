@@ -24,6 +24,9 @@ from local.errors import RehearsalError
 MARK = "RAY_PLATFORM_REHEARSAL"
 """Environment variable that every process of a rehearsal carries: its run folder. `stop` finds strays by it."""
 
+START_SECONDS = 60.0
+"""How long supervisord may take: beside the pods of another real node, which come first, it has waited for 15."""
+
 
 @dataclass(frozen=True)
 class Program:
@@ -106,9 +109,9 @@ class Supervisor:
         self.socket.unlink(missing_ok=True)
         self._write_config(programs)
         begin([sys.executable, "-m", "supervisor.supervisord", "-c", self._config], {**os.environ, MARK: str(self.run)})
-        deadline = time.monotonic() + 15
+        deadline = time.monotonic() + START_SECONDS
         while not self.alive:
-            if time.monotonic() > deadline:
+            if time.monotonic() > deadline or not any(self.strays()):
                 raise RehearsalError(f"supervisord did not start; its log is {self.logs / 'supervisord.log'}")
             time.sleep(0.05)
 

@@ -91,7 +91,8 @@ def test_a_start_that_is_killed_half_way_is_cleaned_up(
 ) -> None:
     before = traces(second.run)
     with subprocess.Popen([sys.executable, "-c", START, second.run], cwd=paths.ROOT) as start:
-        until(lambda: MOMENTS[moment](second), f"{moment} can be seen", 60)
+        until(lambda: MOMENTS[moment](second) or start.poll() is not None, f"{moment} can be seen", 120)
+        assert start.poll() is None, "the start has ended before"
         start.kill()
     with steps.step(f"clean up after a start that was killed at {moment}"):
         second.stop(clean=True)
