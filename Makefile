@@ -21,8 +21,8 @@ up: .venv/installed ## Start the rehearsal cluster and run `pulumi up` of STACK.
 	@$(LOCAL) up --stack $(STACK)
 
 down: ## Stop it. CLEAN=1 also removes its data, .venv and Python's caches; only the tool cache stays.
-	@if [ -e .venv/installed ]; then $(LOCAL) down $(if $(CLEAN),--clean); else echo "Nothing to stop."; fi
-ifneq ($(CLEAN),)
+	@if [ -e .venv/installed ]; then $(LOCAL) down $(if $(filter 1,$(CLEAN)),--clean); else echo "Nothing to stop."; fi
+ifeq ($(CLEAN),1)
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 endif
