@@ -1,6 +1,6 @@
 """Loses masters of Redis under a working Ray, on a real node: first with the gateway, then without it.
 
-Both have the same stack, the same losses and the same driver, which is on a worker, because a head that starts again
+Both have the same losses and the same driver, which is on a worker, because a head that starts again
 takes its own drivers with it. Then RayClusters are removed, and what they leave in Redis is counted.
 """
 
