@@ -72,7 +72,7 @@ def test_of_a_tree_without_problems_every_level_fits_into_the_one_above(tree: li
     for parent in tree:
         for child in children(tree, parent.name):
             for resource, most in child.settings.amounts("capability").items():
-                assert most <= parent.settings.amounts("capability")[resource]
+                assert most <= parent.settings.amounts("capability").get(resource, 0)
 
 
 @given(tree=trees())
