@@ -18,6 +18,7 @@ from local.errors import RehearsalError
 from local.plugins import Selection
 from local.rehearsal import Rehearsal
 from local.supervision import MARK
+from stacks.stack_file import stack_name
 
 PROJECT = "ray-platform"
 """The `name` of Pulumi.yaml."""
@@ -242,4 +243,4 @@ def stack_file(stack: str) -> Path:
 
 def stacks() -> list[str]:
     """Names of the checkout's stacks."""
-    return [file.name.removeprefix("Pulumi.").removesuffix(".yaml") for file in paths.ROOT.glob("Pulumi.*.yaml")]
+    return [stack_name(file) for file in paths.ROOT.glob("Pulumi.*.yaml")]

@@ -59,14 +59,16 @@ def policies(
     if not files:
         raise typer.BadParameter("name a file, a folder or -", param_hint="FILE")
 
+    from stacks.stack_file import stack_name
+
     from .judge import Judge
-    from .load import FILE, ConfigurationError, load, of_stack_file, stack_of
+    from .load import FILE, ConfigurationError, load, of_stack_file
     from .read import UnreadableError, objects
 
     try:
         said = load(config or FILE)
         if stack_file:
-            environment = environment or stack_of(stack_file)
+            environment = environment or stack_name(stack_file)
             said = said.with_stack(environment, of_stack_file(stack_file))
         report = Judge(said, environment).report(objects(files))
     except (ConfigurationError, UnreadableError) as error:

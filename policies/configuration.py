@@ -11,15 +11,13 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema, create_model
+from pydantic import AfterValidator, Field, WithJsonSchema, create_model
 
-from components.types import Settings
+from components.types import NonEmptyText, Settings
 
 from .rule import NoOptions, Rule, Severity
 from .rules import BY_ID, RULES
 from .walk import NOT_KNOWN, Object
-
-Said = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
 def _known(name: str) -> str:
@@ -80,13 +78,13 @@ class RuleException(Settings):
     rule: RuleId
     """The rule's id."""
 
-    object: Said
+    object: NonEmptyText
     """What the object is called: KIND/NAMESPACE/NAME, or KIND/NAME where it has no namespace; `*` stands for any."""
 
-    reason: Said
+    reason: NonEmptyText
     """Why it has to be so."""
 
-    owner: Said
+    owner: NonEmptyText
     """Who answers for it."""
 
     expires: date

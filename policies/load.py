@@ -56,11 +56,6 @@ def of_stack_file(file: Path) -> PoliciesSettings:
     return said
 
 
-def stack_of(file: Path) -> str:
-    """The stack's name in the name of its file."""
-    return file.name.removeprefix("Pulumi.").removesuffix(file.suffix)
-
-
 def of_config(config: Mapping[str, str]) -> PoliciesSettings:
     """What a stack says about rules in its configuration, as the engine tells it. Raises ConfigurationError."""
     text = config.get(KEY)

@@ -75,6 +75,11 @@ def read(file: Path) -> str:
         raise _refused(file, wrong, "encoding", span) from error
 
 
+def stack_name(file: Path) -> str:
+    """The stack's name in the name of its file, `Pulumi.<stack>.yaml`."""
+    return file.name.removeprefix("Pulumi.").removesuffix(file.suffix)
+
+
 def stack_file(name: str | Path, text: str) -> StackFile:
     """The stack file of a text. Raises StackFileError where it is not YAML, or not a stack file."""
     try:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from ..problems import Path, Problem, Problems
-from ..types import DnsLabel, Settings
+from ..types import DnsLabel, NonEmptyText, Settings
 from .rules import BY_ID
 from .texts import rule_texts
 
@@ -18,8 +18,6 @@ Action = Literal["Deny", "Warn", "Audit"]
 (`validationActions`)."""
 
 RuleId = Annotated[str, WithJsonSchema({"type": "string", "enum": sorted(BY_ID)})]
-
-Said = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
 def _a_day(value: Any) -> Any:
@@ -40,10 +38,10 @@ class AdmissionException(Settings):
     namespace: DnsLabel
     """The namespace."""
 
-    reason: Said
+    reason: NonEmptyText
     """Why it has to be so."""
 
-    owner: Said
+    owner: NonEmptyText
     """Who answers for it."""
 
     expires: Day

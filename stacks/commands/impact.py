@@ -45,13 +45,14 @@ def impact(
     from ..impact.report import as_object, report
     from ..impact.sources import LIVE, NoSuchSourceError, running, stack_before
     from ..settings import load
+    from ..stack_file import stack_name
 
     file = stack_path(to)
     try:
         after = load(file)
         if from_ == LIVE:
             there = running(after)
-            found = impact_on(there, after, file.name.removeprefix("Pulumi.").removesuffix(".yaml"))
+            found = impact_on(there, after, stack_name(file))
             found = with_busy(found, there, ask(after.kubernetes.context, found, there))
         else:
             found = impact_of(stack_before(from_, file), after, price)

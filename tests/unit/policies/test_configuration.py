@@ -10,12 +10,13 @@ import yaml
 
 from policies.configuration import Configuration, Level, PoliciesSettings
 from policies.judge import Judge, Report
-from policies.load import ConfigurationError, load, of_config, of_stack_file, stack_of
+from policies.load import ConfigurationError, load, of_config, of_stack_file
 from policies.rules import BY_ID
 from policies.values import UNKNOWN
 from policies.walk import Object
 from stacks.settings import StackFileError
 from stacks.settings import load as settings_of_file
+from stacks.stack_file import stack_name
 
 from .bodies import deployment
 
@@ -170,7 +171,7 @@ def test_a_stack_that_says_no_level_has_that_of_the_pack_s_configuration() -> No
 def test_a_stack_file_says_what_the_engine_tells(tmp_path: Path) -> None:
     file = tmp_path / "Pulumi.prod.yaml"
     file.write_text(yaml.safe_dump({"config": {"ray-platform:policies": SAID, "shop:key": "value"}}))
-    assert stack_of(file) == "prod"
+    assert stack_name(file) == "prod"
     assert of_stack_file(file) == of_config({"ray-platform:policies": json.dumps(SAID), "shop:key": "value"})
     assert of_stack_file(file).exceptions[0].expires == date(2026, 12, 31)
     assert of_config({}) == PoliciesSettings()
