@@ -15,7 +15,7 @@ import trustme
 
 from components.redis.pods import DOWN_AFTER
 from tests.gateway.waiting import eventually
-from tests.gateway.wire import ClosedError, Wire
+from tests.gateway.wire import Wire
 
 MASTER = "mymaster"
 
@@ -82,7 +82,7 @@ class Node:
         """Starts it, or starts it again with the data that it left."""
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen([self.program, "node.conf"], stdout=log, stderr=log, cwd=self.folder)
-        eventually(f"{self.program} on {self.port} answers", self._answers, OSError, ClosedError)
+        eventually(f"{self.program} on {self.port} answers", self._answers)
 
     def _answers(self) -> bool:
         with self.wire() as wire:
@@ -170,7 +170,7 @@ class Nodes:
 
     def settle(self) -> None:
         """Waits until the master has its two replicas and all Sentinels agree on all of it."""
-        eventually("the replicas are in step", self._in_step, AssertionError, OSError, ClosedError)
+        eventually("the replicas are in step", self._in_step, AssertionError)
 
     def _in_step(self) -> bool:
         views = [self._view(sentinel) for sentinel in self.sentinels]
@@ -191,7 +191,7 @@ class Nodes:
         for sentinel in self.sentinels:
             try:
                 _, port = sentinel.ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", MASTER)
-            except (OSError, ClosedError):
+            except OSError:
                 continue
             return next(node for node in self.redis if node.port == int(port))
         raise AssertionError("no Sentinel answers")

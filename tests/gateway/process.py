@@ -56,7 +56,7 @@ class Gateway:
 
     def wait_ready(self) -> "Gateway":
         """Waits until it takes clients."""
-        eventually("the gateway is ready", lambda: self.get("readyz")[0] == 200, OSError)
+        eventually("the gateway is ready", lambda: self.get("readyz")[0] == 200)
         return self
 
     def get(self, path: str) -> tuple[int, str]:

@@ -12,7 +12,7 @@ from tests.gateway.conftest import MakeGateway
 from tests.gateway.load import Load
 from tests.gateway.nodes import PASSWORD, Certificates, Nodes
 from tests.gateway.waiting import eventually
-from tests.gateway.wire import ClosedError, Wire
+from tests.gateway.wire import Wire
 
 pytestmark = pytest.mark.engine
 
@@ -55,9 +55,9 @@ def test_a_client_without_a_certificate_or_without_tls_gets_nowhere(
 ) -> None:
     files = {"cert": certificates.cert, "key": certificates.key, "ca": certificates.ca}
     gateway = make_gateway(nodes, **{f"listen_tls_{name}_file": file for name, file in files.items()}).wait_ready()
-    with pytest.raises((ssl.SSLError, ConnectionError, ClosedError)):
+    with pytest.raises((ssl.SSLError, ConnectionError)):
         Wire(gateway.port, tls=certificates.context(show=False)).must("PING")
-    with pytest.raises((ConnectionError, ClosedError, hiredis.ProtocolError)):
+    with pytest.raises((ConnectionError, hiredis.ProtocolError)):
         Wire(gateway.port).must("PING")
 
 
@@ -66,7 +66,7 @@ def test_a_node_whose_certificate_is_not_trusted_is_not_used(
 ) -> None:
     (tmp_path / "other").mkdir()
     gateway = make_gateway(encrypted, tls_ca_file=Certificates(tmp_path / "other").ca)
-    eventually("it says why", lambda: "certificate verify failed" in gateway.get("readyz")[1], OSError)
+    eventually("it says why", lambda: "certificate verify failed" in gateway.get("readyz")[1])
 
 
 @pytest.mark.parametrize("who", ["redis", "sentinel"])
@@ -76,7 +76,7 @@ def test_a_wrong_password_keeps_the_gateway_unready_and_is_named(
     wrong = tmp_path / "wrong"
     wrong.write_text("not-the-password")
     gateway = make_gateway(nodes, hold_seconds=0.5, **{f"{who}_password_file": wrong})
-    eventually("it says why", lambda: "WRONGPASS" in gateway.get("readyz")[1], OSError)
+    eventually("it says why", lambda: "WRONGPASS" in gateway.get("readyz")[1])
     assert gateway.get("readyz")[0] == 503
     assert gateway.get("livez")[0] == 200
     with gateway.wire() as wire:
@@ -90,7 +90,7 @@ def test_a_right_that_is_missing_on_the_nodes_is_named_before_a_client_comes(
     for node in nodes.redis:
         node.ask("ACL", "SETUSER", "gateway", "-eval")
     gateway = make_gateway(nodes)
-    eventually("it says why", lambda: "no permissions to run the 'eval' command" in gateway.get("readyz")[1], OSError)
+    eventually("it says why", lambda: "no permissions to run the 'eval' command" in gateway.get("readyz")[1])
 
 
 def test_passwords_change_while_the_gateway_runs(nodes: Nodes, make_gateway: MakeGateway, tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_no_password_of_several_that_fits_keeps_the_gateway_unready(
     file = tmp_path / "passwords"
     file.write_text("wrong\nwrong-too\n")
     gateway = make_gateway(nodes, redis_password_file=file)
-    eventually("it says why", lambda: "WRONGPASS" in gateway.get("readyz")[1], OSError)
+    eventually("it says why", lambda: "WRONGPASS" in gateway.get("readyz")[1])
 
 
 def test_a_user_that_may_write_the_keys_of_one_tenant_alone_is_enough(nodes: Nodes, make_gateway: MakeGateway) -> None:

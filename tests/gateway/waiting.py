@@ -13,7 +13,8 @@ SECONDS = 30.0
 def eventually(what: str, look: Callable[[], T], *passing: type[Exception], seconds: float = SECONDS) -> T:
     """Waits until `look` answers something true, and returns that; fails with `what` was awaited.
 
-    Errors of the kinds in `passing` are those of something that is not there yet.
+    A server that cannot be reached, or closes the connection as a new master does, is one that is not there yet; so are
+    errors of the kinds in `passing`.
     """
     end = time.monotonic() + seconds
     while True:
@@ -22,7 +23,7 @@ def eventually(what: str, look: Callable[[], T], *passing: type[Exception], seco
             if found := look():
                 return found
             last = found
-        except passing as error:
+        except (OSError, *passing) as error:
             last = error
         if time.monotonic() > end:
             raise AssertionError(f"{what}: not within {seconds:g} s; last: {last!r}")

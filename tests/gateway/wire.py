@@ -11,7 +11,7 @@ import pytest
 from tests.gateway.waiting import SECONDS
 
 
-class ClosedError(Exception):
+class ClosedError(ConnectionError):
     """The other side has closed the connection."""
 
 

@@ -24,7 +24,7 @@ from components.redis.settings import RedisSettings
 from components.redis.users import NODES_USER
 from components.tls.certificate import new_certificate
 from tests.gateway.waiting import eventually
-from tests.gateway.wire import ClosedError, Wire
+from tests.gateway.wire import Wire
 
 PASSWORDS: dict[str, list[str]] = {NODES_USER: ["nodes-1"], "a": ["a-1"], "a-b": ["b-1"]}
 """Of two tenants, the name of one beginning with that of the other."""
@@ -229,7 +229,7 @@ class Pods:
 
     def wait_ready(self) -> None:
         """Waits for one master with all others in step."""
-        eventually("all are ready", self._ready, OSError, ClosedError)
+        eventually("all are ready", self._ready)
 
     def _ready(self) -> bool:
         roles = [pod.ask("ROLE") for pod in self.pods]
@@ -246,7 +246,7 @@ class Pods:
         for pod in self.pods:
             try:
                 host, _ = pod.ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "mymaster", port=SENTINEL_PORT)
-            except (OSError, ClosedError):
+            except OSError:
                 continue
             return next(each for each in self.pods if each.address == host.decode())
         raise AssertionError("no Sentinel answers")
@@ -258,7 +258,7 @@ class Pods:
             master = self.master
             return master if master is not pod and master.ask("ROLE")[0] == b"master" else None
 
-        found = eventually(f"another than {pod.address} is the master", moved, OSError, ClosedError)
+        found = eventually(f"another than {pod.address} is the master", moved)
         assert found
         return found
 
