@@ -58,7 +58,7 @@ class Pod:
         self.data.mkdir(parents=True)
 
     def start(self) -> None:
-        """Starts what does not run of its containers."""
+        """Starts its containers."""
         for container in self._containers:
             self.start_container(container["name"])
 
@@ -139,6 +139,11 @@ class Pod:
         """An answer to the nodes' user."""
         with self.wire(password=password, port=port) as wire:
             return wire.must(*command)
+
+    def master_address(self) -> str:
+        """The master that its Sentinel names."""
+        host, _ = self.ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "mymaster", port=SENTINEL_PORT)
+        return str(host, "ascii")
 
     def down_after(self) -> int:
         """After how many milliseconds its Sentinel takes a silent master for lost."""
@@ -228,15 +233,16 @@ class Pods:
         self.wait_ready()
 
     def wait_ready(self) -> None:
-        """Waits for one master with all others in step."""
+        """Waits for one master, named by all Sentinels, with all others in step."""
         eventually("all are ready", self._ready)
 
     def _ready(self) -> bool:
-        roles = [pod.ask("ROLE") for pod in self.pods]
-        masters = [role for role in roles if role[0] == b"master"]
+        roles = {pod: pod.ask("ROLE") for pod in self.pods}
+        masters = [pod for pod, role in roles.items() if role[0] == b"master"]
         return (
             len(masters) == 1
-            and len(masters[0][2]) == len(self.pods) - 1
+            and len(roles[masters[0]][2]) == len(self.pods) - 1
+            and {pod.master_address() for pod in self.pods} == {masters[0].address}
             and all(pod.probe("redis") and pod.down_after() == DOWN_AFTER for pod in self.pods)
         )
 
@@ -245,10 +251,10 @@ class Pods:
         """The pod that the Sentinels name."""
         for pod in self.pods:
             try:
-                host, _ = pod.ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "mymaster", port=SENTINEL_PORT)
+                address = pod.master_address()
             except OSError:
                 continue
-            return next(each for each in self.pods if each.address == host.decode())
+            return next(each for each in self.pods if each.address == address)
         raise AssertionError("no Sentinel answers")
 
     def wait_for_master_other_than(self, pod: Pod) -> Pod:

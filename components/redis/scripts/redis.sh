@@ -22,14 +22,23 @@ would_wipe() {
   [ "$MASTER" = "$ME" ] && [ ! -e "$DATA/appendonlydir" ] && [ -n "$SEEN" ]
 }
 
+# A master that died and is back before the Sentinels have failed over would be one for a moment only: it and who follows
+# it are told ten seconds later (seen with Redis 7.0), and until then no replica confirms a write. RUN outlasts the
+# container, not the pod. Where the Sentinels choose nobody within five seconds, it is the master again.
+turns=10
+is_missed() {
+  [ "$MASTER" = "$ME" ] && [ -e "$RUN/redis.conf" ] && [ $turns -gt 0 ]
+}
+
 replicaof=''
 if [ -n "$MASTER_NAME" ]; then
   majority=$(($(echo "$NODES" | wc -w) / 2 + 1))
   look
-  while [ $ANSWERS -lt $majority ] || would_wipe; do
+  while [ $ANSWERS -lt $majority ] || would_wipe || is_missed; do
     echo "waiting: $ANSWERS Sentinels answer, $majority have to; the master is ${MASTER:-not known}, this is $ME"
-    sleep 1
+    sleep 0.5
     look
+    turns=$((turns - 1))
   done
   if [ "$MASTER" != "$ME" ]; then
     replicaof="replicaof $MASTER $REDIS_PORT"
