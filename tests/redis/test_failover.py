@@ -4,7 +4,7 @@ import fcntl
 
 import pytest
 
-from components.redis.names import SENTINEL_PORT
+from components.redis.names import REDIS_PORT, SENTINEL_PORT
 from components.redis.pods import STOP_SECONDS
 from tests.gateway.waiting import eventually
 from tests.redis.pods import Pod, Pods
@@ -148,6 +148,15 @@ def test_one_node_alone_takes_no_writes_and_two_do(redis: Pods) -> None:
     eventually("it refuses writes", refused)
     others[0].start()
     eventually("it takes writes", lambda: not refused())
+
+
+def test_a_replica_that_was_not_told_of_the_master_follows_it_all_the_same(redis: Pods) -> None:
+    """As one whose pod is so new that the Sentinels still speak to its old address."""
+    master, replica, _ = redis.pods
+    replica.ask("REPLICAOF", f"{replica.address}9", REDIS_PORT)
+    redis.wait_ready()
+    write(master, "kept")
+    assert f"following {master.address}" in replica.log("redis")
 
 
 @pytest.mark.parametrize("grace", [STOP_SECONDS, 2], ids=["in order", "by force"])

@@ -67,9 +67,10 @@ field() {
 }
 
 # Sets MASTER and EPOCH as the Sentinels say them, of several the one with the greatest epoch; ANSWERS: how many said it;
-# SEEN: whether one has seen a master run, so that there may be data.
+# MAJORITY: how many have to; SEEN: whether one has seen a master run, so that there may be data.
 look() {
   MASTER='' EPOCH=-1 ANSWERS=0 SEEN=''
+  MAJORITY=$(($(echo "$NODES" | wc -w) / 2 + 1))
   for node in $NODES; do
     said=$(ask "$node" $SENTINEL_PORT SENTINEL MASTER "$MASTER_NAME") || continue
     epoch=$(field config-epoch "$said")

@@ -32,10 +32,9 @@ is_missed() {
 
 replicaof=''
 if [ -n "$MASTER_NAME" ]; then
-  majority=$(($(echo "$NODES" | wc -w) / 2 + 1))
   look
-  while [ $ANSWERS -lt $majority ] || would_wipe || is_missed; do
-    echo "waiting: $ANSWERS Sentinels answer, $majority have to; the master is ${MASTER:-not known}, this is $ME"
+  while [ $ANSWERS -lt $MAJORITY ] || would_wipe || is_missed; do
+    echo "waiting: $ANSWERS Sentinels answer, $MAJORITY have to; the master is ${MASTER:-not known}, this is $ME"
     sleep 0.5
     look
     turns=$((turns - 1))
@@ -69,6 +68,9 @@ CONF
 } > "$RUN/redis.conf"
 
 sh "$(dirname "$0")/watch.sh" redis 9>&- &
+if [ -n "$MASTER_NAME" ]; then
+  sh "$(dirname "$0")/follow.sh" 9>&- &
+fi
 redis-server "$RUN/redis.conf" &
 server=$!
 # Not a preStop hook: a kubelet gives that a second where a pod is deleted by force.

@@ -113,7 +113,7 @@ class Redis:
         shell = watch.parent()
         assert shell is not None
         # A Sentinel takes its shell's place.
-        return next((child for child in shell.children() if child != watch), shell)
+        return next(each for each in (shell, *shell.children()) if each.name() == "redis-server")
 
     def _seen(self) -> dict[str, dict[str, Any]]:
         """Its pods, for those who ask again and again; none while the API server has no time to answer, as while a head
