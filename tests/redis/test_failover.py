@@ -117,6 +117,12 @@ def test_after_all_were_lost_the_last_master_is_the_master_again(redis: Pods) ->
     assert read(first) == b"new"
 
 
+def has_it_on_disk(pod: Pod) -> bool:
+    """A replica that got all data at once writes its file anew, and until then has the one from before."""
+    said = pod.ask("INFO", "persistence").decode()
+    return "aof_rewrite_in_progress:0" in said and "aof_rewrite_scheduled:0" in said
+
+
 def remembered(pod: Pod) -> str:
     file = pod.data / "master"
     return file.read_text().split()[1] if file.exists() else ""
@@ -126,6 +132,7 @@ def test_after_all_were_lost_and_the_masters_volume_too_the_replicas_data_are_ke
     first = redis.master
     write(first, "kept")
     eventually("all remember", lambda: all(remembered(pod) for pod in redis.pods))
+    eventually("all have it on disk", lambda: all(has_it_on_disk(pod) for pod in redis.pods))
     redis.stop()
     first.lose_data()
     redis.start()
