@@ -172,7 +172,9 @@ def test_a_master_that_is_deleted_hands_over_before(redis: Pods, grace: float) -
     first = redis.master
     write(first, "kept")
     first.terminate(grace)
-    [second] = [pod for pod in redis.pods if pod is not first and pod.ask("ROLE")[0] == b"master"]
+    others = [pod for pod in redis.pods if pod is not first]
+    roles = eventually("the others answer", lambda: {pod: pod.ask("ROLE")[0] for pod in others})
+    [second] = [pod for pod, role in roles.items() if role == b"master"]
     assert read(second) == b"kept"
 
 
