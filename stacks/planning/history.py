@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from components.nodes import NodePool
+from components.problems import Problems
 from components.quantities import amount
 from components.ray_cluster.autoscaler import idle_seconds
 from components.ray_cluster.node_settings import Variant, WorkersSettings
@@ -42,6 +44,9 @@ class Comparison:
     present: Outcome
     proposed: Outcome
 
+    own: Mapping[int, Variant]
+    """Sizes whose cpu or memory the stack file says itself, by their GPUs; it goes on saying them."""
+
     notes: tuple[str, ...] = ()
     """What has to be known of the jobs, a sentence each."""
 
@@ -75,11 +80,13 @@ def compare(stack: StackSettings, name: str, jobs: Sequence[Job], notes: tuple[s
     pool = pool_named(stack.nodes, workers.pool, ("workers", 0, "pool"))
     most = pool.count * pool.gpus
     present = outcome(_sizes(cluster, all_groups(cluster, stack.nodes)), jobs, most)
-    candidates = [
-        _sizes(cluster, worker_groups(pool, _cut(workers, sizes)))
-        for sizes in {tiling(pool.gpus), tuple(range(1, pool.gpus + 1))}
-    ]
-    return Comparison(name, pool, tuple(jobs), present, proposal(present, candidates, jobs, most), notes)
+    own = {each.gpus: each for each in workers.variants or () if each.cpu or each.memory}
+    candidates = []
+    for sizes in {tiling(pool.gpus), tuple(range(1, pool.gpus + 1))}:
+        # A node whose CPUs or memory do not come to something for each worker is not cut so.
+        with suppress(Problems):
+            candidates.append(_sizes(cluster, worker_groups(pool, _cut(workers, sizes, own))))
+    return Comparison(name, pool, tuple(jobs), present, proposal(present, candidates, jobs, most), own, notes)
 
 
 def _comparable(stack: StackSettings) -> dict[str, RayClusterSettings]:
@@ -92,16 +99,22 @@ def _comparable(stack: StackSettings) -> dict[str, RayClusterSettings]:
     }
 
 
-def _cut(workers: WorkersSettings, sizes: Sequence[int]) -> WorkersSettings:
-    variants = tuple(Variant(gpus=gpus) for gpus in sizes if gpus)
+def _cut(workers: WorkersSettings, sizes: Sequence[int], own: Mapping[int, Variant]) -> WorkersSettings:
+    variants = tuple(Variant(gpus=gpus, **_own(own, gpus)) for gpus in sizes if gpus)
     return workers.model_copy(update={"profile": "tiling", "variants": variants or None})
+
+
+def _own(own: Mapping[int, Variant], gpus: int) -> dict[str, Any]:
+    """What the stack file says of a size itself."""
+    return own[gpus].model_dump(include={"cpu", "memory"}, exclude_none=True) if gpus in own else {}
 
 
 def _sizes(cluster: RayClusterSettings, groups: Sequence[WorkerGroup]) -> Sizes:
     return {
         group.name: Size(
             gpus=group.gpus,
-            cpus=int(amount(group.cpu)) if group.cpu else group.gpus,
+            # Tasks that run on workers with fewer CPUs than GPUs ask for fewer, too.
+            cpus=max(int(amount(group.cpu)) if group.cpu else 0, group.gpus),
             most=10**6 if group.max_replicas is None else group.max_replicas,
             idle=float(seconds(group.idle_timeout) if group.idle_timeout else idle_seconds(cluster)),
             others=1 + len(custom_resources(group)),
@@ -126,10 +139,11 @@ def report(there: Comparison) -> Report:
     return Report(there.cluster, (table,), (*there.notes, advice), text=_yaml(there))
 
 
-def variants(sizes: Sizes) -> list[str]:
+def variants(sizes: Sizes, own: Mapping[int, Variant]) -> list[dict[str, Any]]:
     """The sizes as `variants` of a stack file."""
     return [
-        f"{{gpus: {size.gpus}, maxReplicas: {size.most}, idleTimeout: {size.idle:.0f}s}}" for size in sizes.values()
+        {"gpus": size.gpus, **_own(own, size.gpus), "maxReplicas": size.most, "idleTimeout": f"{size.idle:.0f}s"}
+        for size in sizes.values()
     ]
 
 
@@ -140,28 +154,26 @@ def as_object(there: Comparison) -> dict[str, object]:
         "jobs": len(there.jobs),
         "notes": list(there.notes),
         "usedGpuHours": there.used,
-        "present": _outcome_object(there.present),
-        "proposed": _outcome_object(there.proposed),
+        "present": _outcome_object(there.present, there.own),
+        "proposed": _outcome_object(there.proposed, there.own),
     }
 
 
 def _yaml(there: Comparison) -> str:
-    said = [f"- {each}" for each in variants(there.proposed.sizes)]
     lines = ["workers:", f"  pool: {there.pool.pool}", "  profile: tiling", "  variants:"]
-    return "\n".join([*lines, *(f"    {each}" for each in said)])
+    for each in variants(there.proposed.sizes, there.own):
+        lines.append(f"    - {{{', '.join(f'{key}: {value}' for key, value in each.items())}}}")
+    return "\n".join(lines)
 
 
-def _outcome_object(each: Outcome) -> Mapping[str, object]:
+def _outcome_object(each: Outcome, own: Mapping[int, Variant]) -> Mapping[str, object]:
     return {
         "gpuHours": each.held,
         "meanWaitSeconds": each.mean,
         "p95WaitSeconds": each.p95,
         "launched": len(each.played.workers) if each.played else 0,
         "tooGreat": each.infeasible,
-        "variants": [
-            {"gpus": size.gpus, "maxReplicas": size.most, "idleTimeout": f"{size.idle:.0f}s"}
-            for size in each.sizes.values()
-        ],
+        "variants": variants(each.sizes, own),
     }
 
 

@@ -16,6 +16,8 @@ from stacks.settings import parse
 
 pytestmark = pytest.mark.unit
 
+ROOT = Path(__file__).parents[3]
+
 STACK = """\
 config:
   ray-platform:nodes:
@@ -130,6 +132,14 @@ def test_the_proposal_is_printed_as_workers_that_the_stack_file_takes() -> None:
     nodes = [{"pool": "a100", "count": 4, "cpu": 64, "memory": "1000Gi", "gpus": 8}]
     parse({"nodes": nodes, "tenants": [{"name": "team-a", "clusters": [cluster]}]})
     assert {each["gpus"] for each in said["variants"]} >= {1}
+
+
+def test_sizes_that_the_stack_file_says_itself_are_proposed_as_it_says_them(folder: Path) -> None:
+    """Workers with fewer CPUs than GPUs: they run what their GPUs hold, as tasks there ask for fewer CPUs, too."""
+    (folder / "Pulumi.pods.yaml").write_text((ROOT / "Pulumi.pods.yaml").read_text())
+    found = json.loads(plan("pods", "--history", "jobs.csv", "--format", "json").output)
+    assert [found[each]["tooGreat"] for each in ("present", "proposed")] == [0, 0]
+    assert {(each["cpu"], each["memory"]) for each in found["proposed"]["variants"]} == {("1", "2Gi")}
 
 
 def test_programs_get_numbers() -> None:
