@@ -16,6 +16,7 @@ def eventually(what: str, look: Callable[[], T], *passing: type[Exception], seco
     A server that cannot be reached, or closes the connection as a new master does, is one that is not there yet; so are
     errors of the kinds in `passing`.
     """
+    not_yet: tuple[type[Exception], ...] = (OSError, *passing)
     end = time.monotonic() + seconds
     while True:
         last: object
@@ -23,7 +24,7 @@ def eventually(what: str, look: Callable[[], T], *passing: type[Exception], seco
             if found := look():
                 return found
             last = found
-        except (OSError, *passing) as error:
+        except not_yet as error:
             last = error
         if time.monotonic() > end:
             raise AssertionError(f"{what}: not within {seconds:g} s; last: {last!r}")
