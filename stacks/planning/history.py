@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from ..settings import StackSettings
 
 
+Own = Mapping[int, Mapping[str, Any]]
+"""`cpu` and `memory` of sizes for which the stack file says them itself, by their GPUs."""
+
+
 class NoSuchClusterError(Exception):
     """The stack has not just one RayCluster of that name that a pool is cut for."""
 
@@ -44,8 +48,8 @@ class Comparison:
     present: Outcome
     proposed: Outcome
 
-    own: Mapping[int, Variant]
-    """Sizes whose cpu or memory the stack file says itself, by their GPUs; it goes on saying them."""
+    own: Own
+    """What the stack file says itself, and goes on saying."""
 
     notes: tuple[str, ...] = ()
     """What has to be known of the jobs, a sentence each."""
@@ -80,7 +84,7 @@ def compare(stack: StackSettings, name: str, jobs: Sequence[Job], notes: tuple[s
     pool = pool_named(stack.nodes, workers.pool, ("workers", 0, "pool"))
     most = pool.count * pool.gpus
     present = outcome(_sizes(cluster, all_groups(cluster, stack.nodes)), jobs, most)
-    own = {each.gpus: each for each in workers.variants or () if each.cpu or each.memory}
+    own = {each.gpus: each.model_dump(include={"cpu", "memory"}, exclude_none=True) for each in workers.variants or ()}
     candidates = []
     for sizes in {tiling(pool.gpus), tuple(range(1, pool.gpus + 1))}:
         # A node whose CPUs or memory do not come to something for each worker is not cut so.
@@ -99,14 +103,9 @@ def _comparable(stack: StackSettings) -> dict[str, RayClusterSettings]:
     }
 
 
-def _cut(workers: WorkersSettings, sizes: Sequence[int], own: Mapping[int, Variant]) -> WorkersSettings:
-    variants = tuple(Variant(gpus=gpus, **_own(own, gpus)) for gpus in sizes if gpus)
+def _cut(workers: WorkersSettings, sizes: Sequence[int], own: Own) -> WorkersSettings:
+    variants = tuple(Variant(gpus=gpus, **own.get(gpus, {})) for gpus in sizes if gpus)
     return workers.model_copy(update={"profile": "tiling", "variants": variants or None})
-
-
-def _own(own: Mapping[int, Variant], gpus: int) -> dict[str, Any]:
-    """What the stack file says of a size itself."""
-    return own[gpus].model_dump(include={"cpu", "memory"}, exclude_none=True) if gpus in own else {}
 
 
 def _sizes(cluster: RayClusterSettings, groups: Sequence[WorkerGroup]) -> Sizes:
@@ -139,10 +138,10 @@ def report(there: Comparison) -> Report:
     return Report(there.cluster, (table,), (*there.notes, advice), text=_yaml(there))
 
 
-def variants(sizes: Sizes, own: Mapping[int, Variant]) -> list[dict[str, Any]]:
+def variants(sizes: Sizes, own: Own) -> list[dict[str, Any]]:
     """The sizes as `variants` of a stack file."""
     return [
-        {"gpus": size.gpus, **_own(own, size.gpus), "maxReplicas": size.most, "idleTimeout": f"{size.idle:.0f}s"}
+        {"gpus": size.gpus, **own.get(size.gpus, {}), "maxReplicas": size.most, "idleTimeout": f"{size.idle:.0f}s"}
         for size in sizes.values()
     ]
 
@@ -166,7 +165,7 @@ def _yaml(there: Comparison) -> str:
     return "\n".join(lines)
 
 
-def _outcome_object(each: Outcome, own: Mapping[int, Variant]) -> Mapping[str, object]:
+def _outcome_object(each: Outcome, own: Own) -> Mapping[str, object]:
     return {
         "gpuHours": each.held,
         "meanWaitSeconds": each.mean,

@@ -170,7 +170,7 @@ class Nodes:
 
     def settle(self) -> None:
         """Waits until the master has its two replicas and all Sentinels agree on all of it."""
-        eventually("the replicas are in step", self._in_step, AssertionError)
+        eventually("the replicas are in step", self._in_step)
 
     def _in_step(self) -> bool:
         views = [self._view(sentinel) for sentinel in self.sentinels]
@@ -194,7 +194,7 @@ class Nodes:
             except OSError:
                 continue
             return next(node for node in self.redis if node.port == int(port))
-        raise AssertionError("no Sentinel answers")
+        raise ConnectionError("no Sentinel answers")
 
     def master_after(self, old: Node) -> Node:
         """The master after a failover, of which one Sentinel may hear a second later than another and the gateway."""

@@ -10,13 +10,11 @@ SECONDS = 30.0
 """How long a test waits for something before it fails."""
 
 
-def eventually(what: str, look: Callable[[], T], *passing: type[Exception], seconds: float = SECONDS) -> T:
+def eventually(what: str, look: Callable[[], T], seconds: float = SECONDS) -> T:
     """Waits until `look` answers something true, and returns that; fails with `what` was awaited.
 
-    A server that cannot be reached, or closes the connection as a new master does, is one that is not there yet; so are
-    errors of the kinds in `passing`.
+    A server that cannot be reached, or closes the connection as a new master does, is one that is not there yet.
     """
-    not_yet: tuple[type[Exception], ...] = (OSError, *passing)
     end = time.monotonic() + seconds
     while True:
         last: object
@@ -24,7 +22,7 @@ def eventually(what: str, look: Callable[[], T], *passing: type[Exception], seco
             if found := look():
                 return found
             last = found
-        except not_yet as error:
+        except OSError as error:
             last = error
         if time.monotonic() > end:
             raise AssertionError(f"{what}: not within {seconds:g} s; last: {last!r}")

@@ -255,7 +255,7 @@ class Pods:
             except OSError:
                 continue
             return next(each for each in self.pods if each.address == address)
-        raise AssertionError("no Sentinel answers")
+        raise ConnectionError("no Sentinel answers")
 
     def wait_for_master_other_than(self, pod: Pod) -> Pod:
         """Waits until another is the master, and says so itself."""
