@@ -1,7 +1,7 @@
 """The tiers of tests: each test is in one, and the summary says how many of each there were."""
 
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 import pytest
 
@@ -61,7 +61,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """The times of the slowest engine tests, and a line for each tier with its counts."""
+    """The times of the slowest engine tests, a line for each tier with its counts, and why tests were left out."""
     engine = [report for report in terminalreporter.stats.get("passed", []) if _in_tier(report, "engine")]
     if engine:
         terminalreporter.section("engine tests, seconds")
@@ -71,10 +71,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for tier in TIERS:
         counts = {
             outcome: len([report for report in terminalreporter.stats.get(outcome, []) if _in_tier(report, tier)])
-            for outcome in ("passed", "failed", "error", "xfailed")
+            for outcome in ("passed", "failed", "error", "skipped", "xfailed")
         }
         if said := ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count):
             terminalreporter.write_line(f"{tier + ' tests':<14} {said}")
+    skipped = Counter(report.longrepr[2] for report in terminalreporter.stats.get("skipped", []))
+    for reason, count in skipped.items():
+        terminalreporter.write_line(f"{count} tests are left out: {reason.removeprefix('Skipped: ')}")
 
 
 def _in_tier(report: object, tier: str) -> bool:
