@@ -4,13 +4,13 @@ import os
 import socket
 import socketserver
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from local.host_pods import egress
+from tests.gateway.waiting import eventually
 
 pytestmark = pytest.mark.unit
 
@@ -36,16 +36,13 @@ def proxy(program: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     monkeypatch.chdir(tmp_path)
     listen = Path("egress")
     egress.serve(listen, lambda address, port: program if (address, port) == ("10.96.0.7", 443) else None)
-    deadline = time.monotonic() + 10
-    while not listen.exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
     return listen
 
 
 def asked(proxy: Path, address: str) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX)
-    connection.connect(os.fspath(proxy))
+    # The socket's file is there a moment before anybody listens.
+    eventually("the proxy listens", lambda: connection.connect_ex(os.fspath(proxy)) == 0)
     connection.sendall(f"CONNECT {address} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
     return connection
 
