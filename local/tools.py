@@ -1,24 +1,50 @@
-"""The programs of the rehearsal: pinned in local/tools/*/go.mod, built once into the cache by ordinary `go build`.
+"""The programs of the rehearsal: what they are and which versions, pinned in local/tools/*/go.mod.
 
 A tool's folder in the cache carries its version and a digest of its go.mod, go.sum and Go files of ours, so another pin
-is another folder, and checkouts with the same pins share one.
+is another folder, and checkouts with the same pins share one. Where they come from: local/install.
 """
 
-import fcntl
 import hashlib
-import os
+import platform
 import re
-import shutil
-import subprocess
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from local import paths
 from local.errors import RehearsalError
-from local.progress import Report, step
+
+ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+"""Of this machine, as Go and the publishers of programs name it."""
+
+PLATFORM = f"{platform.system().lower()}-{ARCHITECTURE}"
+
+
+@dataclass(frozen=True)
+class Release:
+    """Files with built programs that a tool's project publishes for Linux.
+
+    Fields: `url` is the pattern of their address and `member` that of a program's path in the archive; both know
+    {version}, {architecture} and {program}. Without `member` the file is the program itself. `architectures` maps Go's
+    names to the publisher's own.
+    """
+
+    url: str
+    member: str | None = None
+    architectures: Mapping[str, str] = field(default_factory=dict)
+
+    def files(self, programs: Iterable[str], version: str, architecture: str) -> dict[str, dict[str, str | None]]:
+        """The addresses, each with the programs that come from there and their paths in the archive."""
+        found: dict[str, dict[str, str | None]] = {}
+        for program in programs:
+            words = {
+                "version": version,
+                "program": program,
+                "architecture": self.architectures.get(architecture, architecture),
+            }
+            member = self.member.format(**words) if self.member else None
+            found.setdefault(self.url.format(**words), {})[program] = member
+        return found
 
 
 @dataclass(frozen=True)
@@ -28,7 +54,8 @@ class Tool:
     Fields: `name` is the folder under local/tools; `module` the Go module whose version counts; `programs` maps the
     name of a binary to its package, `.` for the one in that folder; `stamps` makes linker variables from the version;
     `files` names folders of the module that come along (under `share/`); `pins` is the folder under local/tools where
-    another tool has the same module pinned; `environment` is the compiler's.
+    another tool has the same module pinned; `environment` is the compiler's; `release` is where its project publishes
+    built programs.
     """
 
     name: str
@@ -38,6 +65,7 @@ class Tool:
     files: tuple[str, ...] = ()
     pins: str | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    release: Release | None = None
 
     @property
     def source(self) -> Path:
@@ -55,7 +83,7 @@ class Tool:
 
     @property
     def folder(self) -> Path:
-        """Where the built tool lies: `bin/` and `share/` below it."""
+        """Where the installed tool lies: `bin/` and `share/` below it."""
         ours = sorted(self.source.glob("*.go"))
         pins = b"".join(file.read_bytes() for file in (self.source / "go.mod", self.source / "go.sum", *ours))
         return paths.cache() / "tools" / f"{self.name}-{self.version}-{hashlib.sha256(pins).hexdigest()[:12]}"
@@ -68,8 +96,13 @@ class Tool:
         return self.folder / "share" / name
 
     @property
-    def built(self) -> bool:
+    def installed(self) -> bool:
         return self.folder.is_dir()
+
+    def release_files(self, architecture: str) -> dict[str, dict[str, str | None]]:
+        """The published files for Linux on an architecture, as `Release.files` has them; none for programs of ours."""
+        published = [program for program, package in self.programs.items() if package != "."]
+        return self.release.files(published, self.version, architecture) if self.release else {}
 
 
 def _kubernetes_stamps(version: str) -> dict[str, str]:
@@ -79,7 +112,17 @@ def _kubernetes_stamps(version: str) -> dict[str, str]:
     return {f"{package}.gitVersion": version, f"{package}.gitMajor": major, f"{package}.gitMinor": minor}
 
 
-ETCD = Tool("etcd", "go.etcd.io/etcd/server/v3", {"etcd": "go.etcd.io/etcd/server/v3"})
+_DL_K8S_IO = Release("https://dl.k8s.io/release/{version}/bin/linux/{architecture}/{program}")
+
+ETCD = Tool(
+    "etcd",
+    "go.etcd.io/etcd/server/v3",
+    {"etcd": "go.etcd.io/etcd/server/v3"},
+    release=Release(
+        "https://github.com/etcd-io/etcd/releases/download/{version}/etcd-{version}-linux-{architecture}.tar.gz",
+        member="etcd-{version}-linux-{architecture}/{program}",
+    ),
+)
 KUBERNETES = Tool(
     "kubernetes",
     "k8s.io/kubernetes",
@@ -88,8 +131,17 @@ KUBERNETES = Tool(
         for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
     },
     stamps=_kubernetes_stamps,
+    release=_DL_K8S_IO,
 )
-KWOK = Tool("kwok", "sigs.k8s.io/kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"}, files=("kustomize/stage",))
+KWOK = Tool(
+    "kwok",
+    "sigs.k8s.io/kwok",
+    {"kwok": "sigs.k8s.io/kwok/cmd/kwok"},
+    files=("kustomize/stage",),
+    release=Release(
+        "https://github.com/kubernetes-sigs/kwok/releases/download/{version}/{program}-linux-{architecture}"
+    ),
+)
 KUBERAY = Tool(
     "kuberay",
     "github.com/ray-project/kuberay/ray-operator",
@@ -128,6 +180,11 @@ PULUMI = Tool(
     "github.com/pulumi/pulumi/pkg/v3",
     {"pulumi": "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi"},
     stamps=lambda version: {"github.com/pulumi/pulumi/sdk/v3/go/common/version.Version": version},
+    release=Release(
+        "https://github.com/pulumi/pulumi/releases/download/{version}/pulumi-{version}-linux-{architecture}.tar.gz",
+        member="pulumi/{program}",
+        architectures={"amd64": "x64"},
+    ),
 )
 KUBERAY_VALIDATION = Tool("kuberay-validation", KUBERAY.module, {"kuberay-validation": "."})
 """What an API server and the operator make of manifests."""
@@ -141,6 +198,7 @@ KUBERNETES_NODE = Tool(
         "pause": ".",
     },
     stamps=_kubernetes_stamps,
+    release=_DL_K8S_IO,
 )
 COREDNS = Tool("coredns", "github.com/coredns/coredns", {"coredns": "."})
 NETWORK_POLICIES = Tool("network-policies", "sigs.k8s.io/kube-network-policies", {"network-policies": "."})
@@ -165,100 +223,9 @@ NODE_TOOLS = (KUBERAY_STATIC, COREDNS, NETWORK_POLICIES, KUBERNETES_NODE)
 TEST_TOOLS = (KUBERAY_VALIDATION, KUBERAY_1_5, VOLCANO, KUEUE)
 """What tests need beside them."""
 
+ALL = (*TOOLS, *NODE_TOOLS, *TEST_TOOLS, KUBE_SCORE)
+
 
 def kuberay(version: str | None) -> Tool:
     """The operator of a version, without the leading v; the pinned one where it is none of those that are known."""
     return KUBERAY_1_5 if version and f"v{version}" == KUBERAY_1_5.version else KUBERAY
-
-
-def build_missing(tools: tuple[Tool, ...] = TOOLS) -> None:
-    """Build what the cache does not hold yet, showing how far it is.
-
-    Raises:
-        RehearsalError: Go is missing or too old, or a build failed; with the tail of what the compiler said.
-    """
-    missing = [tool for tool in tools if not tool.built]
-    for number, tool in enumerate(missing, start=1):
-        with step(f"Building {tool.name} {tool.version} ({number}/{len(missing)})") as report:
-            build(tool, report)
-
-
-def build(tool: Tool, report: Report) -> None:
-    """Build one tool into the cache; a second process that wants the same tool waits and finds it there."""
-    if shutil.which("go") is None:
-        raise RehearsalError(
-            "Go is not on the PATH; the rehearsal builds Kubernetes, KWOK, KubeRay and Pulumi with it, once. "
-            "Install Go 1.24 or newer (https://go.dev/dl, or your system's package) and run the command again."
-        )
-    with _only_one(tool):
-        if tool.built:
-            return
-        tool.folder.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{tool.name}-", dir=tool.folder.parent))
-        try:
-            _compile(tool, scratch / "bin", report)
-            _copy_files(tool, scratch / "share")
-            scratch.rename(tool.folder)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
-
-
-@contextmanager
-def _only_one(tool: Tool) -> Iterator[None]:
-    lock = paths.cache() / "locks" / tool.folder.name
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    with lock.open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-
-
-def _compile(tool: Tool, target: Path, report: Report) -> None:
-    target.mkdir(parents=True)
-    packages = list(tool.programs.values())
-    report(0.0, "downloading Go modules")
-    total = len(_go(tool, "list", "-deps", *packages).splitlines())
-    flags = " ".join(["-s", "-w", *(f"-X {name}={value}" for name, value in tool.stamps(tool.version).items())])
-    done = 0
-
-    def compiled(package: str) -> None:
-        nonlocal done
-        done += 1
-        report(min(done / total, 1.0), package)
-
-    for program, package in tool.programs.items():
-        _go(tool, "build", "-v", "-trimpath", "-ldflags", flags, "-o", str(target / program), package, each=compiled)
-
-
-def _copy_files(tool: Tool, target: Path) -> None:
-    if not tool.files:
-        return
-    module = Path(_go(tool, "list", "-m", "-f", "{{.Dir}}", tool.module).strip())
-    for folder in tool.files:
-        # Go keeps its module cache read-only; copy the contents, not the modes, so that the cache can be removed.
-        shutil.copytree(module / folder, target / folder, copy_function=shutil.copyfile)
-        for made in (target / folder, *(target / folder).rglob("*")):
-            made.chmod(0o755 if made.is_dir() else 0o644)
-
-
-def _go(tool: Tool, *arguments: str, each: Callable[[str], None] | None = None) -> str:
-    """Run go in the tool's folder and return its standard output; `each` gets every line of standard error."""
-    with tempfile.TemporaryFile("w+") as output:
-        run = subprocess.Popen(
-            ["go", *arguments],
-            cwd=tool.source,
-            env={**os.environ, **tool.environment},
-            stdout=output,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        said = []
-        assert run.stderr is not None
-        for line in run.stderr:
-            said.append(line.rstrip())
-            if each:
-                each(said[-1])
-        if run.wait() != 0:
-            tail = "\n  ".join(said[-15:])
-            raise RehearsalError(f"go {arguments[0]} of {tool.name} {tool.version} failed:\n  {tail}")
-        output.seek(0)
-        return output.read()

@@ -1,0 +1,100 @@
+"""Tools built here, by ordinary `go build` from the modules pinned in local/tools/*/go.mod."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from local.errors import RehearsalError
+from local.progress import Report, step
+from local.tools import Tool
+
+
+class Build:
+    """Everything is built."""
+
+    def check(self, tools: Sequence[Tool]) -> None:
+        """Whatever is to be built, Go is needed."""
+        require_go()
+
+    def install(self, tool: Tool, target: Path, position: str) -> None:
+        build(tool, tool.programs, target, position)
+
+
+def build(tool: Tool, programs: Iterable[str], target: Path, position: str) -> None:
+    """Build these programs of a tool into `target`/bin and put its files into `target`/share.
+
+    Raises:
+        RehearsalError: Go is missing or too old, or a build failed; with the end of the compiler's output.
+    """
+    programs = list(programs)
+    if programs or tool.files:
+        require_go()
+    if programs:
+        with step(f"Building {tool.name} {tool.version} {position}") as report:
+            _compile(tool, programs, target / "bin", report)
+    _copy_files(tool, target / "share")
+
+
+def require_go() -> None:
+    """Raises a RehearsalError where there is no Go."""
+    if shutil.which("go") is None:
+        raise RehearsalError(
+            "Go is not on the PATH; the rehearsal builds Kubernetes, KWOK, KubeRay and Pulumi with it, once. "
+            "Install Go 1.24 or newer (https://go.dev/dl, or your system's package) and run the command again; "
+            "or take the programs from a mirror, which needs no Go: TOOLS=URL (docs/tools.md)."
+        )
+
+
+def _compile(tool: Tool, programs: list[str], target: Path, report: Report) -> None:
+    packages = [tool.programs[program] for program in programs]
+    report(0.0, "downloading Go modules")
+    total = len(_go(tool, "list", "-deps", *packages).splitlines())
+    flags = " ".join(["-s", "-w", *(f"-X {name}={value}" for name, value in tool.stamps(tool.version).items())])
+    done = 0
+
+    def compiled(package: str) -> None:
+        nonlocal done
+        done += 1
+        report(min(done / total, 1.0), package)
+
+    for program, package in zip(programs, packages, strict=True):
+        _go(tool, "build", "-v", "-trimpath", "-ldflags", flags, "-o", str(target / program), package, each=compiled)
+
+
+def _copy_files(tool: Tool, target: Path) -> None:
+    if not tool.files:
+        return
+    _go(tool, "mod", "download", tool.module)
+    module = Path(_go(tool, "list", "-m", "-f", "{{.Dir}}", tool.module).strip())
+    for folder in tool.files:
+        # Go keeps its module cache read-only; copy the contents, not the modes, so that the cache can be removed.
+        shutil.copytree(module / folder, target / folder, copy_function=shutil.copyfile)
+        for made in (target / folder, *(target / folder).rglob("*")):
+            made.chmod(0o755 if made.is_dir() else 0o644)
+
+
+def _go(tool: Tool, *arguments: str, each: Callable[[str], None] | None = None) -> str:
+    """Run go in the tool's folder and return its standard output; `each` gets every line of standard error."""
+    with tempfile.TemporaryFile("w+") as output:
+        run = subprocess.Popen(
+            ["go", *arguments],
+            cwd=tool.source,
+            env={**os.environ, **tool.environment},
+            stdout=output,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        lines = []
+        assert run.stderr is not None
+        for line in run.stderr:
+            lines.append(line.rstrip())
+            if each:
+                each(lines[-1])
+        if run.wait() != 0:
+            tail = "\n  ".join(lines[-15:])
+            raise RehearsalError(f"go {arguments[0]} of {tool.name} {tool.version} failed:\n  {tail}")
+        output.seek(0)
+        return output.read()

@@ -1,0 +1,88 @@
+"""Where tools come from: the setting `TOOLS`.
+
+`auto` takes what the machine has, then what projects publish, and builds the rest; `build` builds; anything else is a
+mirror.
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from local.errors import RehearsalError
+from local.install.auto import Auto
+from local.install.build import Build
+from local.install.checksums import DIGEST
+from local.install.mirror import PIN, Mirror
+from local.tools import Tool
+
+
+class Origin(Protocol):
+    """Where tools come from."""
+
+    def check(self, tools: Sequence[Tool]) -> None:
+        """Find out what these tools need before the first is installed.
+
+        Raises:
+            RehearsalError: something of it is not there.
+        """
+
+    def install(self, tool: Tool, target: Path, position: str) -> None:
+        """Put the tool's programs into `target`/bin and its files into `target`/share, and show how far it is.
+
+        `position` tells how many tools are to be installed and which of them this is: `(2/5)`.
+
+        Raises:
+            RehearsalError: it cannot be done; what is in `target` is thrown away.
+        """
+
+
+def origin(setting: str | None = None) -> Origin:
+    """What `TOOLS` names, or this setting in its place.
+
+    Raises:
+        RehearsalError: it is none of what is allowed.
+    """
+    setting = os.environ.get("TOOLS", "") if setting is None else setting
+    if setting in ("", "auto"):
+        return Auto()
+    if setting == "build":
+        return Build()
+    address, marked, pin = setting.partition(PIN)
+    if marked and not DIGEST.fullmatch(pin):
+        raise RehearsalError(
+            f"TOOLS pins the checksums of its mirror by {pin!r}; a SHA-256 digest is 64 of 0-9 and a-f, "
+            "as `sha256sum SHA256SUMS` prints it"
+        )
+    return Mirror(_url(address, pinned=bool(marked)), pin or None)
+
+
+def _url(address: str, pinned: bool) -> str:
+    """The mirror's address; a folder becomes a URL, too."""
+    if "://" not in address:
+        folder = Path(address).expanduser()
+        if not folder.is_dir():
+            raise RehearsalError(
+                f"TOOLS is {address!r}; allowed are auto, build, and a mirror: the https:// URL of one, or a folder, "
+                "and there is no folder of that name"
+            )
+        return folder.resolve().as_uri()
+    try:
+        parts = urlsplit(address)
+        host = parts.hostname
+    except ValueError as error:
+        raise RehearsalError(f"TOOLS is {address!r}, which is no URL: {error}") from None
+    if parts.username is not None or parts.query or parts.fragment:
+        raise RehearsalError(
+            f"TOOLS names a mirror on {host} with a user, a query or a fragment in its URL; "
+            f"write the plain URL of the folder, and after it only {PIN}DIGEST"
+        )
+    if parts.scheme not in ("https", "http", "file") or not (host or parts.scheme == "file"):
+        raise RehearsalError(f"TOOLS is {address!r}; a mirror is the https:// URL of a folder, or the folder's path")
+    if parts.scheme == "http" and not pinned:
+        raise RehearsalError(
+            f"TOOLS is {address!r}; over http:// anybody on the way can change what arrives. "
+            f"Use https://, or pin the checksums: {address}{PIN}DIGEST, as `make mirror` printed it"
+        )
+    return address

@@ -1,0 +1,182 @@
+"""What the tools' own projects publish is taken where it is pinned and can be reached; everything else is built."""
+
+import socket
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from local import paths
+from local.errors import RehearsalError
+from local.install import checksums, install_missing, releases
+from local.tools import ALL, ARCHITECTURE, ETCD, KUBERNETES_NODE, PULUMI, Release, Tool
+from tests.unit.local.install.server import Server, remains
+
+pytestmark = pytest.mark.unit
+
+ROOT = Path(__file__).parents[4]
+
+
+@pytest.fixture
+def published(released: Tool, program: Path, server: Server) -> Path:
+    """The archive that the server has of the tool, with a pin."""
+    (url,) = released.release_files(ARCHITECTURE)
+    archive = server.folder / url.rpartition("/")[2]
+    with tarfile.open(archive, "w:gz", compresslevel=1) as tar:
+        tar.add(program, "example-dist/example")
+    _pin(url, checksums.digest(archive))
+    return archive
+
+
+def _pin(url: str, digest: str) -> None:
+    releases.pins_file().write_text(checksums.write({url: digest}))
+
+
+def _built(tool: Tool, shown: str) -> bool:
+    """Whether it was built, and not downloaded."""
+    return f"Building {tool.name} {tool.version}" in shown and tool.program("example").is_file()
+
+
+def test_a_pinned_release_is_downloaded(released: Tool, published: Path, without_go: Path) -> None:
+    install_missing((released,))
+    answer = subprocess.run([released.program("example")], capture_output=True, text=True, check=True).stdout
+    assert answer == "example version v1.0.0\n"
+    assert [entry.name for entry in (released.folder / "bin").iterdir()] == ["example"]
+
+
+def test_what_is_not_pinned_is_built(
+    released: Tool, published: Path, server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    releases.pins_file().write_text("")
+    install_missing((released,))
+    assert _built(released, capsys.readouterr().out)
+    assert server.requests == []
+
+
+def test_with_tools_build_nothing_is_downloaded(
+    released: Tool, published: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLS", "build")
+    install_missing((released,))
+    assert server.requests == []
+
+
+def test_a_release_with_a_wrong_checksum_is_refused(released: Tool, published: Path) -> None:
+    """Never passed over: it is either an attack or a pin that nobody has checked."""
+    (url,) = released.release_files(ARCHITECTURE)
+    expected, got = "0" * 64, checksums.digest(published)
+    _pin(url, expected)
+    with pytest.raises(RehearsalError) as error:
+        install_missing((released,))
+    assert str(error.value) == (
+        f"{url} does not have the checksum that local/tools/releases.sha256 has for it; nothing of it was installed:\n"
+        f"  expected  sha256 {expected}\n"
+        f"  got       sha256 {got}\n"
+        "Find out why before you trust that server. TOOLS=build builds the programs here (docs/tools.md)."
+    )
+    assert remains() == []
+
+
+def test_a_release_that_is_cut_off_twice_is_built(
+    released: Tool, published: Path, server: Server, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.cuts = 2
+    install_missing((released,))
+    shown = capsys.readouterr().out
+    assert "was cut off after" in shown
+    assert _built(released, shown)
+
+
+def test_a_release_that_is_gone_is_built(released: Tool, published: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    published.unlink()
+    install_missing((released,))
+    shown = capsys.readouterr().out
+    assert "404 File not found" in shown
+    assert _built(released, shown)
+
+
+def test_a_release_of_another_layout_is_built(
+    released: Tool, published: Path, program: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with tarfile.open(published, "w:gz", compresslevel=1) as tar:
+        tar.add(program, "elsewhere/example")
+    (url,) = released.release_files(ARCHITECTURE)
+    _pin(url, checksums.digest(published))
+    install_missing((released,))
+    assert _built(released, capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("listening", [False, True], ids=["refused", "no answer"])
+def test_without_a_network_a_server_is_asked_once_and_everything_is_built(
+    listening: bool,
+    released: Tool,
+    server: Server,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(releases, "PATIENCE", 0.3)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        if listening:
+            silent.listen()
+        release = Release(f"http://127.0.0.1:{silent.getsockname()[1]}/{{program}}")
+        first, second = (
+            Tool(name, released.module, released.programs, pins=released.name, release=release)
+            for name in ("one", "two")
+        )
+        (url,) = first.release_files(ARCHITECTURE)
+        _pin(url, "0" * 64)
+        install_missing((first, second))
+    shown = capsys.readouterr().out
+    assert shown.count("127.0.0.1 does not answer") == 1
+    assert _built(first, shown)
+    assert _built(second, shown)
+
+
+def test_pins_are_made_of_what_is_published_and_never_changed(released: Tool, published: Path, server: Server) -> None:
+    digest = checksums.digest(published)
+    urls = [url for arch in releases.ARCHITECTURES for url in released.release_files(arch)]
+    for url in urls:
+        (server.folder / url.rpartition("/")[2]).write_bytes(published.read_bytes())
+    releases.pins_file().write_text(checksums.write({"https://nowhere.test/of-an-older-version": "0" * 64}))
+    assert releases.pin_releases([released]) == dict.fromkeys(urls, digest)
+    published.write_bytes(b"published again")
+    assert releases.pin_releases([released]) == {}
+    assert set(releases.pins().values()) == {digest}
+
+
+def test_what_cannot_be_downloaded_is_not_pinned(released: Tool, server: Server) -> None:
+    with pytest.raises(RehearsalError, match=r"cannot be pinned: .*404"):
+        releases.pin_releases([released])
+    assert releases.pins() == {}
+
+
+@pytest.fixture
+def of_this_project(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """The pins of this project."""
+    monkeypatch.setattr(paths, "ROOT", ROOT)
+    return releases.pins()
+
+
+def test_no_pin_is_of_an_older_version(of_this_project: dict[str, str]) -> None:
+    """After an upgrade `python -m local pin-releases` removes it, and pins the new files where they can be reached."""
+    known = {url for tool in ALL for arch in releases.ARCHITECTURES for url in tool.release_files(arch)}
+    assert set(of_this_project) <= known
+
+
+def test_the_addresses_of_releases(of_this_project: dict[str, str]) -> None:
+    assert ETCD.release_files("arm64") == {
+        "https://github.com/etcd-io/etcd/releases/download/v3.6.4/etcd-v3.6.4-linux-arm64.tar.gz": {
+            "etcd": "etcd-v3.6.4-linux-arm64/etcd"
+        }
+    }
+    assert PULUMI.release_files("amd64") == {
+        "https://github.com/pulumi/pulumi/releases/download/v3.259.0/pulumi-v3.259.0-linux-x64.tar.gz": {
+            "pulumi": "pulumi/pulumi"
+        }
+    }
+    assert KUBERNETES_NODE.release_files("amd64") == {
+        f"https://dl.k8s.io/release/v1.34.4/bin/linux/amd64/{program}": {program: None}
+        for program in ("kubelet", "kube-proxy")
+    }
