@@ -1,0 +1,126 @@
+"""The state of a stack in a folder, kept as it was before a command until that command has ended well.
+
+Where a disk is full, Pulumi's file backend puts what it could write of a state in place of the state and of its backup
+(pkg/backend/diy/state.go: saveCheckpoint; gocloud.dev/blob: WriteAll).
+"""
+
+import fcntl
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from local.errors import RehearsalError
+
+_COPIES = 4
+"""Of the state, after a command: the state, its backup, one in `history` and one in `backups`."""
+
+_SPARE_BYTES = 1_000_000
+
+
+class Checkpoint:
+    """A stack's state in a folder that is Pulumi's backend."""
+
+    def __init__(self, folder: Path, project: str, stack: str) -> None:
+        bookkeeping = folder / ".pulumi"
+        self.file = bookkeeping / "stacks" / project / f"{stack}.json"
+        self._locks = bookkeeping / "locks" / "organization" / project / stack
+        self._kept = folder / f"{stack}.before.json"
+        self._guard = folder / f"{stack}.guard"
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the last command did not end by itself, or could not write the state."""
+        if self._kept.exists() or any(self._locks.glob("*.json")):
+            return True
+        checkpoint = _parsed(self.file)
+        return checkpoint is not None and bool((checkpoint.get("latest") or {}).get("pending_operations"))
+
+    def check_space(self) -> None:
+        """See that a command can write what it has to.
+
+        Raises:
+            RehearsalError: the disk is too full.
+        """
+        size = self.file.stat().st_size if self.file.exists() else 0
+        free, needed = shutil.disk_usage(self._guard.parent).free, _COPIES * size + _SPARE_BYTES
+        if free < needed:
+            raise RehearsalError(
+                f"{_megabytes(free)} are free under {self._guard.parent}, and a command of Pulumi may write its state "
+                f"of {_megabytes(size)} {_COPIES} times: free at least {_megabytes(needed)}"
+            )
+
+    @property
+    def salt(self) -> str | None:
+        """The salt of the passphrase that its secrets are encrypted with; None where there is no state yet."""
+        latest = (_parsed(self.file) or {}).get("latest") or {}
+        state = (latest.get("secrets_providers") or {}).get("state") or {}
+        return state.get("salt")
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """While a command changes the state. A state that it leaves unreadable is put back as it was.
+
+        Raises:
+            RehearsalError: the disk was too full for the command, or the state cannot be read and there is no copy.
+        """
+        with self._guard.open("w") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                # Another command keeps it, and Pulumi refuses this one if it changes the state, too.
+                yield
+                return
+            self._keep()
+            yield
+            self._let_go()
+
+    def _keep(self) -> None:
+        if self.file.exists():
+            if _parsed(self.file) is None:
+                self._put_back()
+            _link(self.file, self._kept)
+
+    def _let_go(self) -> None:
+        if self.file.exists() and _parsed(self.file) is None:
+            self._put_back()
+            raise RehearsalError(
+                f"the disk under {self.file.parent} is full ({_megabytes(shutil.disk_usage(self.file.parent).free)} "
+                "free), so Pulumi could not write its state. The state from before this command is back in place. Free "
+                "some space, then run `make up`: it also takes in what this command has made"
+            )
+        self._kept.unlink(missing_ok=True)
+
+    def _put_back(self) -> None:
+        if _parsed(self._kept) is None:
+            raise RehearsalError(
+                f"the state {self.file} cannot be read, and there is no copy of it from before the last command. Put "
+                f"the newest file that is whole from {self.file.parents[2]}/backups or .../history in its place, then "
+                "run `make up`"
+            )
+        _link(self._kept, self.file)
+
+
+def _link(source: Path, target: Path) -> None:
+    """A second name for a file in place of what has that name: it needs no space. Pulumi never writes into a file that
+    is there, but puts another in its place."""
+    made = target.with_name(f"{target.name}.new")
+    made.unlink(missing_ok=True)
+    made.hardlink_to(source)
+    made.replace(target)
+    # Of two names of one file the first one stays (rename(2)).
+    made.unlink(missing_ok=True)
+
+
+def _parsed(file: Path) -> dict[str, Any] | None:
+    """The checkpoint in that file, None where there is none or it is not whole."""
+    try:
+        return dict(json.loads(file.read_bytes())["checkpoint"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:.1f} MB"

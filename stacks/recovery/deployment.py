@@ -1,0 +1,160 @@
+"""What a state lacks, and the state with it. Pure functions on the JSON of `pulumi stack export`.
+
+Fields are those of Pulumi's sdk/go/common/apitype/core.go, DeploymentV3 and ResourceV3.
+"""
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Json = dict[str, Any]
+
+UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+"""What stands in a preview for what is known only later (pulumi.runtime.rpc.UNKNOWN)."""
+
+_KUBERNETES = "kubernetes:"
+
+_CREATING = "creating"
+"""Type of a pending operation (sdk/go/common/apitype/core.go: OperationTypeCreating)."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """An object of Kubernetes that the stack was making, or is about to make."""
+
+    row: Json
+    """The resource, without the id that it gets once it exists."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    """Empty for a kind without namespaces."""
+    name: str
+    manager: str
+    """The field manager that the program gives it; empty where it gives none."""
+
+    @property
+    def urn(self) -> str:
+        return str(self.row["urn"])
+
+    @property
+    def identifier(self) -> str:
+        """Its id in the state."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.identifier}"
+
+
+def pending(deployment: Mapping[str, Any]) -> list[Json]:
+    """The operations that were begun and not ended, each with its `type` and `resource`."""
+    return list(deployment.get("pending_operations") or ())
+
+
+def missing(deployment: Mapping[str, Any], steps: Iterable[Mapping[str, Any]]) -> list[Wanted]:
+    """The objects that may exist though they are not in the state: what was being created, and what a preview would
+    create. An object that the state has under another name is none of them."""
+    begun = [operation["resource"] for operation in pending(deployment) if operation["type"] == _CREATING]
+    planned = [step["newState"] for step in steps if step["op"] == "create" and step.get("newState")]
+    known = {(row["type"], row["id"]) for row in _rows(deployment) if row.get("id") and not _is_gone(row)}
+    found: dict[str, Wanted] = {}
+    for row in (*begun, *planned):
+        if (wanted := _wanted(row)) and (row["type"], wanted.identifier) not in known:
+            found.setdefault(wanted.urn, wanted)
+    return list(found.values())
+
+
+def has_unknown(steps: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether a preview would create an object whose name or namespace it does not know yet, so that it cannot be
+    looked up: both are outputs of another one that it would create."""
+    rows = [step["newState"] for step in steps if step["op"] == "create" and step.get("newState")]
+    return any(_is_object(row) and _wanted(row) is None for row in rows)
+
+
+def completed(deployment: Mapping[str, Any], steps: Iterable[Mapping[str, Any]], existing: Sequence[Wanted]) -> Json:
+    """The state with these objects and what they belong to, and without pending operations."""
+    planned = {step["urn"]: step["newState"] for step in steps if step.get("newState")}
+    taken = {wanted.urn for wanted in existing}
+    rows = [row for row in _rows(deployment) if not (row["urn"] in taken and _is_gone(row))]
+    result = _Rows(rows, planned)
+    for wanted in existing:
+        result.add(wanted.row | {"id": wanted.identifier})
+    return {**{key: value for key, value in deployment.items() if key != "pending_operations"}, "resources": rows}
+
+
+def unsettled(deployment: Mapping[str, Any]) -> list[str]:
+    """URNs of resources in the state that were being changed, so that it does not say whether they were, and of objects
+    that were taken into it and not read yet."""
+    begun = {operation["resource"]["urn"] for operation in pending(deployment) if operation["type"] != _CREATING}
+    return sorted(
+        row["urn"]
+        for row in _rows(deployment)
+        if row["urn"] in begun or (row["type"].startswith(_KUBERNETES) and not row.get("outputs"))
+    )
+
+
+class _Rows:
+    """The rows of a state, to which more are added: after all that they refer to, and referring to nothing else."""
+
+    def __init__(self, rows: list[Json], planned: Mapping[str, Json]) -> None:
+        self._rows = rows
+        self._planned = planned
+        self._there = {row["urn"]: row for row in rows if not row.get("delete")}
+
+    def add(self, row: Json) -> None:
+        urn = row["urn"]
+        if urn in self._there:
+            return
+        made = {key: value for key, value in row.items() if key not in ("outputs", "initErrors")}
+        if not self._has(row.get("parent", "")):
+            made.pop("parent", None)
+        if reference := str(row.get("provider") or ""):
+            provider, _, _ = reference.rpartition("::")
+            if self._has(provider):
+                made["provider"] = f"{provider}::{self._there[provider]['id']}"
+        made["dependencies"] = self._known(row.get("dependencies"))
+        of_properties = row.get("propertyDependencies") or {}
+        made["propertyDependencies"] = {key: self._known(urns) for key, urns in of_properties.items()}
+        for key in ("deletedWith", "replaceWith", "resourceHooks"):
+            made.pop(key, None)
+        self._there[urn] = made
+        self._rows.append(made)
+
+    def _has(self, urn: str) -> bool:
+        """Whether there is that component or provider, which is added where the program has it."""
+        if urn not in self._there and (row := self._planned.get(urn)):
+            if row["type"].startswith("pulumi:providers:"):
+                self.add({**row, "id": str(uuid.uuid4())})
+            elif not row.get("custom"):
+                self.add({key: row[key] for key in ("urn", "type", "custom", "parent") if key in row})
+        return urn in self._there
+
+    def _known(self, urns: Iterable[str] | None) -> list[str]:
+        return [urn for urn in urns or () if urn in self._there]
+
+
+def _rows(deployment: Mapping[str, Any]) -> list[Json]:
+    return list(deployment.get("resources") or ())
+
+
+def _is_gone(row: Mapping[str, Any]) -> bool:
+    """Whether only the state still has it: it was deleted to make room for its replacement."""
+    return bool(row.get("pendingReplacement"))
+
+
+def _is_object(row: Mapping[str, Any]) -> bool:
+    return bool(row["type"].startswith(_KUBERNETES) and row.get("custom"))
+
+
+def _wanted(row: Json) -> Wanted | None:
+    if not _is_object(row):
+        return None
+    inputs = row.get("inputs") or {}
+    metadata = inputs.get("metadata") or {}
+    names = (inputs.get("apiVersion"), inputs.get("kind"), metadata.get("namespace", ""), metadata.get("name"))
+    if not all(isinstance(name, str) and name != UNKNOWN for name in names):
+        return None
+    api_version, kind, namespace, name = map(str, names)
+    manager = (metadata.get("annotations") or {}).get("pulumi.com/patchFieldManager")
+    return Wanted(row, api_version, kind, namespace, name, manager if isinstance(manager, str) else "")

@@ -1,0 +1,80 @@
+"""Which objects exist in the cluster, and whether this stack made them. Only reads."""
+
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import kubernetes
+import urllib3
+from kubernetes.dynamic import DynamicClient
+from kubernetes.dynamic.exceptions import DynamicApiError, NotFoundError, ResourceNotFoundError
+
+from components.cluster import ClusterUnreachableError, connect
+
+from .deployment import Wanted
+
+_CREATOR = "pulumi-kubernetes"
+"""Field manager of an object's first write by Pulumi's provider (provider/pkg/await, since 4.29)."""
+
+
+@dataclass(frozen=True)
+class Existing:
+    """What exists of the objects that were looked for."""
+
+    own: list[Wanted] = field(default_factory=list)
+    """Made by this stack."""
+
+    others: list[tuple[Wanted, str]] = field(default_factory=list)
+    """Not made by this stack, each with the field managers that wrote it."""
+
+    leaving: list[Wanted] = field(default_factory=list)
+    """Being deleted."""
+
+    def __add__(self, other: "Existing") -> "Existing":
+        return Existing(self.own + other.own, self.others + other.others, self.leaving + other.leaving)
+
+
+def look(context: str | None, objects: Iterable[Wanted]) -> Existing:
+    """Looks each of them up. Raises ClusterUnreachableError."""
+    found = Existing()
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            # Its default cache is a file that every user of the machine shares.
+            client = DynamicClient(connect(context), cache_file=str(Path(folder) / "discovery"))
+            for wanted in objects:
+                body = _read(client, wanted)
+                if body is None:
+                    continue
+                if body["metadata"].get("deletionTimestamp"):
+                    found.leaving.append(wanted)
+                elif is_own(wanted, body):
+                    found.own.append(wanted)
+                else:
+                    found.others.append((wanted, ", ".join(sorted(_managers(body))) or "nobody"))
+        except (DynamicApiError, kubernetes.client.ApiException) as error:
+            raise ClusterUnreachableError(f"the API server refuses: {error.status} {error.reason}") from error
+        except urllib3.exceptions.HTTPError as error:
+            raise ClusterUnreachableError(f"the API server does not answer: {error}") from error
+    return found
+
+
+def is_own(wanted: Wanted, body: Mapping[str, Any]) -> bool:
+    """Whether this stack made the object: it carries the stack's own field manager, and Pulumi wrote it."""
+    annotations = body["metadata"].get("annotations") or {}
+    marked = bool(wanted.manager) and annotations.get("pulumi.com/patchFieldManager") == wanted.manager
+    return marked and bool(_managers(body) & {_CREATOR, wanted.manager})
+
+
+def _managers(body: Mapping[str, Any]) -> set[str]:
+    return {entry["manager"] for entry in body["metadata"].get("managedFields") or ()}
+
+
+def _read(client: Any, wanted: Wanted) -> dict[str, Any] | None:
+    try:
+        resource = client.resources.get(api_version=wanted.api_version, kind=wanted.kind)
+        body = client.get(resource, name=wanted.name, namespace=wanted.namespace or None)
+    except (NotFoundError, ResourceNotFoundError):
+        return None
+    return dict(body.to_dict())

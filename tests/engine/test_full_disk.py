@@ -1,0 +1,81 @@
+"""The disk under the rehearsal's state fills while an update runs: a real one of three megabytes.
+
+Needs root and the right to mount. With CI=true it has to run.
+"""
+
+import json
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from local.errors import RehearsalError
+from local.plugins import Selection
+from local.pulumi import RehearsalStack
+from local.rehearsal import Rehearsal
+from tests.engine.platform_stack import Rays, existing, on_operator
+
+pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(900)]
+
+MEGABYTES = 3
+
+
+@pytest.fixture
+def small_disk(cluster: Rehearsal) -> Iterator[Path]:
+    """The folder of Pulumi's states, on a disk of its own for as long as the test runs."""
+    folder = cluster.run / "pulumi"
+    folder.mkdir(exist_ok=True)
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={MEGABYTES}m", "tmpfs", str(folder)]
+    done = subprocess.run(mount, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        why = f"a small disk cannot be mounted here: {done.stderr.strip()}"
+        if os.environ.get("CI") == "true":
+            pytest.fail(why)
+        pytest.skip(why)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def fill(disk: Path) -> None:
+    with (disk / "ballast").open("wb", buffering=0) as ballast:
+        try:
+            while True:
+                ballast.write(bytes(4096))
+        except OSError:
+            return
+
+
+def test_the_state_survives_a_disk_that_fills_while_an_update_runs(
+    small_disk: Path, cluster: Rehearsal, operator: None, plugins: Selection, rays: Rays, tmp_path: Path
+) -> None:
+    """What the update made is in the cluster, and the state that is put back knows nothing of it."""
+    stack = RehearsalStack(cluster, plugins, "full", on_operator(tmp_path / "Pulumi.full.yaml"))
+    fills = threading.Thread(target=_fill_when_the_tenant_comes, args=(small_disk, cluster))
+    fills.start()
+    with pytest.raises(RehearsalError, match=r"(?s)disk under .* is full.*back in place.*make up"):
+        stack.up("--skip-preview")
+    fills.join()
+    state = next((small_disk / ".pulumi" / "stacks").glob("*/full.json"))
+    assert "resources" not in json.loads(state.read_text())["checkpoint"]["latest"]
+
+    with pytest.raises(RehearsalError, match=r"0\.\d MB are free under .*free at least 1\.\d MB"):
+        stack.up("--skip-preview")
+
+    (small_disk / "ballast").unlink()
+    stack.up("--skip-preview")
+    assert rays.read("team-a", "training")["status"]["state"] == "ready"
+    assert stack.run("preview", "--expect-no-changes") == 0
+    stack.run("destroy", "--yes", "--skip-preview")
+    assert "namespace team-a" not in existing(cluster)
+
+
+def _fill_when_the_tenant_comes(disk: Path, cluster: Rehearsal) -> None:
+    while "namespace team-a" not in existing(cluster):
+        time.sleep(0.05)
+    fill(disk)

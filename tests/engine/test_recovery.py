@@ -1,0 +1,180 @@
+"""An update is killed (SIGKILL of all its processes) at any moment: one command converges (docs/operations.md)."""
+
+import itertools
+import random
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pytest
+from kubernetes import client
+
+from local.rehearsal import Rehearsal
+from tests.engine.conftest import PROGRAMS, MakeProject
+from tests.engine.harness import STATE_AT_END, Project
+
+pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(480)]
+
+NUMBERS = itertools.count(1)
+
+SHELVES = 30
+
+CHANCE = random.Random(19)  # noqa: S311 -- it makes the same numbers each time
+
+MOMENTS = {
+    "as the program begins": (0, 1.0),
+    **{f"moment {each} by chance": (CHANCE.randrange(1, SHELVES), CHANCE.random() / 10) for each in (1, 2)},
+}
+"""After so many objects exist, and so many seconds."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """A namespace with many objects in it, each made after the one before it."""
+
+    project: Project
+    namespace: str
+    core: client.CoreV1Api
+
+    def uids(self) -> dict[str, str]:
+        """Of the objects that exist, by name."""
+        items = self.core.list_namespaced_config_map(self.namespace).to_dict()["items"]
+        found = {item["metadata"]["name"]: str(item["metadata"]["uid"]) for item in items}
+        return {name: uid for name, uid in found.items() if name.startswith("shelf-")}
+
+    def high(self) -> int:
+        """Of the objects, those of height 2."""
+        items = self.core.list_namespaced_config_map(self.namespace).items
+        return sum(item.data == {"height": "2"} for item in items)
+
+    def killed(self, made: int, seconds: float = 0.0, environment: Mapping[str, str] = STATE_AT_END) -> dict[str, str]:
+        """An update that is killed so long after so many objects exist; what it has made."""
+        update = self.project.start("up", "--yes", "--skip-preview", environment=environment)
+
+        def come() -> bool:
+            if len(self.uids()) < made:
+                return False
+            time.sleep(seconds)
+            return True
+
+        self.project.killed(come, update)
+        return self.uids()
+
+    def is_whole(self, before: Mapping[str, str]) -> None:
+        """Fails the test unless all is there once, what was there is the same, and nothing is to be done."""
+        now = self.uids()
+        assert now.keys() == {f"shelf-{number}" for number in range(SHELVES)}
+        assert {name: now[name] for name in before} == before, "objects were made again"
+        assert len(self.project.resources()) == SHELVES + 3  # the stack, its provider and the namespace
+        self.project.changes_nothing()
+
+
+@pytest.fixture
+def store(project: MakeProject, cluster: Rehearsal) -> Store:
+    made = project(PROGRAMS / "shelves.py", cluster=cluster)
+    store = Store(made, f"store-{next(NUMBERS)}", client.CoreV1Api(cluster.client()))
+    made.configure("namespace", store.namespace)
+    made.configure("shelves", str(SHELVES))
+    return store
+
+
+@pytest.mark.parametrize(("made", "seconds"), MOMENTS.values(), ids=MOMENTS.keys())
+def test_one_command_recovers_a_killed_first_update(store: Store, made: int, seconds: float) -> None:
+    before = store.killed(made, seconds, environment={})
+    if made:
+        # Locked, or its state cannot be read.
+        store.project.up(fails=True)
+    recovered = store.project.recover().output
+    assert not made or "lock taken away" in recovered
+    store.is_whole(before)
+
+
+def test_it_recovers_from_being_killed_itself(store: Store) -> None:
+    """After an update that has written no state at all (PULUMI_SKIP_CHECKPOINTS): nothing says what was made."""
+    before = store.killed(SHELVES // 3)
+    assert store.project.resources() == []
+    store.project.killed(lambda: bool(store.project.resources()), store.project.start_recovery())
+    goes_on = store.project.start_recovery()
+    store.project.killed(lambda: len(store.uids()) > len(before) + 3, goes_on)
+    before = store.uids()
+    store.project.recover()
+    store.is_whole(before)
+
+
+def test_it_recovers_to_what_the_program_says_by_now(store: Store) -> None:
+    """Objects of the killed update are changed as any others are, and no field is taken by force."""
+    store.killed(SHELVES // 2, environment={})
+    store.project.configure("height", "2")
+    store.project.recover()
+    store.is_whole({})
+    assert store.high() == SHELVES
+
+
+def test_it_recovers_an_update_that_replaces_what_exists(store: Store) -> None:
+    """Pulumi deletes a ConfigMap whose data change before it makes it again: the state has what is gone by then."""
+    store.project.up()
+    store.project.configure("height", "2")
+    update = store.project.start("up", "--yes", "--skip-preview")
+    store.project.killed(lambda: store.high() > SHELVES // 3, update)
+    store.project.recover()
+    store.is_whole({})
+    assert store.high() == SHELVES
+
+
+def test_what_the_stack_did_not_make_is_named_and_never_taken_in(store: Store) -> None:
+    store.killed(SHELVES // 3, environment={})
+    theirs = client.V1ConfigMap(metadata={"name": f"shelf-{SHELVES - 1}"}, data={"height": "theirs"})
+    store.core.create_namespaced_config_map(store.namespace, theirs, field_manager="kubectl-create")
+    refused = store.project.recover(fails=True).output
+    assert f"ConfigMap {store.namespace}/shelf-{SHELVES - 1} exists, and stack 'test' did not make it" in refused
+    assert "kubectl-create" in refused
+    kept = store.core.read_namespaced_config_map(f"shelf-{SHELVES - 1}", store.namespace)
+    assert kept.data == {"height": "theirs"}
+    store.core.delete_namespaced_config_map(f"shelf-{SHELVES - 1}", store.namespace)
+    before = store.uids()
+    store.project.recover()
+    store.is_whole(before)
+
+
+def test_a_killed_first_update_can_be_destroyed_whole(store: Store) -> None:
+    """`pulumi destroy` knows the state alone, so it is put right first."""
+    store.killed(SHELVES // 2)
+    store.project.recover("--state-only")
+    store.project.pulumi("destroy", "--yes", "--skip-preview")
+    assert store.project.resources() == []
+    assert store.namespace not in {item["metadata"]["name"] for item in store.core.list_namespace().to_dict()["items"]}
+
+
+def test_a_state_whose_attributes_were_being_written_can_be_read_again(project: MakeProject) -> None:
+    """Pulumi empties them first. Seen in two of the first dozen kills."""
+    shop = project("")
+    shop.up()
+    (attributes,) = (shop.folder.parent / "state" / ".pulumi" / "stacks").rglob("test.json.attrs")
+    attributes.write_text("")
+    assert "failed to load checkpoint: EOF" in shop.up(fails=True).output
+    shop.recover()
+    shop.changes_nothing()
+
+
+def test_an_update_that_runs_is_left_alone(project: MakeProject) -> None:
+    shop = project(
+        """
+        import pathlib, time
+        import pulumi
+        print("the first one runs", flush=True)
+        while not pulumi.runtime.is_dry_run() and not pathlib.Path("finish").exists():
+            time.sleep(0.1)
+        """
+    )
+    first = shop.start("up", "--yes", "--skip-preview")
+    assert first.stdout is not None
+    for line in first.stdout:
+        if "the first one runs" in line:
+            break
+    assert "the stack is currently locked by 1 lock" in shop.up(fails=True).output
+    refused = shop.recover(fails=True).output
+    assert f"process {first.pid}" in refused
+    assert "still runs" in refused
+    (shop.folder / "finish").touch()
+    output, _ = first.communicate(timeout=60)
+    assert first.returncode == 0, output

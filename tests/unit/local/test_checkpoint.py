@@ -1,0 +1,113 @@
+"""A state that survives a disk that is full. tests/engine/test_full_disk.py has the disk."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.checkpoint import Checkpoint
+from local.errors import RehearsalError
+
+pytestmark = pytest.mark.unit
+
+STATE: dict[str, Any] = {"version": 3, "checkpoint": {"stack": "dev", "latest": {"resources": []}}}
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Checkpoint:
+    made = Checkpoint(tmp_path, "ray-platform", "dev")
+    made.file.parent.mkdir(parents=True)
+    written(made, STATE)
+    return made
+
+
+def written(checkpoint: Checkpoint, state: dict[str, Any], part: float = 1.0) -> None:
+    """What Pulumi does: another file in its place. `part`: of the text, as where the disk is full."""
+    text = json.dumps(state)
+    made = checkpoint.file.with_suffix(".tmp")
+    made.write_text(text[: int(len(text) * part)])
+    made.replace(checkpoint.file)
+
+
+def read(checkpoint: Checkpoint) -> dict[str, Any]:
+    return dict(json.loads(checkpoint.file.read_text()))
+
+
+def test_a_command_that_ends_well_leaves_its_state_alone(checkpoint: Checkpoint) -> None:
+    with checkpoint.kept():
+        written(checkpoint, STATE | {"version": 4})
+    assert read(checkpoint)["version"] == 4
+    assert not checkpoint.interrupted
+
+
+def test_a_state_that_could_not_be_written_is_put_back(checkpoint: Checkpoint) -> None:
+    with pytest.raises(RehearsalError, match=r"(?s)disk under .* is full.*back in place.*make up"), checkpoint.kept():
+        written(checkpoint, STATE, part=0.5)
+    assert read(checkpoint) == STATE
+    assert checkpoint.interrupted
+
+
+def test_the_copy_takes_no_space(checkpoint: Checkpoint) -> None:
+    with checkpoint.kept():
+        assert checkpoint.file.stat().st_nlink == 2
+
+
+class Killed(BaseException):
+    """The command's process and this one."""
+
+
+def killed(checkpoint: Checkpoint, state: dict[str, Any], part: float = 1.0) -> None:
+    """A command that has written that when all is killed."""
+    with checkpoint.kept():
+        written(checkpoint, state, part)
+        raise Killed
+
+
+def test_a_state_that_was_cut_off_when_all_was_killed_is_put_back_by_the_next_command(checkpoint: Checkpoint) -> None:
+    with pytest.raises(Killed):
+        killed(checkpoint, STATE, part=0.5)
+    assert checkpoint.interrupted
+    with checkpoint.kept():
+        assert read(checkpoint) == STATE
+    assert not checkpoint.interrupted
+
+
+def test_a_whole_state_of_a_killed_command_stays(checkpoint: Checkpoint) -> None:
+    with pytest.raises(Killed):
+        killed(checkpoint, STATE | {"version": 4})
+    assert checkpoint.interrupted
+    with checkpoint.kept():
+        assert read(checkpoint)["version"] == 4
+
+
+def test_begun_operations_and_locks_are_signs_of_a_killed_command(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    assert not checkpoint.interrupted
+    lock = tmp_path / ".pulumi" / "locks" / "organization" / "ray-platform" / "dev" / "one.json"
+    lock.parent.mkdir(parents=True)
+    lock.touch()
+    assert checkpoint.interrupted
+    lock.unlink()
+    written(checkpoint, {"version": 3, "checkpoint": {"latest": {"pending_operations": [{"type": "creating"}]}}})
+    assert checkpoint.interrupted
+
+
+def test_no_command_begins_where_its_state_would_not_fit(
+    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 400_000}))
+    with pytest.raises(RehearsalError, match=r"0\.4 MB are free .* free at least 1\.0 MB"):
+        checkpoint.check_space()
+
+
+def test_a_state_without_a_copy_is_an_error_that_says_where_others_are(checkpoint: Checkpoint) -> None:
+    written(checkpoint, STATE, part=0.5)
+    with pytest.raises(RehearsalError, match=r"cannot be read.*backups.*history"), checkpoint.kept():
+        pytest.fail("it began")
+
+
+def test_beside_a_command_that_runs_another_touches_nothing(checkpoint: Checkpoint) -> None:
+    with checkpoint.kept():
+        with checkpoint.kept():
+            pass
+        assert checkpoint.interrupted, "the other one has let the copy go"

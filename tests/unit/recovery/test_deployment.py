@@ -1,0 +1,156 @@
+"""What a state lacks after a killed command, and the state with it."""
+
+from typing import Any
+
+import pytest
+
+from stacks.recovery.deployment import UNKNOWN, completed, has_unknown, missing, unsettled
+
+pytestmark = pytest.mark.unit
+
+STACK = "urn:pulumi:dev::ray-platform::pulumi:pulumi:Stack::ray-platform-dev"
+PROVIDER = "urn:pulumi:dev::ray-platform::pulumi:providers:kubernetes::cluster"
+PLATFORM = "urn:pulumi:dev::ray-platform::ray-platform:index:Platform::platform"
+GUARD = "urn:pulumi:dev::ray-platform::pulumi-python:dynamic/ray-platform:TenantGuard::team-a"
+
+
+def namespaced(name: str, *, namespace: str = "team-a", **fields: Any) -> dict[str, Any]:
+    """The row of a ConfigMap under the platform."""
+    metadata = {
+        "name": name,
+        "namespace": namespace,
+        "annotations": {"pulumi.com/patchFieldManager": "pulumi-ray-platform-dev"},
+    }
+    return {
+        "urn": f"urn:pulumi:dev::ray-platform::ray-platform:index:Platform$kubernetes:core/v1:ConfigMap::{name}",
+        "type": "kubernetes:core/v1:ConfigMap",
+        "custom": True,
+        "parent": PLATFORM,
+        "provider": f"{PROVIDER}::the-id",
+        "inputs": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata},
+        **fields,
+    }
+
+
+def creates(*rows: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"op": "create", "urn": row["urn"], "newState": row} for row in rows]
+
+
+STACK_ROW = {"urn": STACK, "type": "pulumi:pulumi:Stack", "custom": False}
+PLATFORM_ROW = {"urn": PLATFORM, "type": "ray-platform:index:Platform", "custom": False, "parent": STACK}
+PROVIDER_ROW = {
+    "urn": PROVIDER,
+    "type": "pulumi:providers:kubernetes",
+    "custom": True,
+    "parent": STACK,
+    "id": "the-id",
+    "inputs": {"context": "kind"},
+}
+WHOLE = [STACK_ROW, PROVIDER_ROW, PLATFORM_ROW]
+
+
+def test_what_was_being_created_may_exist() -> None:
+    state = {"resources": WHOLE, "pending_operations": [{"type": "creating", "resource": namespaced("one")}]}
+    assert [str(each) for each in missing(state, [])] == ["ConfigMap team-a/one"]
+
+
+def test_what_a_preview_would_create_may_exist() -> None:
+    """Where no state was written between (PULUMI_SKIP_CHECKPOINTS), or an older one was put back."""
+    assert [str(each) for each in missing({"resources": WHOLE}, creates(namespaced("one")))] == ["ConfigMap team-a/one"]
+
+
+def test_what_was_begun_is_taken_from_the_state_that_has_its_secrets() -> None:
+    begun = namespaced("one") | {"inputs": namespaced("one")["inputs"] | {"data": {"key": "as it was sent"}}}
+    state = {"resources": WHOLE, "pending_operations": [{"type": "creating", "resource": begun}]}
+    (found,) = missing(state, creates(namespaced("one")))
+    assert found.row["inputs"]["data"] == {"key": "as it was sent"}
+
+
+def test_an_object_that_the_state_has_under_another_name_is_not_missing() -> None:
+    """A renamed resource without an alias: taken in twice, the object would be deleted with its old name."""
+    there = namespaced("one", id="team-a/one", outputs={"kind": "ConfigMap"})
+    renamed = namespaced("one") | {"urn": "urn:pulumi:dev::ray-platform::kubernetes:core/v1:ConfigMap::renamed"}
+    assert missing({"resources": [*WHOLE, there]}, creates(renamed)) == []
+
+
+@pytest.mark.parametrize("name", [UNKNOWN, None])
+def test_an_object_whose_name_is_not_known_yet_cannot_exist(name: str | None) -> None:
+    row = namespaced("one")
+    row["inputs"]["metadata"]["name"] = name
+    assert missing({"resources": WHOLE}, creates(row)) == []
+
+
+def test_one_whose_namespace_is_not_known_yet_is_looked_for_again() -> None:
+    """The namespace is an output of its own resource, which has to be in the state first."""
+    row = namespaced("one", namespace=UNKNOWN)
+    assert missing({"resources": WHOLE}, creates(row)) == []
+    assert has_unknown(creates(row))
+    assert not has_unknown(creates(namespaced("one"), STACK_ROW))
+
+
+def test_a_replacement_is_not_missing() -> None:
+    """The object that is there is the one to be replaced."""
+    steps = [{"op": "create-replacement", "urn": "x", "newState": namespaced("one")}]
+    assert missing({"resources": WHOLE}, steps) == []
+
+
+def test_objects_come_into_the_state_with_what_they_belong_to() -> None:
+    """The first `up`, of which the state has nothing."""
+    steps = creates(
+        STACK_ROW,
+        PROVIDER_ROW | {"id": UNKNOWN},
+        PLATFORM_ROW | {"outputs": {"x": UNKNOWN}},
+        namespaced("one", provider=f"{PROVIDER}::{UNKNOWN}", outputs={"status": UNKNOWN}),
+        namespaced("two", dependencies=[GUARD, namespaced("one")["urn"]], propertyDependencies={"data": [GUARD]}),
+    )
+    state = completed({"manifest": {}}, steps, missing({}, steps))
+    rows = {row["urn"]: row for row in state["resources"]}
+    assert [row["type"] for row in state["resources"]] == [
+        "pulumi:pulumi:Stack",
+        "ray-platform:index:Platform",
+        "pulumi:providers:kubernetes",
+        "kubernetes:core/v1:ConfigMap",
+        "kubernetes:core/v1:ConfigMap",
+    ]
+    one, two = rows[namespaced("one")["urn"]], rows[namespaced("two")["urn"]]
+    assert one["id"] == "team-a/one"
+    assert one["parent"] == PLATFORM
+    assert one["provider"] == f"{PROVIDER}::{rows[PROVIDER]['id']}"
+    assert rows[PROVIDER]["id"] not in (UNKNOWN, "")
+    assert "outputs" not in one
+    assert two["dependencies"] == [one["urn"]]
+    assert two["propertyDependencies"] == {"data": []}
+
+
+def test_what_does_not_exist_is_forgotten() -> None:
+    state = {
+        "resources": WHOLE,
+        "pending_operations": [
+            {"type": "creating", "resource": namespaced("one")},
+            {"type": "creating", "resource": {"urn": GUARD, "type": "pulumi-python:dynamic/x:TenantGuard"}},
+        ],
+    }
+    after = completed(state, [], [])
+    assert after["resources"] == WHOLE
+    assert "pending_operations" not in after
+
+
+def test_an_object_that_was_made_again_replaces_the_row_of_the_one_that_made_room() -> None:
+    old = namespaced("one", id="team-a/one", outputs={"old": True}, pendingReplacement=True)
+    new = namespaced("one")
+    state = {"resources": [*WHOLE, old], "pending_operations": [{"type": "creating", "resource": new}]}
+    *_, row = completed(state, [], missing(state, []))["resources"]
+    assert row["id"] == "team-a/one"
+    assert "pendingReplacement" not in row
+
+
+def test_what_was_being_changed_has_to_be_read() -> None:
+    one = namespaced("one", id="team-a/one", outputs={"kind": "ConfigMap"})
+    state = {"resources": [*WHOLE, one], "pending_operations": [{"type": "updating", "resource": one}]}
+    assert unsettled(state) == [one["urn"]]
+
+
+def test_what_was_taken_in_and_not_read_has_to_be_read() -> None:
+    """The recovery was killed between the two."""
+    one = namespaced("one", id="team-a/one")
+    assert unsettled({"resources": [*WHOLE, one]}) == [one["urn"]]

@@ -1,0 +1,44 @@
+"""Whose an object is."""
+
+from typing import Any
+
+import pytest
+
+from stacks.recovery.deployment import Wanted
+from stacks.recovery.live import is_own
+
+pytestmark = pytest.mark.unit
+
+OURS = "pulumi-ray-platform-dev"
+
+
+def wanted(manager: str = OURS) -> Wanted:
+    return Wanted({"urn": "one"}, "v1", "ConfigMap", "team-a", "one", manager)
+
+
+def live(marked: str | None, *managers: str) -> dict[str, Any]:
+    annotations = {"pulumi.com/patchFieldManager": marked} if marked else {}
+    return {"metadata": {"annotations": annotations, "managedFields": [{"manager": each} for each in managers]}}
+
+
+@pytest.mark.parametrize("managers", [["pulumi-kubernetes"], [OURS], ["kube-controller-manager", OURS]])
+def test_what_this_stack_made_is_its_own(managers: list[str]) -> None:
+    assert is_own(wanted(), live(OURS, *managers))
+
+
+@pytest.mark.parametrize(
+    ("marked", "managers"),
+    [
+        (None, ["kubectl-client-side-apply"]),
+        (None, ["pulumi-kubernetes"]),
+        ("pulumi-ray-platform-prod", ["pulumi-kubernetes"]),
+        (OURS, ["kubectl-create"]),
+    ],
+    ids=["kubectl's", "another project's", "another stack's", "a copy that kubectl made"],
+)
+def test_what_somebody_else_made_is_not(marked: str | None, managers: list[str]) -> None:
+    assert not is_own(wanted(), live(marked, *managers))
+
+
+def test_what_no_stack_marks_is_nobodys() -> None:
+    assert not is_own(wanted(manager=""), live(None, "pulumi-kubernetes"))

@@ -1,0 +1,79 @@
+"""Whose lock is taken away."""
+
+import datetime
+import getpass
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from stacks.recovery.cli import Cli, PulumiError
+from stacks.recovery.lock import LockedError, release
+
+pytestmark = pytest.mark.unit
+
+
+class Recorded(Cli):
+    """Records the commands that would be run."""
+
+    def output(self, *arguments: str, stdin: str = "") -> str:
+        ran.append(arguments)
+        return ""
+
+
+ran: list[tuple[str, ...]] = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_ran() -> None:
+    ran.clear()
+
+
+def locked(pid: int, host: str = "", ago: float = 0) -> PulumiError:
+    """As Pulumi says it (pkg/backend/diy/lock.go)."""
+    time = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=ago)
+    return PulumiError(
+        "error: the stack is currently locked by 1 lock(s). Either wait for the other process(es) to end or delete the "
+        "lock file with `pulumi cancel`.\n  file:///state/.pulumi/locks/organization/ray-platform/dev/3f.json: "
+        f"created by {getpass.getuser()}@{host or socket.gethostname()} (pid {pid}) at {time:%Y-%m-%dT%H:%M:%SZ}"
+    )
+
+
+def test_that_of_a_process_that_has_ended() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait()
+    (holder,) = release(Recorded("dev"), locked(ended.pid), elsewhere=False)
+    assert holder.pid == ended.pid
+    assert ran == [("cancel", "--yes")]
+
+
+def test_not_that_of_a_process_that_runs() -> None:
+    with pytest.raises(LockedError, match=f"process {os.getpid()}.* still runs: .*python"):
+        release(Recorded("dev"), locked(os.getpid()), elsewhere=True)
+    assert ran == []
+
+
+def test_that_of_a_process_whose_number_another_has_by_now() -> None:
+    release(Recorded("dev"), locked(os.getpid(), ago=1e7), elsewhere=False)
+    assert ran == [("cancel", "--yes")]
+
+
+def test_not_that_of_another_machine_unless_asked_to() -> None:
+    with pytest.raises(LockedError, match=r"@builder-7 \(process 1\).*another machine.*--cancel"):
+        release(Recorded("dev"), locked(1, host="builder-7"), elsewhere=False)
+    assert ran == []
+    release(Recorded("dev"), locked(1, host="builder-7"), elsewhere=True)
+    assert ran == [("cancel", "--yes")]
+
+
+def test_not_that_of_pulumi_cloud() -> None:
+    error = PulumiError("error: [409] Conflict: Another update is currently in progress.")
+    with pytest.raises(LockedError, match="pulumi cancel -s dev"):
+        release(Recorded("dev"), error, elsewhere=True)
+
+
+def test_another_error_stays_what_it_is() -> None:
+    with pytest.raises(PulumiError, match="no stack named"):
+        release(Recorded("dev"), PulumiError("error: no stack named 'dev' found"), elsewhere=True)

@@ -1,0 +1,76 @@
+"""What a state has lost and a Secret still holds."""
+
+import base64
+from typing import Any
+
+import pytest
+
+from components import kept
+from components.redis.password import _Provider as Password
+from components.tls.authority import _Provider as Authority
+from components.tls.certificate import _Provider as Certificate
+from components.tls.issuing import new_authority, new_certificate
+
+pytestmark = pytest.mark.unit
+
+KEEPER = {
+    "namespace": "team-a",
+    "secret": "training-ray-authority",
+    "manager": "pulumi-ray-platform-dev",
+}
+
+
+def live(monkeypatch: pytest.MonkeyPatch, manager: str, **texts: str) -> None:
+    """A Secret in the cluster."""
+    data = {key.replace("_", "."): base64.b64encode(text.encode()).decode() for key, text in texts.items()}
+    body = {"metadata": {"annotations": {"pulumi.com/patchFieldManager": manager}}, "data": data}
+    monkeypatch.setattr(kept, "request", lambda *_: body)
+
+
+def made(**props: Any) -> dict[str, Any]:
+    outs = Authority().create({"name": "training", **props}).outs
+    assert outs is not None
+    return outs
+
+
+def test_an_authority_that_pods_were_certified_by_is_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    certificate, key = new_authority("training")
+    live(monkeypatch, KEEPER["manager"] or "", tls_crt=certificate, tls_key=key)
+    assert (made(keeper=KEEPER)["certificate"], made(keeper=KEEPER)["key"]) == (certificate, key)
+
+
+def test_what_another_stack_made_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    certificate, key = new_authority("training")
+    live(monkeypatch, "pulumi-ray-platform-prod", tls_crt=certificate, tls_key=key)
+    assert made(keeper=KEEPER)["key"] != key
+
+
+def test_where_there_is_none_one_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "request", lambda *_: None)
+    assert "BEGIN CERTIFICATE" in made(keeper=KEEPER)["certificate"]
+
+
+def test_the_certificate_of_a_server_is_found_again_if_it_is_for_its_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    authority, certificate, key = new_certificate("ray-redis", ["ray-redis-0", "ray-redis-1"])
+    live(monkeypatch, KEEPER["manager"] or "", ca_crt=authority, tls_crt=certificate, tls_key=key)
+
+    def key_for(*names: str) -> str:
+        outs = Certificate("ray-redis", with_rsa=False).create({"names": list(names), "keeper": KEEPER}).outs
+        assert outs is not None
+        return str(outs["key"])
+
+    assert key_for("ray-redis-0", "ray-redis-1") == key
+    assert key_for("ray-redis-0") != key
+
+
+def password(place: float) -> str:
+    """Of a user whose Secret is `passwords`, by its place among them, as the engine hands numbers over."""
+    outs = Password().create({"purpose": "user x", "keeper": KEEPER, "key": "passwords", "place": place}).outs
+    assert outs is not None
+    return str(outs["password"])
+
+
+def test_each_password_is_found_again_by_its_age(monkeypatch: pytest.MonkeyPatch) -> None:
+    live(monkeypatch, KEEPER["manager"] or "", passwords="newest\nolder\noldest\n")
+    assert [password(place) for place in (0.0, 1.0, 2.0)] == ["oldest", "older", "newest"]
+    assert len(password(3.0)) > 40
