@@ -6,18 +6,23 @@ ARGS ?=
 CLEAN ?=
 NODES ?=
 POLICIES ?= on
+TOOLS ?= auto
+DIR ?=
+SUITES ?= auto
 
-export PLUGINS NODES POLICIES
+export PLUGINS NODES POLICIES TOOLS
 LOCAL = .venv/bin/python -m local
+TIERS = .venv/bin/python -m tests.tiers
 
 .DEFAULT_GOAL := help
-.PHONY: help up down status kubeconfig env preview refresh destroy pulumi rehearse gateway-image test test-pods test-failover bench-failover lint format requirements
+.PHONY: help up down status kubeconfig env preview refresh destroy pulumi rehearse gateway-image mirror test test-quick test-stand-ins test-pods test-failover test-times bench-failover lint format requirements
 
 help: ## List these commands.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "  Settings: STACK=dev  PLUGINS=auto|real|stand-in  NODES=simulated|real (with up)  POLICIES=on|off (with up, preview, rehearse)  CLEAN=1 (with down)"
+	@echo "  Settings: STACK=dev  PLUGINS=auto|real|stand-in  NODES=simulated|real (with up)  POLICIES=on|off (with up, preview, rehearse)  CLEAN=1 (with down)  SUITES=auto|full (with test)"
+	@echo "  Where programs that are missing come from: TOOLS=auto|build|FOLDER|URL (docs/tools.md)"
 
-up: .venv/installed ## Start the rehearsal cluster and run `pulumi up` of STACK.
+up: .venv/installed ## Start the rehearsal cluster and run `pulumi up` of STACK; recovers one that was killed.
 	@$(LOCAL) up --stack $(STACK)
 
 down: ## Stop it. CLEAN=1 also removes its data, .venv and Python's caches; only the tool cache stays.
@@ -37,13 +42,13 @@ env: .venv/installed ## For a shell of your own: eval "$$(make -s env)", then pu
 	@$(LOCAL) env --stack $(STACK)
 
 preview: .venv/installed ## Show what `pulumi up` would do.
-	@$(LOCAL) pulumi --stack $(STACK) -- preview --diff $(if $(filter on,$(POLICIES)),--policy-pack policies) $(ARGS)
+	@$(LOCAL) environment --stack $(STACK) -- preview --diff $(if $(filter on,$(POLICIES)),--policy-pack policies) $(ARGS)
 
 refresh: .venv/installed ## Show what has changed in the cluster behind Pulumi's back, and take it into the state.
-	@$(LOCAL) pulumi --stack $(STACK) -- refresh --yes $(ARGS)
+	@$(LOCAL) environment --stack $(STACK) -- refresh --yes $(ARGS)
 
 destroy: .venv/installed ## Remove everything that the stack made from the cluster.
-	@$(LOCAL) pulumi --stack $(STACK) -- destroy --yes $(ARGS)
+	@$(LOCAL) environment --stack $(STACK) -- destroy --yes $(ARGS)
 
 pulumi: .venv/installed ## Any other command, for example: make pulumi ARGS="stack output --json"
 	@$(LOCAL) pulumi --stack $(STACK) -- $(ARGS)
@@ -51,21 +56,36 @@ pulumi: .venv/installed ## Any other command, for example: make pulumi ARGS="sta
 rehearse: .venv/installed ## STACK at its real size on a cluster of its own, held against its plan (docs/rehearse.md).
 	@$(LOCAL) rehearse --stack $(STACK) $(ARGS)
 
+mirror: .venv/installed ## Archives of the tools for DIR=FOLDER, which TOOLS=FOLDER or its URL takes them from (docs/tools.md).
+	@$(if $(DIR),,$(error DIR is empty: make mirror DIR=FOLDER))$(LOCAL) mirror "$(DIR)"
+
 gateway-image: .venv/installed ## As root: build the image of the Redis gateway, and print its archive (docs/redis-gateway.md).
 	@$(LOCAL) gateway-image
 
-test: .venv/installed ## All tests, each tier with its count; ARGS narrows unit and engine. Builds what is missing.
+test: .venv/installed ## All tests, tier by tier (docs/testing.md); ARGS narrows unit and engine. Builds what is missing.
 	@$(LOCAL) build --tests
+ifeq ($(ARGS),)
+	@SUITES=$(SUITES) $(TIERS)
+else
 	@.venv/bin/python -m pytest -m "not pods" --numprocesses logical --maxprocesses 6 --dist loadfile --no-loadscope-reorder $(ARGS)
-	@$(if $(ARGS),,$(MAKE) --no-print-directory test-pods test-failover)
+endif
+
+test-quick: .venv/installed ## The unit tests alone: no server, a minute. Suites of many cases run a small share.
+	@$(LOCAL) build --tests
+	@SUITES=share $(TIERS) --tier unit $(ARGS)
+
+test-stand-ins: .venv/installed ## The tests of the stand-ins for Pulumi's plugins, whatever has changed.
+	@$(LOCAL) build --tests
+	@$(TIERS) --tier stand-ins $(ARGS)
 
 test-pods: .venv/installed ## Tests with real Ray in real pods, where they can run: Linux and root. With CI=true they have to.
-	@$(LOCAL) build --nodes real
-	@.venv/bin/python -m pytest -m pods tests/pods --ignore tests/pods/failover --durations=25 --numprocesses 2 --dist loadscope $(ARGS)
+	@$(TIERS) --tier pods $(ARGS)
 
-test-failover: .venv/installed ## The same for Redis and what keeps its tables there: 20 masters are lost, or FAILOVERS=N.
-	@$(LOCAL) build --nodes real
-	@.venv/bin/python -m pytest -m pods tests/pods/failover $(ARGS)
+test-failover: .venv/installed ## The same for Redis and what keeps its tables there: 5 masters are lost, or FAILOVERS=N.
+	@$(TIERS) --tier failover $(ARGS)
+
+test-times: .venv/installed ## Write docs/test-times.md: how long the tests of the last run took.
+	@.venv/bin/python -m tests.times
 
 bench-failover: .venv/installed ## As root: lose 100 masters of Redis with the gateway and 100 without; two hours. ARGS="--losses 20 --without 0".
 	@$(LOCAL) build --nodes real

@@ -1,0 +1,226 @@
+"""Suites that run in full only when what they test has changed since they last passed.
+
+Each suite names its inputs: files of the checkout that decide how its tests end. After a full run in which all of its
+tests passed, the digests of these files are recorded in the tool cache. As long as they stay the same, the suite runs
+a small share of its cases with a fresh seed, or is left out. Without a record, or with one that cannot be read, it runs
+in full.
+"""
+
+import hashlib
+import json
+import os
+import random
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from hypothesis import HealthCheck, Phase, seed, settings
+
+from local import paths
+
+Mode = Literal["auto", "full", "share"]
+"""`auto` decides by what has changed, `full` runs every suite in full, `share` only the small share of each."""
+
+MODE, SEED = "SUITES", "SEED"
+"""Variables of the environment: the mode, which is `full` unless set, and the seed of the small shares."""
+
+FEWEST = 20
+"""Cases of a test that runs a small share."""
+
+NAMED = 3
+"""Changed files that a reason names."""
+
+PINS = ("requirements.txt", "requirements-dev.txt", "tests/suites.py")
+"""Inputs of every suite: the Python packages, and how a share is drawn."""
+
+Test = TypeVar("Test", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Tests with the marker `suite(name)`.
+
+    Fields: `inputs`: patterns of files, relative to the checkout; `files`: where its tests are, which are inputs, too;
+    `share`: the part of its cases that runs when no input has changed; 0 leaves the suite out.
+    """
+
+    inputs: tuple[str, ...]
+    files: tuple[str, ...]
+    share: float
+
+
+SUITES: Mapping[str, Suite] = {
+    "stand-ins": Suite(
+        inputs=(
+            "local/plugins/**/*",
+            "local/tools/pulumi/*",
+            "local/tools/kubernetes/*",
+            "local/tools/kwok/*",
+            "tests/engine/harness.py",
+            "tests/engine/provider_stack.py",
+            "tests/engine/programs/*",
+        ),
+        files=(
+            "tests/engine/test_language_host.py",
+            "tests/engine/test_lifecycle.py",
+            "tests/engine/test_provider_fields.py",
+            "tests/engine/test_provider_identity.py",
+            "tests/engine/test_provider_previews.py",
+            "tests/engine/test_provider_waiting.py",
+        ),
+        share=0.0,
+    ),
+    "manifests": Suite(
+        inputs=(
+            "components/*.py",
+            "components/kuberay/**/*",
+            "local/crd_schemas.py",
+            "local/tools/kuberay/*",
+            "local/tools/kuberay-validation/*",
+            "local/tools/kubernetes/*",
+            "tests/differential/*.py",
+            "tests/unit/kuberay/**/*",
+        ),
+        files=("tests/differential/test_api_server.py", "tests/differential/test_generated.py"),
+        share=0.05,
+    ),
+    "stack files": Suite(
+        inputs=("components/**/*", "policies/**/*", "stacks/**/*", "tests/stack_files/good/*"),
+        files=("tests/unit/stacks/test_fuzz.py",),
+        share=0.05,
+    ),
+    "strategic merge": Suite(
+        inputs=("components/strategic_merge.py", "components/problems.py"),
+        files=("tests/unit/test_strategic_merge.py",),
+        share=0.05,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Decision:
+    """How much of a suite runs: 1 is all of it. And why."""
+
+    share: float
+    reason: str
+
+    @property
+    def full(self) -> bool:
+        return self.share == 1.0
+
+    def __str__(self) -> str:
+        much = "in full" if self.full else f"{self.share:.0%} of its cases" if self.share else "left out"
+        return f"{much}: {self.reason}"
+
+
+def mode() -> Mode:
+    """As the environment says.
+
+    Raises:
+        ValueError: it says something else.
+    """
+    match os.environ.get(MODE) or "full":
+        case ("auto" | "full" | "share") as known:
+            return known
+        case other:
+            raise ValueError(f"{MODE} is {other!r}: use auto, full or share")
+
+
+def digests(suite: Suite, root: Path = paths.ROOT) -> dict[str, str]:
+    """The SHA-256 of each input by its path. Python, Pulumi's plugins and where tools come from are inputs, too.
+
+    Raises:
+        ValueError: a pattern matches no file, so a file was moved or renamed.
+    """
+    found = {"Python": sys.version.split()[0]}
+    found |= {choice: os.environ.get(choice) or "auto" for choice in ("PLUGINS", "TOOLS")}
+    for pattern in (*suite.inputs, *suite.files, *PINS):
+        files = [file for file in sorted(root.glob(pattern)) if file.is_file() and "__pycache__" not in file.parts]
+        if not files:
+            raise ValueError(f"no file matches {pattern!r}, an input of a suite of tests: correct tests/suites.py")
+        found |= {str(file.relative_to(root)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+    return found
+
+
+def record(name: str) -> Path:
+    """The file with the digests of the suite's inputs when all of it last passed, and the time."""
+    return paths.cache() / "suites" / f"{name.replace(' ', '-')}.json"
+
+
+def decide(name: str, now: Mapping[str, str], wanted: Mode) -> Decision:
+    """How much of a suite runs, with these digests."""
+    suite = SUITES[name]
+    if wanted == "full":
+        return Decision(1.0, f"{MODE}=full")
+    if wanted == "share":
+        return Decision(suite.share, f"{MODE}=share")
+    try:
+        passed = json.loads(record(name).read_text())
+        then, at = dict(passed["inputs"]), time.strftime("%Y-%m-%d %H:%M", time.localtime(passed["at"]))
+    except FileNotFoundError:
+        return Decision(1.0, "it has not passed on this machine yet")
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        return Decision(1.0, f"the record of when it last passed cannot be read ({type(error).__name__})")
+    if changed := sorted(path for path in then.keys() | now.keys() if then.get(path) != now.get(path)):
+        more = f" and {len(changed) - NAMED} more" if len(changed) > NAMED else ""
+        return Decision(1.0, f"{', '.join(changed[:NAMED])}{more} changed since it last passed")
+    return Decision(suite.share, f"no input has changed since all of it passed on {at}")
+
+
+def record_pass(name: str, passed: Mapping[str, str]) -> None:
+    """Records that all of a suite passed with these digests."""
+    file = record(name)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_suffix(f".{os.getpid()}")
+    part.write_text(json.dumps({"at": time.time(), "inputs": dict(passed)}, indent=1))
+    part.replace(file)
+
+
+@cache
+def _at_start(name: str) -> dict[str, str]:
+    """The digests when this session was to decide."""
+    return digests(SUITES[name])
+
+
+@cache
+def decision(name: str) -> Decision:
+    """That of this session."""
+    return decide(name, _at_start(name), mode())
+
+
+def inputs_if_unchanged(name: str) -> dict[str, str] | None:
+    """The digests on which this session decided; nothing if a file has changed since, as what ran is not known then."""
+    return now if (now := digests(SUITES[name])) == _at_start(name) else None
+
+
+def session_seed() -> int:
+    """The seed of the small shares. Worker processes of one session have the same by the environment."""
+    if not os.environ.get(SEED):
+        os.environ[SEED] = str(random.SystemRandom().randrange(2**32))
+    return int(os.environ[SEED])
+
+
+def cases(name: str, count: int) -> Callable[[Test], Test]:
+    """Decorates a Hypothesis test of a suite: `count` cases, the same each time, or a small share of fresh ones."""
+    decided = decision(name)
+    common = settings(
+        database=None,
+        deadline=None,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+        print_blob=True,
+    )
+    if decided.full:
+        return settings(common, derandomize=True, max_examples=count)
+    fewer = max(FEWEST, round(count * decided.share))
+    drawn = settings(common, derandomize=False, max_examples=fewer)
+    return lambda test: seed(session_seed())(drawn(test))
+
+
+def in_full(name: str) -> bool:
+    """Whether all cases of a suite run."""
+    return decision(name).full

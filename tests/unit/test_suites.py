@@ -1,0 +1,211 @@
+"""What runs in full, as a small share, or not at all, and what is recorded of it."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from local import paths
+from tests import suites, tiers
+from tests.conftest import WAITING, ByFile
+from tests.suites import SUITES, Decision, Suite, decide, digests, record, record_pass
+
+pytestmark = pytest.mark.unit
+
+NAME = "stack files"
+
+SHARE = SUITES[NAME].share
+
+
+@pytest.fixture(autouse=True)
+def new_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is recorded."""
+    monkeypatch.setenv("RAY_PLATFORM_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_every_input_of_a_suite_is_there(name: str) -> None:
+    assert set(SUITES[name].files) < digests(SUITES[name]).keys()
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_every_file_of_a_suite_carries_its_marker(name: str) -> None:
+    """That no other file does is checked when tests are collected."""
+    for file in SUITES[name].files:
+        text = (paths.ROOT / file).read_text()
+        assert f'pytest.mark.suite("{name}")' in text
+
+
+def test_a_suite_runs_in_full_on_a_new_machine() -> None:
+    assert decide(NAME, {"a.py": "1"}, "auto") == Decision(1.0, "it has not passed on this machine yet")
+
+
+def test_a_small_share_runs_when_nothing_has_changed_since_it_passed() -> None:
+    record_pass(NAME, {"a.py": "1"})
+    decided = decide(NAME, {"a.py": "1"}, "auto")
+    assert decided.share == SHARE
+    assert decided.reason.startswith("no input has changed since all of it passed on 20")
+
+
+@pytest.mark.parametrize(
+    ("now", "named"),
+    [
+        ({"a.py": "2"}, "a.py changed"),
+        ({"a.py": "1", "b.py": "1"}, "b.py changed"),
+        ({}, "a.py changed"),
+        ({f"{letter}.py": "1" for letter in "bcdef"}, "a.py, b.py, c.py and 3 more changed"),
+    ],
+    ids=["edited", "added", "removed", "many"],
+)
+def test_it_runs_in_full_when_an_input_has_changed_which_the_reason_names(now: dict[str, str], named: str) -> None:
+    record_pass(NAME, {"a.py": "1"})
+    assert decide(NAME, now, "auto") == Decision(1.0, f"{named} since it last passed")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "{}", '{"at": 1}', '{"inputs": {"a.py": "1"}}', '{"at": "x", "inputs": {"a.py": "1"}}', "null"],
+)
+def test_a_record_that_cannot_be_read_counts_as_none(text: str) -> None:
+    record(NAME).parent.mkdir(parents=True)
+    record(NAME).write_text(text)
+    decided = decide(NAME, {"a.py": "1"}, "auto")
+    assert decided.full
+    assert "cannot be read" in decided.reason
+
+
+def test_a_record_of_bytes_or_a_folder_counts_as_none() -> None:
+    record(NAME).mkdir(parents=True)
+    assert decide(NAME, {"a.py": "1"}, "auto").full
+    record(NAME).rmdir()
+    record(NAME).write_bytes(bytes(range(256)))
+    assert decide(NAME, {"a.py": "1"}, "auto").full
+
+
+def test_whoever_asks_for_all_gets_all_and_for_a_share_a_share() -> None:
+    assert decide(NAME, {}, "share").share == SHARE
+    record_pass(NAME, {})
+    assert decide(NAME, {}, "full").full
+
+
+@pytest.mark.parametrize(("text", "wanted"), [("", "full"), ("auto", "auto"), ("share", "share")])
+def test_the_environment_says_which(text: str, wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUITES", text)
+    assert suites.mode() == wanted
+
+
+def test_another_word_is_refused_with_those_that_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUITES", "some")
+    with pytest.raises(ValueError, match=r"SUITES is 'some': use auto, full or share"):
+        suites.mode()
+
+
+def test_a_file_a_version_and_the_plugins_are_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("requirements.txt", "requirements-dev.txt", "tests/suites.py", "code/a.py", "test_a.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("1")
+    suite = Suite(("code/**/*",), ("test_a.py",), 0.0)
+    before = digests(suite, tmp_path)
+    assert before.keys() >= {"Python", "PLUGINS", "code/a.py", "test_a.py", "requirements.txt"}
+    (tmp_path / "code" / "__pycache__").mkdir()
+    (tmp_path / "code" / "__pycache__" / "a.pyc").write_text("1")
+    assert digests(suite, tmp_path) == before
+    monkeypatch.setenv("PLUGINS", "real")
+    assert digests(suite, tmp_path) != before
+
+
+def test_an_input_that_is_gone_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"no file matches 'code/\*', an input of a suite of tests"):
+        digests(Suite(("code/*",), (), 0.0), tmp_path)
+
+
+def drawn(monkeypatch: pytest.MonkeyPatch, decided: Decision, seed: str) -> list[int]:
+    """The numbers that a test of the suite was given."""
+    monkeypatch.setattr(suites, "decision", lambda _name: decided)
+    monkeypatch.setenv("SEED", seed)
+    numbers = []
+
+    @suites.cases(NAME, 1000)
+    @given(st.integers())
+    def test(number: int) -> None:
+        numbers.append(number)
+
+    test()
+    return numbers
+
+
+def test_in_full_all_cases_are_the_same_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    full = Decision(1.0, "")
+    assert len(drawn(monkeypatch, full, "1")) == 1000
+    assert drawn(monkeypatch, full, "1") == drawn(monkeypatch, full, "2")
+
+
+def test_a_small_share_depends_on_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    share = Decision(0.05, "")
+    assert len(drawn(monkeypatch, share, "1")) == 50
+    assert drawn(monkeypatch, share, "1") == drawn(monkeypatch, share, "1")
+    assert drawn(monkeypatch, share, "1") != drawn(monkeypatch, share, "2")
+
+
+def started(monkeypatch: pytest.MonkeyPatch, names: list[str], code: int = 0) -> tuple[int, list[str]]:
+    """The exit code of `run`, and the tiers that it ran."""
+    ran: list[str] = []
+
+    def run_tier(name: str, *_: object) -> int:
+        ran.append(name)
+        return code
+
+    monkeypatch.setattr(tiers, "run_tier", run_tier)
+    return tiers.run(names), ran
+
+
+def test_a_tier_without_a_change_is_left_out_and_the_reason_is_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(tiers, "decision", lambda name: Decision(SUITES[name].share, "no input has changed"))
+    assert started(monkeypatch, ["unit", "stand-ins"]) == (0, ["unit"])
+    shown = capsys.readouterr().out
+    assert "suite stack files: 5% of its cases: no input has changed" in shown
+    assert shown.count("stand-ins  left out: no input has changed") == 2
+    assert re.search(r"are drawn with SEED=\d+", shown)
+
+
+@pytest.mark.parametrize(("ci", "ran"), [("", []), ("true", ["pods"])])
+def test_real_pods_are_left_out_where_they_cannot_run_but_not_in_continuous_integration(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], ci: str, ran: list[str]
+) -> None:
+    monkeypatch.setenv("CI", ci)
+    monkeypatch.setattr(tiers, "unmet", lambda: ["root is needed"])
+    assert started(monkeypatch, ["pods"]) == (0, ran)
+    assert ("pods       left out: root is needed" in capsys.readouterr().out) == (not ran)
+
+
+def test_unit_tests_are_where_their_tier_looks_for_them() -> None:
+    tests = paths.ROOT / "tests"
+    marked = {file for file in tests.rglob("test_*.py") if "pytest.mark.unit" in file.read_text()}
+    assert marked == set((tests / "unit").rglob("test_*.py"))
+
+
+def test_tests_that_mostly_wait_are_all_run_by_one_process() -> None:
+    scope = ByFile.__new__(ByFile)._split_scope
+    for folder in WAITING:
+        assert list((paths.ROOT / folder).glob("test_*.py"))
+        assert scope(f"{folder}test_a.py::test_b") == "waiting"
+    assert scope("tests/engine/test_a.py::test_b[a::b]") == "tests/engine/test_a.py"
+
+
+def test_after_a_tier_that_fails_none_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(tiers, "decision", lambda _name: Decision(1.0, "SUITES=full"))
+    assert started(monkeypatch, ["unit", "engine"], code=1) == (1, ["unit"])
+    shown = capsys.readouterr().out
+    assert re.search(r"unit +0\.0 min, failed\nengine +did not run", shown)
+
+
+def test_a_record_says_when_and_on_what() -> None:
+    record_pass(NAME, {"a.py": "1"})
+    kept = json.loads(record(NAME).read_text())
+    assert kept["inputs"] == {"a.py": "1"}
+    assert [file.name for file in record(NAME).parent.iterdir()] == ["stack-files.json"]
