@@ -1,0 +1,1 @@
+"""What an environment of several Pulumi stacks costs as it grows."""

@@ -1,0 +1,207 @@
+"""`python -m stacks preview|up|refresh|destroy|move-state`: an environment, one Pulumi stack or several, as one."""
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .check import FOUND, MISUSED, stack_path
+
+if TYPE_CHECKING:
+    from ..environment.outcome import Operation, Outcome
+    from ..environment.workspace import Stacks
+    from ..settings import StackSettings
+
+INTERRUPTED = 130
+"""Exit code: Ctrl-C. What ran has ended, and its state is written."""
+
+Environment = Annotated[str, typer.Argument(metavar="STACK", help="The environment: PROD for Pulumi.PROD.yaml.")]
+ConfigFile = Annotated[
+    Path | None, typer.Option(help="The stack file. Default: Pulumi.STACK.yaml.", envvar="PULUMI_OPTION_CONFIG_FILE")
+]
+Parallel = Annotated[int | None, typer.Option(min=1, help="Stacks at once. Default: as many as there are processors.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Without a preview, and without asking.")]
+Diff = Annotated[bool, typer.Option("--diff", help="Show each changed property.")]
+Refresh = Annotated[bool, typer.Option("--refresh", help="Read from the cluster first.")]
+PolicyPacks = Annotated[list[str] | None, typer.Option("--policy-pack", help="Folder of a policy pack.")]
+Only = Annotated[list[str] | None, typer.Option(metavar="STACK", help="Only this of the environment's stacks.")]
+Backups = Annotated[Path, typer.Option(metavar="FOLDER", help="Where states are kept as they were.")]
+Json = Annotated[bool, typer.Option("--json", help="The summary as JSON.")]
+
+
+def preview(
+    stack: Environment,
+    config_file: ConfigFile = None,
+    parallel: Parallel = None,
+    diff: Diff = False,
+    refresh: Refresh = False,
+    policy_pack: PolicyPacks = None,
+    only: Only = None,
+    as_json: Json = False,
+) -> None:
+    """Show what `up` would change, in all stacks of the environment.
+
+    Exit code: 0 all previews were made, 1 one failed, 2 wrong use.
+    """
+    stacks, settings = _loaded(stack, config_file)
+    _ended(_run(stacks, settings, "preview", parallel, diff, refresh, policy_pack, only, as_json))
+
+
+def up(
+    stack: Environment,
+    config_file: ConfigFile = None,
+    parallel: Parallel = None,
+    yes: Yes = False,
+    diff: Diff = False,
+    refresh: Refresh = False,
+    policy_pack: PolicyPacks = None,
+    only: Only = None,
+    as_json: Json = False,
+) -> None:
+    """Create or update all stacks of the environment: first the platform, then tenants at once.
+
+    A stack that fails stops no others; run the command again for what is left. Exit code: 0 all is up, 1 a stack
+    failed, 2 wrong use, 130 interrupted.
+    """
+    if not yes:
+        _needs_terminal("up")
+    stacks, settings = _loaded(stack, config_file)
+    if not yes:
+        previewed = _run(stacks, settings, "preview", parallel, diff, refresh, policy_pack, only)
+        _ended(previewed)
+        typer.confirm("Run up?", abort=True)
+    _ended(_run(stacks, settings, "up", parallel, diff, refresh, policy_pack, only, as_json))
+
+
+def refresh(
+    stack: Environment,
+    config_file: ConfigFile = None,
+    parallel: Parallel = None,
+    yes: Yes = False,
+    only: Only = None,
+    as_json: Json = False,
+) -> None:
+    """Read all that the environment's stacks have from the cluster into their states."""
+    if not yes:
+        _needs_terminal("refresh")
+        typer.confirm("Write what the cluster has into the states?", abort=True)
+    stacks, settings = _loaded(stack, config_file)
+    _ended(_run(stacks, settings, "refresh", parallel, only=only, as_json=as_json))
+
+
+def destroy(
+    stack: Environment,
+    config_file: ConfigFile = None,
+    parallel: Parallel = None,
+    yes: Yes = False,
+    only: Only = None,
+    as_json: Json = False,
+) -> None:
+    """Remove all that the environment's stacks have made from the cluster: tenants first, then the platform."""
+    if not yes:
+        _needs_terminal("destroy")
+        typer.confirm(f"Remove all that {stack} has made from the cluster?", abort=True)
+    stacks, settings = _loaded(stack, config_file)
+    _ended(_run(stacks, settings, "destroy", parallel, only=only, as_json=as_json))
+
+
+def move_state(
+    stack: Environment, config_file: ConfigFile = None, yes: Yes = False, backups: Backups = Path(".state-backups")
+) -> None:
+    """Move resources to the stacks that the stack file's `split` gives them to, from state to state.
+
+    The cluster stays as it is. Run it again wherever it was interrupted. Exit code: 0 all is where it belongs, 1 it
+    failed, 2 wrong use.
+    """
+    from ..environment.moving import MoveError, move, planned
+
+    stacks, settings = _loaded(stack, config_file)
+    from ..environment.workspace import StacksError
+
+    try:
+        plan = planned(stacks, settings)
+        for line in plan.lines:
+            typer.echo(line)
+        if plan.moves and not yes:
+            _needs_terminal("move-state")
+            typer.confirm("Move them?", abort=True)
+        move(stacks, plan, backups, typer.echo)
+    except (MoveError, StacksError) as error:
+        typer.echo(error, err=True)
+        raise typer.Exit(FOUND) from error
+
+
+def _loaded(stack: str, config_file: Path | None) -> "tuple[Stacks, StackSettings]":
+    from ..environment.workspace import Stacks, StacksError
+    from ..findings import StackFileError
+    from ..settings import load
+
+    file = config_file or stack_path(stack.rpartition("/")[2])
+    try:
+        settings = load(file)
+        return Stacks(stack, file), settings
+    except (StackFileError, StacksError) as error:
+        typer.echo(error, err=True)
+        raise typer.Exit(MISUSED) from error
+
+
+def _run(
+    stacks: "Stacks",
+    settings: "StackSettings",
+    operation: "Operation",
+    parallel: int | None,
+    diff: bool = False,
+    refresh: bool = False,
+    policy_packs: list[str] | None = None,
+    only: list[str] | None = None,
+    as_json: bool = False,
+) -> "list[Outcome]":
+    from ..environment.outcome import as_object
+    from ..environment.report import progress, summary
+    from ..environment.running import Options, run
+    from ..environment.workspace import StacksError
+
+    signal.signal(signal.SIGTERM, _as_ctrl_c)
+    packs = tuple(str(Path(each).resolve()) for each in policy_packs or ())
+    options = Options(parallel or os.cpu_count() or 1, diff, refresh, packs, tuple(only or ()))
+    try:
+        with progress(operation) as show:
+            outcomes = run(stacks, settings, operation, options, show)
+    except StacksError as error:
+        typer.echo(error, err=True)
+        raise typer.Exit(MISUSED) from error
+    except KeyboardInterrupt:
+        typer.echo(
+            f"interrupted: what ran has ended. Run `python -m stacks {operation} {stacks.environment}` again", err=True
+        )
+        raise typer.Exit(INTERRUPTED) from None
+    if as_json:
+        typer.echo(json.dumps(as_object(stacks.environment, operation, outcomes), indent=2))
+    else:
+        summary(stacks.environment, operation, outcomes)
+    return outcomes
+
+
+def _as_ctrl_c(_number: int, _frame: object) -> None:
+    """Ends as Ctrl-C does: each `pulumi` writes its state. They are reached where this process leads its group."""
+    if os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGINT)
+    else:
+        raise KeyboardInterrupt
+
+
+def _needs_terminal(operation: str) -> None:
+    if not sys.stdin.isatty():
+        typer.echo(f"`{operation}` asks before it changes anything, and there is no terminal: add --yes", err=True)
+        raise typer.Exit(MISUSED)
+
+
+def _ended(outcomes: "list[Outcome]") -> None:
+    from ..environment.outcome import exit_code
+
+    if code := exit_code(outcomes):
+        raise typer.Exit(code)

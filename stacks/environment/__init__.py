@@ -1,0 +1,1 @@
+"""An environment: one Pulumi stack, or several that are previewed and updated as one."""

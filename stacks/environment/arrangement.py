@@ -1,0 +1,153 @@
+"""Which resources are in which stack's state before and after a move between them. Pure functions.
+
+A resource that moves keeps its name, its id and all that is known of it. The stack in its URN changes, and it no longer
+depends on what stays behind. What each stack has of its own (the stack itself, providers, and components that are only
+parents) is copied to where it is needed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .rows import EXTERNAL_REDIS, PLATFORM_TYPE, QUEUES_TYPE, ROOT_TYPE, Row, name_in
+
+_PROVIDER = "pulumi:providers:"
+
+Rows = Sequence[Row]
+
+OwnerOf = Callable[[Row, Mapping[str, Row]], str | None]
+"""The stack that is to have a resource, from it and all resources of its state by URN; None: it stays."""
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """Resources by stack."""
+
+    with_gains: Mapping[str, Rows]
+    """With all that each is to have, and nothing taken away yet."""
+
+    final: Mapping[str, Rows]
+
+    moved: Counter[str]
+    """How many resources each stack gains."""
+
+
+def arranged(before: Mapping[str, Rows], owner: OwnerOf) -> Arrangement:
+    """Put each resource into the state of the stack that is to have it. What that has already is not added again.
+
+    `before`: resources by stack, those of stacks to come empty.
+    """
+    states = {stack: _State(stack, rows) for stack, rows in before.items()}
+    stay: dict[str, list[Row]] = {stack: [] for stack in before}
+    moved: Counter[str] = Counter()
+    for source, rows in before.items():
+        by_urn = {row["urn"]: row for row in rows}
+        platforms = [row for row in rows if row["type"] == PLATFORM_TYPE]
+        for row in rows:
+            target = None if _is_of_each(row) else owner(row, by_urn)
+            if target is None or target == source:
+                stay[source].append(row)
+            elif states[target].add(row, by_urn):
+                moved[target] += 1
+                # Each stack has one, be there anything below it or not.
+                for platform in platforms:
+                    states[target].add(platform, by_urn)
+    gained = {stack: state.rows[len(before[stack]) :] for stack, state in states.items()}
+    final = {stack: _tidied([*stay[stack], *gained[stack]]) for stack in before}
+    return Arrangement({stack: state.rows for stack, state in states.items()}, final, moved)
+
+
+def urn_in(urn: str, stack: str) -> str:
+    """The URN of the same resource in another stack."""
+    _, project, types, name = urn.split("::", 3)
+    return f"urn:pulumi:{stack}::{project}::{types}::{f'{project}-{stack}' if types == ROOT_TYPE else name}"
+
+
+class _State:
+    """The resources of one stack, as more are added."""
+
+    def __init__(self, stack: str, rows: Rows) -> None:
+        # Pulumi Cloud's `organization/stack` is `stack` in URNs.
+        self._name = stack.rpartition("/")[2]
+        self.rows = list(rows)
+        self._ids = {row["urn"]: row.get("id", "") for row in rows}
+        self._there = {self._key(row) for row in rows}
+
+    def add(self, row: Row, by_urn: Mapping[str, Row]) -> bool:
+        """Add a resource of another stack, after what it needs. Returns whether it was not there."""
+        if self._key(row) in self._there:
+            return False
+        for needed in (row.get("parent"), _provider_of(row)):
+            if needed and needed in by_urn and self._own(needed) not in self._ids:
+                self.add(by_urn[needed], by_urn)
+        self._there.add(self._key(row))
+        self.rows.append(_bound_to(self._translated(row), self._ids))
+        self._ids[self.rows[-1]["urn"]] = row.get("id", "")
+        return True
+
+    def _key(self, row: Row) -> tuple[str, Any, bool]:
+        return self._own(row["urn"]), row.get("id"), bool(row.get("delete"))
+
+    def _own(self, urn: str) -> str:
+        return urn_in(urn, self._name)
+
+    def _translated(self, row: Row) -> Row:
+        """The resource of another stack with the URNs of this one, and with this one's provider."""
+        new = {key: self._with_own_urns(value) if key in _WITH_URNS else value for key, value in row.items()}
+        if urn := _provider_of(row):
+            new["provider"] = f"{self._own(urn)}::{self._ids.get(self._own(urn), '')}"
+        return new
+
+    def _with_own_urns(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self._own(value) if value else value
+        if isinstance(value, list):
+            return [self._with_own_urns(each) for each in value]
+        return {key: self._with_own_urns(each) for key, each in (value or {}).items()}
+
+
+_WITH_URNS = ("urn", "parent", "dependencies", "propertyDependencies", "deletedWith", "aliases")
+"""Keys of a resource that name resources; `provider` has the provider's id behind its URN."""
+
+
+def _provider_of(row: Row) -> str:
+    """URN of a resource's provider; empty where it has none."""
+    return str(row.get("provider") or "").rpartition("::")[0]
+
+
+def _is_of_each(row: Row) -> bool:
+    """Whether every stack has one of its own."""
+    kind = str(row["type"])
+    return kind in (ROOT_TYPE, PLATFORM_TYPE, QUEUES_TYPE, EXTERNAL_REDIS) or kind.startswith(_PROVIDER)
+
+
+def _bound_to(row: Row, there: Iterable[str]) -> Row:
+    """The resource without dependencies on what is not there."""
+    kept = dict(row)
+    if "dependencies" in row:
+        kept["dependencies"] = [urn for urn in row["dependencies"] if urn in there]
+    if "propertyDependencies" in row:
+        kept["propertyDependencies"] = {
+            key: [urn for urn in urns or () if urn in there] for key, urns in row["propertyDependencies"].items()
+        }
+    if row.get("deletedWith") and row["deletedWith"] not in there:
+        del kept["deletedWith"]
+    return kept
+
+
+def _tidied(rows: Rows) -> Rows:
+    """Without what nothing needs any more, and without dependencies on what has gone."""
+    needed = {row.get("parent") for row in rows} | {_provider_of(row) for row in rows}
+    kept = [row for row in rows if row["urn"] in needed or not _only_serves(row)]
+    there = {row["urn"] for row in kept}
+    return [_bound_to(row, there) for row in kept]
+
+
+def _only_serves(row: Row) -> bool:
+    """Whether it is there for others alone: a provider that Pulumi has made by itself, or a parent of Secrets."""
+    kind = str(row["type"])
+    default = kind.startswith(_PROVIDER) and name_in(row["urn"]).startswith("default")
+    return default or kind == EXTERNAL_REDIS

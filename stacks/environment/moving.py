@@ -1,0 +1,161 @@
+"""Moves resources between the states of an environment's stacks. Nothing in the cluster is read or changed.
+
+First every stack that gains resources is written, then every one that loses some, the environment's own stack last: a
+resource is never in no state, and until all is done that stack's `up` refuses to run. Whatever a run finds done already
+it leaves, so that one that was interrupted is finished by the next.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .arrangement import Rows, arranged
+from .part import stack_of, stacks_of
+from .rows import ROOT_TYPE, Row, namespace_of
+
+if TYPE_CHECKING:
+    from ..settings import StackSettings
+    from .workspace import Stacks, State
+
+
+class MoveError(Exception):
+    """Resources cannot be moved; the text says why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a move does."""
+
+    states: Mapping[str, State]
+    """As they are, by stack, with secrets in plain text: they stay in memory."""
+
+    missing: tuple[str, ...]
+    """Stacks to make."""
+
+    with_gains: Mapping[str, Rows]
+    final: Mapping[str, Rows]
+
+    surplus: tuple[str, ...]
+    """Stacks that the environment has no more."""
+
+    lines: tuple[str, ...]
+    """For people."""
+
+    @property
+    def moves(self) -> bool:
+        """Whether there is anything to do."""
+        return bool(self.surplus) or any(self.final[name] != _rows(state) for name, state in self.states.items())
+
+
+def planned(stacks: Stacks, settings: StackSettings) -> Plan:
+    """What a move to the stacks of a stack file would do.
+
+    Raises MoveError where a stack was interrupted in an update, and StacksError.
+    """
+    wanted, existing = stacks_of(settings, stacks.environment), set(stacks.existing())
+    states = {name: stacks.read(name, show_secrets=True) for name in sorted(existing)}
+    for name, state in states.items():
+        if state["deployment"].get("pending_operations"):
+            raise MoveError(
+                f"the last update of stack {name} was interrupted, and what it was doing is not known: run `pulumi "
+                f"refresh -s {name}` first (docs/operations.md). Nothing was moved"
+            )
+    shared = [queue.name for queue in settings.queues]
+
+    def owner(row: Row, by_urn: Mapping[str, Row]) -> str:
+        namespace = namespace_of(row, by_urn, shared)
+        return stack_of(namespace, settings, stacks.environment) if namespace else stacks.environment
+
+    before = {name: _rows(state) for name, state in states.items()} | {
+        name: [] for name in wanted if name not in existing
+    }
+    found = arranged(before, owner)
+    needed = [name for name in wanted if name in existing or found.moved[name]]
+    surplus = tuple(name for name in sorted(existing) if name not in wanted)
+    clusters = _clusters(before.values())
+    final = {name: _with_outputs(found.final[name], name, clusters, settings, stacks) for name in needed}
+    return Plan(
+        states,
+        tuple(name for name in needed if name not in existing),
+        {name: found.with_gains[name] for name in (*needed, *surplus)},
+        {**final, **{name: [] for name in surplus}},
+        surplus,
+        (
+            *(f"{number} resources move to {name}" for name, number in sorted(found.moved.items())),
+            *(f"stack {name} is removed" for name in surplus),
+        )
+        or ("every resource is in the stack that it belongs to",),
+    )
+
+
+def move(stacks: Stacks, plan: Plan, backups: Path, show: Callable[[str], None]) -> None:
+    """Do what a plan says. Raises StacksError; run it again then, with a new plan.
+
+    `backups`: a folder for the states as they were, secrets encrypted; each move makes one of its own there.
+    """
+    if not plan.moves:
+        return
+    folder = backups / f"{stacks.environment.replace('/', '-')}-{time.strftime('%Y%m%dT%H%M%S')}"
+    folder.mkdir(parents=True, mode=0o700)
+    for name in plan.states:
+        _back_up(stacks, name, folder / f"{name.rpartition('/')[2]}.json")
+    show(f"the states as they were are in {folder}")
+    states = dict(plan.states)
+    for name in plan.missing:
+        stacks.create(name)
+        states[name] = stacks.read(name, show_secrets=True)
+    own = stacks.environment
+    for rows, names in ((plan.with_gains, sorted(states)), (plan.final, sorted(states, key=lambda name: name == own))):
+        for name in names:
+            if rows[name] != _rows(states[name]):
+                states[name] = _with_rows(states[name], rows[name], states[own])
+                stacks.write(name, states[name])
+                show(f"{name}: written, {len(rows[name])} resources")
+    for name in plan.surplus:
+        stacks.remove(name)
+        show(f"{name}: removed")
+
+
+def _back_up(stacks: Stacks, name: str, file: Path) -> None:
+    file.touch(mode=0o600)
+    file.write_text(json.dumps(stacks.read(name)))
+
+
+def _rows(state: State) -> Rows:
+    return state["deployment"].get("resources") or []
+
+
+def _with_rows(state: State, rows: Rows, like: State) -> State:
+    """A state with these resources; its secrets are encrypted as they were, or in a new stack as those of another."""
+    deployment = dict(state["deployment"])
+    deployment.setdefault("secrets_providers", like["deployment"].get("secrets_providers"))
+    return {**state, "deployment": {**deployment, "resources": list(rows)}}
+
+
+def _clusters(states: Any) -> dict[str, Any]:
+    """The output `clusters` of all stacks."""
+    roots = [row for rows in states for row in rows if row["type"] == ROOT_TYPE]
+    return {name: each for row in roots for name, each in ((row.get("outputs") or {}).get("clusters") or {}).items()}
+
+
+def _with_outputs(rows: Rows, name: str, clusters: Mapping[str, Any], settings: StackSettings, stacks: Stacks) -> Rows:
+    """The resources, and the outputs of the stack as its next update would write them."""
+
+    def outputs(said: Mapping[str, Any]) -> dict[str, Any]:
+        rest = {key: value for key, value in said.items() if key not in ("clusters", "split")}
+        if name != stacks.environment:
+            rest = {}
+        mine = {
+            key: value
+            for key, value in clusters.items()
+            if stack_of(key.partition("/")[0], settings, stacks.environment) == name
+        }
+        split = {"split": settings.split.stacks} if settings.split else {}
+        return {**rest, **split, **({"clusters": mine} if mine or not settings.split else {})}
+
+    return [{**row, "outputs": outputs(row.get("outputs") or {})} if row["type"] == ROOT_TYPE else row for row in rows]

@@ -1,0 +1,73 @@
+"""Which of an environment's resources each of its Pulumi stacks has. Pure functions."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from components.environment import environment_of, group_of, tenants_stack
+
+from ..findings import Finding, StackFileError
+from ..stack_file import PREFIX
+
+if TYPE_CHECKING:
+    from ..settings import StackSettings, TenantSettings
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one Pulumi stack has of an environment."""
+
+    groups: int = 0
+    """How many groups of tenants the environment is split into; 0: it is one stack."""
+
+    group: int | None = None
+    """The group of tenants that the stack has; None: it is the environment's own stack."""
+
+    @property
+    def platform(self) -> bool:
+        """Whether the stack has what is cluster-wide."""
+        return self.group is None
+
+    def has(self, namespace: str) -> bool:
+        """Whether the stack has what is in a namespace of a tenant."""
+        return not self.groups or self.group == group_for(namespace, self.groups)
+
+    def tenants(self, settings: StackSettings) -> tuple[TenantSettings, ...]:
+        """The tenants that the stack has."""
+        return tuple(tenant for tenant in settings.tenants if self.has(tenant.namespace_name))
+
+
+def group_for(namespace: str, groups: int) -> int:
+    """The group that a tenant's namespace belongs to, from 1.
+
+    The group with the highest hash wins (rendezvous hashing), so that with other numbers of groups most tenants stay.
+    """
+    return max(range(1, groups + 1), key=lambda group: hashlib.sha256(f"{group}/{namespace}".encode()).digest())
+
+
+def part_of(settings: StackSettings, stack: str) -> Part:
+    """What a stack has of the environment that a stack file describes. Raises StackFileError where that is nothing."""
+    groups = settings.split.stacks if settings.split else 0
+    group = group_of(stack)
+    if group is not None and not 1 <= group <= groups:
+        environment = environment_of(stack)
+        has = f"is split into {groups} stacks of tenants" if groups else "is one stack"
+        message = (
+            f"stack {stack} would have a group of tenants, and {environment} {has}: run `python -m stacks up "
+            f"{environment}`, which knows its stacks"
+        )
+        raise StackFileError([Finding((f"{PREFIX}split",), None, message, "no-such-part")])
+    return Part(groups, group)
+
+
+def stacks_of(settings: StackSettings, environment: str) -> tuple[str, ...]:
+    """Names of the environment's Pulumi stacks, the platform's first."""
+    groups = settings.split.stacks if settings.split else 0
+    return (environment, *(tenants_stack(environment, group) for group in range(1, groups + 1)))
+
+
+def stack_of(namespace: str, settings: StackSettings, environment: str) -> str:
+    """The stack that has what is in a tenant's namespace."""
+    return tenants_stack(environment, group_for(namespace, settings.split.stacks)) if settings.split else environment

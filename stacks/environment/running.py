@@ -1,0 +1,160 @@
+"""Previews, updates, refreshes and destroys all stacks of an environment as one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pulumi.automation import CommandError, EngineEvent
+
+from components.environment import group_of
+
+from .outcome import Operation, Outcome
+from .part import stack_of, stacks_of
+from .workspace import StacksError
+
+if TYPE_CHECKING:
+    from ..settings import StackSettings
+    from .workspace import Stacks
+
+Show = Callable[[Outcome], None]
+"""Called with each stack that has ended, from several threads in turn."""
+
+_COLOR = {"color": "never", "suppress_progress": True}
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a command runs."""
+
+    parallel: int
+    """How many stacks at once."""
+
+    diff: bool = False
+    refresh: bool = False
+    policy_packs: tuple[str, ...] = ()
+
+    only: tuple[str, ...] = ()
+    """The stacks that it is run on. Default: all."""
+
+
+def run(stacks: Stacks, settings: StackSettings, operation: Operation, options: Options, show: Show) -> list[Outcome]:
+    """Run a command on all stacks of an environment. Returns what became of each, in the order of their names.
+
+    The platform is updated before the tenants and destroyed after them, and where the one fails the other is left out.
+    Previews and refreshes need no order. Tenants' stacks that fail stop no others.
+
+    Raises StacksError where the stacks cannot be listed or one is unknown, and KeyboardInterrupt once all that was
+    running has ended.
+    """
+    existing = stacks.existing()
+    names = _wanted(stacks, settings, operation, existing)
+    if unknown := [name for name in options.only if name not in names]:
+        raise StacksError(f"{stacks.environment} has no stack {unknown[0]}: use one of {', '.join(names)}")
+    names = [name for name in names if not options.only or name in options.only]
+    first, then = [name for name in names if group_of(name) is None], [name for name in names if group_of(name)]
+    if operation == "destroy":
+        first, then = then, first
+    turns = [first, then] if operation in ("up", "destroy") else [[*first, *then]]
+    outcomes: dict[str, Outcome] = {}
+    for turn in turns:
+        if failed := [name for name, each in outcomes.items() if each.result != "done"]:
+            outcomes |= _left_out(turn, f"{failed[0]} has failed", show)
+            continue
+        with _threads(options.parallel) as threads:
+            running = [threads.submit(_one, stacks, name, name in existing, operation, options) for name in turn]
+            for ended in as_completed(running):
+                outcome = ended.result()
+                show(outcome)
+                outcomes[outcome.stack] = outcome
+    return [outcomes[name] for name in names]
+
+
+def _wanted(stacks: Stacks, settings: StackSettings, operation: Operation, existing: Iterable[str]) -> Sequence[str]:
+    """The stacks that are there, and, but for `destroy`, those that tenants are to have."""
+    environment, there = stacks.environment, set(existing)
+    if operation == "destroy":
+        return sorted(there)
+    tenants = {stack_of(tenant.namespace_name, settings, environment) for tenant in settings.tenants}
+    return [name for name in stacks_of(settings, environment) if name in there | tenants]
+
+
+def _left_out(names: Iterable[str], reason: str, show: Show) -> Mapping[str, Outcome]:
+    found = {name: Outcome(name, "left out", errors=(reason,)) for name in names}
+    for each in found.values():
+        show(each)
+    return found
+
+
+def _one(stacks: Stacks, name: str, exists: bool, operation: Operation, options: Options) -> Outcome:
+    begun = time.monotonic()
+    heard = _Heard()
+    arguments: dict[str, Any] = {**_COLOR, "on_event": heard, "show_secrets": False}
+    if operation == "preview":
+        del arguments["show_secrets"]
+    if operation != "destroy":
+        arguments["config_file"] = str(stacks.file)
+    if operation in ("preview", "up"):
+        arguments |= {
+            "diff": options.diff or None,
+            "refresh": options.refresh or None,
+            "policy_packs": list(options.policy_packs) or None,
+        }
+    if operation != "preview":
+        arguments["suppress_outputs"] = True
+    try:
+        if not exists:
+            stacks.create(name)
+        done = getattr(stacks.stack(name), operation)(**arguments)
+    except (CommandError, StacksError) as error:
+        errors = tuple(heard.errors) or (_reason(str(error)),)
+        return Outcome(name, "failed", heard.changes, time.monotonic() - begun, errors, str(error))
+    return Outcome(name, "done", heard.changes, time.monotonic() - begun, output=done.stdout)
+
+
+class _Heard:
+    """What the engine tells while it runs that a summary needs."""
+
+    def __init__(self) -> None:
+        self.changes: Mapping[str, int] = {}
+        self.errors: list[str] = []
+
+    def __call__(self, event: EngineEvent) -> None:
+        if event.summary_event:
+            self.changes = {
+                str(getattr(key, "value", key)): n for key, n in event.summary_event.resource_changes.items()
+            }
+        elif (said := event.diagnostic_event) and said.severity == "error":
+            self._add(said.message)
+        elif (broken := event.policy_event) and broken.enforcement_level == "mandatory":
+            self._add(f"{broken.policy_name}: {broken.message}")
+
+    def _add(self, message: str) -> None:
+        text = " ".join(message.split())
+        # The engine's last word on a failure, after what went wrong.
+        if text not in (*self.errors, "update failed", "preview failed"):
+            self.errors.append(text)
+
+
+def _reason(text: str) -> str:
+    """The line of a failed command that says why, where the engine has told nothing."""
+    lines = [line.strip() for line in text.splitlines()]
+    return next((line for line in lines if line.startswith("error: ")), " ".join(text.split()))
+
+
+@contextmanager
+def _threads(number: int) -> Iterator[ThreadPoolExecutor]:
+    """Threads that end before this does; where it is interrupted, nothing more is begun.
+
+    A terminal sends Ctrl-C to each `pulumi` too, which then ends what it is doing and writes its state.
+    """
+    with ThreadPoolExecutor(number) as threads:
+        try:
+            yield threads
+        except BaseException:
+            threads.shutdown(wait=True, cancel_futures=True)
+            raise

@@ -1,0 +1,115 @@
+"""The Pulumi stacks of one environment, by Pulumi's Automation API: all read the environment's one stack file."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from pulumi import automation
+
+from components.environment import environment_of
+
+from ..stack_file import PULUMIS_OWN
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+ROOT = Path(__file__).resolve().parents[2]
+"""The folder with Pulumi.yaml."""
+
+State = dict[str, Any]
+"""What `pulumi stack export` writes."""
+
+
+class StacksError(Exception):
+    """The environment's stacks cannot be used; the text says why, and what to do."""
+
+
+class _Workspace(automation.LocalWorkspace):
+    def select_stack(self, stack_name: str) -> None:
+        """Leaves selected what the person has selected: each command names its stack."""
+
+
+class Stacks:
+    """The Pulumi stacks of an environment."""
+
+    def __init__(self, environment: str, file: Path) -> None:
+        """`file`: the stack file. Raises StacksError where `pulumi` is not there or too old."""
+        self.environment, self.file = environment, file.resolve()
+        try:
+            self._workspace = _Workspace(work_dir=str(ROOT))
+        except FileNotFoundError:
+            raise StacksError(
+                "`pulumi` is not on the PATH: install it (https://www.pulumi.com/docs/install/)"
+            ) from None
+        except automation.InvalidVersionError as error:
+            raise StacksError(str(error)) from error
+
+    def existing(self) -> Collection[str]:
+        """Names of those that are there, as `environment` is written. Raises StacksError."""
+        try:
+            there = [each.name for each in self._workspace.list_stacks()]
+        except automation.CommandError as error:
+            raise StacksError(f"the stacks cannot be listed: {_last_line(error)}") from error
+        # Pulumi Cloud names an organization's stacks in full.
+        owner, slash, own = self.environment.rpartition("/")
+        found = {name if "/" in name else f"{owner}{slash}{name}" for name in there}
+        mine = {name for name in found if environment_of(name) == self.environment}
+        if self.environment not in mine:
+            raise StacksError(f"there is no stack {self.environment}: run `pulumi stack init {own}`")
+        return mine
+
+    def stack(self, name: str) -> automation.Stack:
+        """One of those that are there."""
+        return automation.Stack.select(name, self._workspace)
+
+    def create(self, name: str) -> None:
+        """Make an empty stack, whose secrets are encrypted as the environment's. Raises StacksError.
+
+        Pulumi writes how secrets are encrypted into a file of the stack's name; so this is done in a folder of its own,
+        where that file says already what the environment's does.
+        """
+        settings = yaml.safe_load(self.file.read_text()) or {}
+        encryption = {key: settings[key] for key in PULUMIS_OWN if key in settings and key != "environment"}
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = Path(scratch)
+            (folder / "Pulumi.yaml").write_text((ROOT / "Pulumi.yaml").read_text())
+            (folder / f"Pulumi.{name.rpartition('/')[2]}.yaml").write_text(yaml.safe_dump(encryption))
+            provider = settings.get("secretsprovider", "default")
+            self._run("init", name, "--no-select", "--secrets-provider", provider, folder=folder)
+
+    def remove(self, name: str) -> None:
+        """Remove a stack that has no resources. Raises StacksError."""
+        # A file of the stack's name is not this program's.
+        self._run("rm", name, "--yes", "--preserve-config")
+
+    def read(self, name: str, *, show_secrets: bool = False) -> State:
+        """A stack's state. With secrets in plain text it has to stay in memory. Raises StacksError."""
+        state: State = json.loads(self._run("export", name, *(["--show-secrets"] if show_secrets else [])))
+        return state
+
+    def write(self, name: str, state: State) -> None:
+        """Replace a stack's state; Pulumi encrypts secrets in plain text. Raises StacksError.
+
+        The Automation API would write the state into a file first, plain secrets too.
+        """
+        command = [self._workspace.pulumi_command.command, "stack", "import", "--stack", name, "--non-interactive"]
+        done = subprocess.run(command, input=json.dumps(state), cwd=ROOT, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise StacksError(f"the state of {name} was not written: {done.stderr.strip()}")
+
+    def _run(self, command: str, name: str, *arguments: str, folder: Path = ROOT) -> str:
+        """`pulumi stack COMMAND` on a stack. Returns what it printed."""
+        try:
+            done = self._workspace.pulumi_command.run(["stack", command, "--stack", name, *arguments], str(folder), {})
+        except automation.CommandError as error:
+            raise StacksError(f"`pulumi stack {command}` failed for {name}: {_last_line(error)}") from error
+        return done.stdout
+
+
+def _last_line(error: Exception) -> str:
+    return next((line for line in reversed(str(error).splitlines()) if line.strip()), "no reason given")

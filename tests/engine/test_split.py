@@ -1,0 +1,185 @@
+"""An environment of several Pulumi stacks: one command for all, and the way there and back."""
+
+import json
+import subprocess
+import sys
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from kubernetes import client
+
+from local import paths
+from local.rehearsal import Rehearsal
+from tests.engine.conftest import MakeStack
+from tests.engine.platform_stack import Rays, Stack
+
+pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
+
+NAMES = ("amber", "blue", "green", "red")
+"""Of the tenants."""
+
+
+def four_tenants(settings: dict[str, Any]) -> None:
+    [tenant] = settings["tenants"]
+    settings["tenants"] = [{**deepcopy(tenant), "name": name, "quota": {"cpu": 100, "memory": "2Ti"}} for name in NAMES]
+
+
+def split(stacks: int | None) -> Any:
+    def edit(settings: dict[str, Any]) -> None:
+        settings.pop("split", None)
+        settings.update({"split": {"stacks": stacks}} if stacks else {})
+
+    return edit
+
+
+class Environment:
+    """The stacks of an environment, by `python -m stacks`."""
+
+    def __init__(self, stack: Stack) -> None:
+        self.own = stack
+
+    def run(self, *arguments: str, fails: bool = False) -> str:
+        """Runs a command. Fails the test with all that it printed unless it ends as it should."""
+        process = self.start(*arguments)
+        output, _ = process.communicate(timeout=600)
+        assert (process.returncode != 0) == fails, f"{arguments} ended with {process.returncode}:\n{output}"
+        print(f"\n$ python -m stacks {' '.join(arguments)}\n{output}")
+        return output
+
+    def start(self, command: str, *arguments: str) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            [sys.executable, "-m", "stacks", command, self.own.name, *arguments],
+            cwd=paths.ROOT,
+            env=self.own.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def edit(self, *edits: Any) -> None:
+        for each in edits:
+            self.own.edit(each)
+
+    def summary(self, *arguments: str) -> list[dict[str, Any]]:
+        """What a command says of each stack, for programs."""
+        command = [sys.executable, "-m", "stacks", arguments[0], self.own.name, *arguments[1:], "--json"]
+        done = subprocess.run(
+            command, cwd=paths.ROOT, env=self.own.environment, capture_output=True, text=True, check=False, timeout=600
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        found: list[dict[str, Any]] = json.loads(done.stdout)["stacks"]
+        return found
+
+    def changes(self) -> set[str]:
+        """What a preview of all stacks would do, without what stays as it is."""
+        stacks = self.summary("preview")
+        return {f"{each['stack']}: {change}" for each in stacks for change in each["changes"] if change != "same"}
+
+    def stacks(self) -> set[str]:
+        """Names of its stacks."""
+        listed = json.loads(self.own.pulumi("stack", "ls", "--json").output)
+        return {each["name"] for each in listed if each["name"].startswith(self.own.name)}
+
+
+@pytest.fixture(scope="module")
+def environment(stack_on_operator: MakeStack) -> Environment:
+    """Three stacks, up from nothing."""
+    made = Environment(stack_on_operator("wide"))
+    made.edit(four_tenants, split(2))
+    made.run("up", "--yes")
+    return made
+
+
+def identities(cluster: Rehearsal) -> dict[str, str]:
+    """The uids of the tenants' namespaces and of what is in them, pods too; of RayClusters, the generation as well."""
+    api = cluster.client()
+    core: Any = client.CoreV1Api(api)
+    rbac: Any = client.RbacAuthorizationV1Api(api)
+    network: Any = client.NetworkingV1Api(api)
+    lists = {
+        "pod": core.list_namespaced_pod,
+        "quota": core.list_namespaced_resource_quota,
+        "role": rbac.list_namespaced_role,
+        "policy": network.list_namespaced_network_policy,
+    }
+    found: dict[str, str] = {name: core.read_namespace(name).metadata.uid for name in NAMES}
+    for name in NAMES:
+        for kind, items in lists.items():
+            found |= {f"{kind} {name}/{each.metadata.name}": each.metadata.uid for each in items(name).items}
+        ray = Rays(cluster).read(name, "training")["metadata"]
+        found[f"ray cluster {name}"] = f"{ray['uid']} {ray['generation']}"
+    return found
+
+
+def test_one_command_makes_all_stacks_and_plain_pulumi_updates_the_platform_alone(
+    environment: Environment, shared_cluster: Rehearsal
+) -> None:
+    assert environment.stacks() == {"wide", "wide.tenants-01", "wide.tenants-02"}
+    assert len([name for name in identities(shared_cluster) if name.startswith("pod ")]) == len(NAMES)
+    assert not [each for each in environment.own.resources() if "RayCluster" in each["type"]]
+    environment.own.changes_nothing()
+    assert environment.changes() == set()
+
+
+def test_the_way_back_to_one_stack_moves_nothing_that_runs(environment: Environment, shared_cluster: Rehearsal) -> None:
+    before = identities(shared_cluster)
+    environment.edit(split(None))
+    output = environment.own.up(fails=True).output
+    assert "wide was split into 2 stacks of tenants, and the stack file says one stack" in output
+    assert "Run `python -m stacks move-state wide`" in output
+    environment.run("move-state", "--yes")
+    assert environment.stacks() == {"wide"}
+    environment.own.changes_nothing()
+    environment.run("up", "--yes")
+    assert identities(shared_cluster) == before
+
+
+def test_the_way_to_several_stacks_is_finished_by_the_next_run_where_it_is_killed(
+    environment: Environment, shared_cluster: Rehearsal
+) -> None:
+    before = identities(shared_cluster)
+    environment.edit(split(3))
+    output = environment.own.up(fails=True).output
+    assert "stack wide still has amber, blue, green and 1 more, which belong to other stacks now" in output
+    process = environment.start("move-state", "--yes")
+    assert process.stdout
+    while ": written" not in (line := process.stdout.readline()):
+        assert line, "the move ended before it could be killed"
+    process.kill()
+    process.communicate()
+    assert "belong to other stacks now" in environment.run("up", "--yes", fails=True)
+    environment.run("move-state", "--yes")
+    assert environment.changes() == set()
+    assert identities(shared_cluster) == before
+    assert "every resource is in the stack that it belongs to" in environment.run("move-state", "--yes")
+
+
+def test_a_tenant_that_fails_stops_no_others_and_the_next_run_does_what_is_left(environment: Environment) -> None:
+    def never_ready(settings: dict[str, Any]) -> None:
+        for tenant in settings["tenants"]:
+            tenant["clusters"][0]["idleTimeout"] = "7m"
+        giant = {"name": "giant", "head": {"cpu": "1000"}, "readyTimeout": "5s"}
+        settings["tenants"][0]["quota"] = {"cpu": 2000, "memory": "100Ti"}
+        settings["tenants"][0]["clusters"].append({**deepcopy(settings["tenants"][0]["clusters"][0]), **giant})
+
+    def no_giant(settings: dict[str, Any]) -> None:
+        settings["tenants"][0]["clusters"].pop()
+
+    environment.edit(never_ready)
+    output = environment.run("up", "--yes", fails=True)
+    assert "RayCluster amber/giant is not ready" in output
+    assert "run again: python -m stacks up wide --only wide.tenants-0" in output
+    environment.edit(no_giant)
+    assert [each["result"] for each in environment.summary("up", "--yes")] == ["done"] * len(environment.stacks())
+    assert environment.changes() == set()
+
+
+def test_all_stacks_are_destroyed_with_one_command(environment: Environment, core: client.CoreV1Api) -> None:
+    environment.run("destroy", "--yes")
+    there = {each.metadata.name for each in core.list_namespace().items if each.metadata}
+    assert there.isdisjoint(NAMES)
+    environment.edit(split(None))
+    environment.run("move-state", "--yes")
+    assert environment.own.resources() == []

@@ -1,0 +1,129 @@
+"""In which order the stacks of an environment run, and what a failure of one does to the others."""
+
+import threading
+import time
+from collections.abc import Collection
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from pulumi.automation import CommandError, CommandResult, EngineEvent
+
+from stacks.environment.outcome import Operation, Outcome, exit_code
+from stacks.environment.running import Options, run
+from stacks.environment.workspace import Stacks, StacksError
+from stacks.settings import StackSettings, parse
+
+pytestmark = pytest.mark.unit
+
+SPLIT = parse({"split": {"stacks": 2}, "tenants": [{"name": name} for name in ("amber", "blue", "green", "red")]})
+ALL = ("prod", "prod.tenants-01", "prod.tenants-02")
+
+
+class Engine:
+    """Stands for Pulumi: notes what runs when, and fails where it is told to."""
+
+    environment, file = "prod", Path("Pulumi.prod.yaml")
+
+    def __init__(self, existing: Collection[str] = ALL, failing: Collection[str] = (), seconds: float = 0) -> None:
+        self.ran: list[str] = []
+        self.created: list[str] = []
+        self._existing, self._failing, self._seconds = existing, failing, seconds
+        self._lock = threading.Lock()
+
+    def existing(self) -> Collection[str]:
+        return self._existing
+
+    def create(self, name: str) -> None:
+        self.created.append(name)
+
+    def stack(self, name: str) -> Any:
+        def operation(*, on_event: Any, **_: Any) -> Any:
+            with self._lock:
+                self.ran.append(name)
+            time.sleep(self._seconds)
+            if name in self._failing:
+                said = {"message": "team-a/training is not ready", "severity": "error", "color": "never"}
+                on_event(EngineEvent.from_json({"sequence": 1, "timestamp": 0, "diagnosticEvent": said}))
+                raise CommandError(CommandResult(stdout="Diagnostics:", stderr="", code=255))
+            summary = {"resourceChanges": {"create": 2, "same": 1}}
+            on_event(EngineEvent.from_json({"sequence": 1, "timestamp": 0, "summaryEvent": summary}))
+            return SimpleNamespace(stdout="")
+
+        return SimpleNamespace(up=operation, preview=operation, refresh=operation, destroy=operation)
+
+
+def ran(engine: Engine, operation: Operation, settings: StackSettings = SPLIT, **said: Any) -> list[Outcome]:
+    shown: list[Outcome] = []
+    outcomes = run(cast("Stacks", engine), settings, operation, Options(parallel=2, **said), shown.append)
+    assert {each.stack for each in shown} == {each.stack for each in outcomes}
+    return outcomes
+
+
+def test_the_platform_is_updated_before_the_tenants_and_destroyed_after_them() -> None:
+    engine = Engine()
+    outcomes = ran(engine, "up")
+    assert engine.ran[0] == "prod"
+    assert [each.stack for each in outcomes] == list(ALL)
+    assert outcomes[0].changes == {"create": 2, "same": 1}
+    assert exit_code(outcomes) == 0
+    engine = Engine()
+    ran(engine, "destroy")
+    assert engine.ran[-1] == "prod"
+
+
+def test_tenants_that_fail_stop_no_others_and_say_what_was_first() -> None:
+    outcomes = ran(Engine(failing=["prod.tenants-01"]), "up")
+    assert [each.result for each in outcomes] == ["done", "failed", "done"]
+    assert outcomes[1].errors == ("team-a/training is not ready",)
+    assert exit_code(outcomes) == 1
+
+
+@pytest.mark.parametrize(
+    ("operation", "failing", "left_out"),
+    [("up", "prod", ["prod.tenants-01", "prod.tenants-02"]), ("destroy", "prod.tenants-02", ["prod"])],
+)
+def test_what_needs_a_stack_that_has_failed_is_left_out(
+    operation: Operation, failing: str, left_out: list[str]
+) -> None:
+    outcomes = ran(Engine(failing=[failing]), operation)
+    assert [each.stack for each in outcomes if each.result == "left out"] == left_out
+    assert exit_code(outcomes) == 1
+
+
+def test_previews_need_no_order_and_all_are_made() -> None:
+    outcomes = ran(Engine(failing=["prod"]), "preview")
+    assert [each.result for each in outcomes] == ["failed", "done", "done"]
+
+
+def test_stacks_that_tenants_are_to_have_are_made_and_no_others() -> None:
+    engine = Engine(existing=["prod"])
+    ran(engine, "up")
+    assert sorted(engine.created) == ["prod.tenants-01", "prod.tenants-02"]
+    engine = Engine(existing=["prod"])
+    alone = SPLIT.model_copy(update={"tenants": SPLIT.tenants[:1]})
+    assert len(ran(engine, "up", alone)) == 2
+
+
+def test_after_ctrl_c_nothing_more_begins_and_what_runs_ends() -> None:
+    engine = Engine(seconds=0.3)
+
+    def interrupted(_outcome: Outcome) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(cast("Stacks", engine), SPLIT, "refresh", Options(parallel=1), interrupted)
+    assert engine.ran == ["prod", "prod.tenants-01"]
+
+
+def test_an_environment_of_one_stack_is_that_stack() -> None:
+    assert [each.stack for each in ran(Engine(existing=["prod"]), "up", parse({}))] == ["prod"]
+
+
+def test_one_stack_alone_can_be_run() -> None:
+    engine = Engine()
+    ran(engine, "up", only=("prod.tenants-02",))
+    assert engine.ran == ["prod.tenants-02"]
+    with pytest.raises(StacksError, match=r"prod has no stack tenants-02: use one of prod, prod\.tenants-01"):
+        ran(engine, "up", only=("tenants-02",))
