@@ -12,11 +12,11 @@ from components.ray_cluster.scheduling import SETTINGS_BY_LABEL
 from components.rollout.settings import UpdatesSettings
 
 from ..settings import StackSettings
+from ..stack_file import PROJECT
 from .effects import ObjectImpact, Verdict, worst
 from .figures import Budget, budget
 from .kinds import of_objects
 from .kuberay_rules import RULES
-from .live import made_by
 from .objects import objects
 from .programs import of_programs
 from .ray_cluster import of_ray_cluster
@@ -75,12 +75,18 @@ def impact_of(before: StackSettings | None, after: StackSettings, price: float |
 
 def impact_on(running: Mapping[str, Known], after: StackSettings, stack: str) -> Impact:
     """What it does to RayClusters that run when the stack file `after` is applied. `stack`: its name."""
-    will = ray_clusters(after)
+    will = dict(ray_clusters(after))
     was = {name: known for name, known in running.items() if name in will or made_by(known, stack)}
     for name, known in was.items():
         if name in will:
             will[name] = _beside_others(known.body, _with_known_keys(known.body, will[name]))
     return _sorted(_of_ray_clusters(was, will, updates(after)), [*_of_release(after), ONLY_RAY_CLUSTERS])
+
+
+def made_by(known: Known, stack: str) -> bool:
+    """Whether a stack of this name has made the RayCluster: it is told by the field manager."""
+    managers = known.body["metadata"].get("managedFields") or ()
+    return any(each.get("manager") == f"pulumi-{PROJECT}-{stack}" for each in managers)
 
 
 def _with_known_keys(before: Body, after: Body) -> Body:

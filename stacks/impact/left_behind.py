@@ -9,8 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from components.ray_cluster.fault_tolerance import OPTIONS
-from components.rollout.pods import group
-from components.rollout.replacing import old_heads, old_workers
 from components.rollout.settings import UpdatesSettings
 from components.rollout.templates import parts, stamped
 
@@ -77,6 +75,10 @@ def _of(name: str, pods: int, updates: UpdatesSettings, why: str) -> Effect:
 
 def _old(before: Known, after: Body) -> dict[str, int]:
     """By group, pods that were old before the edit, and still are; not of groups that leave with it."""
+    # Pods are known only where the cluster was read: what compares two files does not wait for its client's import.
+    from components.rollout.pods import group
+    from components.rollout.replacing import old_heads, old_workers
+
     live = before.body["spec"]
     was, will = parts(live), parts(stamped(dict(after), live)["spec"])
     leaving = groups_of(live).keys() - groups_of(after["spec"]).keys()

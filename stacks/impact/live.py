@@ -10,7 +10,6 @@ import kubernetes
 from components.cluster import connect, read
 from components.rollout.pods import CLUSTER_LABEL, group, kind, leaves
 
-from ..stack_file import PROJECT
 from .ray_pods import Known
 
 if TYPE_CHECKING:
@@ -46,12 +45,6 @@ def in_namespace(api: Any, namespace: str, release: str) -> Iterator[tuple[str, 
             running = [pod for pod in pods.get("items", ()) if _of(name, pod)]
             groups = Counter(str(group(pod) or "") for pod in running)
             yield f"{namespace}/{name}", Known(body, groups, release, running)
-
-
-def made_by(known: Known, stack: str) -> bool:
-    """Whether a stack of this name has made the RayCluster: it is told by the field manager."""
-    managers = known.body["metadata"].get("managedFields") or ()
-    return any(each.get("manager") == f"pulumi-{PROJECT}-{stack}" for each in managers)
 
 
 def _of(cluster: str, pod: Pod) -> bool:

@@ -57,10 +57,11 @@ def _queues(stack: StackSettings) -> Iterator[Body]:
     if stack.scheduler is None:
         return
     queues = queues_of(stack)
+    below = children(queues)
     for queue in queues:
         if stack.scheduler.volcano:
             yield volcano_queue(queue)
-        elif not children(queues, queue.name):
+        elif not below[queue.name]:
             yield cluster_queue(queue, stack.nodes)
 
 

@@ -166,7 +166,8 @@ def _changed(before: Body, after: Body) -> Iterator[Steps]:
             for key in (DIGEST, *(key for key in said if key.startswith("pulumi.com/"))):
                 said.pop(key, None)
         yield from differences(was, will, ("metadata", part))
-    yield from differences(normal(unstamped(before["spec"])), normal(unstamped(after["spec"])), ("spec",))
+    if before["spec"] != after["spec"]:
+        yield from differences(normal(unstamped(before["spec"])), normal(unstamped(after["spec"])), ("spec",))
 
 
 def _label(body: Body, label: str) -> str | None:

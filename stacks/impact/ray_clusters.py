@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from components.images import with_mirrors
-from components.ray_cluster.manifests import ray_cluster
 
-from ..queues import scheduling_of
-from ..rendered import redis_place
+from ..once import once
+from ..rendered import rendered
 
 if TYPE_CHECKING:
     from components.rollout.settings import UpdatesSettings
@@ -17,20 +16,11 @@ if TYPE_CHECKING:
 Body = Mapping[str, Any]
 
 
-def ray_clusters(stack: "StackSettings") -> dict[str, Body]:
+@once
+def ray_clusters(stack: "StackSettings") -> Mapping[str, Body]:
     """All RayClusters of a stack, but for what only an update knows: what their keys in Redis begin with."""
     return {
-        f"{tenant.namespace_name}/{cluster.name}": with_mirrors(
-            ray_cluster(
-                tenant.given(cluster),
-                stack.nodes,
-                tenant.service_account(cluster),
-                stack.priorities.names,
-                redis_place(stack, tenant),
-                scheduling_of(stack, tenant, cluster),
-            ),
-            stack.images.mirrors,
-        )
+        f"{tenant.namespace_name}/{cluster.name}": with_mirrors(rendered(stack, tenant, cluster), stack.images.mirrors)
         for tenant in stack.tenants
         for cluster in tenant.clusters
     }

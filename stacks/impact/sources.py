@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from components.cluster import ClusterUnreachableError
 from components.operator.supported import release_of
 
 from ..settings import StackSettings, load, settings_of
 from ..stack_file import stack_file
-from .live import live
-from .ray_pods import Known
+
+if TYPE_CHECKING:
+    from .ray_pods import Known
 
 LIVE = "live"
 """Word for the cluster."""
@@ -36,6 +37,11 @@ def stack_before(word: str, file: Path) -> StackSettings | None:
 
 def running(stack: StackSettings) -> dict[str, Known]:
     """The RayClusters in the namespaces of a stack's tenants. Raises NoSuchSourceError where they cannot be read."""
+    # The client of Kubernetes takes longer to import than two files to compare.
+    from components.cluster import ClusterUnreachableError
+
+    from .live import live
+
     context = stack.kubernetes.context
     namespaces = dict.fromkeys(tenant.namespace_name for tenant in stack.tenants)
     try:

@@ -6,16 +6,17 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from components.capacity.placement import Account, Accounts, Workers
+from components.capacity.accounts import Account, Accounts
+from components.capacity.placement import Workers
 from components.quantities import amount
-from components.queues.budget import Room, rooms
+from components.queues.budget import Room
 from components.redis.manifests import stateful_set
-from components.tenant.demand import Body, Demand, demand, of_stateful_set
+from components.tenant.demand import Body, Demand, of_stateful_set
 from components.tenant.manifests import hard
 
-from ..queues import queue_of, queues_of
+from ..queues import queue_of
 from ..redis import redis_parts
-from ..rendered import rendered
+from ..rendered import demanded, rendered
 
 if TYPE_CHECKING:
     from ..settings import StackSettings, TenantSettings
@@ -28,8 +29,8 @@ def clusters_of(stack: StackSettings, tenant: TenantSettings) -> dict[str, list[
     """The pods of the tenant's RayClusters, by `<namespace>/<name>` of these."""
     made = {}
     for cluster in tenant.clusters:
-        body, name = rendered(stack, tenant, cluster), f"{tenant.namespace_name}/{cluster.name}"
-        made[name] = _workers(name, body, demand(body, tenant.limits_in_force))
+        name = f"{tenant.namespace_name}/{cluster.name}"
+        made[name] = _workers(name, rendered(stack, tenant, cluster), demanded(stack, tenant, cluster))
     return made
 
 
@@ -41,11 +42,6 @@ def redis_pods(stack: StackSettings) -> list[Workers]:
         limits = part.tenants[0].limits_in_force if part.of_tenant else None
         found += _workers(f"{part.namespace}/{body['metadata']['name']}", body, of_stateful_set(body, limits))
     return found
-
-
-def rooms_of(stack: StackSettings) -> Rooms:
-    """The room of the queues that the stack makes."""
-    return rooms(queues_of(stack), stack.nodes) if stack.scheduler else {}
 
 
 def accounts_of(stack: StackSettings, there: Rooms) -> dict[str, list[Account]]:

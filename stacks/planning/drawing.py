@@ -51,17 +51,18 @@ def svg(plan: Plan) -> str:
 
 
 def _sections(plan: Plan) -> Iterator[tuple[str, list[Node]]]:
+    every = plan.started.nodes
     for pool in plan.pools:
-        nodes = [node for node in plan.started.nodes if node.pool.pool == pool.pool]
+        nodes = [node for node in every if node.pool.pool == pool.pool]
         more = f", the first {_MOST_NODES} of {pool.count}" if pool.count > _MOST_NODES else ""
         yield f"Pool {pool.pool} with what RayClusters start with{more}", nodes[:_MOST_NODES]
     drawn: dict[tuple[object, ...], tuple[str, list[Node]]] = {}
     for tenant in plan.tenants:
         for cluster in tenant.clusters:
             sizes = [group.workers for group in cluster.groups if group.pools and group.workers.gpus]
-            if sizes:
-                key = tuple((each.group, each.amounts) for each in sizes)
-                drawn.setdefault(key, (f"A node full of each size of {cluster.name}", list(_full(plan, sizes))))
+            key = tuple((each.group, each.amounts) for each in sizes)
+            if sizes and key not in drawn:
+                drawn[key] = f"A node full of each size of {cluster.name}", list(_full(plan, sizes))
     yield from drawn.values()
 
 

@@ -6,18 +6,20 @@ means, are not counted. `reserve` of workers and `nodes`, which are allocatable 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from components.capacity.eligibility import eligible
-from components.capacity.placement import Accounts, Nodes, Workers, held
+from components.capacity.accounts import Accounts
+from components.capacity.placement import NOTHING, Nodes, Workers, held
 from components.nodes import GPU_RESOURCE, NodePool
 from components.problems import Problem
 from components.queues.queue import Queue
 from components.tenant.demand import Usage, total
 
-from ..queues import queue_of, queues_of
-from .demands import Rooms, accounts_of, clusters_of, fresh, redis_pods, rooms_of
+from ..queues import queue_of, queues_of, rooms_of
+from .demands import Rooms, accounts_of, clusters_of, fresh, redis_pods
 from .overcommitment import overcommitments
 
 if TYPE_CHECKING:
@@ -117,22 +119,29 @@ class Plan:
 def plan_of(stack: StackSettings, price: float | None = None) -> Plan:
     """The plan of a stack. `price`: of a GPU in an hour, for pools that say none."""
     pools = tuple(pool if pool.gpu_hour_price is not None else _priced(pool, price) for pool in stack.nodes)
-    there, started = rooms_of(stack), Nodes(pools)
+    there, started, empty = rooms_of(stack), Nodes(pools), Nodes(pools)
     demands = {tenant.name: clusters_of(stack, tenant) for tenant in stack.tenants}
     accounts = accounts_of(stack, there)
-    pods = [each for clusters in demands.values() for workers in clusters.values() for each in workers]
-    left_out = started.start([*redis_pods(stack), *pods], accounts)
-    growing, counted, promises = started.copy(), fresh(accounts), fresh(accounts, empty=True)
-    tenants, promised = [], []
+    left_out = started.start(
+        [*redis_pods(stack), *(each for mine in demands.values() for each in _all(mine))], accounts
+    )
+    always = started.taken_by_owner()
+    with started.trial():
+        counted = fresh(accounts)
+        for mine in demands.values():
+            started.grow(_all(mine), counted)
+        in_turn, grown = started.taken_by_owner(), started.gpus_by_pool()
+    tenants, promised, promises = [], [], fresh(accounts, empty=True)
     for tenant in stack.tenants:
         mine = demands[tenant.name]
-        growing.grow(_all(mine), counted)
-        promised.append(_filled(_all(mine), pools, promises).taken())
+        promised.append(_filled(empty, _all(mine), promises).taken)
         clusters = tuple(
-            _cluster(name, queue_of(tenant, cluster), workers, pools, started, accounts)
+            _cluster(name, queue_of(tenant, cluster), workers, started, always[name], empty, accounts)
             for cluster, (name, workers) in zip(tenant.clusters, mine.items(), strict=True)
         )
-        tenants.append(_tenant(tenant, clusters, mine, pools, accounts, growing))
+        tenants.append(
+            _tenant(tenant, clusters, mine, empty, accounts, total([NOTHING, *(in_turn[name] for name in mine)]))
+        )
     plan = Plan(
         pools=pools,
         tenants=tuple(tenants),
@@ -140,7 +149,7 @@ def plan_of(stack: StackSettings, price: float | None = None) -> Plan:
         rooms=there,
         started=started,
         left_out=tuple(left_out),
-        cost=_range(started, growing),
+        cost=_range(pools, started.gpus_by_pool(), grown),
         promised=total(promised),
     )
     return replace(plan, overcommitments=tuple(overcommitments(plan)))
@@ -158,25 +167,25 @@ def _cluster(
     name: str,
     queue: str | None,
     workers: list[Workers],
-    pools: tuple[NodePool, ...],
     started: Nodes,
+    always: Usage,
+    empty: Nodes,
     accounts: Accounts,
 ) -> ClusterPlan:
-    beside = started.copy()
-    beside.grow(workers, fresh({name: accounts[name]}))
-    alone = _filled(workers, pools, fresh({name: accounts[name]}, empty=True))
+    with started.trial() as added:
+        started.grow(workers, fresh({name: accounts[name]}))
+        beside = total([always, added()])
     return ClusterPlan(
         name=name,
         queue=queue,
-        groups=tuple(_group(each, pools) for each in workers),
+        groups=tuple(_group(each, empty.eligible(each)) for each in workers),
         starts=_starts(workers),
-        alone=alone.taken(),
-        beside=beside.taken({name}),
+        alone=_filled(empty, workers, fresh({name: accounts[name]}, empty=True)).taken,
+        beside=beside,
     )
 
 
-def _group(workers: Workers, pools: tuple[NodePool, ...]) -> GroupPlan:
-    there = eligible(workers.spec, pools)
+def _group(workers: Workers, there: tuple[NodePool, ...]) -> GroupPlan:
     pods = sum(pool.count * held(workers, pool) for pool in there)
     return GroupPlan(workers, tuple(pool.pool for pool in there), pods // workers.hosts)
 
@@ -185,44 +194,56 @@ def _starts(workers: list[Workers]) -> Usage:
     return total({key: value * each.least for key, value in each.usage.items()} for each in workers)
 
 
-def _filled(workers: list[Workers], pools: tuple[NodePool, ...], accounts: Accounts) -> Nodes:
-    """Nodes that the workers alone have filled as far as they may."""
-    nodes = Nodes(pools)
-    nodes.start(workers, accounts)
-    nodes.grow(workers, accounts)
-    return nodes
+@dataclass(frozen=True)
+class _Filled:
+    """Nodes that some workers alone have filled as far as they may."""
+
+    taken: Usage
+
+    at_first: dict[str, Decimal]
+    """GPUs by pool that the workers start with."""
+
+    at_most: dict[str, Decimal]
+
+
+def _filled(empty: Nodes, workers: list[Workers], accounts: Accounts) -> _Filled:
+    with empty.trial():
+        empty.start(workers, accounts)
+        at_first = empty.gpus_by_pool()
+        empty.grow(workers, accounts)
+        return _Filled(empty.taken(), at_first, empty.gpus_by_pool())
 
 
 def _tenant(
     settings: TenantSettings,
     clusters: tuple[ClusterPlan, ...],
     demands: dict[str, list[Workers]],
-    pools: tuple[NodePool, ...],
+    empty: Nodes,
     accounts: Accounts,
-    growing: Nodes,
+    in_turn: Usage,
 ) -> TenantPlan:
     own = settings.queue if settings.queue and settings.queue.name is None else None
-    greatest = _filled(_all(demands), pools, fresh({name: accounts[name] for name in demands}, empty=True))
-    started = Nodes(pools)
-    started.start(_all(demands))
+    greatest = _filled(empty, _all(demands), fresh({name: accounts[name] for name in demands}, empty=True))
     return TenantPlan(
         settings=settings,
         clusters=clusters,
         starts=_starts(_all(demands)),
         guaranteed=own.amounts("guarantee") if own else {},
-        greatest=greatest.taken(),
-        in_turn=growing.taken(set(demands)),
-        cost=_range(started, greatest),
+        greatest=greatest.taken,
+        in_turn=in_turn,
+        cost=_range(empty.pools, greatest.at_first, greatest.at_most),
     )
 
 
-def _range(least: Nodes, most: Nodes) -> tuple[float, float] | None:
-    """What the GPUs that are taken cost in an hour; None where a pool with GPUs has no price."""
-    if any(pool.gpus and pool.gpu_hour_price is None for pool in least.pools) or not least.pools:
+def _range(
+    pools: Sequence[NodePool], least: Mapping[str, Decimal], most: Mapping[str, Decimal]
+) -> tuple[float, float] | None:
+    """What GPUs of these pools cost in an hour; None where a pool with GPUs has no price."""
+    if any(pool.gpus and pool.gpu_hour_price is None for pool in pools) or not pools:
         return None
-    return _cost(least), _cost(most)
+    return _cost(pools, least), _cost(pools, most)
 
 
-def _cost(nodes: Nodes) -> float:
-    prices = {pool.pool: pool.gpu_hour_price or 0.0 for pool in nodes.pools}
-    return sum(float(gpus) * prices[pool] for pool, gpus in nodes.gpus_by_pool().items())
+def _cost(pools: Sequence[NodePool], gpus: Mapping[str, Decimal]) -> float:
+    prices = {pool.pool: pool.gpu_hour_price or 0.0 for pool in pools}
+    return sum(float(number) * prices[pool] for pool, number in gpus.items())

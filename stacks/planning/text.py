@@ -3,7 +3,10 @@
 from collections.abc import Iterable, Iterator
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
+from rich.segment import Segment, Segments
+from rich.style import Style
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -13,6 +16,10 @@ _NARROWEST = 160
 """Columns that a table may take where the terminal has fewer or there is none: no figure is cut."""
 
 
+_BOLD, _FIRST = Style(bold=True), Style(color="cyan")
+"""Of titles and headers, and of the first column."""
+
+
 def show(reports: Iterable[Report]) -> None:
     """Print reports; in colours where it is a terminal."""
     console = Console(highlight=False, emoji=False, markup=False)
@@ -20,11 +27,39 @@ def show(reports: Iterable[Report]) -> None:
     for report in reports:
         console.print(Text(report.title, "bold"))
         for table in report.tables:
-            console.print(_rich(table))
+            fitting = _laid_out(table, console.width)
+            console.print(fitting or _rich(table), soft_wrap=fitting is not None)
         for sentence in report.sentences:
             console.print(f"- {sentence}", soft_wrap=True)
         if report.text:
             console.print(report.text, soft_wrap=True)
+
+
+def _laid_out(table: Table, width: int) -> Segments | None:
+    """The table as rich draws it, where it fits into the width; None where rich has to wrap it.
+
+    rich takes most of a second for a thousand rows, because it looks into each cell several times.
+    """
+    rows = [table.columns, *table.rows]
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    whole = sum(widths) + 3 * len(widths) + 1
+    if max(whole, cell_len(table.title)) > min(whole, width) or not all(
+        cell.isprintable() for row in rows for cell in row
+    ):
+        return None
+    blank = f"{' ' * whole}\n"
+    parts = [Segment(table.title.ljust(whole), _BOLD), Segment(f"\n{blank}")]
+    for number, row in enumerate(rows):
+        room = [each - cell_len(cell) for each, cell in zip(widths, row, strict=True)]
+        others = "".join(f"   {' ' * space}{cell}" for space, cell in zip(room[1:], row[1:], strict=True))
+        head = number == 0
+        parts += [
+            Segment(f"  {row[0]}{' ' * room[0]}", _BOLD if head else _FIRST),
+            Segment(f"{others}  \n", _BOLD if head else None),
+        ]
+        if head:
+            parts.append(Segment(f" {box.SIMPLE_HEAD.head_row_horizontal * (whole - 2)} \n"))
+    return Segments([*parts, Segment(blank)])
 
 
 def _rich(table: Table) -> RichTable:
