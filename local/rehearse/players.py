@@ -20,7 +20,7 @@ QUIET_SECONDS = 1.5
 """A group of which nothing has changed for so long, and of which each pod runs or is told why not, is settled: what
 waits for pods that are about to go is placed in the scheduler's next round."""
 
-_PAUSE = 0.3
+PAUSE_SECONDS = 0.3
 
 
 @dataclass(frozen=True)
@@ -83,17 +83,17 @@ def _play(cluster: Cluster, plan: Plan, ask: Ask) -> bool:
     has = len(cluster.workers(ask.cluster, ask.group)) // ask.hosts
     wanted = enough(plan, ask, cluster.taken(), has)
     cluster.scale(ask.cluster, ask.group, wanted, [])
-    settled = _settles(cluster, ask, wanted * ask.hosts)
+    settled = settles(cluster, ask, wanted * ask.hosts)
     pods = cluster.workers(ask.cluster, ask.group)
     running = [pod for pod in pods if pod.running]
     if len(running) < wanted * ask.hosts:
         idle = [pod.name for pod in pods if not pod.running]
         cluster.scale(ask.cluster, ask.group, len(running) // ask.hosts, idle)
-        settled &= _settles(cluster, ask, len(running))
+        settled &= settles(cluster, ask, len(running))
     return settled
 
 
-def _settles(cluster: Cluster, ask: Ask, pods: int) -> bool:
+def settles(cluster: Cluster, ask: Ask, pods: int) -> bool:
     """Wait until so many pods of the group run, or it is known why they do not. Returns False if it never is."""
     begun = time.monotonic()
     last: object = None
@@ -101,13 +101,14 @@ def _settles(cluster: Cluster, ask: Ask, pods: int) -> bool:
     while (now := time.monotonic()) < begun + GROUP_SECONDS:
         found, refused = cluster.workers(ask.cluster, ask.group), failure(cluster.ray(ask.cluster))
         waiting = [pod for pod in found if not pod.running]
-        if not waiting and (refused if len(found) < pods else len(found) == pods and not refused):
+        # KubeRay reports a refusal until its next round without one, which may be about what was taken back by now.
+        known = bool(refused) if len(found) < pods else len(found) == pods and not refused
+        if known and not waiting:
             return True
         state = sorted((pod.name, pod.running) for pod in found)
         if state != last:
             last, since = state, now
-        told = all(pod.waits for pod in waiting) and (refused or len(found) == pods)
-        if told and now >= since + QUIET_SECONDS:
+        if known and all(pod.waits for pod in waiting) and now >= since + QUIET_SECONDS:
             return True
-        time.sleep(_PAUSE)
+        time.sleep(PAUSE_SECONDS)
     return False

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from local import paths, tools
+from local import paths
+from local.install import install_missing
 from local.plugins import Selection
 from local.progress import Report, step
 from local.pulumi import POLICY_PACK, RehearsalStack
@@ -65,7 +66,7 @@ class Session:
             RehearsalError: a part of the cluster ended or did not answer.
         """
         plan, wanted = plan_of(self._settings), images_of(self._settings)
-        tools.build_missing()
+        install_missing()
         self.rehearsal.placement.build(wanted)
         self.end()
         with self.rehearsal.exclusively():

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from components import cluster
 from components.rollout import pods, retirement
 from components.rollout.pods import Pods, group
 from components.rollout.retirement import Groups, NotRetiredError, retire
@@ -49,7 +50,7 @@ class PlayedPods(Pods):
 @pytest.fixture
 def players(shared_cluster: Rehearsal, operator: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Autoscalers]:
     """Of a RayCluster with worker groups `small` and `big`."""
-    for module in (pods, retirement):
+    for module in (cluster, pods, retirement):
         monkeypatch.setattr(module, "connect", lambda _context: shared_cluster.client())
     kubectl, said = Kubectl(shared_cluster), spec(scales=True)
     body = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": NAME, "namespace": NAMESPACE}}

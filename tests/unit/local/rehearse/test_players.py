@@ -1,10 +1,14 @@
 """In which order tenants ask, and for how much."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from local.rehearse.players import asks, enough
+from local.rehearse import players
+from local.rehearse.cluster import Cluster
+from local.rehearse.observed import Pod
+from local.rehearse.players import Ask, asks, enough, settles
 from stacks.planning.plan import plan_of
 from tests.unit.planning.stacks import always, cluster, stack, tenant
 
@@ -44,3 +48,33 @@ def test_workers_without_gpus_are_asked_for_as_they_may_be() -> None:
     plan = plan_of(stack(tenant("a", of_cpus(maxReplicas=7))))
     [ask] = asks(plan)
     assert enough(plan, ask, {"a100": 32}, 0) == 7
+
+
+REFUSED = {"conditions": [{"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"}]}
+
+
+class Moments(Cluster):
+    """A RayCluster with one worker, whose status goes from one to the next each time that it is read."""
+
+    def __init__(self, *statuses: dict[str, Any]) -> None:
+        self.statuses: Iterator[dict[str, Any]] = iter(statuses)
+        self.read = 0
+
+    def workers(self, name: str, group: str) -> list[Pod]:
+        return [Pod(name="one", owner=name, group=group, gpus=1, pool="a100", running=True)]
+
+    def ray(self, name: str) -> dict[str, Any]:
+        self.read += 1
+        return {"status": next(self.statuses, {})}
+
+
+@pytest.mark.parametrize(("pods", "rounds"), [(1, 3), (2, 1)])
+def test_a_refusal_that_is_about_what_was_taken_back_is_waited_out(
+    pods: int, rounds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """KubeRay takes it off in its next round, which may be late. What is still missing is refused at once."""
+    monkeypatch.setattr(players, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(players, "PAUSE_SECONDS", 0.0)
+    cluster, ask = Moments(REFUSED, REFUSED), Ask("a/training", "a100-1gpu", gpus=1, hosts=1, most=2, pools=("a100",))
+    assert settles(cluster, ask, pods)
+    assert cluster.read == rounds
