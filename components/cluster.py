@@ -3,7 +3,10 @@
 import functools
 import json
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any
 
 import kubernetes
@@ -53,17 +56,59 @@ def read(call: Callable[..., Any], *names: str, **options: str) -> dict[str, Any
 
 def read_bytes(call: Callable[..., Any], *names: str, **options: Any) -> bytes | None:
     """What a read method of the Kubernetes client gets, such as the log of a container. As `read`."""
-    try:
-        response = call(*names, **options, _preload_content=False, _request_timeout=_SECONDS)
-        return bytes(response.data)
-    except kubernetes.client.ApiException as error:
-        if error.status == 404:
-            return None
-        if error.status == 403:
-            raise ForbiddenError(f"the API server refuses: {refusal(error)}") from error
-        raise ClusterUnreachableError(f"the API server refuses: {error.status} {error.reason}") from error
-    except urllib3.exceptions.HTTPError as error:
-        raise ClusterUnreachableError(f"the API server does not answer: {error}") from error
+    return _answer(lambda: bytes(call(*names, **options, _preload_content=False, _request_timeout=_SECONDS).data))
+
+
+def request(
+    context: str | None,
+    method: str,
+    path: str,
+    *,
+    query: Mapping[str, str] = MappingProxyType({}),
+    headers: Mapping[str, str] = MappingProxyType({}),
+    body: str | None = None,
+) -> dict[str, Any] | None:
+    """The JSON that the API server answers to a request that the client's methods do not make: for part of an object,
+    or with a body as it is. None where there is no such object (404). Raises as `read`."""
+    client = connect(context)
+    serialized = client.param_serialize(
+        method, path, query_params=list(query.items()), header_params=dict(headers), auth_settings=["BearerToken"]
+    )
+    _, url, sent, *_ = serialized
+
+    def ask() -> bytes:
+        response = client.call_api(method, url, sent, body, _request_timeout=_SECONDS)
+        data = bytes(response.read())
+        if response.status >= HTTPStatus.BAD_REQUEST:
+            raise kubernetes.client.ApiException(http_resp=response, body=data.decode())
+        return data
+
+    data = _answer(ask)
+    return None if data is None else dict(json.loads(data))
+
+
+def _answer(ask: Callable[[], bytes]) -> bytes | None:
+    """What the API server answers, None where there is no such object. Raises as `read`.
+
+    It is asked again while it wants to be (429), as for a moment after a CRD was changed.
+    """
+    deadline = time.monotonic() + _SECONDS
+    while True:
+        try:
+            return ask()
+        except kubernetes.client.ApiException as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                return None
+            if error.status != HTTPStatus.TOO_MANY_REQUESTS or time.monotonic() > deadline:
+                raise _unreachable(error) from error
+        except urllib3.exceptions.HTTPError as error:
+            raise ClusterUnreachableError(f"the API server does not answer: {error}") from error
+        time.sleep(1.0)
+
+
+def _unreachable(error: Any) -> ClusterUnreachableError:
+    kind = ForbiddenError if error.status == HTTPStatus.FORBIDDEN else ClusterUnreachableError
+    return kind(f"the API server refuses: {refusal(error)}")
 
 
 def refusal(error: Any) -> str:

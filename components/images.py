@@ -66,7 +66,7 @@ def mirrored(image: str, mirrors: Mapping[str, str]) -> str:
 
 def with_mirrors(body: Mapping[str, Any], mirrors: Mapping[str, str]) -> dict[str, Any]:
     """An object with the names of its images rewritten; values that are not known yet stay."""
-    rewritten: dict[str, Any] = _mapped(body, (), mirrors)
+    rewritten: dict[str, Any] = _mapped(body, (), mirrors) if mirrors else dict(body)
     return rewritten
 
 
@@ -88,8 +88,8 @@ def images_in(body: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
 
 def not_allowed(body: Mapping[str, Any], registries: Sequence[str]) -> Iterator[tuple[Path, str]]:
     """The images that an object names and that begin with none of the allowed; with none given all are."""
-    for path, image in images_in(body):
-        if registries and not any(_begins_with(full_name(image), prefix) for prefix in registries):
+    for path, image in images_in(body) if registries else ():
+        if not any(_begins_with(full_name(image), prefix) for prefix in registries):
             yield path, image
 
 

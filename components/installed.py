@@ -4,9 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import kubernetes
-
-from .cluster import connect, read
+from .cluster import request
 from .types import image_release
 
 
@@ -43,9 +41,8 @@ class Installed:
 
     def look(self, context: str | None, namespace: str) -> Found:
         """What is in the cluster. Raises ClusterUnreachableError."""
-        client = connect(context)
-        crd = read(kubernetes.client.ApiextensionsV1Api(client).read_custom_resource_definition, self.crd)
-        deployment = read(kubernetes.client.AppsV1Api(client).read_namespaced_deployment, self.deployment, namespace)
+        crd = request(context, "GET", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{self.crd}")
+        deployment = request(context, "GET", f"/apis/apps/v1/namespaces/{namespace}/deployments/{self.deployment}")
         return found(crd, deployment)
 
     def check(self, there: Found, namespace: str) -> str:

@@ -5,7 +5,12 @@ from typing import Any
 
 import pulumi
 
+from .environment import environment_of
+
 _WITHOUT_PREFIX = "core/v1"
+
+FIELD_MANAGER_ANNOTATION = "pulumi.com/patchFieldManager"
+"""Annotation by which the provider takes the name of the field manager."""
 
 Body = Mapping[str, Any]
 """An object as `kubectl get -o json` shows it. Values may be Pulumi Inputs."""
@@ -40,12 +45,17 @@ def in_namespace(body: Body, namespace: pulumi.Input[str]) -> Body:
     return {**body, "metadata": {**body["metadata"], "namespace": namespace}}
 
 
+def field_manager() -> str:
+    """The name under which this environment applies all its objects, whichever of its stacks has them."""
+    return f"pulumi-{pulumi.get_project()}-{environment_of(pulumi.get_stack())}"
+
+
 def _by_this_stack(body: Body) -> Body:
-    """The object with its fields under the stack's own field manager.
+    """The object with its fields under the environment's own field manager, which no move between its stacks changes.
 
     Without the annotation the provider makes up a name for each resource that it creates. An object that is taken in
     after an interrupted update would keep the first name beside the second, and conflict with it at every edit.
     """
-    manager = {"pulumi.com/patchFieldManager": f"pulumi-{pulumi.get_project()}-{pulumi.get_stack()}"}
+    manager = {FIELD_MANAGER_ANNOTATION: field_manager()}
     metadata = body["metadata"]
     return {**body, "metadata": {**metadata, "annotations": {**manager, **(metadata.get("annotations") or {})}}}

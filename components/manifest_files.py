@@ -7,14 +7,14 @@ of all that was read for it.
 import hashlib
 import http.client
 import json
-import os
-import tempfile
 import urllib.request
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from .cache import cache_folders, keep_file
+from .crds.definitions import are_kept, referred
 
 Objects = list[dict[str, Any]]
 
@@ -30,7 +30,7 @@ class ManifestError(Exception):
 
 
 def read(location: str, *, pinned: bool = False) -> Objects:
-    """The objects of a manifest, a file or a URL.
+    """The objects of a manifest, a file or a URL; of definitions, references (`crds.definitions`).
 
     `pinned`: what is there never changes, as at a release's tag: it is fetched once.
     Raises ManifestError.
@@ -44,7 +44,7 @@ def read(location: str, *, pinned: bool = False) -> Objects:
 
 
 def parsed(text: str, what: str) -> Objects:
-    """The objects in the text of a manifest, `what` in messages. Raises ManifestError."""
+    """The objects in the text of a manifest, definitions as references; `what` in messages. Raises ManifestError."""
     # CRDs are megabytes: libyaml reads them in a second, Python's own parser in twenty.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
@@ -56,27 +56,27 @@ def parsed(text: str, what: str) -> Objects:
         raise ManifestError(f"{what} is not YAML of Kubernetes: {error}") from error
     if not objects:
         raise ManifestError(f"{what} is nothing")
-    return objects
+    try:
+        return referred(objects)
+    except OSError as error:
+        raise ManifestError(
+            f"the definitions in {what} cannot be kept: {error}. Set RAY_PLATFORM_CACHE to a folder that can be written"
+        ) from error
 
 
 def kept(location: str, fingerprint: str) -> Objects | None:
     """What was kept of a location, if it has that fingerprint."""
     try:
-        there = json.loads(_file(location).read_text())
+        there = json.loads((_folder() / _name(location)).read_text())
     except (OSError, ValueError):
         return None
     objects: Objects = there["objects"]
-    return objects if there["fingerprint"] == fingerprint else None
+    return objects if there["fingerprint"] == fingerprint and are_kept(objects) else None
 
 
 def keep(location: str, fingerprint: str, objects: Objects) -> None:
-    """Keeps it. A folder that cannot be written to, as in some containers, costs time and nothing else."""
-    path = _file(location)
-    with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as file:
-            json.dump({"fingerprint": fingerprint, "objects": objects}, file)
-        Path(file.name).replace(path)
+    """Keeps it, where the cache can be written to."""
+    keep_file(_folder(), _name(location), json.dumps({"fingerprint": fingerprint, "objects": objects}))
 
 
 def _text(location: str) -> str:
@@ -90,9 +90,10 @@ def _text(location: str) -> str:
         raise ManifestError(f"{location} cannot be read: {error}") from error
 
 
-def _file(location: str) -> Path:
-    """In `manifests` in RAY_PLATFORM_CACHE, else in the user's cache folder."""
-    cache = os.environ.get("RAY_PLATFORM_CACHE")
-    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = (Path(cache) if cache else user / "ray-platform") / "manifests"
-    return folder / f"{hashlib.sha256(location.encode()).hexdigest()}.json"
+def _folder() -> Path:
+    return cache_folders("manifests")[0]
+
+
+def _name(location: str) -> str:
+    # Files of another layout lie under the digest of the location alone.
+    return f"{hashlib.sha256(f'referred {location}'.encode()).hexdigest()}.json"

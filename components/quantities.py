@@ -4,6 +4,7 @@ As k8s.io/apimachinery, pkg/api/resource/quantity.go, has them. The Python clien
 of a second to import, and takes `inf`, `1_000` and other words of Python's for numbers.
 """
 
+import functools
 import re
 from decimal import Decimal
 
@@ -24,6 +25,7 @@ class NotAQuantityError(ValueError):
     """The text is no quantity."""
 
 
+@functools.lru_cache(maxsize=4096)
 def amount(quantity: str) -> Decimal:
     """What a Kubernetes quantity stands for: `500m` is 0.5, `1Gi` is 1073741824.
 

@@ -1,23 +1,27 @@
-"""`python -m local`: the rehearsal's commands, called by the Makefile."""
+"""`python -m local`: the rehearsal's commands, called by the Makefile.
+
+A command imports what it needs when it runs, so that each starts quickly.
+"""
+
+from __future__ import annotations
 
 import os
 import shlex
 import sys
-from typing import Annotated, Literal, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
-from local import paths, report, tools
+from local import paths
 from local.errors import RehearsalError
-from local.images import GATEWAY, IMAGES
 from local.plugins import select
-from local.progress import console, step
 from local.proxies import EXCEPTIONS, corrections
-from local.pulumi import POLICY_PACK, RehearsalStack, stack_file, stacks, write_commands
-from local.real_node import RealNode, unmet
-from local.rehearsal import Rehearsal
-from stacks.images import images_of
-from stacks.settings import StackFileError, StackSettings, load
+from stacks.findings import StackFileError
+
+if TYPE_CHECKING:
+    from local.rehearsal import Rehearsal
+    from stacks.settings import StackSettings
 
 app = typer.Typer(
     help="Rehearse a stack on this machine: real Kubernetes, real operator, real Pulumi, simulated nodes.",
@@ -46,13 +50,20 @@ Policies = Annotated[
 
 @app.command()
 def up(stack: Stack = "dev", plugins: Plugins = "auto", nodes: Nodes = None, policies: Policies = True) -> None:
-    """Build what is missing, start the cluster, and run `pulumi up`."""
+    """Install what is missing, start the cluster, and run `pulumi up`, also after a command that was killed."""
+    from local import report
+    from local.install import install_missing
+    from local.progress import console, step
+    from local.pulumi import POLICY_PACK, RehearsalStack
+    from local.rehearsal import Rehearsal
+    from stacks.images import images_of
+
     selection = select(plugins, os.environ)
     settings = _settings(stack)
     rehearsal = Rehearsal(paths.RUN, nodes)
     wanted = images_of(settings)
     rehearsal.placement.check(wanted)
-    tools.build_missing()
+    install_missing()
     rehearsal.placement.build(wanted)
     with rehearsal.exclusively():
         with step("Starting the cluster") as progress:
@@ -62,13 +73,22 @@ def up(stack: Stack = "dev", plugins: Plugins = "auto", nodes: Nodes = None, pol
         pulumi = RehearsalStack(rehearsal, selection, stack)
         quiet = () if console.is_terminal else ("--suppress-progress",)
         rules = POLICY_PACK if policies else ()
-        pulumi.run("up", "--yes", "--skip-preview", "--suppress-outputs", *rules, *quiet)
-        report.result(rehearsal, pulumi)
+        arguments = ("--skip-preview", "--suppress-outputs", *rules, *quiet)
+        if pulumi.split:
+            pulumi.run("up", "--yes", *arguments, whole=True)
+            report.nodes(rehearsal)
+            report.clusters(rehearsal)
+        else:
+            pulumi.up(*arguments)
+            report.result(rehearsal, pulumi)
 
 
 @app.command()
 def down(clean: Annotated[bool, typer.Option("--clean", help="Remove its data as well.")] = False) -> None:
     """Stop the cluster; its data stay for the next `up` unless --clean is given."""
+    from local.progress import console, step
+    from local.rehearsal import Rehearsal
+
     rehearsal = Rehearsal(paths.RUN)
     if not paths.RUN.is_dir():
         console.print("Nothing to stop: there is no rehearsal in this checkout.")
@@ -80,6 +100,9 @@ def down(clean: Annotated[bool, typer.Option("--clean", help="Remove its data as
 @app.command()
 def status() -> None:
     """Show what runs, and the clusters with their state. The exit code is 1 if a part has ended by itself."""
+    from local import report
+    from local.rehearsal import Rehearsal
+
     rehearsal = Rehearsal(paths.RUN)
     report.processes(rehearsal)
     if rehearsal.states():
@@ -99,6 +122,8 @@ def kubeconfig() -> None:
 @app.command()
 def env(stack: Stack = "dev") -> None:
     """Print what makes this shell's `pulumi` and `kubectl` use the rehearsal: eval "$(make -s env)"."""
+    from local.pulumi import write_commands
+
     rehearsal = _running()
     print(f'export PATH={shlex.quote(str(write_commands(rehearsal, stack)))}:"$PATH"')
     print(f"export KUBECONFIG={shlex.quote(str(rehearsal.kubeconfig))}")
@@ -110,17 +135,57 @@ def env(stack: Stack = "dev") -> None:
 @app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
 def pulumi(context: typer.Context, stack: Stack = "dev", plugins: Plugins = "auto") -> None:
     """Run `pulumi` with these arguments against the rehearsal."""
+    from local.pulumi import RehearsalStack
+
     raise typer.Exit(RehearsalStack(_running(), select(plugins, os.environ), stack).run(*context.args, check=False))
+
+
+@app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+def environment(context: typer.Context, stack: Stack = "dev", plugins: Plugins = "auto") -> None:
+    """Preview, refresh or destroy the environment: with `pulumi`, or with `python -m stacks` where it is split."""
+    from local.pulumi import RehearsalStack
+
+    made = RehearsalStack(_running(), select(plugins, os.environ), stack)
+    raise typer.Exit(made.run(*context.args, check=False, whole=True))
 
 
 @app.command()
 def build(
     tests: Annotated[bool, typer.Option("--tests", help="Also what only tests need.")] = False, nodes: Nodes = None
 ) -> None:
-    """Build the tools that the cache does not hold yet; for the real node, where it can run, also all images."""
-    tools.build_missing((*tools.TOOLS, *(tools.TEST_TOOLS if tests else ())))
+    """Install the tools that the cache does not hold yet; for the real node, where it can run, also all images."""
+    from local import tools
+    from local.images import IMAGES
+    from local.install import install_missing
+    from local.real_node import RealNode, unmet
+
+    install_missing((*tools.TOOLS, *(tools.TEST_TOOLS if tests else ())))
     if nodes == "real" and not unmet():
         RealNode(paths.RUN).build(image.reference for image in IMAGES)
+
+
+@app.command()
+def mirror(folder: Annotated[Path, typer.Argument(help="Where to, for example what a web server serves.")]) -> None:
+    """Write an archive of each tool in the cache, and their checksums: a mirror, for TOOLS=FOLDER or its URL."""
+    from local import tools
+    from local.install import install_missing
+    from local.install.mirror import PIN, write_mirror
+    from local.progress import console
+
+    install_missing()
+    pin = write_mirror(folder, [tool for tool in tools.ALL if tool.installed])
+    print(f"TOOLS={folder.resolve()}{PIN}{pin}")
+    if others := ", ".join(tool.name for tool in tools.ALL if not tool.installed):
+        console.print(f"Not in the cache, so not in the mirror: {others} (docs/tools.md)", soft_wrap=True)
+
+
+@app.command()
+def pin_releases() -> None:
+    """Download what projects publish of the tools and has no pin yet, and pin its checksums (docs/tools.md)."""
+    from local.install import releases
+
+    for url in releases.pin_releases():
+        print(f"pinned {url}")
 
 
 @app.command()
@@ -139,6 +204,9 @@ def rehearse(
 
     The exit code is 1 where something is not ready, was refused, or is not as the plan predicted.
     """
+    from local import report
+    from local.progress import console
+    from local.pulumi import stack_file
     from local.rehearse.session import Session, folder
 
     console.stderr = output != "text"
@@ -159,11 +227,15 @@ def rehearse(
 @app.command()
 def gateway_image() -> None:
     """Build the image of the Redis gateway, and print its archive: `docker load --input ARCHIVE`. As root."""
+    from local.images import GATEWAY
+
     with GATEWAY.held() as archive:
         print(archive)
 
 
 def _running() -> Rehearsal:
+    from local.rehearsal import Rehearsal
+
     rehearsal = Rehearsal(paths.RUN)
     if not rehearsal.states():
         raise RehearsalError("the rehearsal does not run: start it with `make up`")
@@ -171,6 +243,9 @@ def _running() -> Rehearsal:
 
 
 def _settings(stack: str) -> StackSettings:
+    from local.pulumi import stack_file, stacks
+    from stacks.settings import load
+
     file = stack_file(stack)
     if not file.is_file():
         raise RehearsalError(

@@ -13,11 +13,9 @@ from pathlib import Path
 import yaml
 
 from local import tools
+from local.networks import SERVICE_NETWORK
 from local.pki import Credentials
 from local.supervision import Program
-
-SERVICE_NETWORK = "10.96.0.0/16"
-"""Of the addresses that Services get."""
 
 
 @dataclass(frozen=True)

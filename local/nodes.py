@@ -10,6 +10,7 @@ from kubernetes import client, utils
 from local import paths, supervision, tools, volumes
 from local.host_pods import egress
 from local.host_pods.programs import tools_of
+from local.install import install_missing
 from local.pki import Credentials
 from local.supervision import Program
 from stacks.settings import GPU_PRODUCT_LABEL, GPU_RESOURCE, NodePool
@@ -58,7 +59,7 @@ class SimulatedNodes:
 
     def build(self, wanted: Iterable[str]) -> None:
         """Those of the images that programs of this machine stand for are built as these."""
-        tools.build_missing(tools_of(wanted))
+        install_missing(tools_of(wanted))
 
     def programs(self) -> list[Program]:
         host_pods = [sys.executable, "-m", "local.host_pods", str(self._run)]

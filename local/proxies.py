@@ -6,11 +6,9 @@ all go by the same variables and would ask it.
 
 from collections.abc import Mapping
 
-from local.control_plane import SERVICE_NETWORK
-from local.real_node.box import NETWORK
-from local.real_node.programs import POD_NETWORK
+from local.networks import BOXES_NETWORK, POD_NETWORK, SERVICE_NETWORK
 
-OURS = ("localhost", "127.0.0.1", "::1", str(NETWORK), SERVICE_NETWORK, POD_NETWORK, ".svc", ".cluster.local")
+OURS = ("localhost", "127.0.0.1", "::1", str(BOXES_NETWORK), SERVICE_NETWORK, POD_NETWORK, ".svc", ".cluster.local")
 """Where everything of a rehearsal is."""
 
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "grpc_proxy")

@@ -7,17 +7,20 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from local import paths, tools
+from local.checkpoint import Checkpoint
 from local.errors import RehearsalError
 from local.plugins import Selection
+from local.progress import console
 from local.rehearsal import Rehearsal
 from local.supervision import MARK
+from stacks.settings import load
 from stacks.stack_file import stack_name
 
 PROJECT = "ray-platform"
@@ -25,6 +28,12 @@ PROJECT = "ray-platform"
 
 POLICY_PACK = ("--policy-pack", str(paths.ROOT / "policies"))
 """Arguments of `pulumi preview` and `up` that hold a stack to the project's own rules (docs/policies.md)."""
+
+WRITING = ("up", "destroy", "refresh", "import", "state")
+"""Commands that may take long to change the state, and before which it is kept."""
+
+_OF_ONE_STACK = ("--skip-preview", "--suppress-outputs", "--suppress-progress")
+"""Arguments of `pulumi up` that `python -m stacks up --yes` needs no counterpart of."""
 
 ENGINE = {
     "PULUMI_SKIP_UPDATE_CHECK": "true",
@@ -51,6 +60,7 @@ class RehearsalStack:
         self._rehearsal = rehearsal
         self._plugins = plugins
         self._folder = rehearsal.run / "pulumi"
+        self._checkpoint = Checkpoint(self._folder, PROJECT, stack)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -63,7 +73,9 @@ class RehearsalStack:
             "PATH": os.pathsep.join([*map(str, binaries), os.environ.get("PATH", "")]),
             "KUBECONFIG": str(self._rehearsal.kubeconfig),
             "PULUMI_HOME": str(self._home),
-            "PULUMI_BACKEND_URL": f"file://{self._folder}",
+            # Without attributes beside each file: those that a killed command leaves empty make a state unreadable
+            # (stacks/recovery/folder.py).
+            "PULUMI_BACKEND_URL": f"file://{self._folder}?metadata=skip",
             "PULUMI_CONFIG_PASSPHRASE_FILE": str(self._passphrase),
             "PULUMI_OPTION_STACK": self.name,
             "PULUMI_OPTION_CONFIG_FILE": str(self._copy),
@@ -74,51 +86,101 @@ class RehearsalStack:
     def command(self) -> Path:
         return tools.PULUMI.program("pulumi")
 
+    @property
+    def split(self) -> bool:
+        """Whether its environment is several Pulumi stacks. Raises StackFileError."""
+        return load(self.file).split is not None
+
+    def whole(self, *arguments: str) -> list[str]:
+        """The command that previews, updates, refreshes or destroys all of the environment; `arguments` are Pulumi's.
+
+        Raises StackFileError.
+        """
+        if not self.split:
+            return [str(self.command), *arguments]
+        operation, *others = (each for each in arguments if each not in _OF_ONE_STACK)
+        return [sys.executable, "-m", "stacks", operation, self.name, *others]
+
     def prepare(self) -> None:
         """Create the stack if it is new, and make the copy of its file.
 
         Raises:
-            RehearsalError: the stack file is missing, or Pulumi refuses; with what it said.
+            RehearsalError: the stack file is missing, the disk is full, or Pulumi refuses; with what it said.
         """
         if not self.file.is_file():
             known = ", ".join(sorted(stacks())) or "none"
             raise RehearsalError(f"there is no stack file {self.file.name}; stacks of this checkout: {known}")
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._checkpoint.check_space()
         if not self._passphrase.is_file():
-            self._passphrase.touch(mode=0o600)
-            self._passphrase.write_text(secrets.token_urlsafe(32))
+            _write(self._passphrase, secrets.token_urlsafe(32))
         prepare_home(self._home, self._plugins)
         if not self._salt.is_file():
-            self._create()
+            # A command that was killed has created the stack, perhaps.
+            _write(self._salt, self._checkpoint.salt or self._create())
         self._copy.write_text(yaml.safe_dump(self._rehearsed(), sort_keys=False))
 
-    def run(self, *arguments: str, check: bool = True) -> int:
+    def run(self, *arguments: str, check: bool = True, whole: bool = False) -> int:
         """Run `pulumi` in the checkout with this terminal. Returns its exit status.
 
+        `whole`: on all stacks of the environment.
+
         Raises:
-            RehearsalError: it failed (unless `check` is false), or a part of the cluster ended meanwhile.
+            RehearsalError: it failed (unless `check` is false), its disk is full, or a part of the cluster ended
+                meanwhile.
         """
         self.prepare()
-        status = subprocess.run(
-            [self.command, *arguments], env=self.environment, cwd=paths.ROOT, check=False
-        ).returncode
-        self._rehearsal.check()
+        if arguments[0] in ("destroy", "refresh") and self._checkpoint.interrupted:
+            self._recover("--state-only")
+        command = self.whole(*arguments) if whole else [str(self.command), *arguments]
+        status = self._run(*command, writes=arguments[0] in WRITING)
         if check and status != 0:
             raise RehearsalError(f"pulumi {arguments[0]} failed with exit status {status}; what went wrong is above")
         return status
 
+    def up(self, *arguments: str) -> None:
+        """`pulumi up`; where the last command was killed, `python -m stacks recover`, which ends with it.
+
+        Raises:
+            RehearsalError: as `run`.
+        """
+        if self._checkpoint.interrupted:
+            self.prepare()
+            self._recover("--", *arguments)
+        else:
+            self.run("up", "--yes", *arguments)
+
+    def _recover(self, *arguments: str) -> None:
+        console.print("The last command was killed: recovering what it was doing")
+        recover = [sys.executable, "-m", "stacks", "recover", self.name, "--yes", *arguments]
+        if status := self._run(*recover, writes=True):
+            raise RehearsalError(f"the stack could not be recovered (exit status {status}); what went wrong is above")
+
+    def _run(self, *command: str | Path, writes: bool) -> int:
+        with self._checkpoint.kept() if writes else nullcontext():
+            status = subprocess.run([*command], env=self.environment, cwd=paths.ROOT, check=False).returncode
+        self._rehearsal.check()
+        return status
+
     @contextmanager
     def running(self, log: Path, *arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
-        """`pulumi` in the checkout while something else goes on; what it says goes to a file. It is ended with that.
+        """`pulumi` on all of the environment while something else goes on; what it says goes to a file.
 
-        Its state is written when it ends, not at every step: nobody goes on with it.
+        It is ended with that. Its state is written when it ends, not at every step: nobody goes on with it.
         """
         self.prepare()
         environment = {**self.environment, "PULUMI_SKIP_CHECKPOINTS": "true"}
-        command = [str(self.command), *arguments, "--non-interactive"]
+        command = self.whole(*arguments, *(() if self.split else ("--non-interactive",)))
         with log.open("wb") as said:
             process = subprocess.Popen(
-                command, env=environment, cwd=paths.ROOT, stdin=subprocess.DEVNULL, stdout=said, stderr=said
+                command,
+                env=environment,
+                cwd=paths.ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                # So that SIGTERM reaches the `pulumi` of each stack, too.
+                start_new_session=self.split,
             )
             try:
                 yield process
@@ -161,7 +223,8 @@ class RehearsalStack:
     def _copy(self) -> Path:
         return self._folder / f"Pulumi.{self.name}.yaml"
 
-    def _create(self) -> None:
+    def _create(self) -> str:
+        """Creates the stack. Returns the salt of its passphrase."""
         # `pulumi stack init` writes the salt into the stack file beside Pulumi.yaml; that one is not ours to write to.
         environment = {key: value for key, value in self.environment.items() if not key.startswith("PULUMI_OPTION_")}
         with tempfile.TemporaryDirectory() as scratch:
@@ -177,7 +240,7 @@ class RehearsalStack:
             if done.returncode != 0:
                 raise RehearsalError(f"pulumi stack init {self.name} failed:\n{done.stdout}{done.stderr}")
             settings = yaml.safe_load((Path(scratch) / f"Pulumi.{self.name}.yaml").read_text())
-        self._salt.write_text(settings["encryptionsalt"])
+        return str(settings["encryptionsalt"])
 
     def _rehearsed(self) -> dict[str, Any]:
         try:
@@ -195,6 +258,14 @@ class RehearsalStack:
                 operator.setdefault("location", str(kuberay.share("config") / "default"))
             _with_own_scheduler(settings["config"].get(f"{PROJECT}:scheduler"))
         return {**settings, "encryptionsalt": self._salt.read_text()}
+
+
+def _write(file: Path, secret: str) -> None:
+    """Writes a file that only this user reads, whole or not at all."""
+    made = file.with_name(f"{file.name}.new")
+    made.touch(mode=0o600)
+    made.write_text(secret)
+    made.replace(file)
 
 
 def _with_own_scheduler(scheduler: Any) -> None:

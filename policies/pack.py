@@ -20,6 +20,8 @@ from google.protobuf import empty_pb2, json_format, struct_pb2
 from pulumi.runtime.proto import analyzer_pb2, analyzer_pb2_grpc, plugin_pb2
 from pydantic import ValidationError
 
+from components.environment import environment_of, group_of
+
 from .configuration import Configuration, Level, PoliciesSettings
 from .decode import kubernetes_object
 from .judge import Finding, Judge, Report
@@ -148,7 +150,7 @@ class Pack(analyzer_pb2_grpc.AnalyzerServicer):
             if each.urn not in self._objects:
                 self._objects[each.urn] = kubernetes_object(each.type, each.properties, each.urn, each.options.protect)
         there = (self._objects[each.urn] for each in request.resources)
-        stack = Stack(tuple(each for each in there if each))
+        stack = Stack(tuple(each for each in there if each), part=self._part)
         findings = list(self._judge.of_stack(stack))
         before = itertools.chain.from_iterable(self._findings.values())
         exceptions = self._said.environment(self._stack).exceptions
@@ -160,8 +162,9 @@ class Pack(analyzer_pb2_grpc.AnalyzerServicer):
         return empty_pb2.Empty()
 
     def _tell(self, stack: str, config: Mapping[str, str]) -> None:
-        self._stack = stack
-        self._follow(self._pack_said.with_stack(stack, of_config(config)))
+        # What is said of an environment holds for all its stacks.
+        self._stack, self._part = environment_of(stack), group_of(stack) is not None
+        self._follow(self._pack_said.with_stack(self._stack, of_config(config)))
 
     def _follow(self, said: Configuration) -> None:
         self._said = said

@@ -186,6 +186,9 @@ class Stack:
 
     objects: tuple[Object, ...] = field(default_factory=tuple)
 
+    part: bool = False
+    """Whether they are those of a group of tenants, in an environment whose other stacks have the rest."""
+
     def of(self, *kinds: str) -> Iterator[Object]:
         """Those of a kind."""
         return (each for each in self.objects if each.kind in kinds)

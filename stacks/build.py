@@ -1,13 +1,20 @@
 """All resources of a stack."""
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import pulumi
 import pulumi_kubernetes
 
+from components.crds.rows import OUTPUT, OUTPUTS
+from components.environment import environment_of
 from components.images import with_mirrors
+from components.whole import whole
 
+from .environment.held import refuse_foreign
+from .environment.part import Part, part_of
 from .network import tenant_policies
 from .other_platform import other_platform
 from .platform import Platform
@@ -18,29 +25,56 @@ from .tenant import Tenant, TenantArgs, TenantClusters, TenantClustersArgs
 from .tenant_only import told
 
 
+@contextmanager
+def _without_stack_traces() -> Iterator[None]:
+    """Resources that are registered meanwhile have no stack trace in the state.
+
+    Pulumi's SDK sends the Python stack of each registration (pulumi 3.259, runtime/resource.py, _get_stack_trace), and
+    the engine keeps it in the state: 1.4 kB for each resource. Here it would be the same few lines of a component for
+    all resources of a kind; what they differ in is in the stack file. Where it may see only one frame, its own, the SDK
+    sends none.
+    """
+    before = getattr(sys, "tracebacklimit", None)
+    sys.tracebacklimit = 1
+    try:
+        yield
+    finally:
+        if before is None:
+            del sys.tracebacklimit
+        else:
+            sys.tracebacklimit = before
+
+
+@_without_stack_traces()
 def build(settings: StackSettings) -> dict[str, Any]:
     """Makes the stack's resources. Returns its outputs by name.
 
     `clusters`: by `<namespace>/<name>`, each RayCluster's head service, addresses, worker groups, GPUs of the greatest
-    worker, and state. `operator`: version and namespace. Where the platform is this stack's, `tenants`,
-    `priorityClasses` and, if it has one, `scheduler`: what stacks of the tenants' own are held against
-    (`tenant_only.told`).
+    worker, and state. `operator`: version and namespace. Where the platform is this stack's, `crds`: whether the state
+    holds CRDs (`crds.rows`); and `tenants`, `priorityClasses` and, if it has one, `scheduler`: what stacks of the
+    tenants' own are held against (`tenant_only.told`). `split`, where the environment is split: into how many stacks of
+    tenants.
+
+    Raises StackFileError, and pulumi.RunError where the stack's state holds what belongs to another stack now.
     """
+    stack = pulumi.get_stack()
+    part = part_of(settings, stack)
+    refuse_foreign(part, stack)
     provider = pulumi_kubernetes.Provider(
         "cluster",
         context=settings.kubernetes.context,
         # A stack is for one cluster: another path, port or credential of its kubeconfig must not replace everything.
-        cluster_identifier=f"{PROJECT}/{pulumi.get_stack()}",
+        cluster_identifier=f"{PROJECT}/{environment_of(stack)}",
     )
     # What everything at the top has, and what is below it inherits.
     everywhere = pulumi.ResourceOptions(
         providers=[provider], transformations=[_mirroring(settings.images.mirrors)] if settings.images.mirrors else []
     )
-    return _tenants_alone(settings, everywhere) if settings.platform else _whole(settings, everywhere)
+    return _tenants_alone(settings, everywhere) if settings.platform else _with_platform(settings, part, everywhere)
 
 
-def _whole(settings: StackSettings, everywhere: pulumi.ResourceOptions) -> dict[str, Any]:
-    platform = Platform("platform", settings, everywhere)
+def _with_platform(settings: StackSettings, part: Part, everywhere: pulumi.ResourceOptions) -> dict[str, Any]:
+    platform = Platform("platform", settings, part, everywhere)
     tenants = [
         Tenant(
             # As unique as the tenant's name, and what `<namespace>/<cluster>` begins with everywhere else.
@@ -52,14 +86,15 @@ def _whole(settings: StackSettings, everywhere: pulumi.ResourceOptions) -> dict[
             ),
             pulumi.ResourceOptions.merge(everywhere, _after(platform, tenant)),
         )
-        for tenant in settings.tenants
+        for tenant in part.tenants(settings)
     ]
-    return {
-        "operator": {"version": platform.operator.version, "namespace": platform.operator.namespace},
-        "clusters": {name: cluster for tenant in tenants for name, cluster in tenant.clusters.items()},
-        **told(settings),
-        **_scheduler(settings, platform),
-    }
+    outputs: dict[str, Any] = {"split": part.groups} if part.groups else {}
+    if platform.operator:
+        outputs["operator"] = {"version": platform.operator.version, "namespace": platform.operator.namespace}
+        outputs |= {OUTPUT: OUTPUTS[platform.rows], **told(settings), **_scheduler(settings, platform)}
+    if tenants or not part.groups:
+        outputs["clusters"] = {name: cluster for tenant in tenants for name, cluster in tenant.clusters.items()}
+    return outputs
 
 
 def _scheduler(settings: StackSettings, platform: Platform) -> dict[str, Any]:
@@ -71,8 +106,8 @@ def _scheduler(settings: StackSettings, platform: Platform) -> dict[str, Any]:
 def _after(platform: Platform, tenant: TenantSettings) -> pulumi.ResourceOptions:
     """What a tenant's RayClusters need, and what therefore outlives them."""
     redis = platform.redis.get(tenant.name)
-    rest = [each for each in (redis, platform.queues, platform.admission_policies) if each]
-    return pulumi.ResourceOptions(depends_on=[platform.operator, platform.priority_classes, *rest])
+    parts = (platform.operator, platform.priority_classes, redis, platform.queues, platform.admission_policies)
+    return pulumi.ResourceOptions(depends_on=[whole(part) for part in parts if part])
 
 
 def _tenants_alone(settings: StackSettings, everywhere: pulumi.ResourceOptions) -> dict[str, Any]:

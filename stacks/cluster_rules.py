@@ -12,12 +12,13 @@ from components.problems import Problem, Problems
 from components.ray_cluster.origin import said_at
 from components.ray_cluster.redis_rules import of_the_stack, redis_problems
 from components.ray_cluster.scheduling_rules import gang_in_part, not_with_kueue
+from components.tenant.demand import of_stateful_set
 from components.tenant.rules import beyond_limits, beyond_quota
 
 from .findings import place
 from .queues import beyond_queue, scheduling_of
 from .redis import redis_of
-from .rendered import redis_place, rendered, tenants_images_not_allowed
+from .rendered import demanded, redis_place, rendered, tenants_images_not_allowed
 
 if TYPE_CHECKING:
     from components.nodes import NodePool
@@ -39,7 +40,7 @@ def problems_of_clusters(stack: StackSettings) -> Iterator[Problem]:
 
 
 def _of_tenant(tenant: TenantSettings, stack: StackSettings, operator: OperatorContext) -> Iterator[Problem]:
-    bodies: list[Body] = []
+    sound = True
     place = redis_place(stack, tenant)
     for at, cluster in enumerate(tenant.clusters):
         # On another stack's platform it is that stack that allows Ingresses.
@@ -57,15 +58,15 @@ def _of_tenant(tenant: TenantSettings, stack: StackSettings, operator: OperatorC
             ]
             found += _of_the_scheduler(stack, tenant, cluster, body)
             found += [_where_said(cluster, stack.nodes, body, problem) for problem in refused]
-            bodies += [] if found else [body]
+        sound = sound and not found
         yield from (problem.below(("clusters", at)) for problem in found)
     # What is not right has no size yet.
-    if len(bodies) == len(tenant.clusters):
-        yield from _beyond(tenant, stack, bodies)
-        for at, (cluster, body) in enumerate(zip(tenant.clusters, bodies, strict=True)):
-            found = [
-                _where_said(cluster, stack.nodes, body, each) for each in beyond_queue(stack, tenant, cluster, body)
-            ]
+    if sound:
+        yield from _beyond(tenant, stack)
+        for at, cluster in enumerate(tenant.clusters):
+            body = rendered(stack, tenant, cluster)
+            refused = list(beyond_queue(stack, tenant, cluster, demanded(stack, tenant, cluster)))
+            found = [_where_said(cluster, stack.nodes, body, each) for each in refused]
             yield from (problem.below(("clusters", at)) for problem in found)
 
 
@@ -107,15 +108,17 @@ def _images(tenant: TenantSettings, place: RedisPlace | None, body: Body) -> Ite
         yield Problem(path, image, message, "image-registry")
 
 
-def _beyond(tenant: TenantSettings, stack: StackSettings, bodies: list[Body]) -> Iterator[Problem]:
+def _beyond(tenant: TenantSettings, stack: StackSettings) -> Iterator[Problem]:
     """What of the tenant's clusters its limits would refuse or change, or its quota does not suffice for."""
-    limits = tenant.limits_in_force
-    found = list(beyond_limits(bodies, limits))
+    demands = [demanded(stack, tenant, cluster) for cluster in tenant.clusters]
+    found = list(beyond_limits(demands, tenant.limits_in_force))
     if not found and tenant.quota:
-        found = list(beyond_quota(bodies, tenant.quota, limits, redis_of(stack, tenant)))
+        beside = [of_stateful_set(body, tenant.limits_in_force) for body in redis_of(stack, tenant)]
+        found = list(beyond_quota(demands, tenant.quota, beside))
     for each in found:
         if each.cluster is None:
             yield each.problem.below(("quota",))
         else:
-            at = each.cluster
-            yield _where_said(tenant.clusters[at], stack.nodes, bodies[at], each.problem).below(("clusters", at))
+            cluster = tenant.clusters[each.cluster]
+            problem = _where_said(cluster, stack.nodes, rendered(stack, tenant, cluster), each.problem)
+            yield problem.below(("clusters", each.cluster))

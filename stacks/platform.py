@@ -1,20 +1,27 @@
 """What the cluster admin owns: operator, priorities, cluster-wide access, and the namespaces that tenants live in."""
 
+from collections.abc import Iterable
+
 import pulumi
 
 from components.access.component import ClusterAccess, ClusterAccessArgs
 from components.admission_policies.component import AdmissionPolicies, AdmissionPoliciesArgs
+from components.crds.rows import Rows, explain, rows_of_this_stack
 from components.kubernetes import KubernetesObject
 from components.kueue.component import Kueue, KueueArgs
 from components.operator.component import KubeRayOperator, KubeRayOperatorArgs
 from components.priority_classes.component import PriorityClasses
 from components.queues.component import Queues, QueuesArgs
+from components.queues.queue import Queue
+from components.queues.settings import Backend
 from components.redis.component import ExternalRedis, ExternalRedisArgs, RedisHa, RedisHaArgs
 from components.redis.manifests import namespace as redis_namespace
 from components.tenant import manifests
 from components.volcano.component import Volcano, VolcanoArgs
+from components.whole import whole
 
 from .admission import installed_namespaces, tenants_namespaces
+from .environment.part import Part
 from .network import operator_policies, redis_policies, scheduler_policies
 from .queues import queues_of
 from .redis import RedisPart, redis_parts, redis_users, uses_redis
@@ -29,6 +36,7 @@ class Platform(pulumi.ComponentResource):
     Role in them before it starts.
 
     Outputs:
+        rows: what this `up` does with CRDs that the state holds one by one.
         scheduler: what serves queues and gangs, where the stack has it. The operator depends on Volcano, without whose
             CRDs it does not start, and Kueue on the operator, whose CRDs it looks for.
         operator: the operator; RayClusters depend on it.
@@ -37,33 +45,50 @@ class Platform(pulumi.ComponentResource):
         admission_policies: what the API server enforces, where the stack asks for it; RayClusters depend on it.
         redis: by the tenants' names, the Redis that their RayClusters use; these depend on it.
         namespaces: the tenants' namespaces, by the tenants' names. Each that the stack makes is known once it exists.
+
+    A stack of a group of tenants has what these need alone; the platform's stack has brought operator, scheduler and
+    priorities before.
     """
 
+    rows: Rows
     scheduler: Volcano | Kueue | None
-    operator: KubeRayOperator
-    priority_classes: PriorityClasses
+    operator: KubeRayOperator | None
+    priority_classes: PriorityClasses | None
     queues: Queues | None
     admission_policies: AdmissionPolicies | None
-    redis: dict[str, pulumi.Resource]
+    redis: dict[str, pulumi.ComponentResource]
     namespaces: dict[str, pulumi.Output[str]]
 
-    def __init__(self, name: str, args: StackSettings, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(self, name: str, args: StackSettings, part: Part, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:Platform", name, None, opts)
-        self.namespaces = {tenant.name: self._namespace(name, tenant) for tenant in args.tenants}
+        self._part = part
+        self.namespaces = {tenant.name: self._namespace(name, tenant) for tenant in part.tenants(args)}
+        self.scheduler = self.operator = self.priority_classes = self.admission_policies = None
+        self.rows = "none"
+        if part.platform:
+            self._cluster_wide(name, args)
+        self.queues = self._queues(name, args)
+        self.redis = self._redis_of_tenants(name, args)
+        self.register_outputs({})
+
+    def _cluster_wide(self, name: str, args: StackSettings) -> None:
+        self.rows = rows_of_this_stack()
+        explain(self.rows)
         volcano = self._volcano(name, args)
-        self.operator = KubeRayOperator(
+        self.operator = operator = KubeRayOperator(
             f"{name}-kuberay",
             KubeRayOperatorArgs(
                 settings=args.operator_in_force,
                 ray_versions=tuple(cluster.ray_version for tenant in args.tenants for cluster in tenant.clusters),
-                namespaces={tenant.namespace_name: self.namespaces[tenant.name] for tenant in args.tenants},
+                namespaces={tenant.namespace_name: self.namespaces[tenant.name] for tenant in self._part.tenants(args)},
                 policies=operator_policies(args),
                 context=args.kubernetes.context,
+                rows=self.rows,
             ),
             # It does not start without the CRDs of the scheduler that it makes PodGroups for.
-            pulumi.ResourceOptions(parent=self, depends_on=[volcano] if volcano else []),
+            pulumi.ResourceOptions(parent=self, depends_on=[whole(volcano)] if volcano else []),
         )
-        self.scheduler = volcano or self._kueue(name, args)
+        self.scheduler = volcano or self._kueue(name, args, operator)
         self.priority_classes = PriorityClasses(
             f"{name}-priorities", args.priorities, pulumi.ResourceOptions(parent=self)
         )
@@ -74,33 +99,39 @@ class Platform(pulumi.ComponentResource):
                 operator_namespace=args.operator.namespace,
                 owns_kinds=args.operator.install == "manifests",
             ),
-            pulumi.ResourceOptions(parent=self, depends_on=[self.operator]),
+            pulumi.ResourceOptions(parent=self, depends_on=[whole(operator)]),
         )
-        self.queues = self._queues(name, args)
         self.admission_policies = self._admission_policies(name, args)
-        self.redis = self._redis_of_tenants(name, args)
-        self.register_outputs({"namespaces": self.namespaces})
 
     def _volcano(self, name: str, args: StackSettings) -> Volcano | None:
         if args.scheduler is None or args.scheduler.volcano is None:
             return None
-        there = VolcanoArgs(args.scheduler.volcano, args.kubernetes.context, scheduler_policies(args))
+        there = VolcanoArgs(args.scheduler.volcano, args.kubernetes.context, scheduler_policies(args), self.rows)
         return Volcano(f"{name}-volcano", there, pulumi.ResourceOptions(parent=self))
 
-    def _kueue(self, name: str, args: StackSettings) -> Kueue | None:
+    def _kueue(self, name: str, args: StackSettings, operator: KubeRayOperator) -> Kueue | None:
         if args.scheduler is None or args.scheduler.kueue is None:
             return None
-        there = KueueArgs(args.scheduler.kueue, args.kubernetes.context, scheduler_policies(args))
-        return Kueue(f"{name}-kueue", there, pulumi.ResourceOptions(parent=self, depends_on=[self.operator]))
+        there = KueueArgs(args.scheduler.kueue, args.kubernetes.context, scheduler_policies(args), self.rows)
+        return Kueue(f"{name}-kueue", there, pulumi.ResourceOptions(parent=self, depends_on=[whole(operator)]))
 
     def _queues(self, name: str, args: StackSettings) -> Queues | None:
-        if args.scheduler is None:
+        queues = queues_of(args)
+        if args.scheduler is None or not (self._part.platform or _any_here(queues, args.scheduler.backend, self._part)):
             return None
-        of_tenants = {tenant.namespace_name: self.namespaces[tenant.name] for tenant in args.tenants}
+        namespaces = {tenant.namespace_name: self.namespaces[tenant.name] for tenant in self._part.tenants(args)}
         return Queues(
             f"{name}-queues",
-            QueuesArgs(args.scheduler.backend, queues_of(args), args.nodes, of_tenants, args.kubernetes.context),
-            pulumi.ResourceOptions(parent=self, depends_on=[self.scheduler] if self.scheduler else []),
+            QueuesArgs(
+                args.scheduler.backend,
+                queues,
+                args.nodes,
+                namespaces,
+                args.kubernetes.context,
+                cluster_wide=self._part.platform,
+                has=self._part.has,
+            ),
+            pulumi.ResourceOptions(parent=self, depends_on=[whole(self.scheduler)] if self.scheduler else []),
         )
 
     def _admission_policies(self, name: str, args: StackSettings) -> AdmissionPolicies | None:
@@ -109,8 +140,8 @@ class Platform(pulumi.ComponentResource):
         there = AdmissionPoliciesArgs(args.admission_policies, tenants_namespaces(args), installed_namespaces(args))
         return AdmissionPolicies(f"{name}-admission", there, pulumi.ResourceOptions(parent=self))
 
-    def _redis_of_tenants(self, name: str, args: StackSettings) -> dict[str, pulumi.Resource]:
-        users = redis_users(args)
+    def _redis_of_tenants(self, name: str, args: StackSettings) -> dict[str, pulumi.ComponentResource]:
+        users = [tenant for tenant in redis_users(args) if self._part.has(tenant.namespace_name)]
         if args.redis and args.redis.external and users:
             there = ExternalRedisArgs(
                 args.redis.external,
@@ -119,7 +150,8 @@ class Platform(pulumi.ComponentResource):
             )
             external = ExternalRedis(f"{name}-redis", there, pulumi.ResourceOptions(parent=self))
             return {tenant.name: external for tenant in users}
-        made = [(part, self._redis(name, args, part)) for part in redis_parts(args)]
+        here = [part for part in redis_parts(args) if not part.of_tenant or self._part.has(part.namespace)]
+        made = [(part, self._redis(name, args, part)) for part in here]
         return {tenant.name: redis for part, redis in made for tenant in part.tenants if uses_redis(tenant)}
 
     def _redis(self, name: str, args: StackSettings, part: RedisPart) -> RedisHa:
@@ -140,9 +172,12 @@ class Platform(pulumi.ComponentResource):
                 clusters=part.clusters,
                 priority_class=args.priorities.names.head,
                 policies=redis_policies(args, part),
+                context=args.kubernetes.context,
             ),
             # The operator's namespace comes with the operator, which pods' priorities do not.
-            pulumi.ResourceOptions(parent=self, depends_on=[self.operator, self.priority_classes]),
+            pulumi.ResourceOptions(
+                parent=self, depends_on=[whole(each) for each in (self.operator, self.priority_classes) if each]
+            ),
         )
 
     def _namespace(self, name: str, tenant: TenantSettings) -> pulumi.Output[str]:
@@ -154,3 +189,11 @@ class Platform(pulumi.ComponentResource):
         )
         made = KubernetesObject(f"{name}-namespace-{namespace}", body, pulumi.ResourceOptions(parent=self))
         return made.id.apply(lambda _: namespace)
+
+
+def _any_here(queues: Iterable[Queue], backend: Backend, part: Part) -> bool:
+    """Whether a stack of tenants makes anything of queues: a tenant's own, or what Kueue has in each namespace."""
+    local = backend == "kueue"
+    return any(
+        part.has(queue.name) if queue.of_tenant else local and any(map(part.has, queue.namespaces)) for queue in queues
+    )

@@ -5,7 +5,8 @@ Pure functions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -13,16 +14,18 @@ from pydantic.alias_generators import to_camel
 
 from components.problems import Path, Problem
 from components.quantities import amount
-from components.queues.budget import beyond_quotas, beyond_room, problems_of_queues, rooms
+from components.queues.budget import Room, beyond_quotas, beyond_room, problems_of_queues, rooms
 from components.queues.kueue import problems_with_kueue
 from components.queues.queue import Queue, children
 from components.queues.volcano import problems_with_volcano
 from components.ray_cluster.scheduling import NO_SCHEDULING, SETTINGS_BY_LABEL, Scheduling
-from components.tenant.demand import Body, demand
 from components.tenant.manifests import hard
+
+from .once import once
 
 if TYPE_CHECKING:
     from components.ray_cluster.settings import RayClusterSettings
+    from components.tenant.demand import Demand
     from components.tenant.settings import QuotaSettings
 
     from .settings import StackSettings, TenantSettings
@@ -33,19 +36,23 @@ _NO_SCHEDULER = (
 )
 
 
+@once
 def queues_of(stack: StackSettings) -> list[Queue]:
     """The queues that the stack makes: those that tenants share, and those of a tenant's own."""
+    users = _users(stack)
     shared = [
         Queue(
             queue.name,
             queue,
-            _users(stack, queue.name) if queue.allowed_namespaces is None else queue.allowed_namespaces,
+            tuple(users[queue.name]) if queue.allowed_namespaces is None else queue.allowed_namespaces,
             ("queues", index),
         )
         for index, queue in enumerate(stack.queues)
     ]
     own = [
-        Queue(tenant.namespace_name, tenant.queue, (tenant.namespace_name,), ("tenants", index, "queue"))
+        Queue(
+            tenant.namespace_name, tenant.queue, (tenant.namespace_name,), ("tenants", index, "queue"), of_tenant=True
+        )
         for index, tenant in enumerate(stack.tenants)
         if tenant.queue and tenant.queue.name is None
     ]
@@ -66,10 +73,13 @@ def scheduling_of(stack: StackSettings, tenant: TenantSettings, cluster: RayClus
 
 def usable(stack: StackSettings, tenant: TenantSettings) -> list[str]:
     """Names of the queues that a tenant's RayClusters may wait in."""
-    there = queues_of(stack)
-    return [
-        queue.name for queue in there if tenant.namespace_name in queue.namespaces and not children(there, queue.name)
-    ]
+    return _usable(stack)[tenant.namespace_name]
+
+
+@once
+def rooms_of(stack: StackSettings) -> Mapping[str, Mapping[str, Room]]:
+    """By queue and resource, the most that each queue of the stack can have."""
+    return rooms(queues_of(stack), stack.nodes) if stack.scheduler else {}
 
 
 def problems_of_scheduling(stack: StackSettings) -> Iterator[Problem]:
@@ -94,24 +104,36 @@ def problems_of_scheduling(stack: StackSettings) -> Iterator[Problem]:
 
 
 def beyond_queue(
-    stack: StackSettings, tenant: TenantSettings, cluster: RayClusterSettings, body: Body
+    stack: StackSettings, tenant: TenantSettings, cluster: RayClusterSettings, demand: Demand
 ) -> Iterator[Problem]:
     """Why a RayCluster could never start in its queue, or one of its workers; paths in its body."""
     queue = queue_of(tenant, cluster)
     if stack.scheduler is None or stack.platform is not None or queue is None:
         return
-    there = rooms(queues_of(stack), stack.nodes)
+    there = rooms_of(stack)
     if queue in there:
-        yield from beyond_room(cluster.name, demand(body, tenant.limits_in_force), queue, there[queue])
+        yield from beyond_room(cluster.name, demand, queue, there[queue])
 
 
-def _users(stack: StackSettings, name: str) -> tuple[str, ...]:
-    """Namespaces of the tenants that name a queue."""
-    return tuple(
-        tenant.namespace_name
-        for tenant in stack.tenants
-        if name in (queue_of(tenant), *(queue_of(tenant, cluster) for cluster in tenant.clusters))
-    )
+@once
+def _usable(stack: StackSettings) -> Mapping[str, list[str]]:
+    """By namespace, the names of the queues that may be used there and are no parents."""
+    there, found = queues_of(stack), defaultdict(list)
+    below = children(there)
+    for queue in there:
+        for namespace in () if below[queue.name] else queue.namespaces:
+            found[namespace].append(queue.name)
+    return found
+
+
+def _users(stack: StackSettings) -> Mapping[str, dict[str, None]]:
+    """By queue, the namespaces of the tenants that name it, in their order."""
+    found: dict[str, dict[str, None]] = defaultdict(dict)
+    for tenant in stack.tenants:
+        for name in (queue_of(tenant), *(queue_of(tenant, cluster) for cluster in tenant.clusters)):
+            if name:
+                found[name][tenant.namespace_name] = None
+    return found
 
 
 def _clusters(stack: StackSettings) -> Iterator[tuple[Path, TenantSettings, RayClusterSettings]]:
@@ -160,13 +182,13 @@ def _uses(stack: StackSettings, there: list[Queue]) -> Iterator[Problem]:
         elif tenant.queue:
             named.append((("tenants", index, "queue"), tenant, tenant.namespace_name))
     named += [((*path, "queue"), tenant, cluster.queue) for path, tenant, cluster in _clusters(stack) if cluster.queue]
-    by_name = {queue.name: queue for queue in there}
+    by_name, families = {queue.name: queue for queue in there}, children(there)
     for path, tenant, name in named:
         if name not in by_name:
             known = f"use one of {', '.join(usable(stack, tenant))}, or " if usable(stack, tenant) else ""
             message = f"queue {name!r} is not there: {known}add it to ray-platform:queues"
             yield Problem(path, name, message, "unknown-queue")
-        elif below := children(there, name):
+        elif below := families[name]:
             message = (
                 f"queue {name!r} is the parent of {', '.join(child.name for child in below)}, and RayClusters wait "
                 "only in queues that are no parent: use one of these"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from components.problems import Problem
 from components.redis.connection import RedisConnection, connection
 from components.redis.manifests import Body, stateful_set
+
+from .once import once
 
 if TYPE_CHECKING:
     from components.redis.settings import RedisSettings
@@ -63,11 +65,14 @@ def redis_parts(stack: StackSettings) -> list[RedisPart]:
 
 def redis_of(stack: StackSettings, tenant: TenantSettings) -> list[Body]:
     """The StatefulSets of the tenant's own Redis, in its namespace."""
-    return [
-        stateful_set(part.settings, part.namespace, part.clusters)
-        for part in redis_parts(stack)
-        if part.of_tenant and tenant in part.tenants
-    ]
+    part = _own_parts(stack).get(tenant.namespace_name)
+    return [stateful_set(part.settings, part.namespace, part.clusters)] if part else []
+
+
+@once
+def _own_parts(stack: StackSettings) -> Mapping[str, RedisPart]:
+    """By namespace, each Redis that is one tenant's own."""
+    return {part.namespace: part for part in redis_parts(stack) if part.of_tenant}
 
 
 def redis_connection(stack: StackSettings, tenant: TenantSettings) -> RedisConnection | None:

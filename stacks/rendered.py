@@ -6,11 +6,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from components.images import not_allowed
+from components.priority_classes.settings import NO_PRIORITIES, PriorityNames
 from components.problems import Path
 from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.scheduling import NO_SCHEDULING, Scheduling
+from components.tenant.demand import Demand, demand
 
+from .once import once
 from .queues import scheduling_of
 from .redis import redis_connection
 
@@ -23,14 +26,20 @@ if TYPE_CHECKING:
 Body = dict[str, Any]
 
 
+@once
 def rendered(stack: StackSettings, tenant: TenantSettings, cluster: RayClusterSettings) -> Body:
     """The RayCluster's body with all that stack and tenant give it, but for what only an update knows.
 
     Raises Problems, with paths in the cluster's settings, as `ray_cluster` does.
     """
-    return as_tenant_gives(
-        tenant, cluster, stack.nodes, redis_place(stack, tenant), scheduling_of(stack, tenant, cluster)
-    )
+    place, scheduling = redis_place(stack, tenant), scheduling_of(stack, tenant, cluster)
+    return as_tenant_gives(tenant, cluster, stack.nodes, place, scheduling, stack.priorities.names)
+
+
+@once
+def demanded(stack: StackSettings, tenant: TenantSettings, cluster: RayClusterSettings) -> Demand:
+    """What the RayCluster takes of its tenant's quota. Raises Problems as `rendered` does."""
+    return demand(rendered(stack, tenant, cluster), tenant.limits_in_force)
 
 
 def as_tenant_gives(
@@ -39,10 +48,11 @@ def as_tenant_gives(
     pools: tuple[NodePool, ...] = (),
     redis: RedisPlace | None = None,
     scheduling: Scheduling = NO_SCHEDULING,
+    priorities: PriorityNames = NO_PRIORITIES,
 ) -> Body:
     """The RayCluster's body with all that its tenant gives it. Raises Problems as `ray_cluster` does."""
     account = tenant.service_account(cluster)
-    return ray_cluster(tenant.given(cluster), pools, account, redis=redis, scheduling=scheduling)
+    return ray_cluster(tenant.given(cluster), pools, account, priorities, redis, scheduling)
 
 
 def redis_place(stack: StackSettings, tenant: TenantSettings) -> RedisPlace | None:

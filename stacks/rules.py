@@ -12,6 +12,7 @@ from components.problems import Path, Problem
 
 from .admission import problems_of_admission
 from .cluster_rules import problems_of_clusters
+from .environment.rules import problems_of_split
 from .findings import place
 from .queues import problems_of_scheduling
 from .redis import problems_of_redis
@@ -35,6 +36,7 @@ def problems_of(stack: StackSettings) -> list[Problem]:
         *_people(stack),
         *_ingresses(stack),
         *problems_of_redis(stack),
+        *problems_of_split(stack),
         *problems_of_scheduling(stack),
         *problems_of_admission(stack),
         *problems_of_clusters(stack),

@@ -6,6 +6,8 @@ from typing import Any
 
 import pulumi
 
+from components.environment import environment_of
+
 from .findings import Finding, StackFileError
 from .settings import StackSettings, encrypted, parse, settings_of
 from .stack_file import PREFIX, StackFile, read, stack_file
@@ -47,7 +49,7 @@ def _value(text: str) -> Any:
 
 def _file_of(values: dict[str, Any]) -> StackFile | None:
     """The stack file, where it says what runs; `--config-file` and `pulumi config set` may say something else."""
-    path = Path(f"Pulumi.{pulumi.get_stack()}.yaml")
+    path = Path(f"Pulumi.{environment_of(pulumi.get_stack())}.yaml")
     try:
         file = stack_file(path, read(path))
     except StackFileError:

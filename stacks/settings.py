@@ -1,6 +1,7 @@
 """The whole stack file: what it may say, and reading it. Nothing here knows Pulumi."""
 
 import difflib
+import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +34,7 @@ from components.types import DnsLabel, LabelValue, Settings, StackName, dns_1035
 from policies.configuration import PoliciesSettings
 
 from .budget import within_budget
+from .environment.settings import SplitSettings
 from .findings import UNKNOWN_FIELD, Finding, StackFileError, shown
 from .messages import findings
 from .sound_part import sound_part
@@ -190,6 +192,10 @@ class StackSettings(Settings):
     policies: PoliciesSettings = PoliciesSettings()
     """What the policy pack makes of this stack. It goes before the pack's own configuration, rule by rule."""
 
+    split: SplitSettings | None = None
+    """That the environment is several Pulumi stacks, previewed and updated as one by `python -m stacks`. Default: it is
+    one stack."""
+
     platform: PlatformReference | None = None
     """That the platform belongs to another stack, and this one has RayClusters alone. Default: it is this stack's."""
 
@@ -203,6 +209,11 @@ class StackSettings(Settings):
 
     admission_policies: AdmissionPoliciesSettings | None = None
     """Rules that the API server itself enforces, whoever makes the object. Default: none."""
+
+    @functools.cached_property
+    def kept(self) -> dict[Any, Any]:
+        """What was worked out of these settings (`once`)."""
+        return {}
 
     @property
     def operator_in_force(self) -> OperatorSettings:

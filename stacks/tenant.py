@@ -20,6 +20,7 @@ from components.ray_cluster.settings import RayClusterSettings
 from components.tenant.component import Quota, QuotaArgs
 from components.tenant.guard import TenantGuard, TenantGuardArgs
 from components.tenant.manifests import counted
+from components.whole import whole
 
 from .access import named_clusters, own_accounts
 from .settings import TenantSettings
@@ -80,18 +81,19 @@ class Tenant(pulumi.ComponentResource):
         settings, namespace = args.clusters.settings, args.clusters.namespace
         after = pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None)
         waits = pulumi.ResourceOptions.merge(
-            after, pulumi.ResourceOptions(parent=self, depends_on=self._around(name, args, after))
+            after,
+            pulumi.ResourceOptions(parent=self, depends_on=[whole(part) for part in self._around(name, args, after)]),
         )
         clusters = TenantClusters(name, args.clusters, waits)
         TenantGuard(
             f"{name}/guard",
             TenantGuardArgs(settings.name, namespace, settings.allow_delete, args.clusters.context),
-            pulumi.ResourceOptions.merge(waits, pulumi.ResourceOptions(depends_on=[clusters])),
+            pulumi.ResourceOptions.merge(waits, pulumi.ResourceOptions(depends_on=[whole(clusters)])),
         )
         self.clusters = clusters.clusters
-        self.register_outputs({"clusters": self.clusters})
+        self.register_outputs({})
 
-    def _around(self, name: str, args: TenantArgs, after: pulumi.ResourceOptions) -> list[pulumi.Resource]:
+    def _around(self, name: str, args: TenantArgs, after: pulumi.ResourceOptions) -> list[pulumi.ComponentResource]:
         """What RayClusters need in the namespace, or what bounds them. `after`: for what needs KubeRay's kinds."""
         settings, namespace = args.clusters.settings, args.clusters.namespace
         below = pulumi.ResourceOptions(parent=self)
@@ -158,7 +160,7 @@ class TenantClusters(pulumi.ComponentResource):
         self.clusters = {
             f"{settings.namespace_name}/{cluster}": _summary(resource) for cluster, resource in made.items()
         }
-        self.register_outputs({"clusters": self.clusters})
+        self.register_outputs({})
 
 
 def _scaled(context: str | None, namespace: str, cluster: RayClusterSettings) -> Scaled | None:

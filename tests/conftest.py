@@ -1,20 +1,34 @@
-"""The tiers of tests: each test is in one, and the summary says how many of each there were."""
+"""The tiers of tests: each test is in one, and the summary says how many of each there were.
+
+A suite of tests/suites.py that has passed in full is recorded, so that it need not run in full again.
+"""
 
 import os
 from collections import Counter, defaultdict
+from collections.abc import Generator
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped] # has none
 
 from local.proxies import PROXIES, corrections
+from tests import suites
+from tests.suites import SUITES
 
 # Before gRPC is imported. Its handlers for forks crash now and then (a segmentation fault in its thread event_engine),
 # and are of no use: what is forked here becomes another program.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
-TIERS = ("unit", "engine", "pods")
+TIERS = ("unit", "engine", "stand_ins", "pods")
 
 SLOWEST = 40
 """Of the engine tests, so many are shown with their times."""
+
+WAITING = ("tests/gateway/", "tests/redis/", "tests/rollout/")
+"""Tests that wait for most of their time, until Redis or Ray has noticed something, and need no control plane."""
+
+WHOLE = pytest.StashKey[dict[str, list[str]]]()
+"""The suites of which all tests are to run, with the ids of these tests."""
 
 
 NOWHERE = "http://127.0.0.1:9"
@@ -32,35 +46,107 @@ def behind_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pytest_configure() -> None:
-    """Lets tests reach what they start where the machine is behind a proxy."""
+    """Lets tests reach what they start where the machine is behind a proxy; gives all processes one seed."""
     os.environ.update(corrections(os.environ))
+    suites.session_seed()
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Processes of `--numprocesses logical`: three for two cores, because engine tests wait for their cluster, too."""
+    """Processes of `--numprocesses logical`: three for two cores, because engine tests wait for their cluster, too, and
+    one more for WAITING."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return cores + (cores + 1) // 2
+    return cores + (cores + 1) // 2 + 1
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts the longest files first, so that in the end no process waits for another's; what a file's tests may take at
-    most tells which those are. Tests with real pods have no other process to wait for, and an order of their own.
+class ByFile(LoadFileScheduling):  # type: ignore[misc] # the same
+    """A file's tests are run by one process, and those of WAITING all by one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "waiting" if nodeid.startswith(WAITING) else str(super()._split_scope(nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile | None:
+    """Who runs what, with `--dist loadfile`."""
+    return ByFile(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, None, None]:
+    """Sorts the tests, and remembers of which suites all tests are to run."""
+    collected = _by_suite(items)
+    _sort(items)
+    yield
+    kept = _by_suite(items)
+    narrowed = any("::" in argument for argument in config.args) or config.getoption("lf")
+    config.stash[WHOLE] = {
+        name: sorted(item.nodeid for item in tests)
+        for name, tests in collected.items()
+        if not narrowed
+        and len(kept.get(name, [])) == len(tests)
+        and {str(item.path.relative_to(config.rootpath)) for item in tests} == set(SUITES[name].files)
+    }
+
+
+def _by_suite(items: list[pytest.Item]) -> dict[str, list[pytest.Item]]:
+    found: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if marker := item.get_closest_marker("suite"):
+            name = marker.args[0]
+            if str(item.path.relative_to(item.config.rootpath)) not in SUITES[name].files:
+                raise pytest.UsageError(
+                    f"{item.nodeid} is of suite {name}, but its file is not: add it in tests/suites.py"
+                )
+            found[name].append(item)
+    return found
+
+
+def _sort(items: list[pytest.Item]) -> None:
+    """Puts WAITING first, then the longest files, so that no process waits for another's in the end.
+
+    How long a file is, its tests' time limits tell. Tests with real pods have an order of their own.
 
     Refuses a test without a tier: it would be left out when a tier is run by its name.
     """
     homeless = [item.nodeid for item in items if len([tier for tier in TIERS if item.get_closest_marker(tier)]) != 1]
     if homeless:
         raise pytest.UsageError(f"tests without one marker of {', '.join(TIERS)}: {', '.join(homeless)}")
-    longest: dict[os.PathLike[str], tuple[bool, float]] = defaultdict(lambda: (False, 0.0))
+    longest: dict[os.PathLike[str], tuple[bool, bool, float]] = defaultdict(lambda: (False, False, 0.0))
     for item in items:
         timeout = item.get_closest_marker("timeout")
         seconds = float(timeout.args[0]) if timeout else 0.0
         if not item.get_closest_marker("pods"):
-            longest[item.path] = max(longest[item.path], (item.get_closest_marker("unit") is None, seconds))
+            first = item.nodeid.startswith(WAITING)
+            longest[item.path] = max(longest[item.path], (first, item.get_closest_marker("unit") is None, seconds))
     items.sort(key=lambda item: longest[item.path], reverse=True)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A process that runs a part of the tests tells the one that records which suites were whole."""
+    if (output := getattr(session.config, "workeroutput", None)) is not None:
+        output["whole"] = session.config.stash.get(WHOLE, {})
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Takes what one of the processes has told; all have collected the same."""
+    node.config.stash[WHOLE] = getattr(node, "workeroutput", {}).get("whole", {})
+
+
+def _record_suites(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Records each suite of which all tests ran in full and passed, on inputs that nobody has changed meanwhile."""
+    outcomes = {
+        outcome: {report.nodeid for report in terminalreporter.stats.get(outcome, [])}
+        for outcome in ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
+    }
+    passed = outcomes.pop("passed").difference(*outcomes.values())
+    for name, tests in config.stash.get(WHOLE, {}).items():
+        if suites.decision(name).full and passed.issuperset(tests) and (now := suites.inputs_if_unchanged(name)):
+            suites.record_pass(name, now)
+            terminalreporter.write_line(f"suite {name}: all of it passed, which is recorded")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """The times of the slowest engine tests, a line for each tier with its counts, and why tests were left out."""
     engine = [report for report in terminalreporter.stats.get("passed", []) if _in_tier(report, "engine")]
     if engine:
@@ -78,6 +164,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     skipped = Counter(report.longrepr[2] for report in terminalreporter.stats.get("skipped", []))
     for reason, count in skipped.items():
         terminalreporter.write_line(f"{count} tests are left out: {reason.removeprefix('Skipped: ')}")
+    _record_suites(terminalreporter, config)
 
 
 def _in_tier(report: object, tier: str) -> bool:

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from local import paths
-from local.tools import KUBE_SCORE, build_missing
+from local.install import install_missing
+from local.tools import KUBE_SCORE
 
 _REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 
@@ -73,7 +74,7 @@ class Checker:
 
 def checkers() -> list[Checker]:
     """All of them; builds and installs what is missing."""
-    build_missing((KUBE_SCORE,))
+    install_missing((KUBE_SCORE,))
     checkov, score = _checkov(), KUBE_SCORE.program("kube-score")
     return [
         Checker(

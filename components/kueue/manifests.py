@@ -7,7 +7,6 @@ their webhooks, which would stop Jobs, Deployments and StatefulSets of the whole
 """
 
 import base64
-import copy
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -90,8 +89,8 @@ def kueue_image(version: str) -> str:
 
 
 def kueue_objects(tree: Sequence[Body], settings: KueueSettings, certificate: Certificate) -> tuple[list[Body], ...]:
-    """The objects of Kueue in three stages, each of which needs the one before it: namespace and CRDs; access,
-    configuration and webhook configurations; Deployment and Services.
+    """The objects of Kueue in three stages, each of which needs the one before it: namespace; access, configuration and
+    webhook configurations; Deployment and Services. CRDs are not among them: all stages need these.
 
     `tree`: the objects of Kueue's `config/default`, as kustomize renders them; left as they are.
     Raises UnexpectedTreeError where it is of another release.
@@ -106,8 +105,6 @@ def kueue_objects(tree: Sequence[Body], settings: KueueSettings, certificate: Ce
             continue
         body = _in_namespace(original, settings.namespace)
         match body["kind"]:
-            case "CustomResourceDefinition":
-                first.append(_convertible(body, certificate))
             case "Deployment":
                 last.append(_deployment(body, settings, certificate))
             case "Service":
@@ -144,7 +141,7 @@ def _wanted(body: Body, settings: KueueSettings) -> bool:
     if name.removesuffix("-role").removesuffix("-rolebinding") in _OF_METRICS:
         return settings.metrics
     match kind:
-        case "Namespace" | "APIService":
+        case "CustomResourceDefinition" | "Namespace" | "APIService":
             return False
         case "Role" | "RoleBinding":
             return name.removesuffix("-role").removesuffix("-rolebinding") in _OF_PODS
@@ -157,19 +154,8 @@ def _wanted(body: Body, settings: KueueSettings) -> bool:
 
 def _in_namespace(body: Body, namespace: str) -> Body:
     """A copy of the body with another namespace wherever the tree says its own."""
-    if body["kind"] == "CustomResourceDefinition" and namespace == NAMESPACE:
-        return copy.deepcopy(body)
     moved: Body = json.loads(json.dumps(body).replace(NAMESPACE, namespace))
     return moved
-
-
-def _convertible(body: Body, certificate: Certificate) -> Body:
-    """A CRD whose versions the webhook converts, if it does."""
-    body.pop("status", None)
-    conversion = body["spec"].get("conversion", {})
-    if conversion.get("strategy") == "Webhook":
-        conversion["webhook"]["clientConfig"]["caBundle"] = certificate.bundle
-    return body
 
 
 def _adapted(body: Body, settings: KueueSettings, certificate: Certificate) -> Body:

@@ -2,23 +2,25 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import pulumi
 
 from ..cluster import ClusterUnreachableError
-from ..crd_guard import resources_of
-from ..kubernetes import KubernetesObject, in_namespace
+from ..crds.component import DefinitionsArgs
+from ..crds.definitions import MissingDefinitionError, definitions_of
+from ..crds.guard import CrdGuardProvider
+from ..crds.rows import Rows
+from ..install import InstallArgs, install
 from ..kustomize import render
 from ..manifest_files import ManifestError
 from . import existing, upgrade
-from .guard import CrdGuard
-from .manifests import Body, UnexpectedTreeError, object_name, operator_objects
+from .manifests import Body, UnexpectedTreeError, operator_objects
 from .settings import OperatorSettings
 from .supported import UnsupportedVersionError, check_ray
 
 _REASONS = (
     ManifestError,
+    MissingDefinitionError,
     UnexpectedTreeError,
     UnsupportedVersionError,
     ClusterUnreachableError,
@@ -44,9 +46,12 @@ class KubeRayOperatorArgs:
     policies: Sequence[Body] = ()
     """NetworkPolicies of the operator's namespace, where the stack makes that."""
 
+    rows: Rows = "none"
+    """What to do with CRDs that the state holds one by one."""
+
 
 class KubeRayOperator(pulumi.ComponentResource):
-    """KubeRay's CRDs, then the operator's access, then the operator, each object a resource of its own.
+    """KubeRay's CRDs as one resource; then the operator's access, then the operator, a resource for each object.
 
     CRDs are upgraded before the operator and never deleted while there is an object of their kinds. What is there is
     read and checked, in previews too: an upgrade must not harm what runs. With `install: existing` nothing is created.
@@ -67,7 +72,7 @@ class KubeRayOperator(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: KubeRayOperatorArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:KubeRayOperator", name, None, opts)
-        self._below = pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None)
+        below = pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None)
         settings = args.settings
         try:
             if settings.install == "existing":
@@ -79,33 +84,14 @@ class KubeRayOperator(pulumi.ComponentResource):
                     pulumi.log.warn(warning, self)
                 tree = render(settings.tree, pinned=settings.location is None)
                 first, access, last = operator_objects(tree, settings)
-                self._provision(name, args, (first, [*access, *args.policies], last))
+                definitions = DefinitionsArgs(
+                    "KubeRay", settings.version, definitions_of(tree), CrdGuardProvider("KubeRay"), args.context
+                )
+                stages = (first, [*access, *args.policies], last)
+                install(name, InstallArgs(definitions, stages, args.rows, args.namespaces), below)
                 version = settings.version
         except _REASONS as error:
             raise pulumi.RunError(str(error)) from error
         self.version = pulumi.Output.from_input(version)
         self.namespace = pulumi.Output.from_input(settings.namespace)
         self.register_outputs({"version": self.version, "namespace": self.namespace})
-
-    def _provision(self, name: str, args: KubeRayOperatorArgs, stages: Sequence[list[Body]]) -> None:
-        made: list[pulumi.Resource] = []
-        for stage in stages:
-            made += [
-                KubernetesObject(
-                    f"{name}-{object_name(body)}",
-                    _in_made_namespace(body, args.namespaces),
-                    pulumi.ResourceOptions.merge(self._below, pulumi.ResourceOptions(depends_on=list(made))),
-                )
-                for body in stage
-            ]
-        crds = [body for body in stages[0] if body["kind"] == "CustomResourceDefinition"]
-        CrdGuard(
-            f"{name}-crd-guard",
-            {"resources": resources_of(crds), "context": args.context},
-            pulumi.ResourceOptions.merge(self._below, pulumi.ResourceOptions(depends_on=made)),
-        )
-
-
-def _in_made_namespace(body: Body, namespaces: Mapping[str, pulumi.Input[str]]) -> Mapping[str, Any]:
-    made = namespaces.get(body["metadata"].get("namespace", ""))
-    return body if made is None else in_namespace(body, made)

@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import kubernetes
-
-from ..cluster import connect, read
+from ..cluster import request
 from ..types import image_tag
 from .manifests import arguments, feature_gates
 from .settings import NAME
@@ -48,9 +46,8 @@ class Found:
 
 def look(context: str | None, namespace: str) -> Found:
     """What is in the cluster. Raises ClusterUnreachableError."""
-    client = connect(context)
-    crd = read(kubernetes.client.ApiextensionsV1Api(client).read_custom_resource_definition, RAY_CLUSTER_CRD)
-    deployment = read(kubernetes.client.AppsV1Api(client).read_namespaced_deployment, NAME, namespace)
+    crd = request(context, "GET", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{RAY_CLUSTER_CRD}")
+    deployment = request(context, "GET", f"/apis/apps/v1/namespaces/{namespace}/deployments/{NAME}")
     return found(crd, deployment)
 
 

@@ -27,7 +27,6 @@ POD_GROUP_RULES: dict[str, Body] = {
 """What the kustomize tree's ClusterRole lacks for a batch scheduler. KubeRay's Helm chart adds the same
 (helm-chart/kuberay-operator/templates/_helpers.tpl). YuniKorn and KAI need none: they read labels and annotations."""
 
-_FIRST = frozenset({"Namespace", "CustomResourceDefinition"})
 _LAST = frozenset({"Service", "Deployment"})
 """Together, because a Service is ready only when pods are behind it."""
 
@@ -37,19 +36,23 @@ class UnexpectedTreeError(ValueError):
 
 
 def operator_objects(tree: Sequence[Body], settings: OperatorSettings) -> tuple[list[Body], ...]:
-    """The objects of the operator in three stages, each of which needs the one before it: namespace and CRDs, access,
-    Deployment and Service.
+    """The objects of the operator in three stages, each of which needs the one before it: namespace, access, Deployment
+    and Service. CRDs are not among them: all stages need these.
 
     `tree`: the objects of KubeRay's `config/default`, as kustomize renders them; left as they are.
     Raises UnexpectedTreeError where the tree has no operator, or one of another version.
     """
     check_version(tree, settings)
     objects = [_namespace(settings.namespace)]
-    for body in copy.deepcopy(list(tree)):
-        objects.extend(_adapted(body, settings))
-    first = [body for body in objects if body["kind"] in _FIRST]
+    objects += [
+        adapted
+        for body in tree
+        if body["kind"] != "CustomResourceDefinition"
+        for adapted in _adapted(copy.deepcopy(body), settings)
+    ]
+    first = [body for body in objects if body["kind"] == "Namespace"]
     last = [body for body in objects if body["kind"] in _LAST]
-    return first, [body for body in objects if body["kind"] not in _FIRST | _LAST], last
+    return first, [body for body in objects if body["kind"] not in {"Namespace", *_LAST}], last
 
 
 def check_version(tree: Iterable[Body], settings: OperatorSettings) -> None:
@@ -62,15 +65,6 @@ def check_version(tree: Iterable[Body], settings: OperatorSettings) -> None:
             f"the kustomize tree at {settings.tree} is not KubeRay v{settings.version}: it has {found}. "
             "Set operator.version to the tree's version, or operator.location to the tree of that version"
         )
-
-
-def object_name(body: Body) -> str:
-    """A name for the Pulumi resource of an object, unique among the operator's objects."""
-    metadata = body["metadata"]
-    parts = [body["kind"].lower(), metadata["name"]]
-    if body["kind"] in ("Role", "RoleBinding"):
-        parts.insert(1, metadata["namespace"])
-    return "-".join(parts)
 
 
 def _namespace(name: str) -> Body:

@@ -54,12 +54,17 @@ def rooms(queues: Sequence[Queue], pools: Sequence[NodePool]) -> dict[str, dict[
         resource: Room(value, f"the nodes have {shown(resource, value)}") for resource, value in on_nodes(pools).items()
     }
     found: dict[str | None, dict[str, Room]] = {None: whole}
+    guaranteed = {
+        parent: total(each.settings.amounts("guarantee") for each in below)
+        for parent, below in children(queues).items()
+    }
     for queue in parents_first(queues):
-        beside = [each for each in children(queues, queue.settings.parent) if each.name != queue.name]
-        taken = total(each.settings.amounts("guarantee") for each in beside)
+        parent, own = queue.settings.parent, queue.settings.amounts("guarantee")
         room = {
-            resource: _less(resource, above, taken.get(resource, Decimal(0)))
-            for resource, above in found[queue.settings.parent].items()
+            resource: _less(
+                resource, above, guaranteed[parent].get(resource, Decimal(0)) - own.get(resource, Decimal(0))
+            )
+            for resource, above in found[parent].items()
         }
         for resource, most in queue.settings.amounts("capability").items():
             if resource not in room or most <= room[resource].most:
@@ -111,25 +116,24 @@ def beyond_quotas(queue: Queue, quotas: Sequence[Numbers]) -> Iterator[Problem]:
 
 
 def _parents(queues: Sequence[Queue]) -> Iterator[Problem]:
-    names = {queue.name for queue in queues}
+    above = {queue.name: queue.settings.parent for queue in queues}
     for queue in queues:
         parent, path = queue.settings.parent, (*queue.path, "parent")
-        if parent is not None and parent not in names:
-            known = ", ".join(sorted(names - {queue.name})) or "none"
+        if parent is not None and parent not in above:
+            known = ", ".join(sorted(above.keys() - {queue.name})) or "none"
             message = f"queue {parent!r} is not in queues: use one that is there ({known}), or add it"
             yield Problem(path, parent, message, "unknown-queue")
-        elif parent is not None and _circles(queue, queues):
+        elif parent is not None and _circles(queue, above):
             message = (
                 f"queue {queue.name!r} would be above itself, by way of {parent!r}: let one of them have no parent"
             )
             yield Problem(path, parent, message, "queue-above-itself")
 
 
-def _circles(queue: Queue, queues: Sequence[Queue]) -> bool:
-    """Whether the way up from a queue leads back to it."""
-    above = {each.name: each.settings.parent for each in queues}
+def _circles(queue: Queue, above: Mapping[str, str | None]) -> bool:
+    """Whether the way up from a queue leads back to it. `above`: the parents by their children's names."""
     at = above.get(queue.name)
-    for _ in queues:
+    for _ in above:
         if at is None or at == queue.name:
             break
         at = above.get(at)
@@ -142,8 +146,9 @@ def _children(queues: Sequence[Queue]) -> Iterator[Problem]:
     As Volcano's webhook has it (validate_queue.go: validateHierarchicalQueueResources): what the parent does not name
     counts as 0, and where it says no guarantee, or nothing deserved, its capability bounds the children's.
     """
+    families = children(queues)
     for parent in queues:
-        below = children(queues, parent.name)
+        below = families[parent.name]
         limits = {part: parent.settings.amounts(part) for part in ("guarantee", "deserved", "capability")}
         for part in ("guarantee", "deserved"):
             said = part if limits[part] else "capability"
@@ -177,7 +182,7 @@ def _children(queues: Sequence[Queue]) -> Iterator[Problem]:
 
 def _guarantees(queues: Sequence[Queue], pools: Sequence[NodePool]) -> Iterator[Problem]:
     """What is guaranteed beyond what the nodes have."""
-    above_all = children(queues, None)
+    above_all = children(queues)[None]
     for resource, there in on_nodes(pools).items():
         parts = {queue.name: queue.settings.amounts("guarantee").get(resource, Decimal(0)) for queue in above_all}
         if (taken := sum(parts.values(), Decimal(0))) > there:

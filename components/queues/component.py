@@ -1,6 +1,6 @@
 """How queues are provisioned."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pulumi
@@ -33,6 +33,12 @@ class QueuesArgs:
     context: str | None = None
     """Context of the kubeconfig, the provider's; None for the current one."""
 
+    cluster_wide: bool = True
+    """Whether shared queues are made here, and what all queues need."""
+
+    has: Callable[[str], bool] = lambda _: True
+    """Whether what is in a namespace is made here: LocalQueues, and a tenant's own queue."""
+
 
 class Queues(pulumi.ComponentResource):
     """The queues of a cluster, and who may use them.
@@ -55,27 +61,34 @@ class Queues(pulumi.ComponentResource):
     def _volcano(self, args: QueuesArgs) -> None:
         made: dict[str, pulumi.Resource] = {}
         for queue in parents_first(args.queues):
+            if not _is_here(queue, args):
+                continue
             above = made.get(queue.settings.parent or "")
             made[queue.name] = self._made(queue.name, volcano_queue(queue), [above] if above else [])
             self._guarded(queue, QUEUE_LABEL, args.context, made[queue.name])
-        for body in allowed_namespaces() if args.queues else ():
+        for body in allowed_namespaces() if args.queues and args.cluster_wide else ():
             kind = "binding" if body["kind"].endswith("Binding") else "policy"
             self._made(f"{body['metadata']['name']}-{kind}", body)
 
     def _kueue(self, args: QueuesArgs) -> None:
-        first: list[pulumi.Resource] = [
-            self._made(f"flavor-{body['metadata']['name']}", body) for body in kueue.resource_flavors(args.pools)
-        ]
-        for body in kueue.cohorts(args.queues, args.pools):
-            first.append(self._made(f"cohort-{body['metadata']['name']}", body, list(first)))
+        first: list[pulumi.Resource] = []
+        if args.cluster_wide:
+            first = [
+                self._made(f"flavor-{body['metadata']['name']}", body) for body in kueue.resource_flavors(args.pools)
+            ]
+            for body in kueue.cohorts(args.queues, args.pools):
+                first.append(self._made(f"cohort-{body['metadata']['name']}", body, list(first)))
+        below = children(args.queues)
         for queue in args.queues:
-            if children(args.queues, queue.name):
+            if below[queue.name]:
                 continue
-            of_cluster = self._made(queue.name, kueue.cluster_queue(queue, args.pools), first)
-            self._guarded(queue, KUEUE_QUEUE_LABEL, args.context, of_cluster)
-            for namespace in queue.namespaces:
+            after = first
+            if _is_here(queue, args):
+                after = [self._made(queue.name, kueue.cluster_queue(queue, args.pools), first)]
+                self._guarded(queue, KUEUE_QUEUE_LABEL, args.context, *after)
+            for namespace in filter(args.has, queue.namespaces):
                 inside = in_namespace(kueue.local_queue(queue), args.namespaces.get(namespace, namespace))
-                self._made(f"{queue.name}/{namespace}", inside, [of_cluster])
+                self._made(f"{queue.name}/{namespace}", inside, after)
 
     def _guarded(self, queue: Queue, label: str, context: str | None, made: pulumi.Resource) -> None:
         QueueGuard(
@@ -91,3 +104,8 @@ class Queues(pulumi.ComponentResource):
             body,
             pulumi.ResourceOptions.merge(waits, pulumi.ResourceOptions(depends_on=self._after)),
         )
+
+
+def _is_here(queue: Queue, args: QueuesArgs) -> bool:
+    """Whether a queue is made here; a tenant's own is called as its namespace."""
+    return args.has(queue.name) if queue.of_tenant else args.cluster_wide

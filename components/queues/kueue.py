@@ -41,10 +41,10 @@ def resource_flavors(pools: Sequence[NodePool]) -> list[Body]:
 
 def cohorts(queues: Sequence[Queue], pools: Sequence[NodePool]) -> list[Body]:
     """The Cohorts, each before those in it."""
-    parents = [queue for queue in parents_first(queues) if children(queues, queue.name)]
-    free = _beyond(_of_nodes(pools), children(queues, None), pools)
+    below = children(queues)
+    free = _beyond(_of_nodes(pools), below[None], pools)
     whole = _object("Cohort", WHOLE, {"resourceGroups": _resource_groups(free, {}, {})})
-    return [whole, *(_cohort(queue, queues, pools) for queue in parents)]
+    return [whole, *(_cohort(queue, below[queue.name], pools) for queue in parents_first(queues) if below[queue.name])]
 
 
 def cluster_queue(queue: Queue, pools: Sequence[NodePool]) -> Body:
@@ -151,9 +151,9 @@ def _beyond(there: Quotas, queues: Sequence[Queue], pools: Sequence[NodePool]) -
     return left
 
 
-def _cohort(queue: Queue, queues: Sequence[Queue], pools: Sequence[NodePool]) -> Body:
+def _cohort(queue: Queue, below: Sequence[Queue], pools: Sequence[NodePool]) -> Body:
     """A parent. A Cohort's quota is beside what is in it, so it has what its children do not deserve of its own."""
-    left = _beyond(_deserved(queue, pools), children(queues, queue.name), pools)
+    left = _beyond(_deserved(queue, pools), below, pools)
     said = queue.settings
     spec = {
         "parentName": said.parent or WHOLE,

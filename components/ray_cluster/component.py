@@ -16,6 +16,7 @@ from ..rollout.replacing import Wanted, cannot_join
 from ..rollout.templates import parts, recreates, stamped
 from ..tls.component import ClusterAuthority, ClusterAuthorityArgs
 from ..types import seconds
+from ..whole import whole
 from .changes import keeping_workers, letting_go
 from .fault_tolerance import RedisPlace
 from .manifests import (
@@ -142,9 +143,9 @@ class RayCluster(pulumi.ComponentResource):
         elif not queued:
             body = as_scaled_once(body, args.scaled)
         if settings.tls is not None:
-            authority = ClusterAuthorityArgs(settings.tls, settings.name, args.namespace)
+            authority = ClusterAuthorityArgs(settings.tls, settings.name, args.namespace, args.context)
             made = ClusterAuthority(f"{name}-tls", authority, own)
-            after = pulumi.ResourceOptions.merge(after, pulumi.ResourceOptions(depends_on=[made]))
+            after = pulumi.ResourceOptions.merge(after, pulumi.ResourceOptions(depends_on=[whole(made)]))
         cluster = KubernetesObject(
             f"{name}-ray-cluster", in_namespace(body, args.namespace), pulumi.ResourceOptions.merge(own, after)
         )

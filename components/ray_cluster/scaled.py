@@ -16,9 +16,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import kubernetes
-
-from ..cluster import ClusterUnreachableError, connect, read
 from .pods import Body
 
 OWNED = ("replicas", "scaleStrategy")
@@ -58,6 +55,11 @@ def read_scaled(context: str | None, namespace: str, name: str) -> Scaled | None
 
     Raises UnknownScaleError where the API server does not answer or refuses.
     """
+    # Who compares stack files has no cluster to ask, and does not wait for the client's import.
+    import kubernetes
+
+    from ..cluster import ClusterUnreachableError, connect, read
+
     try:
         api = kubernetes.client.CustomObjectsApi(connect(context))
         there = read(api.get_namespaced_custom_object, "ray.io", "v1", namespace, "rayclusters", name)

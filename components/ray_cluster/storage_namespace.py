@@ -23,9 +23,12 @@ class _Provider(ResourceProvider):
     serialize_as_secret_always = False
 
     def create(self, props: dict[str, Any]) -> CreateResult:
-        name = storage_namespace(props["namespace"], props["cluster"], secrets.token_hex(_RANDOM_BYTES))
-        now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return CreateResult(name, {**props, "name": name, "made": now})
+        there = _live(props)
+        name, made = _kept(there) if there else (None, None)
+        if name is None or not name.startswith(storage_namespace(props["namespace"], props["cluster"], "")):
+            name = storage_namespace(props["namespace"], props["cluster"], secrets.token_hex(_RANDOM_BYTES))
+            made = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return CreateResult(name, {**props, "name": name, "made": made})
 
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
         moved = [key for key in ("namespace", "cluster") if _olds.get(key) != _news.get(key)]
@@ -44,13 +47,22 @@ class _Provider(ResourceProvider):
 def _gone(props: dict[str, Any]) -> bool:
     """Whether the RayCluster that had the keys was deleted behind Pulumi's back; False where that cannot be told."""
     try:
-        api = kubernetes.client.CustomObjectsApi(connect(props.get("context")))
-        there = read(
-            api.get_namespaced_custom_object, "ray.io", "v1", props["namespace"], "rayclusters", props["cluster"]
-        )
+        return _live(props) is None
     except ClusterUnreachableError:
         return False
-    return there is None or bool(there["metadata"].get("deletionTimestamp"))
+
+
+def _live(props: dict[str, Any]) -> dict[str, Any] | None:
+    """The RayCluster, None where there is none or it is being deleted. Raises ClusterUnreachableError."""
+    api = kubernetes.client.CustomObjectsApi(connect(props.get("context")))
+    there = read(api.get_namespaced_custom_object, "ray.io", "v1", props["namespace"], "rayclusters", props["cluster"])
+    return None if there is None or there["metadata"].get("deletionTimestamp") else there
+
+
+def _kept(there: dict[str, Any]) -> tuple[str | None, str | None]:
+    """What a RayCluster's keys begin with, and when it was made. A state that was lost has to find them again."""
+    options = there["spec"].get("gcsFaultToleranceOptions") or {}
+    return options.get("externalStorageNamespace"), there["metadata"]["creationTimestamp"]
 
 
 @dataclass(frozen=True)

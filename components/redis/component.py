@@ -6,13 +6,15 @@ from typing import Any
 
 import pulumi
 
+from ..kept import Keeper
 from ..kubernetes import KubernetesObject, in_namespace
 from .backup import backup_objects
 from .certificate import NodesCertificate
-from .connection import CA_KEY, PASSWORD_KEY, USERNAME_KEY
+from .connection import CA_KEY, PASSWORD_KEY, PASSWORDS_KEY, SECRET, USERNAME_KEY
 from .existing import UnfitError
 from .external import ExternalSettings
 from .manifests import (
+    USERS_KEYS,
     Body,
     certificate_secret,
     objects,
@@ -23,9 +25,9 @@ from .manifests import (
     users_files,
     users_secret,
 )
-from .names import NAME, names_of_nodes
+from .names import CERTIFICATE_SECRET, NAME, USERS_SECRET, names_of_nodes
 from .of_others import see
-from .password import Password
+from .password import Password, PasswordArgs
 from .settings import RedisSettings
 from .users import EXPORTER_USER, NODES_USER
 
@@ -50,6 +52,9 @@ class RedisHaArgs:
 
     priority_class: str | None = None
 
+    context: str | None = None
+    """Context of the kubeconfig, the provider's; None for the current one."""
+
     policies: Sequence[Body] = ()
     """NetworkPolicies of its namespace."""
 
@@ -73,16 +78,13 @@ class RedisHa(pulumi.ComponentResource):
         # A component's children do not wait for what it depends on.
         self._below = pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None)
         exporter = [EXPORTER_USER] if settings.exporter else []
-        passwords = {
-            user: self._passwords(name, user, settings.password_generations)
-            for user in (NODES_USER, *exporter, *sorted(args.tenants))
-        }
+        passwords = {user: self._passwords(name, user, args) for user in (NODES_USER, *exporter, *sorted(args.tenants))}
         bodies = [
             users_secret(pulumi.Output.all(**passwords).apply(users_files)),
             *objects(settings),
             *(backup_objects(settings, settings.backup, namespace, args.clusters) if settings.backup else ()),
         ]
-        authority, certificates = self._certificates(name, settings, namespace)
+        authority, certificates = self._certificates(name, args)
         needed: list[pulumi.Resource] = [
             *self._policies(name, args),
             *(self._object(name, body, args.namespace) for body in (*bodies, *certificates)),
@@ -113,24 +115,32 @@ class RedisHa(pulumi.ComponentResource):
             for body in args.policies
         ]
 
-    def _passwords(self, name: str, user: str, generations: Sequence[int]) -> pulumi.Output[list[str]]:
+    def _passwords(self, name: str, user: str, args: RedisHaArgs) -> pulumi.Output[list[str]]:
         """The user's passwords, the oldest first."""
+        if user in args.tenants:
+            keeper, key = Keeper(args.tenants[user], SECRET, args.context), PASSWORDS_KEY
+        else:
+            keeper, key = Keeper(args.namespace, USERS_SECRET, args.context), USERS_KEYS[user]
         made = [
-            Password(f"{name}-password-{user}-{generation}", f"user {user} of Redis", self._below).password
-            for generation in generations
+            Password(
+                f"{name}-password-{user}-{generation}",
+                PasswordArgs(f"user {user} of Redis", keeper, key, place),
+                self._below,
+            ).password
+            for place, generation in enumerate(args.settings.password_generations)
         ]
         return pulumi.Output.all(*made)
 
-    def _certificates(
-        self, name: str, settings: RedisSettings, namespace: str
-    ) -> tuple[pulumi.Input[str | None], list[Body]]:
+    def _certificates(self, name: str, args: RedisHaArgs) -> tuple[pulumi.Input[str | None], list[Body]]:
         """The authority that clients check the nodes' certificate with, None without TLS; and what holds it."""
+        settings, namespace = args.settings, args.namespace_name
         if settings.tls is None:
             return None, []
         names = names_of_nodes(namespace, settings.nodes, settings.cluster_domain)
         if settings.tls.issuer:
             return settings.tls.authority, [requested_certificate(settings.tls.issuer, names)]
-        made = NodesCertificate(f"{name}-certificate", names, self._below)
+        keeper = Keeper(args.namespace, CERTIFICATE_SECRET, args.context)
+        made = NodesCertificate(f"{name}-certificate", names, self._below, keeper)
         return made.authority, [certificate_secret(made.authority, made.certificate, made.key)]
 
     def _secret(

@@ -24,6 +24,9 @@ from .users import EXPORTER_USER, NODES_USER, Passwords, newest_first, redis_acl
 
 Body = dict[str, Any]
 
+USERS_KEYS = {NODES_USER: "passwords", EXPORTER_USER: "exporter-password"}
+"""Where the Secret of the users has passwords themselves."""
+
 
 def namespace(name: str) -> Body:
     """The Namespace that is made for it, whose pods keep to the strictest level."""
@@ -45,8 +48,8 @@ def users_files(passwords: Passwords) -> dict[str, str]:
     return {
         "redis.acl": redis_acl(passwords),
         "sentinel.acl": sentinel_acl(passwords),
-        "passwords": newest_first(passwords[NODES_USER]),
-        **({"exporter-password": exporter[-1]} if exporter else {}),
+        USERS_KEYS[NODES_USER]: newest_first(passwords[NODES_USER]),
+        **({USERS_KEYS[EXPORTER_USER]: exporter[-1]} if exporter else {}),
     }
 
 

@@ -1,5 +1,6 @@
 """The pods of a RayCluster, and what Ray in its head says of them."""
 
+import functools
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ import urllib3
 import websocket
 from kubernetes.stream import stream
 
-from ..cluster import ClusterUnreachableError, connect, read, refusal
+from ..cluster import ClusterUnreachableError, connect, refusal, request
 
 CLUSTER_LABEL, NODE_TYPE_LABEL, GROUP_LABEL = "ray.io/cluster", "ray.io/node-type", "ray.io/group"
 
@@ -35,13 +36,18 @@ class Pods:
     """The pods of one RayCluster. All methods raise ClusterUnreachableError where the API server does not answer."""
 
     def __init__(self, context: str | None, namespace: str, cluster: str) -> None:
-        self._client = connect(context)
-        self._core = kubernetes.client.CoreV1Api(self._client)
+        self._context = context
         self.namespace, self.cluster = namespace, cluster
+
+    @functools.cached_property
+    def _core(self) -> Any:
+        """Takes a second to load (kubernetes 37), which a preview does without: it only reads."""
+        return kubernetes.client.CoreV1Api(connect(self._context))
 
     def all(self) -> list[Pod]:
         """Head and workers, those too that are being deleted."""
-        listed = read(self._core.list_namespaced_pod, self.namespace, label_selector=f"{CLUSTER_LABEL}={self.cluster}")
+        selected = {"labelSelector": f"{CLUSTER_LABEL}={self.cluster}"}
+        listed = request(self._context, "GET", f"/api/v1/namespaces/{self.namespace}/pods", query=selected)
         return [pod for pod in (listed or {}).get("items", ()) if kind(pod) in ("head", "worker")]
 
     def delete(self, pod: Pod, *, unchanged: bool = False) -> None:
@@ -73,7 +79,7 @@ class Pods:
         command = ["python", "-c", script, *arguments]
         try:
             # `stream` changes the client that it is given, so it has one of its own.
-            core = kubernetes.client.CoreV1Api(kubernetes.client.ApiClient(self._client.configuration))
+            core = kubernetes.client.CoreV1Api(kubernetes.client.ApiClient(connect(self._context).configuration))
             running = stream(
                 core.connect_get_namespaced_pod_exec,
                 name,

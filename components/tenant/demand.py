@@ -1,5 +1,6 @@
 """How much of a quota a RayCluster takes, as Kubernetes counts it. Pure functions, on bodies that KubeRay takes."""
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -13,6 +14,9 @@ Body = Mapping[str, Any]
 
 Usage = dict[str, Decimal]
 """Amounts by the ResourceQuota's entries that count them: `requests.cpu`, `pods`."""
+
+Given = Mapping[str, Mapping[str, str]]
+"""`limits` and `requests` of cpu and memory that containers get which say none."""
 
 RESOURCES = ("cpu", "memory")
 """What a LimitRange speaks of here."""
@@ -45,11 +49,19 @@ class Container:
     def name(self) -> str:
         return str(self.body.get("name"))
 
-    def said(self, part: str) -> dict[str, Decimal]:
-        """`requests` or `limits` as they are said. To the API server a request that is not said is the limit."""
-        resources = self.body.get("resources") or {}
-        found = (resources.get("limits") or {}) | ((resources.get("requests") or {}) if part == "requests" else {})
-        return {resource: amount(str(value)) for resource, value in found.items()}
+    @functools.cached_property
+    def limits(self) -> dict[str, Decimal]:
+        """As they are said."""
+        return self._amounts("limits")
+
+    @functools.cached_property
+    def requests(self) -> dict[str, Decimal]:
+        """As they are said. To the API server a request that is not said is the limit."""
+        return self.limits | self._amounts("requests")
+
+    def _amounts(self, part: str) -> dict[str, Decimal]:
+        said = (self.body.get("resources") or {}).get(part) or {}
+        return {resource: amount(str(value)) for resource, value in said.items()}
 
 
 @dataclass(frozen=True)
@@ -80,6 +92,8 @@ class Group:
 class Demand:
     """What a RayCluster takes of a quota."""
 
+    name: str
+
     groups: tuple[Group, ...]
 
     objects: Usage
@@ -101,40 +115,40 @@ class Demand:
 
 def demand(body: Body, limits: LimitSettings | None) -> Demand:
     """What the RayCluster takes in a namespace with that LimitRange."""
-    spec = body["spec"]
+    name, spec, given = body["metadata"]["name"], body["spec"], defaults(limits)
     head = spec["headGroupSpec"]
     autoscaler: list[Container] = []
     if spec.get("enableInTreeAutoscaling"):
         options = spec.get("autoscalerOptions") or {}
         body = {"name": "autoscaler", "resources": options.get("resources") or _same(AUTOSCALER)}
         autoscaler = [Container(("spec", "autoscalerOptions"), body)]
-    groups = [_group(("spec", "headGroupSpec"), "the head", head, limits, beside=autoscaler)]
+    groups = [_group(("spec", "headGroupSpec"), "the head", head, given, beside=autoscaler)]
     objects = {"count/rayclusters.ray.io": Decimal(1), **_services(head)}
     if "gcsFaultToleranceOptions" in spec:
-        groups = [_cleaned_up(groups[0], head, limits)]
+        groups = [_cleaned_up(groups[0], head, given)]
         # It comes when the head goes. All of a tenant's clusters may go at once.
         objects |= {"count/jobs.batch": Decimal(1)}
     for index, group in enumerate(spec.get("workerGroupSpecs") or ()):
         path, title = ("spec", "workerGroupSpecs", index), f"worker group {group['groupName']!r}"
         waiting = Container(path, {"name": "wait-gcs-ready", "resources": _same(WAITING)})
-        groups.append(_group(path, title, group, limits, before=[waiting]))
+        groups.append(_group(path, title, group, given, before=[waiting]))
     runs = () if spec.get("suspend") else tuple(groups)
-    return Demand(runs, objects, bool(spec.get("enableInTreeAutoscaling")))
+    return Demand(name, runs, objects, bool(spec.get("enableInTreeAutoscaling")))
 
 
 def of_stateful_set(body: Body, limits: LimitSettings | None) -> Demand:
     """What a StatefulSet takes in a namespace with that LimitRange, with its volumes."""
-    spec = body["spec"]
-    group = _group(("spec",), body["metadata"]["name"], spec, limits)
+    name, spec = body["metadata"]["name"], body["spec"]
+    group = _group(("spec",), name, spec, defaults(limits))
     number = int(spec["replicas"])
     storage = [
         amount(claim["spec"]["resources"]["requests"]["storage"]) for claim in spec.get("volumeClaimTemplates") or ()
     ]
     volumes = {"requests.storage": sum(storage, Decimal(0)), "persistentvolumeclaims": Decimal(len(storage))}
-    return Demand((replace(group, at_first=number, most=number, least=number),), _times(volumes, number))
+    return Demand(name, (replace(group, at_first=number, most=number, least=number),), _times(volumes, number))
 
 
-def defaults(limits: LimitSettings | None) -> dict[str, dict[str, str]]:
+def defaults(limits: LimitSettings | None) -> Given:
     """What containers get that do not say `limits` and `requests` of cpu and memory.
 
     As the API server completes a LimitRange (kubernetes, pkg/apis/core/v1/defaults.go: SetDefaults_LimitRangeItem).
@@ -170,7 +184,7 @@ def _group(
     path: Path,
     title: str,
     group: Body,
-    limits: LimitSettings | None,
+    given: Given,
     beside: Iterable[Container] = (),
     before: Iterable[Container] = (),
 ) -> Group:
@@ -178,16 +192,16 @@ def _group(
     pod = group["template"]["spec"]
     containers = [*_containers(path, pod, "containers"), *beside]
     initial = [*before, *_containers(path, pod, "initContainers")]
-    usage = {**_pod(containers, initial, defaults(limits)), "pods": Decimal(1), "count/pods": Decimal(1)}
+    usage = {**_pod(containers, initial, given), "pods": Decimal(1), "count/pods": Decimal(1)}
     each = _times(usage, group.get("numOfHosts") or 1)
     return Group(path, title, (*containers, *initial), each, *_numbers(group))
 
 
-def _cleaned_up(head: Group, body: Body, limits: LimitSettings | None) -> Group:
+def _cleaned_up(head: Group, body: Body, given: Given) -> Group:
     """The head, or after it the pod that cleans up, whichever takes more: that has the head's init containers."""
     job = Container(head.path, {"name": "redis-cleanup", "resources": _same(CLEANING_UP)})
     initial = list(_containers(head.path, body["template"]["spec"], "initContainers"))
-    usage = _pod([job], initial, defaults(limits))
+    usage = _pod([job], initial, given)
     most = {entry: max(value, usage.get(entry, Decimal(0))) for entry, value in (usage | head.usage).items()}
     return replace(head, containers=(*head.containers, job), usage=most)
 
@@ -209,9 +223,7 @@ def _containers(path: Path, pod: Body, key: str) -> Iterator[Container]:
         yield Container((*path, "template", "spec", key, index), body, runs_ray)
 
 
-def _pod(
-    containers: Iterable[Container], initial: Iterable[Container], given: Mapping[str, Mapping[str, str]]
-) -> Usage:
+def _pod(containers: Iterable[Container], initial: Iterable[Container], given: Given) -> Usage:
     """What a pod takes: all containers, or the greatest init container where that takes more.
 
     As in k8s.io/component-helpers, resource/helpers.go: AggregateContainerRequests.
@@ -232,10 +244,10 @@ def _pod(
     return {entry: max(running.get(entry, Decimal(0)), greatest.get(entry, Decimal(0))) for entry in running | greatest}
 
 
-def _usage(container: Container, given: Mapping[str, Mapping[str, str]]) -> Usage:
+def _usage(container: Container, given: Given) -> Usage:
     usage: Usage = {}
-    for part in ("requests", "limits"):
-        amounts = {resource: amount(value) for resource, value in given[part].items()} | container.said(part)
+    for part, said in (("requests", container.requests), ("limits", container.limits)):
+        amounts = {resource: amount(value) for resource, value in given[part].items()} | said
         usage |= {f"{part}.{resource}": value for resource, value in amounts.items()}
         if part == "requests":
             # A ResourceQuota's `cpu` is `requests.cpu`.

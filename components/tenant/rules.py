@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from ..problems import Path, Problem, dotted
 from ..quantities import amount, shown
-from .demand import RESOURCES, Body, Container, Demand, Group, defaults, demand, of_stateful_set, total
+from .demand import RESOURCES, Container, Demand, Given, Group, Usage, defaults, total
 from .manifests import hard
 from .settings import ENTRIES, LimitSettings, QuotaSettings
 
@@ -22,41 +22,37 @@ class Found:
     problem: Problem
 
 
-def beyond_limits(bodies: Sequence[Body], limits: LimitSettings | None) -> Iterator[Found]:
+def beyond_limits(demands: Sequence[Demand], limits: LimitSettings | None) -> Iterator[Found]:
     """Containers of RayClusters that the LimitRange would make smaller than was meant, or refuse."""
     if limits is None:
         return
-    for index, body in enumerate(bodies):
-        for group in demand(body, limits).groups:
+    given = defaults(limits)
+    for index, demand in enumerate(demands):
+        for group in demand.groups:
             for container in group.containers:
-                yield from (Found(index, problem) for problem in _of_container(container, limits))
+                yield from (Found(index, problem) for problem in _of_container(container, limits, given))
 
 
-def beyond_quota(
-    bodies: Sequence[Body], quota: QuotaSettings, limits: LimitSettings | None, beside: Sequence[Body] = ()
-) -> Iterator[Found]:
+def beyond_quota(demands: Sequence[Demand], quota: QuotaSettings, beside: Sequence[Demand] = ()) -> Iterator[Found]:
     """What of a quota is less than the clusters start with, and worker groups of which none could start beside that.
 
     The clusters are all of the tenant's in the stack, and `beside` StatefulSets that the stack makes in its namespace;
     what else is there is not known here.
     """
-    demands = [
-        *((body["metadata"]["name"], of_stateful_set(body, limits)) for body in beside),
-        *((body["metadata"]["name"], demand(body, limits)) for body in bodies),
-    ]
-    at_first = total(each.at_first for _, each in demands)
+    starting = [(each.name, each.at_first) for each in (*beside, *demands)]
+    at_first = total(usage for _, usage in starting)
     for entry, most in hard(quota).items():
         path = (_KEYS[entry],) if entry in _KEYS else ("hard", entry)
         taken = at_first.get(entry, Decimal(0))
         if taken > amount(most):
-            yield Found(None, _too_small(path, entry, most, taken, demands))
+            yield Found(None, _too_small(path, entry, most, taken, starting))
             continue
-        for index, (_, each) in enumerate(demands[len(beside) :]):
+        for index, each in enumerate(demands):
             yield from (Found(index, problem) for problem in _never(each.groups, path, entry, most, taken))
 
 
-def _too_small(path: Path, entry: str, most: str, taken: Decimal, demands: Sequence[tuple[str, Demand]]) -> Problem:
-    parts = [f"{name} {shown(entry, part)}" for name, each in demands if (part := each.at_first.get(entry))]
+def _too_small(path: Path, entry: str, most: str, taken: Decimal, starting: Sequence[tuple[str, Usage]]) -> Problem:
+    parts = [f"{name} {shown(entry, part)}" for name, usage in starting if (part := usage.get(entry))]
     message = (
         f"{entry} is limited to {most}, and the stack's clusters start with {shown(entry, taken)} "
         f"({', '.join(parts)}): raise it, or let them start with less"
@@ -76,10 +72,9 @@ def _never(groups: Iterable[Group], path: Path, entry: str, most: str, taken: De
             yield Problem(group.path, None, message, "quota-fits-worker")
 
 
-def _of_container(container: Container, limits: LimitSettings) -> Iterator[Problem]:
-    given = defaults(limits)
+def _of_container(container: Container, limits: LimitSettings, given: Given) -> Iterator[Problem]:
     for resource in RESOURCES:
-        request, limit = (container.said(part).get(resource) for part in ("requests", "limits"))
+        request, limit = container.requests.get(resource), container.limits.get(resource)
         if request is None:
             if container.runs_ray and (gets := given["requests"].get(resource)):
                 fault = (
@@ -87,17 +82,22 @@ def _of_container(container: Container, limits: LimitSettings) -> Iterator[Probl
                 )
                 yield _fault(container, "limits", resource, f"{fault}: say its {resource}", "ray-without-amounts")
             continue
-        asks = f"requests {resource} {shown(resource, request)}"
         if limit is None and (gets := given["limits"].get(resource)) and request > amount(gets):
-            fault = f"{asks} without a limit, and the tenant's limits give it {gets}, which is less"
-            yield _fault(container, "requests", resource, f"{fault}: say its limit", "limit-below-request")
+            fault = (
+                f"requests {resource} {shown(resource, request)} without a limit, and the tenant's limits give it "
+                f"{gets}, which is less: say its limit"
+            )
+            yield _fault(container, "requests", resource, fault, "limit-below-request")
         most, least = getattr(limits.max, resource), getattr(limits.min, resource)
         if limit is not None and most and limit > amount(most):
             fault = f"has {resource} {shown(resource, limit)}, more than the tenant's limits.max.{resource} of {most}"
             yield _fault(container, "limits", resource, f"{fault}: lower it, or raise that", "within-limits")
         if least and request < amount(least):
-            fault = f"{asks}, less than the tenant's limits.min.{resource} of {least}"
-            yield _fault(container, "requests", resource, f"{fault}: raise it, or lower that", "within-limits")
+            fault = (
+                f"requests {resource} {shown(resource, request)}, less than the tenant's limits.min.{resource} of "
+                f"{least}: raise it, or lower that"
+            )
+            yield _fault(container, "requests", resource, fault, "within-limits")
 
 
 def _fault(container: Container, part: str, resource: str, message: str, rule: str) -> Problem:

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 
 import pulumi
 
+from ..kept import Keeper
 from ..kubernetes import KubernetesObject, in_namespace
-from .authority import Authority
-from .manifests import authority_certificate, authority_secret
+from .authority import Authority, AuthorityArgs
+from .manifests import authority_certificate, authority_secret, secret_name
 from .settings import TlsSettings
 
 
@@ -20,6 +21,9 @@ class ClusterAuthorityArgs:
     """Name of the RayCluster."""
 
     namespace: pulumi.Input[str]
+
+    context: str | None = None
+    """Context of the kubeconfig, the provider's; None for the current one."""
 
 
 class ClusterAuthority(pulumi.ComponentResource):
@@ -35,7 +39,8 @@ class ClusterAuthority(pulumi.ComponentResource):
             body = authority_certificate(args.cluster, args.settings.issuer)
             KubernetesObject(f"{name}-certificate", in_namespace(body, args.namespace), own)
         else:
-            authority = Authority(f"{name}-authority", args.cluster, own)
+            keeper = Keeper(args.namespace, secret_name(args.cluster), args.context)
+            authority = Authority(f"{name}-authority", AuthorityArgs(args.cluster, keeper), own)
             body = authority_secret(args.cluster, authority.certificate, authority.key)
             KubernetesObject(f"{name}-secret", in_namespace(body, args.namespace), own)
         self.register_outputs({})

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 import pulumi
 
 from ..cluster import ClusterUnreachableError
-from ..crd_guard import resources_of
+from ..crds.component import DefinitionsArgs
+from ..crds.definitions import MissingDefinitionError, definitions_of
+from ..crds.rows import Rows
+from ..install import InstallArgs, install
 from ..installed import UnsupportedVersionError
-from ..kubernetes import KubernetesObject
 from ..manifest_files import ManifestError, read
-from ..operator.manifests import object_name
 from ..tls.certificate import ServerCertificate
 from .existing import VOLCANO
-from .guard import VolcanoCrdGuard
+from .guard import crd_guard
 from .manifests import Body, Certificate, UnexpectedManifestError, volcano_objects, webhook_names
 from .settings import VolcanoSettings
 
@@ -32,9 +33,12 @@ class VolcanoArgs:
     policies: Sequence[Body] = ()
     """NetworkPolicies of Volcano's namespace, where the stack makes that."""
 
+    rows: Rows = "none"
+    """What to do with CRDs that the state holds one by one."""
+
 
 class Volcano(pulumi.ComponentResource):
-    """Volcano's CRDs, then its access and configuration, then its programs, each object a resource of its own.
+    """Volcano's CRDs as one resource; then its access and configuration, then its programs, a resource for each object.
 
     CRDs are never deleted while there is an object of their kinds. With `install: existing` nothing is created: what is
     there is read, in previews too, and checked.
@@ -59,9 +63,19 @@ class Volcano(pulumi.ComponentResource):
             else:
                 manifest = read(settings.manifest, pinned=settings.location is None)
                 first, access, last = volcano_objects(manifest, settings, self._certificate(name, settings))
-                self._provision(name, args, (first, [*access, *args.policies], last))
+                definitions = DefinitionsArgs(
+                    "Volcano", settings.version, definitions_of(manifest), crd_guard(), args.context
+                )
+                stages = (first, [*access, *args.policies], last)
+                install(name, InstallArgs(definitions, stages, args.rows), pulumi.ResourceOptions(parent=self))
                 version = settings.version
-        except (ManifestError, UnexpectedManifestError, UnsupportedVersionError, ClusterUnreachableError) as error:
+        except (
+            ManifestError,
+            UnexpectedManifestError,
+            UnsupportedVersionError,
+            ClusterUnreachableError,
+            MissingDefinitionError,
+        ) as error:
             raise pulumi.RunError(str(error)) from error
         self.version = pulumi.Output.from_input(version)
         self.register_outputs({"version": self.version})
@@ -75,20 +89,4 @@ class Volcano(pulumi.ComponentResource):
             made.key,
             bundle=made.authority.apply(lambda pem: base64.b64encode(pem.encode()).decode()),
             digest=made.certificate.apply(lambda pem: hashlib.sha256(pem.encode()).hexdigest()),
-        )
-
-    def _provision(self, name: str, args: VolcanoArgs, stages: Sequence[list[Body]]) -> None:
-        made: list[pulumi.Resource] = []
-        for stage in stages:
-            made += [
-                KubernetesObject(
-                    f"{name}-{object_name(body)}", body, pulumi.ResourceOptions(parent=self, depends_on=list(made))
-                )
-                for body in stage
-            ]
-        crds = [body for body in stages[0] if body["kind"] == "CustomResourceDefinition"]
-        VolcanoCrdGuard(
-            f"{name}-crd-guard",
-            {"resources": resources_of(crds), "context": args.context},
-            pulumi.ResourceOptions(parent=self, depends_on=made),
         )

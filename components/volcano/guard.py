@@ -1,27 +1,17 @@
-"""Keeps Volcano's CRDs while there is something of their kinds."""
+"""What keeps Volcano's CRDs. States name `_is_somebodys` by this path."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-import pulumi
-
-from ..crd_guard import CrdGuardProvider
-from ..dynamic import Resource
+from ..crds.guard import CrdGuardProvider
 
 OF_THE_SCHEDULER = ("root", "default")
 """Queues that the scheduler makes itself when it starts (pkg/scheduler/cache/cache.go)."""
 
 
-class VolcanoCrdGuard(Resource, module="ray-platform", name="VolcanoCrdGuard"):
-    """Its deletion, which comes before that of the CRDs it depends on, asks the API server and fails while there are
-    objects of their kinds.
-    """
-
-    def __init__(
-        self, name: str, args: Mapping[str, Sequence[str] | str | None], opts: pulumi.ResourceOptions | None = None
-    ) -> None:
-        """`args`: `resources`, as `components.guard.custom_objects` takes them, and the `context`."""
-        super().__init__(CrdGuardProvider("Volcano", _is_somebodys), name, {**args}, opts)
+def crd_guard() -> CrdGuardProvider:
+    """Keeps the CRDs while there is an object of their kinds that the scheduler has not made itself."""
+    return CrdGuardProvider("Volcano", _is_somebodys)
 
 
 def _is_somebodys(body: Mapping[str, Any]) -> bool:

@@ -5,7 +5,6 @@ read and write all Secrets of the namespace (the stack makes the certificate); t
 certificates signed, which nothing of it uses; and the namespace of Volcano's own Prometheus.
 """
 
-import copy
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
@@ -73,8 +72,8 @@ def webhook_names(settings: VolcanoSettings) -> list[str]:
 def volcano_objects(
     manifest: Sequence[Body], settings: VolcanoSettings, certificate: Certificate
 ) -> tuple[list[Body], ...]:
-    """The objects of Volcano in three stages, each of which needs the one before it: namespace and CRDs; access and
-    configuration; Deployments and Services.
+    """The objects of Volcano in three stages, each of which needs the one before it: namespace; access and
+    configuration; Deployments and Services. CRDs are not among them: all stages need these.
 
     Webhook configurations are among the second, because the webhook listens only once it has seen them
     (cmd/webhook-manager/app/server.go).
@@ -95,12 +94,7 @@ def volcano_objects(
     for original in manifest:
         if not _wanted(original, settings):
             continue
-        body = copy.deepcopy(original)
-        if body["kind"] == "CustomResourceDefinition":
-            body.pop("status", None)
-            first.append(body)
-            continue
-        body = _in_namespace(body, settings.namespace)
+        body = _in_namespace(original, settings.namespace)
         match body["kind"]:
             case "Deployment":
                 last.append(_deployment(body, settings, certificate))
@@ -136,7 +130,7 @@ def volcano_images(version: str) -> list[str]:
 
 def _wanted(body: Body, settings: VolcanoSettings) -> bool:
     name = body["metadata"]["name"]
-    if body["kind"] == "Namespace" or name.startswith(f"{WEBHOOK}-init"):
+    if body["kind"] in ("CustomResourceDefinition", "Namespace") or name.startswith(f"{WEBHOOK}-init"):
         return False
     return settings.metrics or name not in _METRICS
 

@@ -212,7 +212,7 @@ def _unfit(image: str, program: HostProgram) -> str:
             f"set the version in the stack file to {tool.version.removeprefix('v')}, "
             f"or pin another in {tool.source.relative_to(paths.ROOT)}/go.mod"
         )
-    return "" if tool.built else f"{tool.name} {version} is not built yet: run `make up` once more"
+    return "" if tool.installed else f"{tool.name} {version} is not installed yet: run `make up` once more"
 
 
 def _behind(deployment: Deployment, service: Mapping[str, Any]) -> bool:

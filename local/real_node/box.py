@@ -19,9 +19,7 @@ import psutil
 from local import paths
 from local.commands import run
 from local.errors import RehearsalError
-
-NETWORK = ipaddress.ip_network("198.18.0.0/15")
-"""For tests of devices (RFC 2544), so that it is nobody's network. Each box has four addresses of it."""
+from local.networks import BOXES_NETWORK
 
 CGROUPS = Path("/sys/fs/cgroup")
 
@@ -104,8 +102,8 @@ class Box:
 
     @property
     def _subnet(self) -> ipaddress.IPv4Network:
-        number = int(self.id, 16) % (NETWORK.num_addresses // 4)
-        return ipaddress.IPv4Network((int(NETWORK.network_address) + 4 * number, 30))
+        number = int(self.id, 16) % (BOXES_NETWORK.num_addresses // 4)
+        return ipaddress.IPv4Network((int(BOXES_NETWORK.network_address) + 4 * number, 30))
 
     def _refuse_addresses_in_use(self) -> None:
         for interface, addresses in psutil.net_if_addrs().items():

@@ -7,7 +7,8 @@ import sys
 import time
 from pathlib import Path
 
-from local.real_node.programs import DNS, POD_NETWORK
+from local.networks import POD_NETWORK
+from local.real_node.programs import DNS
 
 SECONDS = 10.0
 

@@ -13,6 +13,7 @@ from local.commands import run
 from local.errors import RehearsalError
 from local.host_pods.programs import tools_of
 from local.images import Image
+from local.install import install_missing
 from local.nodes import pool_labels
 from local.pki import Credentials
 from local.real_node import network_policies
@@ -83,7 +84,7 @@ class RealNode:
 
     def build(self, wanted: Iterable[str]) -> None:
         named = images.named(wanted)
-        tools.build_missing((*tools.NODE_TOOLS, *tools_of(image.reference for image in named)))
+        install_missing((*tools.NODE_TOOLS, *tools_of(image.reference for image in named)))
         for image in (images.PAUSE, *named):
             image.build()
 

@@ -11,15 +11,13 @@ import yaml
 
 from local import volumes
 from local.images import PAUSE
+from local.networks import POD_NETWORK
 from local.real_node import network_policies
 from local.supervision import Program
 from local.tools import COREDNS, KUBERNETES_NODE
 
 NODE = "real-0"
 """Name of the node."""
-
-POD_NETWORK = "10.244.0.0/24"
-"""Of the box alone, as all of its networks but the cable: every box has the same."""
 
 DNS = "169.254.20.10"
 """Where pods find the DNS server: on their node, as with Kubernetes' NodeLocal DNSCache, which has this address."""

@@ -48,9 +48,9 @@ def guarantee_fits(owner: Object) -> Violations:
     fix="Add the parent to the stack, or remove spec.parent.",
 )
 def parent_exists(stack: Stack) -> Violations:
-    """Each parent is a queue of the stack, or `root`."""
+    """Each parent is a queue of the stack, or `root`. The parents of tenants' queues may be in the platform's stack."""
     queues = _queues(stack)
-    for queue in queues.values():
+    for queue in queues.values() if not stack.part else ():
         parent = queue.root.at("spec", "parent")
         if parent.text and parent.text != _ROOT and parent.text not in queues:
             yield parent.wrong(f"the stack has no queue {parent.shown()}")
@@ -103,11 +103,11 @@ def has_limit(owner: Object) -> Violations:
     fix="Name a queue of the stack in label volcano.sh/queue-name.",
 )
 def queue_exists(stack: Stack) -> Violations:
-    """A stack that makes queues has those that its RayClusters name."""
+    """A stack that makes queues has those that its RayClusters name, unless the platform's stack may have them."""
     queues = _queues(stack)
     for cluster in stack.ray_clusters():
         label = cluster.owner.label(_QUEUE_LABEL)
-        if queues and label.text and label.text not in {*queues, "default"}:
+        if queues and not stack.part and label.text and label.text not in {*queues, "default"}:
             yield label.wrong(f"the stack has no queue {label.shown()}")
 
 

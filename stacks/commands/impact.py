@@ -40,7 +40,6 @@ def impact(
     Exit code: 0 nothing that runs is hurt; 1 something is, unless --allow-disruption; 2 wrong use, or a file is wrong.
     """
     from ..findings import StackFileError
-    from ..impact.busy import ask, with_busy
     from ..impact.comparison import impact_of, impact_on
     from ..impact.report import as_object, report
     from ..impact.sources import LIVE, NoSuchSourceError, running, stack_before
@@ -51,6 +50,8 @@ def impact(
     try:
         after = load(file)
         if from_ == LIVE:
+            from ..impact.busy import ask, with_busy
+
             there = running(after)
             found = impact_on(there, after, stack_name(file))
             found = with_busy(found, there, ask(after.kubernetes.context, found, there))

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from components.kuberay import OperatorContext
-from local.tools import KUBERAY, KUBERAY_VALIDATION, build_missing
+from local.install import install_missing
+from local.tools import KUBERAY, KUBERAY_VALIDATION
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,8 @@ class Operator:
 
 @contextmanager
 def running() -> Iterator[Operator]:
-    """Build the program where it is missing, and run it."""
-    build_missing((KUBERAY, KUBERAY_VALIDATION))
+    """Install the program where it is missing, and run it."""
+    install_missing((KUBERAY, KUBERAY_VALIDATION))
     program = KUBERAY_VALIDATION.program("kuberay-validation")
     crds = KUBERAY.share("config") / "crd" / "bases"
     with subprocess.Popen(

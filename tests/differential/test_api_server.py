@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from kubernetes import client
 
 from components.kuberay import OperatorContext
@@ -15,11 +15,12 @@ from local.rehearsal import Rehearsal
 from local.tools import KUBERAY
 from tests.differential import strategies
 from tests.differential.operator import Operator
-from tests.differential.test_generated import Case, seeded
+from tests.differential.test_generated import Case
+from tests.suites import cases as drawn
 from tests.unit.kuberay.examples import EXAMPLES
 from tests.unit.kuberay.manifests import SPECS, Body
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.suite("manifests")]
 
 NAMESPACE = "default"
 
@@ -91,7 +92,7 @@ def test_examples_are_taken_and_refused_as_by_a_real_one(operator: Operator, ref
 def test_generated_manifests_are_taken_and_refused_as_by_a_real_one(
     operator: Operator, refusal: Refusal, cases: Any
 ) -> None:
-    @settings(seeded, max_examples=GENERATED)
+    @drawn("manifests", GENERATED)
     @given(cases)
     def judge(case: Case) -> None:
         body, _ = case

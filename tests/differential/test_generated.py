@@ -3,24 +3,18 @@
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given
 
 from components.kuberay import OperatorContext
 from tests.differential import strategies
 from tests.differential.judgement import Tally, agree
 from tests.differential.operator import Operator
+from tests.suites import cases as drawn
+from tests.suites import in_full
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.suite("manifests")]
 
 Case = tuple[dict[str, Any], OperatorContext]
-
-seeded = settings(
-    derandomize=True,
-    database=None,
-    deadline=None,
-    phases=[Phase.generate, Phase.shrink],
-    suppress_health_check=list(HealthCheck),
-)
 
 
 @pytest.mark.parametrize(
@@ -37,13 +31,15 @@ def test_generated_manifests_are_judged_alike(
 ) -> None:
     tally = Tally()
 
-    @settings(seeded, max_examples=count)
+    @drawn("manifests", count)
     @given(cases)
     def judge(case: Case) -> None:
         agree(operator, *case, tally)
 
     judge()
-    assert tally.cases["taken"] + tally.cases["stricter"] >= count / 30
-    assert tally.cases["refused"] >= count / 10
+    if in_full("manifests"):
+        # A small share may lack one of them by chance.
+        assert tally.cases["taken"] + tally.cases["stricter"] >= count / 30
+        assert tally.cases["refused"] >= count / 10
     with capsys.disabled():
         print(f"\nmanifests {name}: {tally}")

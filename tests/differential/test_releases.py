@@ -9,7 +9,8 @@ import yaml
 from components.kuberay.releases import EACH, SINCE, Steps
 from components.kuberay.schema import KINDS
 from local.crd_schemas import VERSION
-from local.tools import KUBERAY, KUBERAY_1_5, Tool, build_missing
+from local.install import install_missing
+from local.tools import KUBERAY, KUBERAY_1_5, Tool
 
 pytestmark = pytest.mark.engine
 
@@ -35,7 +36,7 @@ def known(tool: Tool, kind: str) -> set[Steps]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_table_of_fields_that_came_with_1_6_is_whole(kind: str) -> None:
-    build_missing((KUBERAY, KUBERAY_1_5))
+    install_missing((KUBERAY, KUBERAY_1_5))
     new = known(KUBERAY, kind) - known(KUBERAY_1_5, kind)
     first = {steps for steps in new if not any(steps[:length] in new for length in range(len(steps)))}
     assert first == set(SINCE["1.6"][kind])

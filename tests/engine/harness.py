@@ -8,22 +8,22 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import urlsplit
 
+import psutil
 import yaml
 
-from local import tools
+from local import paths, tools
 from local.plugins import Selection
 from local.pulumi import ENGINE, prepare_home
 
 PULUMI_SECONDS = 180.0
 """How long one command may take before the test fails with what it has printed."""
-
-ADOPT = {"PULUMI_K8S_UPSERT_EXISTING_OBJECTS": "true", "PULUMI_K8S_ENABLE_PATCH_FORCE": "true"}
-"""Takes objects that exist into the state; without it an update fails with "already exists"."""
 
 TAKE_OVER = {"PULUMI_K8S_ENABLE_PATCH_FORCE": "true"}
 """Takes fields back from whoever changed them; without it an update fails with a conflict that names the manager."""
@@ -32,6 +32,10 @@ TAKE_OVER = {"PULUMI_K8S_ENABLE_PATCH_FORCE": "true"}
 STATE_AT_END = {"PULUMI_SKIP_CHECKPOINTS": "true"}
 """The state is written once, when the command ends, and not at every step, which is half of the work on KubeRay's CRDs.
 What the state holds then is the same; only a command that is killed on its way needs the steps before."""
+
+
+_SIGNATURE, _SECRET = "4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"
+"""How a state marks a secret (sdk/go/common/resource/sig in Pulumi)."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,8 @@ class Project:
     """A project in a folder, with one stack, run with the real engine."""
 
     seconds = PULUMI_SECONDS
+    name = "test"
+    """Of the stack."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self.folder = folder
@@ -84,8 +90,20 @@ class Project:
 
     def start(self, *arguments: str, environment: Mapping[str, str] = MappingProxyType({})) -> "subprocess.Popen[str]":
         """A command that runs while the test goes on, and that the test may kill."""
+        return self._start([str(tools.PULUMI.program("pulumi")), *arguments, "--non-interactive"], environment)
+
+    def start_recovery(self, *arguments: str) -> "subprocess.Popen[str]":
+        """`python -m stacks recover`, which ends with `pulumi up`."""
+        path = os.pathsep.join([str(tools.PULUMI.program("pulumi").parent), self.environment["PATH"]])
+        options = () if "--state-only" in arguments else ("--", "--skip-preview", "--non-interactive")
+        return self._start(
+            [sys.executable, "-m", "stacks", "recover", self.name, "--yes", *arguments, *options],
+            {"PATH": path, "PYTHONPATH": str(paths.ROOT)},
+        )
+
+    def _start(self, command: list[str], environment: Mapping[str, str]) -> "subprocess.Popen[str]":
         return subprocess.Popen(
-            [tools.PULUMI.program("pulumi"), *arguments, "--non-interactive"],
+            command,
             cwd=self.folder,
             env={**self.environment, **environment},
             stdin=subprocess.DEVNULL,
@@ -98,15 +116,22 @@ class Project:
         self, *arguments: str, fails: bool = False, environment: Mapping[str, str] = MappingProxyType({})
     ) -> Result:
         """Runs a command; fails the test, with all that it printed, unless it ends as it should."""
-        shown = " ".join(["pulumi", *arguments])
-        begin = time.monotonic()
         process = self.start(*arguments, environment={**STATE_AT_END, **environment})
+        return self._ended(" ".join(["pulumi", *arguments]), process, fails, self.seconds)
+
+    def recover(self, *arguments: str, fails: bool = False) -> Result:
+        """`python -m stacks recover`; fails the test unless it ends as it should."""
+        # It runs four commands of Pulumi.
+        return self._ended("python -m stacks recover", self.start_recovery(*arguments), fails, 4 * self.seconds)
+
+    def _ended(self, shown: str, process: "subprocess.Popen[str]", fails: bool, seconds: float) -> Result:
+        begin = time.monotonic()
         try:
-            output, _ = process.communicate(timeout=self.seconds)
+            output, _ = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGINT)
             output, _ = process.communicate()
-            raise AssertionError(f"`{shown}` took more than {self.seconds:.0f} s:\n{output}") from None
+            raise AssertionError(f"`{shown}` took more than {seconds:.0f} s:\n{output}") from None
         result = Result(shown, process.returncode, output, time.monotonic() - begin)
         print(f"\n$ {shown}   # exit code {result.code}, {result.seconds:.1f} s\n{output}")  # shown when a test fails
         assert (result.code != 0) == fails, f"`{shown}` ended with {result.code}:\n{output}"
@@ -116,23 +141,26 @@ class Project:
         """`pulumi up` without the preview."""
         return self.pulumi("up", "--yes", "--skip-preview", fails=fails, environment=environment)
 
-    def killed(self, come: Callable[[], bool], *, environment: Mapping[str, str] = MappingProxyType({})) -> None:
-        """An `up` that is killed (SIGKILL) once that has come: the engine cannot tell its state what it was doing."""
-        update = self.start("up", "--yes", "--skip-preview", environment=environment)
+    def killed(self, come: Callable[[], bool], command: "subprocess.Popen[str] | None" = None) -> None:
+        """A command (else `pulumi up`) that is killed with all that it started (SIGKILL) once that has come, so that
+        nobody can tell the state what was being done. Fails the test where the command ends before."""
+        update = command or self.start("up", "--yes", "--skip-preview")
         while not come():
             assert update.poll() is None, update.communicate()[0]
             time.sleep(0.02)
-        update.kill()
+        process = psutil.Process(update.pid)
+        process.suspend()
+        for each in [*process.children(recursive=True), process]:
+            with suppress(psutil.NoSuchProcess):
+                each.kill()
         update.communicate()
 
-    def release(self) -> None:
-        """After an update was killed: takes its lock away, and takes from the cluster what the state knows."""
-        self.pulumi("cancel", "--yes")
-        self.pulumi("refresh", "--yes", "--skip-preview", "--clear-pending-creates")
+    def changes_nothing(self, refreshed: bool = False) -> None:
+        """Fails the test if `pulumi up` would change anything.
 
-    def changes_nothing(self) -> None:
-        """Fails the test if `pulumi up` would change anything."""
-        self.pulumi("preview", "--diff", "--expect-no-changes")
+        `refreshed`: if it would after a `pulumi refresh`, which this command does for itself and keeps nothing of.
+        """
+        self.pulumi("preview", "--diff", "--expect-no-changes", *(["--refresh"] if refreshed else []))
 
     def configure(self, key: str, value: str, *arguments: str) -> None:
         """`pulumi config set`."""
@@ -143,16 +171,39 @@ class Project:
         return self.pulumi("config", "get", key).output.strip()
 
     def outputs(self) -> dict[str, Any]:
-        """The stack's outputs, secrets as `[secret]`."""
-        return dict(json.loads(self.pulumi("stack", "output", "--json").output))
+        """The stack's outputs, secrets as `[secret]`, as `pulumi stack output --json` shows them."""
+        [stack] = [each for each in self.resources() if each["type"] == "pulumi:pulumi:Stack"]
+        return {name: _without_secrets(value) for name, value in stack.get("outputs", {}).items()}
 
     def resources(self) -> list[dict[str, Any]]:
-        """The resources in the state."""
-        exported = json.loads(self.pulumi("stack", "export").output)
-        return list(exported["deployment"].get("resources") or [])
+        """The resources in the state, as `pulumi stack export` shows them, without starting Pulumi once more.
+
+        The file's layout is that of Pulumi's backends for files (pkg/backend/diy); a stack has one file.
+        """
+        [file] = (self._state / ".pulumi" / "stacks" / self._project).glob(f"{self.name}.json")
+        latest = json.loads(file.read_text())["checkpoint"]["latest"] or {}
+        return list(latest.get("resources") or [])
+
+    @property
+    def _state(self) -> Path:
+        return Path(urlsplit(self.environment["PULUMI_BACKEND_URL"]).path)
+
+    @property
+    def _project(self) -> str:
+        return str(yaml.safe_load((self.folder / "Pulumi.yaml").read_text())["name"])
 
     def files(self) -> str:
         """All that lies in files: the state with its history and backups, and the project's own."""
-        roots = [self.folder, Path(self.environment["PULUMI_BACKEND_URL"].removeprefix("file://"))]
-        found = [file for root in roots for file in root.rglob("*") if file.is_file()]
+        found = [file for root in (self.folder, self._state) for file in root.rglob("*") if file.is_file()]
         return "\n".join(file.read_text(errors="replace") for file in found)
+
+
+def _without_secrets(value: Any) -> Any:
+    """A value of a state with `[secret]` for each secret."""
+    if isinstance(value, list):
+        return [_without_secrets(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if value.get(_SIGNATURE) == _SECRET:
+        return "[secret]"
+    return {name: _without_secrets(each) for name, each in value.items()}

@@ -12,6 +12,7 @@ from typing import Any, cast
 import yaml
 from kubernetes import client
 
+from components.crds.definitions import whole
 from components.kustomize import render
 from components.operator.manifests import operator_objects
 from components.operator.settings import NAME, OperatorSettings
@@ -63,6 +64,10 @@ class Stack(Project):
             self._settled = None
         return super().start(*arguments, environment=environment)
 
+    def start_recovery(self, *arguments: str) -> "subprocess.Popen[str]":
+        self._settled = None
+        return super().start_recovery(*arguments)
+
     def pulumi(
         self, *arguments: str, fails: bool = False, environment: Mapping[str, str] = MappingProxyType({})
     ) -> Result:
@@ -98,7 +103,9 @@ def rehearsing(run: Path, pool: NodePool) -> Iterator[Rehearsal]:
 def install_operator(cluster: Rehearsal) -> None:
     """The operator as a stack installs it, by hand."""
     settings = OperatorSettings(location=str(tools.KUBERAY.share("config") / "default"))
-    objects = [body for stage in operator_objects(render(settings.tree), settings) for body in stage]
+    tree = whole(render(settings.tree))
+    definitions = [body for body in tree if body["kind"] == "CustomResourceDefinition"]
+    objects = [*definitions, *(body for stage in operator_objects(tree, settings) for body in stage)]
     does = Kubectl(cluster).does
     does("apply", "--server-side", "--filename=-", bodies=objects)
     there = (f"--namespace={settings.namespace}", f"deployment/{NAME}")

@@ -167,8 +167,7 @@ def test_what_kubectl_made_is_taken_in_and_its_pods_never_notice(
     team.up()
     assert {name: research.running(name) for name in before} == before
     team.changes_nothing()
-    team.pulumi("refresh", "--yes", "--skip-preview")
-    team.changes_nothing()
+    team.changes_nothing(refreshed=True)
 
     team.edit(lambda settings: settings["tenants"][0]["clusters"][0].pop("adopt"))
     team.changes_nothing()

@@ -10,7 +10,12 @@ from local.rehearsal import Rehearsal
 from tests.engine.conftest import PROGRAMS
 from tests.engine.harness import TAKE_OVER, Project
 
-pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(240)]
+pytestmark = [
+    pytest.mark.stand_ins,
+    pytest.mark.suite("stand-ins"),
+    pytest.mark.shared_cluster,
+    pytest.mark.timeout(240),
+]
 
 
 @pytest.fixture(scope="module")

@@ -82,16 +82,22 @@ def test_an_upgrade_that_would_make_workers_twice_is_refused(old: Stack) -> None
 def test_an_upgrade_changes_crds_first_and_keeps_all_pods(old: Stack, rays: Rays, pods: Pods) -> None:
     before = {name: set(pods(name)) for name in ("training", "hosts")}
     old.edit(version(NEW, featureGates={"RayMultiHostIndexing": False}))
-    lines = old.up().output.splitlines()
-    definitions = [at for at, line in enumerate(lines) if "CustomResourceDefinition" in line]
-    deployment = [at for at, line in enumerate(lines) if "apps/v1:Deployment" in line]
-    assert definitions
-    assert max(definitions) < min(deployment)
+    output = old.up().output
+    assert "CRD rayclusters.ray.io changes: adds v1 spec.authOptions" in output
+    assert "v1 spec.upgradeStrategy" in output
+    lines = output.splitlines()
+    applied = next(at for at, line in enumerate(lines) if "platform-kuberay-crds updated" in line)
+    deployment = next(at for at, line in enumerate(lines) if "apps/v1:Deployment" in line)
+    assert applied < deployment
     assert old.outputs()["operator"]["version"] == NEW
     old.changes_nothing()
     # The new operator is at work: it makes a worker, and leaves the others.
     old.edit(lambda settings: training(settings)["workers"]["variants"][0].update(minReplicas=3))
     old.up()
+    # `up` ends when the RayCluster is ready, which it may still be from before where the operator is slow to look.
+    deadline = time.monotonic() + SETTLES
+    while len(pods("training")) == len(before["training"]) and time.monotonic() < deadline:
+        time.sleep(0.5)
     after = pods("training")
     made = after.keys() - before["training"]
     assert before["training"] < after.keys()

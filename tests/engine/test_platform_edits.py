@@ -41,8 +41,7 @@ def test_an_edit_of_the_stack_file_is_shown_by_the_preview_and_made_by_up(up: St
 
 def test_a_change_with_kubectl_is_shown_by_refresh_and_undone_by_up(up: Stack, rays: Rays) -> None:
     rays.patch("team-a", "training", {"spec": {"autoscalerOptions": {"idleTimeoutSeconds": 7}}})
-    assert "idleTimeoutSeconds: 300 => 7" in up.pulumi("refresh", "--preview-only", "--diff").output
-    up.pulumi("refresh", "--yes", "--skip-preview")
+    assert "idleTimeoutSeconds: 300 => 7" in up.pulumi("refresh", "--yes", "--skip-preview", "--diff").output
     assert "idleTimeoutSeconds: 7 => 300" in up.pulumi("preview", "--diff", environment=TAKE_OVER).output
     up.up(environment=TAKE_OVER)
     assert rays.read("team-a", "training")["spec"]["autoscalerOptions"]["idleTimeoutSeconds"] == 300

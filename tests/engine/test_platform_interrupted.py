@@ -1,24 +1,61 @@
-"""The program itself, killed while it brings the platform up."""
+"""The program itself, killed while it brings the platform up, and again while it is recovered."""
+
+import random
+from collections.abc import Callable
+from typing import Any
 
 import pytest
+from kubernetes import client
 
 from local.rehearsal import Rehearsal
 from tests.engine.conftest import MakeStack
-from tests.engine.harness import ADOPT
 from tests.engine.platform_stack import Rays, existing
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
 
+CHANCE = random.Random(19)  # noqa: S311 -- it makes the same numbers each time
 
-def test_an_update_killed_again_and_again_is_recovered(stack: MakeStack, rays: Rays, cluster: Rehearsal) -> None:
-    """SIGKILL when the first definition and the operator's binding come to be; each time the commands of
-    docs/operations.md, the last of which is killed in its turn. Of the RayCluster see test_interruption.py."""
+
+def uids(cluster: Rehearsal) -> dict[str, str]:
+    """Of what the stack makes one by one, by kind and name."""
+    api = cluster.client()
+    core = client.CoreV1Api(api)
+    lists: dict[str, Callable[[], Any]] = {
+        "definition": client.ApiextensionsV1Api(api).list_custom_resource_definition,
+        "binding": client.RbacAuthorizationV1Api(api).list_cluster_role_binding,
+        "namespace": core.list_namespace,
+        "account": core.list_service_account_for_all_namespaces,
+    }
+    found = [(kind, item.metadata) for kind, every in lists.items() for item in every().items]
+    return {f"{kind} {metadata.namespace} {metadata.name}": metadata.uid for kind, metadata in found}
+
+
+def test_an_update_killed_again_and_again_is_recovered_by_one_command(
+    stack: MakeStack, rays: Rays, cluster: Rehearsal
+) -> None:
+    """Killed when the first definition comes, the recovery when the operator's binding comes and when the RayCluster
+    does, and at a moment by chance; nothing that was there is made again."""
     dev = stack("dev")
     dev.killed(lambda: "definition rayclusters.ray.io" in existing(cluster))
-    dev.release()
-    dev.killed(lambda: "binding kuberay-operator" in existing(cluster), environment=ADOPT)
-    dev.release()
-    dev.up(environment=ADOPT)
-    dev.up()
+    made = len(existing(cluster)) + CHANCE.randrange(2, 12)
+    before: dict[str, str] = {}
+    for come in (
+        lambda: "binding kuberay-operator" in existing(cluster),
+        lambda: len(existing(cluster)) >= made,
+        lambda: rays.there("team-a", "training"),
+    ):
+        dev.killed(come, dev.start_recovery())
+        now = uids(cluster)
+        assert {name: now.get(name) for name in before} == before, "made again"
+        before = now
+    cluster_before = rays.read("team-a", "training")["metadata"]["uid"]
+    dev.recover()
     dev.changes_nothing()
-    assert rays.read("team-a", "training")["status"]["state"] == "ready"
+    now = uids(cluster)
+    assert {name: now.get(name) for name in before} == before, "made again"
+    trained = rays.read("team-a", "training")
+    assert trained["metadata"]["uid"] == cluster_before
+    assert trained["status"]["state"] == "ready"
+    dev.edit(lambda settings: settings["tenants"][0]["clusters"][0].update(idleTimeout="7m"))
+    dev.up()
+    assert rays.read("team-a", "training")["spec"]["autoscalerOptions"]["idleTimeoutSeconds"] == 420

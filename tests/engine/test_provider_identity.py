@@ -8,7 +8,12 @@ from local.rehearsal import Rehearsal
 from tests.engine.conftest import MakeProject
 from tests.engine.provider_stack import Stack, provider_stack
 
-pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(180)]
+pytestmark = [
+    pytest.mark.stand_ins,
+    pytest.mark.suite("stand-ins"),
+    pytest.mark.shared_cluster,
+    pytest.mark.timeout(180),
+]
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from kubernetes import client
 
+from components.crds.definitions import whole
 from components.manifest_files import read
 from components.queues.admission import allowed_namespaces
 from components.queues.queue import Queue
@@ -76,7 +77,7 @@ def kubectl(cluster: Rehearsal, tmp_path_factory: pytest.TempPathFactory) -> Ite
     """With the kinds, two namespaces, a queue for one of them and the policies."""
     does = Kubectl(cluster).does
     of_volcano = tmp_path_factory.mktemp("crds") / "volcano.yaml"
-    of_volcano.write_text(yaml.safe_dump_all(each for each in read(str(VOLCANO)) if _wanted(each)))
+    of_volcano.write_text(yaml.safe_dump_all(each for each in whole(read(str(VOLCANO))) if _wanted(each)))
     files = [argument for crd in (*RAY_CRDS, of_volcano) for argument in ("-f", str(crd))]
     namespaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in (ALLOWED, OTHER)]
     queues = [volcano_queue(Queue(QUEUE, QueueSettings(), (ALLOWED,))), volcano_queue(Queue("free", QueueSettings()))]

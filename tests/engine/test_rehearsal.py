@@ -12,6 +12,8 @@ from kubernetes import client
 
 from local.errors import RehearsalError
 from local.nodes import live
+from local.plugins import Selection
+from local.pulumi import RehearsalStack
 from local.rehearsal import Rehearsal
 from stacks.settings import NodePool
 
@@ -96,6 +98,18 @@ def test_a_second_command_at_the_same_time_is_told_so(rehearsal: Rehearsal) -> N
     changing = "another command is changing the rehearsal"
     with rehearsal.exclusively(), pytest.raises(RehearsalError, match=changing), other.exclusively():
         pytest.fail("both went on")
+
+
+def test_a_stack_whose_creation_was_killed_is_the_one_that_goes_on(rehearsal: Rehearsal, plugins: Selection) -> None:
+    """Killed between `pulumi stack init` and the first use of what it has said."""
+    stack = RehearsalStack(rehearsal, plugins, "dev")
+    stack.prepare()
+    (salt,) = rehearsal.run.glob("pulumi/dev.salt")
+    before = salt.read_text()
+    salt.unlink()
+    stack.prepare()
+    assert salt.read_text() == before
+    assert '"dev"' in stack.output("stack", "ls", "--json")
 
 
 def _gpus(rehearsal: Rehearsal) -> dict[str, str]:

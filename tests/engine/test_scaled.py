@@ -75,8 +75,7 @@ def test_its_work_is_no_difference(scaling: Stack, autoscaler: Autoscaler) -> No
     autoscaler.write("a100-1gpu", "replicas", 2)
     autoscaler.write("a100-8gpu", "replicas", 1)
     scaling.changes_nothing()
-    scaling.pulumi("refresh", "--yes", "--skip-preview")
-    scaling.changes_nothing()
+    scaling.changes_nothing(refreshed=True)
     autoscaler.write("a100-8gpu", "replicas", 3)
     scaling.changes_nothing()
     assert [group["replicas"] for group in autoscaler.groups().values()] == [2, 0, 0, 3]

@@ -97,8 +97,7 @@ def test_an_owner_makes_edits_and_refreshes_ray_clusters_with_no_other_right(
     assert "idleTimeoutSeconds: 300 => 600" in own.pulumi("preview", "--diff").output
     own.up()
     assert rays.read("team-own", "adhoc")["spec"]["autoscalerOptions"]["idleTimeoutSeconds"] == 600
-    own.pulumi("refresh", "--yes", "--skip-preview")
-    own.changes_nothing()
+    own.changes_nothing(refreshed=True)
 
 
 def test_everything_is_pulled_from_the_mirrors_with_the_tenants_secret(

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped] # has none
 
-from local import tools
 from local.images import IMAGES
+from local.install import install_missing
 from local.real_node import RealNode, unmet
 from local.rehearsal import Rehearsal
 from stacks.settings import NodePool
@@ -101,7 +101,7 @@ def steps(pytestconfig: pytest.Config) -> Steps:
 def built(tmp_path_factory: pytest.TempPathFactory, steps: Steps) -> None:
     """The programs and images of the real node are there."""
     with steps.step("build what the cache does not hold"):
-        tools.build_missing()
+        install_missing()
         RealNode(tmp_path_factory.mktemp("none")).build(image.reference for image in IMAGES)
 
 

@@ -22,7 +22,7 @@ from components.redis.names import REDIS_PORT, SENTINEL_PORT
 from components.redis.pods import DOWN_AFTER, STOP_SECONDS, scripts, template
 from components.redis.settings import RedisSettings
 from components.redis.users import NODES_USER
-from components.tls.certificate import new_certificate
+from components.tls.issuing import new_certificate
 from tests.gateway.waiting import eventually
 from tests.gateway.wire import Wire
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from components.crds.definitions import whole
 from components.manifest_files import read
 from components.operator.existing import Found
 from local.tools import KUBERAY, KUBERNETES, KUEUE, VOLCANO
@@ -17,6 +18,7 @@ def no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is no cluster to read RayClusters or an operator from."""
     monkeypatch.setattr("stacks.tenant.read_scaled", lambda *_: None)
     monkeypatch.setattr("components.operator.upgrade.look", lambda *_: Found(None, None))
+    monkeypatch.setattr("components.crds.component.differences", lambda *_: ())
 
 
 @pytest.fixture(scope="session")
@@ -64,7 +66,7 @@ def kubectl_that_renders(rendered: Path, tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.fixture(scope="session")
 def manifest_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The pinned Volcano's manifest. The definitions' schemas are left out: a megabyte that every test would carry."""
-    objects = read(str(VOLCANO.share("installer") / "volcano-development.yaml"))
+    objects = whole(read(str(VOLCANO.share("installer") / "volcano-development.yaml")))
     return _without_schemas(objects, tmp_path_factory.mktemp("volcano") / "volcano.yaml")
 
 

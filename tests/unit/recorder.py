@@ -1,6 +1,7 @@
 """Runs a program with no engine behind it and remembers what it registered, in the order in which it did."""
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,42 +20,80 @@ class Registered:
     parent: str
     """Name of the parent; that of the stack is empty."""
     dependencies: frozenset[str]
-    """Names of all resources that are made before it, by `depends_on` and by outputs in its inputs."""
+    """Names of all resources that are made before it, by `depends_on` and by outputs in its inputs; for a component
+    those of all that was made below it, as the engine has it."""
     provider: str
     """Name of the provider; empty for the default one."""
     protect: bool
     import_id: str
     """Id of an object that is there and is taken in; empty where it is made."""
+    retained: bool
+    """Whether its object stays when the resource is removed."""
 
 
 class Recorder(MockMonitor):
     """Stands for the engine. Every resource is there at once, with its inputs for outputs and what `live` adds."""
 
-    def __init__(self, live: dict[str, dict[str, Any]] | None = None) -> None:
-        """`live`: further outputs by a resource's name."""
-        super().__init__(_Mocks(live or {}))
+    def __init__(
+        self,
+        live: dict[str, dict[str, Any]] | None = None,
+        last: dict[str, Any] | None = None,
+        rows: dict[str, dict[str, Any]] | None = None,
+    ) -> None:
+        """`live`: further outputs by a resource's name. `last`: outputs of the stack after the last update; `rows`: of
+        its resources, by URN."""
+        resources = {
+            urn: {"type": urn.split("::")[2].rpartition("$")[2], "outputs": row} for urn, row in (rows or {}).items()
+        }
+        super().__init__(_Mocks(live or {}, {"readStackOutputs": last or {}, "readStackResourceOutputs": resources}))
         self.registered: dict[str, Registered] = {}
         self.outputs: dict[str, dict[str, Any]] = {}
         """What components and the stack registered as outputs, by name."""
+        self.sizes: list[int] = []
+        """Bytes of the request for each resource."""
+        self.stack_traces: list[str] = []
+        """Names of the resources that the program sent a stack trace for."""
+        self._lock = threading.Lock()
+        """Of what is noted: the SDK registers resources from threads of its own."""
+        self._below: dict[str, set[str]] = {}
+        """URNs of what was made below each component, by the component's URN."""
 
     def RegisterResource(self, request: Any) -> Any:  # noqa: N802 (the protocol's name)
         response = super().RegisterResource(request)  # type: ignore[no-untyped-call]  # the SDK's mocks are untyped
+        with self._lock:
+            self._note(request, response.urn)
+        return response
+
+    def _note(self, request: Any, urn: str) -> None:
+        if not request.custom:
+            self._below[urn] = set()
+        for component, below in self._below.items():
+            if request.parent == component or request.parent in below:
+                below.add(urn)
         if request.type != "pulumi:pulumi:Stack":
+            self.sizes.append(request.ByteSize())
+            if request.stackTrace.frames:
+                self.stack_traces.append(request.name)
             self.registered[request.name] = Registered(
                 name=request.name,
                 type=request.type,
                 inputs=rpc.deserialize_properties(request.object),
                 parent=_name(request.parent),
-                dependencies=frozenset(map(_name, request.dependencies)),
+                dependencies=frozenset(map(_name, self._whole(request.dependencies))),
                 provider=_name(request.provider.rpartition("::")[0]),
                 protect=request.protect,
                 import_id=request.importId,
+                retained=request.retainOnDelete,
             )
-        return response
 
     def RegisterResourceOutputs(self, request: Any) -> Any:  # noqa: N802 (the protocol's name)
         self.outputs[_name(request.urn)] = rpc.deserialize_properties(request.outputs)
         return super().RegisterResourceOutputs(request)  # type: ignore[no-untyped-call]  # as above
+
+    def _whole(self, urns: Iterable[str]) -> Iterator[str]:
+        """The resources that are meant, where a component stands for all that was made below it."""
+        for urn in urns:
+            yield from (each for each in self._below.get(urn, {urn}) if each not in self._below)
 
     def kinds(self) -> dict[str, list[str]]:
         """Names of what was registered, sorted, by type. Who does not depend on another comes in no certain order."""
@@ -75,24 +114,34 @@ class Recorder(MockMonitor):
 
 
 class _Mocks(pulumi.runtime.Mocks):
-    def __init__(self, live: dict[str, dict[str, Any]]) -> None:
+    def __init__(self, live: dict[str, dict[str, Any]], state: dict[str, dict[str, Any]]) -> None:
         self._live = live
+        self._state = state
 
     def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str, dict[Any, Any]]:
         return f"{args.name}-id", {**args.inputs, **self._live.get(args.name, {})}
 
-    def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[Any, Any], None]:
-        raise AssertionError(f"the program called {args.token}")
+    def call(self, args: pulumi.runtime.MockCallArgs) -> tuple[dict[Any, Any], list[tuple[str, str]]]:
+        function = args.token.removeprefix("pulumi:pulumi:")
+        assert function in self._state, f"the program called {args.token}"
+        return {"outputs": self._state[function]}, []
 
 
 def _name(urn: str) -> str:
     return urn.rpartition("::")[2] if "pulumi:pulumi:Stack" not in urn.rpartition("::")[0].rpartition("$")[2] else ""
 
 
-def record(program: Callable[[], Any], live: dict[str, dict[str, Any]] | None = None, preview: bool = True) -> Recorder:
+def record(
+    program: Callable[[], Any],
+    live: dict[str, dict[str, Any]] | None = None,
+    preview: bool = True,
+    last: dict[str, Any] | None = None,
+    rows: dict[str, dict[str, Any]] | None = None,
+    stack: str = "test",
+) -> Recorder:
     """What a program registers; in a preview, unless it is said that the update is meant."""
-    recorder = Recorder(live)
-    pulumi.runtime.set_mocks(recorder.mocks, project="ray-platform", stack="test", preview=preview, monitor=recorder)
+    recorder = Recorder(live, last, rows)
+    pulumi.runtime.set_mocks(recorder.mocks, project="ray-platform", stack=stack, preview=preview, monitor=recorder)
     run = pulumi.runtime.test(program)  # type: ignore[no-untyped-call]  # the SDK's decorator is untyped
     run()
     return recorder

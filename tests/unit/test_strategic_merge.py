@@ -3,13 +3,14 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from components.problems import Problems
 from components.strategic_merge import MERGE_KEYS, difference, merge
+from tests.suites import cases
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.suite("strategic merge")]
 
 PAIR = [{"name": "x", "value": "1"}, {"name": "y", "value": "2"}]
 
@@ -136,13 +137,13 @@ def bodies(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 BODIES = st.recursive(SCALARS, bodies, max_leaves=12)
 
 
-@settings(max_examples=600, derandomize=True, deadline=None)
+@cases("strategic merge", 600)
 @given(BODIES, BODIES)
 def test_the_difference_laid_over_the_base_is_what_is_wanted(base: Any, wanted: Any) -> None:
     assert merge({"spec": base}, difference({"spec": base}, {"spec": wanted})) == {"spec": wanted}
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
+@cases("strategic merge", 100)
 @given(BODIES)
 def test_nothing_to_say_changes_nothing(base: Any) -> None:
     assert merge({"spec": base}, {}) == {"spec": base}

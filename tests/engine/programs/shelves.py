@@ -6,8 +6,10 @@ import pulumi_kubernetes as kubernetes
 config = pulumi.Config()
 on_cluster = pulumi.ResourceOptions(provider=kubernetes.Provider("cluster", cluster_identifier="test"))
 
+by_this_stack = {"pulumi.com/patchFieldManager": "store"}
+
 previous: pulumi.Resource = kubernetes.core.v1.Namespace(
-    "namespace", metadata={"name": config.require("namespace")}, opts=on_cluster
+    "namespace", metadata={"name": config.require("namespace"), "annotations": by_this_stack}, opts=on_cluster
 )
 for number in range(config.require_int("shelves")):
     previous = kubernetes.core.v1.ConfigMap(
@@ -15,7 +17,7 @@ for number in range(config.require_int("shelves")):
         metadata={
             "namespace": config.require("namespace"),
             "name": f"shelf-{number}",
-            "annotations": {"pulumi.com/patchFieldManager": "store"},
+            "annotations": by_this_stack,
         },
         data={"height": config.get("height") or "1"},
         opts=pulumi.ResourceOptions.merge(on_cluster, pulumi.ResourceOptions(depends_on=[previous])),

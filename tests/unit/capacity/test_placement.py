@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from components.capacity.accounts import Account
 from components.capacity.eligibility import eligible
-from components.capacity.placement import PODS_PER_NODE, RESOURCES, Account, Nodes, Workers, held
+from components.capacity.placement import PODS_PER_NODE, RESOURCES, Nodes, Workers, held
 from components.nodes import GPU_RESOURCE, NodePool
 from components.tenant.demand import Usage
 
@@ -111,12 +112,17 @@ def test_an_empty_node_holds_as_many_as_are_placed_on_it(gpus: int, cpu: int, me
     assert len(nodes.nodes[0].pods) == held(pod, one)
 
 
-def test_a_copy_goes_its_own_way() -> None:
+def test_what_was_only_tried_is_taken_back() -> None:
     nodes = Nodes((A100,))
-    nodes.start([workers(amounts(8), least=1)])
-    other = nodes.copy()
-    other.start([workers(amounts(8), least=1)])
-    assert (on(nodes), on(other)) == ([("a100", 0, 1)], [("a100", 0, 1), ("a100", 1, 1)])
+    nodes.start([workers(amounts(6), least=1)])
+    before = nodes.nodes
+    with nodes.trial() as added:
+        nodes.grow([workers(amounts(2), owner="other")])
+        assert on(nodes) == [("a100", 0, 2), ("a100", 1, 4)]
+        assert added() == amounts(10)
+        assert nodes.taken_by_owner() == {"a/b": amounts(6), "other": amounts(10)}
+    assert [(each.free, each.pods) for each in nodes.nodes] == [(each.free, each.pods) for each in before]
+    assert nodes.place(workers(amounts(2)))
 
 
 def affinity(**expression: Any) -> dict[str, Any]:

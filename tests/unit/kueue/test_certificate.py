@@ -9,7 +9,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from components.kueue.certificate import KueueCertificate
 from components.kueue.manifests import webhook_names
 from components.kueue.settings import KueueSettings
-from components.tls.certificate import new_certificate
+from components.tls.issuing import new_certificate
 
 pytestmark = pytest.mark.unit
 

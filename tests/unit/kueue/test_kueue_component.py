@@ -17,13 +17,14 @@ def test_crds_come_before_the_manager_and_the_guard_goes_before_anything_else(
 ) -> None:
     """Deletion runs backwards: the guard is asked while everything is still there."""
     recorder = provisioned(kueue_file, tmp_path, monkeypatch)
-    crds = recorder.kinds()["kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition"]
-    assert len(crds) == 11
-    for crd in crds:
-        assert recorder.made_before(crd, "kueue-deployment-kueue-controller-manager")
+    definitions = recorder.registered["kueue-crds"].inputs
+    assert len(definitions["definitions"]) == 11
+    assert definitions["webhook"]["namespace"] == "kueue-system"
+    assert definitions["webhook"]["caBundle"]
+    assert recorder.made_before("kueue-crds", "kueue-deployment-kueue-controller-manager")
     guard = recorder.registered["kueue-crd-guard"]
-    rest = set(recorder.registered) - {"kueue", "kueue-crd-guard", "kueue-webhook-certificate"}
-    assert guard.dependencies == rest
+    for other in set(recorder.registered) - {"kueue", "kueue-crd-guard"}:
+        assert recorder.made_before(other, "kueue-crd-guard")
     assert guard.inputs["context"] == "staging"
     assert "workloads.v1beta1.kueue.x-k8s.io" in guard.inputs["resources"]
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from components.crd_guard import resources_of
+from components.crds.definitions import definitions_of
 from components.kueue.manifests import Certificate, UnexpectedTreeError, kueue_image, kueue_objects, webhook_names
 from components.kueue.settings import KueueSettings
 
@@ -49,9 +49,9 @@ def configuration(tree: Tree, **said: Any) -> dict[str, Any]:
     return dict(yaml.safe_load(text))
 
 
-def test_crds_come_first_then_access_and_webhooks_then_the_manager(tree: Tree) -> None:
+def test_the_namespace_comes_first_then_access_and_webhooks_then_the_manager(tree: Tree) -> None:
     assert [{body["kind"] for body in stage} for stage in stages(tree)] == [
-        {"Namespace", "CustomResourceDefinition"},
+        {"Namespace"},
         {
             *("Secret", "ServiceAccount", "ConfigMap", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"),
             *("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"),
@@ -98,12 +98,6 @@ def test_the_api_server_takes_one_certificate_which_kueue_takes_for_its_own(tree
         "tls.key": "key",
     }
     assert {webhook["clientConfig"]["caBundle"] for webhook in webhooks(tree).values()} == {"bundle"}
-    converted = [
-        body["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"]
-        for (kind, _), body in found.items()
-        if kind == "CustomResourceDefinition" and body["spec"].get("conversion", {}).get("strategy") == "Webhook"
-    ]
-    assert converted == ["bundle"] * 5
     assert webhook_names(KueueSettings(namespace="queues")) == ["kueue-webhook-service.queues.svc", "kueue-ca"]
 
 
@@ -193,7 +187,7 @@ def test_what_kueue_leaves_off_is_off_unless_it_is_said(tree: Tree) -> None:
 
 def test_the_guard_is_told_every_kind_in_the_version_that_is_stored(tree: Tree) -> None:
     """Others pass the webhook, which may be gone."""
-    found = resources_of(stages(tree)[0][1:])
+    found = [each.resource for each in definitions_of(tree)]
     assert len(found) == 11
     assert "clusterqueues.v1beta1.kueue.x-k8s.io" in found
 

@@ -6,6 +6,7 @@ import pytest
 
 from local import paths
 from local.errors import RehearsalError
+from local.install import install_missing
 from local.tools import (
     KUBERAY,
     KUBERAY_1_5,
@@ -16,7 +17,6 @@ from local.tools import (
     TEST_TOOLS,
     TOOLS,
     Tool,
-    build,
     kuberay,
 )
 
@@ -59,9 +59,10 @@ def test_another_pin_is_another_folder(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_without_go_a_build_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "ROOT", tmp_path)
+    monkeypatch.setenv("TOOLS", "build")
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(RehearsalError, match=r"Install Go 1\.24 or newer"):
-        build(_tool(tmp_path, "v1.0.0"), lambda _done, _detail: None)
+        install_missing((_tool(tmp_path, "v1.0.0"),))
 
 
 def test_a_failed_build_says_what_the_compiler_said_and_leaves_nothing(
@@ -69,11 +70,12 @@ def test_a_failed_build_says_what_the_compiler_said_and_leaves_nothing(
 ) -> None:
     monkeypatch.setattr(paths, "ROOT", tmp_path)
     monkeypatch.setenv("RAY_PLATFORM_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("TOOLS", "build")
     monkeypatch.setenv("GOFLAGS", "-mod=mod")
     monkeypatch.setenv("GOPROXY", "off")
     tool = _tool(tmp_path, "v1.0.0")
     with pytest.raises(RehearsalError, match=r"of example v1\.0\.0 failed"):
-        build(tool, lambda _done, _detail: None)
+        install_missing((tool,))
     assert list((tmp_path / "cache" / "tools").iterdir()) == []
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pulumi
 import pytest
 
+from components.crds.definitions import content
 from components.operator.component import KubeRayOperator, KubeRayOperatorArgs
 from components.operator.settings import OperatorSettings
 from tests.unit.recorder import Recorder, record
@@ -27,16 +28,14 @@ def recorder(kubectl_that_renders: Path) -> Recorder:
 
 def test_each_object_is_a_resource_of_its_own_below_the_component(recorder: Recorder) -> None:
     children = [each for each in recorder.registered.values() if each.name != "kuberay"]
-    assert len(children) == 13
+    assert len(children) == 10
     assert {each.parent for each in children} == {"kuberay"}
     assert all(each.name.startswith("kuberay-") for each in children)
 
 
 def test_crds_are_upgraded_before_the_operator(recorder: Recorder) -> None:
-    crds = recorder.kinds()["kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition"]
-    assert len(crds) == 4
-    for crd in crds:
-        assert recorder.made_before(crd, "kuberay-deployment-kuberay-operator")
+    assert len(recorder.registered["kuberay-crds"].inputs["definitions"]) == 4
+    assert recorder.made_before("kuberay-crds", "kuberay-deployment-kuberay-operator")
 
 
 def test_the_operator_starts_with_the_access_it_needs(recorder: Recorder) -> None:
@@ -53,8 +52,8 @@ def test_the_service_does_not_wait_for_pods_that_wait_for_it(recorder: Recorder)
 
 def test_the_guard_goes_before_anything_that_keeps_clusters_alive(recorder: Recorder) -> None:
     """Deletion runs backwards: the guard is asked while CRDs, access and operator are all still there."""
-    others = set(recorder.registered) - {"kuberay", "kuberay-crd-guard"}
-    assert recorder.registered["kuberay-crd-guard"].dependencies == others
+    for other in set(recorder.registered) - {"kuberay", "kuberay-crd-guard"}:
+        assert recorder.made_before(other, "kuberay-crd-guard")
 
 
 def test_the_guard_knows_the_kinds_and_the_cluster(recorder: Recorder) -> None:
@@ -65,12 +64,9 @@ def test_the_guard_knows_the_kinds_and_the_cluster(recorder: Recorder) -> None:
     assert inputs["context"] == "staging"
 
 
-def test_crds_are_sent_word_for_word(recorder: Recorder, tree: list[dict[str, Any]]) -> None:
+def test_crds_are_found_by_their_digests_word_for_word(recorder: Recorder, tree: list[dict[str, Any]]) -> None:
     crd = next(body for body in tree if body["metadata"]["name"] == "rayclusters.ray.io")
-    sent = recorder.registered["kuberay-customresourcedefinition-rayclusters.ray.io"].inputs
-    # The provider's own annotation, which it takes as an instruction, is all that is added.
-    assert sent["metadata"]["annotations"].pop("pulumi.com/patchFieldManager") == "pulumi-ray-platform-test"
-    assert sent == crd
+    assert content(recorder.registered["kuberay-crds"].inputs["definitions"]["rayclusters.ray.io"]) == crd
 
 
 def test_a_role_in_a_watched_namespace_waits_for_it(kubectl_that_renders: Path) -> None:

@@ -30,10 +30,10 @@ def container(tree: Tree, **settings: Any) -> dict[str, Any]:
     return found
 
 
-def test_crds_come_first_then_access_then_the_operator(tree: Tree) -> None:
+def test_the_namespace_comes_first_then_access_then_the_operator(tree: Tree) -> None:
     stages = [{body["kind"] for body in stage} for stage in operator_objects(tree, OperatorSettings())]
     assert stages == [
-        {"Namespace", "CustomResourceDefinition"},
+        {"Namespace"},
         {"ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"},
         {"Deployment", "Service"},
     ]

@@ -16,7 +16,7 @@ from policies.configuration import Configuration
 from policies.pack import NAME, Pack
 from policies.rules import RULES
 
-from .bodies import default_deny, deployment, ray_cluster
+from .bodies import default_deny, deployment, queue, ray_cluster
 
 pytestmark = pytest.mark.unit
 
@@ -72,11 +72,13 @@ def test_a_broken_rule_is_told_with_its_place_and_blocks_in_prod() -> None:
     assert one.severity == analyzer_pb2.POLICY_SEVERITY_CRITICAL
 
 
-def test_the_stack_s_name_says_what_rules_weigh() -> None:
+@pytest.mark.parametrize("stack", ["dev", "dev.tenants-01"])
+def test_the_stack_s_name_says_what_rules_weigh(stack: str) -> None:
+    """All stacks of an environment have its weights."""
     said = Configuration.model_validate({"environments": {"dev": {"level": "advisory"}}})
     pack = Pack(said, "")
     assert names(asked(pack, breaking(hostNetwork=True)), analyzer_pb2.MANDATORY) == ["pod-no-host"]
-    pack.ConfigureStack(analyzer_pb2.AnalyzerStackConfigureRequest(stack="dev"), CONTEXT)
+    pack.ConfigureStack(analyzer_pb2.AnalyzerStackConfigureRequest(stack=stack), CONTEXT)
     assert names(asked(pack, breaking(hostNetwork=True)), analyzer_pb2.MANDATORY) == []
     info = pack.GetAnalyzerInfo(empty_pb2.Empty(), CONTEXT)
     assert {each.enforcementLevel for each in info.policies} == {analyzer_pb2.ADVISORY}
@@ -166,6 +168,19 @@ def test_rules_of_the_whole_stack_see_the_inputs_of_all_resources() -> None:
     )
     both = analyzer_pb2.AnalyzeStackRequest(resources=[*alone.resources, policy])
     assert "ray-default-deny" not in names(list(pack.AnalyzeStack(both, CONTEXT).diagnostics), analyzer_pb2.MANDATORY)
+
+
+@pytest.mark.parametrize(("stack", "broken"), [("prod", ["queue-parent-exists"]), ("prod.tenants-01", [])])
+def test_the_parents_of_tenants_queues_may_be_in_another_stack_of_the_environment(
+    stack: str, broken: list[str]
+) -> None:
+    own = analyzer_pb2.AnalyzerResource(
+        urn="queue",
+        type="kubernetes:scheduling.volcano.sh/v1beta1:Queue",
+        properties=struct(queue("team-a", parent="research")),
+    )
+    found = Pack(Configuration(), stack).AnalyzeStack(analyzer_pb2.AnalyzeStackRequest(resources=[own]), CONTEXT)
+    assert names(list(found.diagnostics), analyzer_pb2.MANDATORY) == broken
 
 
 def test_the_engine_s_configuration_goes_before_the_pack_s() -> None:

@@ -67,10 +67,10 @@ def test_of_a_tree_without_problems_every_level_fits_into_the_one_above(tree: li
         return
     nodes = on_nodes([POOL])
     for resource, there in nodes.items():
-        guaranteed = [each.settings.amounts("guarantee").get(resource, 0) for each in children(tree, None)]
+        guaranteed = [each.settings.amounts("guarantee").get(resource, 0) for each in children(tree)[None]]
         assert sum(guaranteed) <= there
     for parent in tree:
-        for child in children(tree, parent.name):
+        for child in children(tree)[parent.name]:
             for resource, most in child.settings.amounts("capability").items():
                 assert most <= parent.settings.amounts("capability").get(resource, 0)
 
@@ -90,7 +90,7 @@ def test_where_nothing_is_wrong_every_queue_has_room_for_what_it_is_guaranteed(t
     if problems_of_queues(tree, [POOL]):
         return
     there = rooms(tree, [POOL])
-    for each in children(tree, None):
+    for each in children(tree)[None]:
         for resource, kept in each.settings.amounts("guarantee").items():
             assert there[each.name][resource].most >= kept
 

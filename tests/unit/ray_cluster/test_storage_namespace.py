@@ -28,7 +28,17 @@ def live(monkeypatch: pytest.MonkeyPatch, cluster: dict[str, Any] | Exception | 
     monkeypatch.setattr(storage_namespace, "read", read)
 
 
+RUNNING = {"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"}, "spec": {}}
+
+
 def made() -> dict[str, Any]:
+    """One that was made with its RayCluster."""
+    with pytest.MonkeyPatch.context() as before:
+        live(before, None)
+        return created()
+
+
+def created() -> dict[str, Any]:
     outs = _Provider().create(PLACE).outs
     assert outs is not None
     return outs
@@ -46,12 +56,12 @@ def test_no_two_have_the_same_name() -> None:
 
 
 def test_it_stays_while_its_cluster_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    live(monkeypatch, {"metadata": {}})
+    live(monkeypatch, RUNNING)
     assert changed() == []
 
 
 def test_another_cluster_has_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    live(monkeypatch, {"metadata": {}})
+    live(monkeypatch, RUNNING)
     assert changed(namespace="team-b") == ["namespace"]
     assert changed(cluster="serving") == ["cluster"]
 
@@ -70,11 +80,38 @@ def test_an_api_server_that_does_not_answer_takes_nobodys_keys(monkeypatch: pyte
 
 
 def test_another_context_leaves_it_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    live(monkeypatch, {"metadata": {}})
+    live(monkeypatch, RUNNING)
     olds = made()
     news = {**PLACE, "context": "renamed"}
     assert _Provider().diff("id", olds, news).changes
     assert _Provider().update("id", olds, news).outs == {**olds, "context": "renamed"}
+
+
+def of_cluster(keys: str | None, **metadata: str) -> dict[str, Any]:
+    options = {"gcsFaultToleranceOptions": {"externalStorageNamespace": keys}} if keys else {}
+    return {"metadata": {**RUNNING["metadata"], **metadata}, "spec": options}
+
+
+def test_a_state_that_was_lost_finds_the_keys_of_a_cluster_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    live(monkeypatch, of_cluster("team-a.training.0123456789"))
+    assert created()["name"] == "team-a.training.0123456789"
+    assert created()["made"] == "2026-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        of_cluster(None),
+        of_cluster("said-by-hand"),
+        of_cluster("team-a.serving.0123456789"),
+        of_cluster("team-a.training.0123456789", deletionTimestamp="2026-01-02T00:00:00Z"),
+    ],
+    ids=["none", "not ours", "another cluster's", "of one that goes"],
+)
+def test_other_keys_are_not_taken(monkeypatch: pytest.MonkeyPatch, cluster: dict[str, Any]) -> None:
+    live(monkeypatch, cluster)
+    assert created()["name"] != (cluster["spec"].get("gcsFaultToleranceOptions") or {}).get("externalStorageNamespace")
+    assert re.fullmatch(r"team-a\.training\.[0-9a-f]{10}", created()["name"])
 
 
 def event(kind: str, name: str, reason: str, at: str = "2026-01-02T00:00:00Z") -> dict[str, Any]:

@@ -9,7 +9,7 @@ from cryptography import x509
 
 from components.redis.component import ExternalRedis, ExternalRedisArgs
 from components.redis.external import ExternalSettings
-from components.tls.certificate import new_certificate
+from components.tls.issuing import new_certificate
 from stacks.build import build
 from stacks.settings import parse
 from tests.unit.recorder import Recorder, record

@@ -8,15 +8,16 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stacks.document import document
 from stacks.findings import Finding, StackFileError
 from stacks.settings import settings_of
 from stacks.stack_file import stack_file
+from tests.suites import cases
 
-pytestmark = pytest.mark.unit
+pytestmark = [pytest.mark.unit, pytest.mark.suite("stack files")]
 
 GOOD = sorted((Path(__file__).parents[2] / "stack_files" / "good").glob("*.yaml"))
 TEXTS = [file.read_text() for file in GOOD]
@@ -30,8 +31,6 @@ EXTREME: list[Any] = [
     json.loads("[" * 45 + "]" * 45),
 ]
 KEYS = ["", "secure", "name", "rayVersion", "idleTimout", "$patch", "groupName", "a\nb", "[key]", "Ä", "0", "overrides"]
-
-many = settings(derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def findings(text: str) -> tuple[Finding, ...]:
@@ -88,13 +87,13 @@ def mutated(draw: st.DrawFn) -> Any:
     return value
 
 
-@settings(many, max_examples=2_000)
+@cases("stack files", 2_000)
 @given(mutated())
 def test_good_files_with_other_values(value: Any) -> None:
     assert_usable(json.dumps(value))
 
 
-@settings(many, max_examples=1_000)
+@cases("stack files", 1_000)
 @given(
     st.sampled_from(TEXTS), st.lists(st.tuples(st.floats(0, 1), st.integers(0, 30), st.text(max_size=5)), max_size=4)
 )
@@ -105,7 +104,7 @@ def test_good_files_with_other_characters(text: str, edits: list[tuple[float, in
     assert_usable(text.encode(errors="replace").decode())
 
 
-@settings(many, max_examples=2_000)
+@cases("stack files", 2_000)
 @given(st.text(alphabet="ab:-[]{}&*!|>'\"#%@`,?.\\~<0123e_x\n\t \ufeff\u2028", max_size=80))
 def test_text_of_yamls_own_characters(text: str) -> None:
     assert_usable(text)
@@ -119,7 +118,7 @@ VALUE = st.recursive(
 )
 
 
-@settings(many, max_examples=1_000)
+@cases("stack files", 1_000)
 @given(VALUE.filter(lambda value: value is not None), st.booleans())
 def test_what_was_written_is_what_is_read(value: Any, flow: bool) -> None:
     text = yaml.safe_dump(value, default_flow_style=flow, allow_unicode=True)

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from stacks.__main__ import app
 from stacks.check.checked import check
+from stacks.check.text import show
 from stacks.composer import DEEPEST, GREATEST
 
 pytestmark = pytest.mark.unit
@@ -74,12 +73,15 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize(("text", "expected"), HOSTILE.values(), ids=HOSTILE)
-def test_a_hostile_file_is_refused_soon(tmp_path: Path, text: str, expected: str) -> None:
+def test_a_hostile_file_is_refused_soon(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, expected: str
+) -> None:
     file = tmp_path / "Pulumi.hostile.yaml"
     file.write_text(text)
     started = time.process_time()
     checked = check(file)
-    shown = CliRunner().invoke(app, ["check", str(file)]).output
+    show([checked])
+    shown = capsys.readouterr().out
     assert time.process_time() - started < SECONDS
     assert checked.findings
     assert expected in checked.findings[0].message

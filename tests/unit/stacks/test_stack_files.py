@@ -3,6 +3,7 @@
 A file in `bad` says at its beginning, in a line for each finding, where it is and how its message begins.
 """
 
+import functools
 import json
 import re
 from collections.abc import Iterator
@@ -11,10 +12,11 @@ from typing import Any, get_args
 
 import pytest
 from pydantic import BaseModel
-from typer.testing import CliRunner
 
-from stacks.__main__ import app
-from stacks.check.checked import check
+from stacks.check import checked
+from stacks.check.checked import Checked
+from stacks.check.machine import as_annotations, as_json
+from stacks.check.text import show
 from stacks.settings import StackSettings, load
 
 pytestmark = pytest.mark.unit
@@ -23,6 +25,12 @@ FILES = Path(__file__).parents[2] / "stack_files"
 GOOD = sorted((FILES / "good").rglob("*.yaml"))
 BAD = sorted((FILES / "bad").rglob("*.yaml"))
 EXPECT = re.compile(r"# expect: (\d+):(\d+) (.*)")
+
+
+@functools.cache
+def check(file: Path) -> Checked:
+    """Each file is checked once, and shown in three formats."""
+    return checked.check(file)
 
 
 def name(file: Path) -> str:
@@ -47,17 +55,17 @@ def test_every_bad_file_says_what_is_expected() -> None:
     assert [name(file) for file in BAD if not EXPECT.match(file.read_text())] == []
 
 
-def test_no_finding_shows_a_secret() -> None:
+def test_no_finding_shows_a_secret(capsys: pytest.CaptureFixture[str]) -> None:
     secrets = ["hunter2", "hf_abcdefgh", "wJalrXUtnFEMI"]
-    for output in ("text", "json", "github"):
-        said = CliRunner().invoke(app, ["check", "--format", output, *map(str, BAD)]).output
-        assert len(said) > 10_000
-        assert [secret for secret in secrets if secret in said] == []
+    found = [check(file) for file in BAD]
+    show(found)
+    for shown in (capsys.readouterr().out, as_json(found), "\n".join(as_annotations(found))):
+        assert len(shown) > 10_000
+        assert [secret for secret in secrets if secret in shown] == []
 
 
 def test_every_rule_has_a_name_of_its_own_and_a_line_of_its_own() -> None:
-    result = CliRunner().invoke(app, ["check", "--format", "json", *map(str, BAD)])
-    for finding in json.loads(result.output):
+    for finding in json.loads(as_json(check(file) for file in BAD)):
         assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", finding["rule"])
         assert "\n" not in finding["message"]
         assert finding["message"][-1] != "."

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import pulumi
 import pytest
 
 from stacks.build import build
@@ -32,9 +33,10 @@ STACK: dict[str, Any] = {
 
 @pytest.fixture
 def built(kubectl_that_renders: Path) -> tuple[Recorder, dict[str, Any]]:
+    """What was registered, and the outputs once they are known."""
     outputs: dict[str, Any] = {}
     live = {f"{namespace}/training-ray-cluster": {"status": {"state": "ready"}} for namespace in ("a", "namespace-b")}
-    return record(lambda: outputs.update(build(parse(STACK))), live), outputs
+    return record(lambda: pulumi.Output.from_input(build(parse(STACK))).apply(outputs.update), live), outputs
 
 
 def test_every_object_goes_to_the_stacks_own_provider(built: tuple[Recorder, dict[str, Any]]) -> None:
@@ -67,10 +69,19 @@ def test_the_operators_role_in_a_tenants_namespace_waits_for_it(built: tuple[Rec
     assert recorder.made_before(role, "namespace-b/training-ray-cluster")
 
 
+def test_a_cluster_depends_on_the_role_itself_and_not_on_something_between_that_stays(
+    built: tuple[Recorder, dict[str, Any]],
+) -> None:
+    """A tenant that leaves takes both along in one update, in which the engine heeds direct dependencies alone."""
+    recorder, _ = built
+    cluster = recorder.registered["namespace-b/training-ray-cluster"]
+    assert "platform-kuberay-role-namespace-b-kuberay-operator" in cluster.dependencies
+
+
 def test_outputs_name_clusters_by_namespace_and_name(built: tuple[Recorder, dict[str, Any]]) -> None:
-    recorder, outputs = built
+    _, outputs = built
     assert set(outputs["clusters"]) == {"a/training", "namespace-b/training"}
-    cluster = recorder.outputs["namespace-b"]["clusters"]["namespace-b/training"]
+    cluster = outputs["clusters"]["namespace-b/training"]
     assert cluster["rayAddress"] == "ray://training-head-svc.namespace-b.svc:10001"
     assert cluster["greatestGpus"] == 8
     assert [group["maxReplicas"] for group in cluster["workerGroups"]] == [2, 2, 2, 4]

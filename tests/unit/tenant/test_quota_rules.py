@@ -33,7 +33,8 @@ def workers(*variants: dict[str, Any]) -> dict[str, Any]:
 
 
 def refused(quota: dict[str, Any], *bodies: dict[str, Any]) -> list[str]:
-    found = beyond_quota(bodies, QuotaSettings.model_validate(quota, by_alias=True), DEFAULT_LIMITS)
+    demands = [demand(each, DEFAULT_LIMITS) for each in bodies]
+    found = beyond_quota(demands, QuotaSettings.model_validate(quota, by_alias=True))
     return [each.problem.message for each in found]
 
 
@@ -71,7 +72,7 @@ def test_a_quota_that_leaves_no_room_for_that_job_is_refused() -> None:
 
 def test_limits_that_would_refuse_that_job_are_told() -> None:
     limits = LimitSettings.model_validate({"min": {"memory": "300Mi"}})
-    [found] = beyond_limits([body(redis=REDIS, faultTolerance=True)], limits)
+    [found] = beyond_limits([demand(body(redis=REDIS, faultTolerance=True), limits)], limits)
     assert "container 'redis-cleanup' requests memory 256Mi, less than the tenant's limits.min" in found.problem.message
 
 
@@ -161,17 +162,18 @@ def test_further_entries_are_held_against_the_clusters_too() -> None:
 
 
 def judged(limits: dict[str, Any], made: dict[str, Any]) -> list[tuple[Any, str]]:
-    found = beyond_limits([made], LimitSettings.model_validate(limits, by_alias=True))
+    said = LimitSettings.model_validate(limits, by_alias=True)
+    found = beyond_limits([demand(made, said)], said)
     return [(each.problem.path[1:3], each.problem.rule) for each in found]
 
 
 def test_rays_container_never_gets_the_amounts_of_a_side_container() -> None:
     group = {"groupName": "small", "memory": "4Gi"}
     made = body(workerGroups=[group])
-    found = [each.problem for each in beyond_limits([made], DEFAULT_LIMITS)]
+    found = [each.problem for each in beyond_limits([demand(made, DEFAULT_LIMITS)], DEFAULT_LIMITS)]
     assert [problem.rule for problem in found] == ["ray-without-amounts"]
     assert "'ray-worker' says no cpu, and the tenant's limits would give it 100m" in found[0].message
-    assert list(beyond_limits([made], None)) == []
+    assert list(beyond_limits([demand(made, None)], None)) == []
 
 
 def test_a_default_limit_below_a_request_is_refused() -> None:

@@ -10,7 +10,7 @@ import pytest
 from cryptography import x509
 from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 
-from components.tls.authority import new_authority
+from components.tls.issuing import new_authority
 from components.tls.manifests import init_container
 
 pytestmark = pytest.mark.unit

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.crd_guard import resources_of
+from components.crds.definitions import definitions_of
 from components.volcano.manifests import (
     Certificate,
     UnexpectedManifestError,
@@ -46,10 +46,10 @@ def webhooks(manifest: Manifest, **said: Any) -> list[dict[str, Any]]:
     return [webhook for (kind, _), body in found.items() if "Webhook" in kind for webhook in body["webhooks"]]
 
 
-def test_crds_come_first_then_access_and_webhooks_then_the_programs(manifest: Manifest) -> None:
+def test_the_namespace_comes_first_then_access_and_webhooks_then_the_programs(manifest: Manifest) -> None:
     """The webhook listens once it has seen its configurations: after them, its Deployment would never be available."""
     assert [{body["kind"] for body in stage} for stage in stages(manifest)] == [
-        {"Namespace", "CustomResourceDefinition"},
+        {"Namespace"},
         {
             *("Secret", "ServiceAccount", "ConfigMap", "ClusterRole", "ClusterRoleBinding"),
             *("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"),
@@ -123,9 +123,7 @@ def test_no_argument_is_meant_for_a_shell(manifest: Manifest, name: str) -> None
 
 def test_everything_is_in_the_namespace_that_is_said(manifest: Manifest) -> None:
     moved = objects(manifest, namespace="gangs")
-    assert "volcano-system" not in str(
-        {key: body for key, body in moved.items() if key[0] != "CustomResourceDefinition"}
-    )
+    assert "volcano-system" not in str(moved)
     assert "--webhook-namespace=gangs" in container(manifest, "volcano-admission", namespace="gangs")["args"]
     assert {body["metadata"].get("namespace") for (kind, _), body in moved.items() if kind == "Deployment"} == {"gangs"}
 
@@ -177,9 +175,9 @@ def test_secrets_to_pull_images_with_are_every_pods(manifest: Manifest) -> None:
 
 
 def test_the_guard_is_told_every_kind(manifest: Manifest) -> None:
-    crds = stages(manifest)[0][1:]
-    assert len(resources_of(crds)) == 11
-    assert "queues.v1beta1.scheduling.volcano.sh" in resources_of(crds)
+    kinds = [each.resource for each in definitions_of(manifest)]
+    assert len(kinds) == 11
+    assert "queues.v1beta1.scheduling.volcano.sh" in kinds
 
 
 def test_the_manifest_is_left_as_it_is(manifest: Manifest) -> None:

@@ -1,0 +1,139 @@
+"""What a Pulumi command costs: seconds, and CPU seconds of each program that it starts."""
+
+import resource
+import signal
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import psutil
+
+from tests.engine.harness import Project
+
+PROGRAMS = {
+    "local/plugins/language/program.py": "program",
+    "pulumi-language-python-exec": "program",
+    "pulumi.dynamic": "dynamic provider",
+    "local.plugins.kubernetes": "Kubernetes provider",
+    "pulumi-resource-kubernetes": "Kubernetes provider",
+}
+"""What a process is, by what is on its command line: of the stand-ins and of Pulumi's own plugins."""
+
+CHECKPOINTS = {"PULUMI_SKIP_CHECKPOINTS": "false"}
+"""The state is written at every step, as for every user; the tests' harness leaves that out."""
+
+PAUSE_SECONDS = 0.2
+"""Between two looks at the processes. What a process does after the last is counted in the sum alone."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one command. Seconds."""
+
+    wall: float
+
+    cpu: float
+    """Of all processes together, as the operating system counts them."""
+
+    programs: Mapping[str, float]
+    """CPU, by what a process is (PROGRAMS, `engine` and `rest`)."""
+
+    processes: Mapping[str, int]
+    """How many processes of each were started."""
+
+    stopped: bool = False
+    """Whether it was ended before it was done."""
+
+
+class CommandFailedError(Exception):
+    """A command that is measured failed; with what it printed."""
+
+
+def measured(
+    project: Project,
+    *arguments: str,
+    enough: Callable[[float], bool] = lambda _seconds: False,
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> Cost:
+    """Runs `pulumi`. `enough`: asked with the seconds so far; True ends the command.
+
+    Raises CommandFailedError.
+    """
+    before, begun = _children(), time.perf_counter()
+    process = project.start(*arguments, environment={**CHECKPOINTS, **environment})
+    stopped = False
+    with _watched(process.pid) as seen:
+        while True:
+            try:
+                said, _ = process.communicate(timeout=PAUSE_SECONDS)
+                break
+            except subprocess.TimeoutExpired:
+                if not stopped and enough(time.perf_counter() - begun):
+                    stopped = True
+                    process.send_signal(signal.SIGINT)
+    wall, cpu = time.perf_counter() - begun, _children() - before
+    if process.returncode and not stopped:
+        raise CommandFailedError(f"`pulumi {' '.join(arguments)}` ended with {process.returncode}:\n{said}")
+    programs = seen.seconds()
+    return Cost(wall, cpu, {**programs, "rest": max(0.0, cpu - sum(programs.values()))}, seen.processes(), stopped)
+
+
+def _children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+@dataclass
+class _Seen:
+    """The processes below a command, with the CPU seconds of each when it was last looked at."""
+
+    of_process: dict[tuple[int, float], tuple[str, float]] = field(default_factory=dict)
+
+    def look(self, parent: int) -> None:
+        try:
+            command = psutil.Process(parent)
+            for process in (command, *command.children(recursive=True)):
+                self._look_at(process, parent)
+        except psutil.Error:
+            return
+
+    def _look_at(self, process: psutil.Process, parent: int) -> None:
+        try:
+            with process.oneshot():
+                line, times = " ".join(process.cmdline()), process.cpu_times()
+                what = next((title for text, title in PROGRAMS.items() if text in line), "rest")
+                title = "engine" if process.pid == parent else what
+                self.of_process[(process.pid, process.create_time())] = (title, times.user + times.system)
+        except psutil.Error:
+            return
+
+    def seconds(self) -> dict[str, float]:
+        found: Counter[str] = Counter()
+        for title, seconds in self.of_process.values():
+            found[title] += seconds  # type: ignore[assignment]  # a Counter of floats
+        return {title: seconds for title, seconds in found.items() if title != "rest"}
+
+    def processes(self) -> dict[str, int]:
+        return dict(Counter(title for title, _ in self.of_process.values()))
+
+
+@contextmanager
+def _watched(pid: int) -> Iterator[_Seen]:
+    seen, ended = _Seen(), threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(PAUSE_SECONDS):
+            seen.look(pid)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield seen
+    finally:
+        ended.set()
+        watcher.join()

@@ -1,0 +1,1 @@
+"""CustomResourceDefinitions: of KubeRay, Volcano and Kueue, outside the state of Pulumi."""

@@ -1,0 +1,60 @@
+"""How the CustomResourceDefinitions of a program are provisioned."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pulumi
+
+from ..dynamic import Resource
+from ..kubernetes import field_manager
+from .definitions import Definition
+from .differences import differences
+from .guard import CrdGuardProvider
+from .provider import DefinitionsProvider
+
+
+@dataclass(frozen=True)
+class DefinitionsArgs:
+    """What CustomResourceDefinitions are made from."""
+
+    owner: str
+    """The program that they belong to, in messages: `KubeRay`."""
+
+    release: str
+    """Its version."""
+
+    definitions: Sequence[Definition]
+
+    guard: CrdGuardProvider
+    """What keeps them while there are objects of their kinds."""
+
+    context: str | None = None
+    """Context of the kubeconfig, the provider's; None for the current one."""
+
+    webhook: Mapping[str, pulumi.Input[str]] | None = None
+    """`namespace` and `caBundle` of the webhook that converts between versions, where one does."""
+
+
+class CustomResourceDefinitions(Resource, module="ray-platform", name="CustomResourceDefinitions"):
+    """The definitions of one program as one resource: the state holds a digest of each, and the cluster the content.
+
+    Creation and update apply them by server-side apply and return once the API server has established them. A refresh
+    reports who changed one, and the next update sets it right. Deletion fails while there is an object of their kinds.
+    A preview reports which fields an update adds, removes and changes.
+
+    Raises ClusterUnreachableError where definitions in the cluster cannot be read.
+    """
+
+    def __init__(self, name: str, args: DefinitionsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        manager = field_manager()
+        inputs = {
+            "owner": args.owner,
+            "release": args.release,
+            "definitions": {each.name: each.digest for each in args.definitions},
+            "context": args.context,
+            "fieldManager": manager,
+            "webhook": args.webhook,
+        }
+        super().__init__(DefinitionsProvider(args.guard), name, inputs, opts)
+        for line in differences(args.context, args.definitions, manager):
+            pulumi.log.info(line, self)

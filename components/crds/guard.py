@@ -1,0 +1,84 @@
+"""Keeps CRDs while there is something of their kinds; see docs/decisions/0002-crd-guard.md."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+
+from ..cluster import ClusterUnreachableError
+from ..dynamic import Resource
+from ..guard import GuardProvider, InUseError, custom_objects, named
+
+Body = dict[str, Any]
+
+_SECONDS = 30.0
+"""How long the garbage collector may take for what belongs to objects that have just been deleted."""
+
+
+def _any(_body: Body) -> bool:
+    """Every object counts. The state has a function by its name; a lambda it would have with the path of its file, so
+    that a checkout in another folder were a difference."""
+    return True
+
+
+class CrdGuardProvider(GuardProvider):
+    """Refuses to go while there are objects of the kinds that its input `resources` names (`guard.custom_objects`)."""
+
+    def __init__(self, owner: str, counts: Callable[[Body], bool] = _any) -> None:
+        """`owner`: whose CRDs they are, in messages. `counts`: whether an object is somebody's."""
+        super().__init__()
+        self._owner = owner
+        self._counts = counts
+
+    def refuse(self, props: Mapping[str, Any]) -> None:
+        deadline = time.monotonic() + _SECONDS
+        while used := self._in_use(props):
+            if time.monotonic() > deadline or not all(_goes_with_its_owner(body) for body in used):
+                raise InUseError(
+                    f"{self._owner}'s CRDs are not deleted while there is {named(used)}: these would be deleted with "
+                    "them. Delete them first, with kubectl or with the stack that they belong to, then run the command "
+                    "again"
+                )
+            time.sleep(1.0)
+
+    def _in_use(self, props: Mapping[str, Any]) -> list[Body]:
+        try:
+            there = custom_objects(props.get("context"), props["resources"])
+        except ClusterUnreachableError as error:
+            raise InUseError(f"cannot tell whether {self._owner}'s CRDs are in use, so they stay: {error}") from None
+        return [body for body in there if self._counts(body)]
+
+
+@dataclass(frozen=True)
+class CrdGuardArgs:
+    """What a CrdGuard is made from."""
+
+    provider: CrdGuardProvider
+
+    resources: list[str]
+    """The kinds, as `components.guard.custom_objects` takes them."""
+
+    context: str | None
+    """Context of the kubeconfig, the provider's; None for the current one."""
+
+
+class CrdGuard(Resource, module="ray-platform", name="CrdGuard"):
+    """Its deletion, which comes before that of all it depends on, asks the API server and fails while there are objects
+    of the kinds that it names.
+    """
+
+    def __init__(self, name: str, args: CrdGuardArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        # States of earlier releases have one type for each owner.
+        earlier = [
+            pulumi.Alias(type_=f"pulumi-python:dynamic/ray-platform:{owner}CrdGuard") for owner in ("Volcano", "Kueue")
+        ]
+        inputs = {"resources": args.resources, "context": args.context}
+        super().__init__(
+            args.provider, name, inputs, pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(aliases=earlier))
+        )
+
+
+def _goes_with_its_owner(body: Mapping[str, Any]) -> bool:
+    return bool(body["metadata"].get("ownerReferences"))

@@ -1,0 +1,141 @@
+"""CustomResourceDefinitions in the cluster: read by their metadata where that is enough, applied, deleted."""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ..cluster import request
+from ..kubernetes import FIELD_MANAGER_ANNOTATION
+from .definitions import Body, content
+
+DIGEST_ANNOTATION = "ray-platform/definition"
+"""The digest of the content that was applied last."""
+
+_PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+_METADATA_ONLY = {"Accept": "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"}
+"""A definition has up to a megabyte of schema, and its metadata a few kilobytes (kubernetes.io, API concepts)."""
+
+_APPLY = {"Content-Type": "application/apply-patch+yaml", "Accept": "application/json"}
+
+_SECONDS = 60.0
+"""The API server establishes or removes a definition within a second or two; it is given up after this."""
+
+
+class DefinitionError(Exception):
+    """Definitions cannot be applied, established or removed; the text says which and why."""
+
+
+def metadata(context: str | None, name: str) -> Body | None:
+    """The metadata of a definition, None where there is no such one. Raises ClusterUnreachableError."""
+    found = request(context, "GET", f"{_PATH}/{name}", headers=_METADATA_ONLY)
+    return None if found is None else dict(found["metadata"])
+
+
+def read(context: str | None, name: str) -> Body | None:
+    """A definition, None where there is no such one. Raises ClusterUnreachableError."""
+    return request(context, "GET", f"{_PATH}/{name}")
+
+
+def owned_fields(found: Mapping[str, Any], manager: str) -> str | None:
+    """A digest of the fields of an object that a field manager has applied and owns; None where it has none.
+
+    Whoever changes the value of a field takes it from those who applied it (kubernetes.io, Server-Side Apply, "Field
+    management"). So as long as this digest is the same, nobody has changed what the manager applied.
+    """
+    entries = (entry for entry in found.get("managedFields") or () if entry["manager"] == manager)
+    fields = next((entry["fieldsV1"] for entry in entries if entry["operation"] == "Apply"), None)
+    return None if fields is None else hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
+
+
+def is_ours(found: Mapping[str, Any], manager: str) -> bool:
+    """Whether a field manager has made a definition: by server-side apply, or as a resource of an earlier release,
+    which the provider created in a name of its own."""
+    annotations = found.get("annotations") or {}
+    return owned_fields(found, manager) is not None or annotations.get(FIELD_MANAGER_ANNOTATION) == manager
+
+
+def owns_versions(found: Mapping[str, Any], manager: str) -> bool:
+    """Whether a field manager has applied the versions of a definition, and nobody has changed them since."""
+    return any(
+        "f:versions" in entry["fieldsV1"].get("f:spec", {})
+        for entry in found.get("managedFields") or ()
+        if entry["manager"] == manager and entry["operation"] == "Apply"
+    )
+
+
+def other_managers(found: Mapping[str, Any], manager: str) -> list[str]:
+    """Who else has written to an object, the last one first. The API server itself writes the status alone."""
+    entries = [
+        entry
+        for entry in found.get("managedFields") or ()
+        if entry["manager"] != manager and entry.get("subresource") != "status"
+    ]
+    return list(dict.fromkeys(entry["manager"] for entry in sorted(entries, key=_time, reverse=True)))
+
+
+def apply(context: str | None, digests: Mapping[str, str], manager: str, webhook: Mapping[str, Any] | None) -> None:
+    """Applies definitions by server-side apply, and waits until the API server serves their kinds.
+
+    `digests`: of the content, by name. `webhook`: the namespace and the CA bundle of what converts between versions.
+    Raises DefinitionError, MissingDefinitionError and ClusterUnreachableError.
+    """
+    for name, digest in digests.items():
+        query = {"fieldManager": manager, "force": "true"}
+        body = json.dumps(applied(content(digest), digest, webhook))
+        request(context, "PATCH", f"{_PATH}/{name}", query=query, headers=_APPLY, body=body)
+    _wait(digests, lambda name: _established(context, name), "are not established")
+
+
+def applied(body: Body, digest: str, webhook: Mapping[str, Any] | None) -> Body:
+    """A definition as it is applied: with its digest, and with the webhook that converts it, if one does."""
+    own = {key: value for key, value in body["metadata"].items() if key != "creationTimestamp"}
+    own["annotations"] = {**(own.get("annotations") or {}), DIGEST_ANNOTATION: digest}
+    return {**body_of_row(body, webhook), "metadata": own}
+
+
+def body_of_row(body: Body, webhook: Mapping[str, Any] | None) -> Body:
+    """A definition without its status, and with the webhook that converts it, if one does."""
+    body = {key: value for key, value in body.items() if key != "status"}
+    conversion = body["spec"].get("conversion") or {}
+    if webhook is None or conversion.get("strategy") != "Webhook":
+        return body
+    client = conversion["webhook"]["clientConfig"]
+    service = {**client["service"], "namespace": webhook["namespace"]}
+    client = {**client, "service": service, "caBundle": webhook["caBundle"]}
+    conversion = {**conversion, "webhook": {**conversion["webhook"], "clientConfig": client}}
+    return {**body, "spec": {**body["spec"], "conversion": conversion}}
+
+
+def remove(context: str | None, names: Iterable[str]) -> None:
+    """Deletes definitions, and waits until they are gone. Raises DefinitionError and ClusterUnreachableError."""
+    deleted = [name for name in names if request(context, "DELETE", f"{_PATH}/{name}") is not None]
+    _wait(deleted, lambda name: metadata(context, name) is None, "are deleted and not gone")
+
+
+def _established(context: str | None, name: str) -> bool:
+    found = read(context, name) or {}
+    conditions = {each["type"]: each for each in (found.get("status") or {}).get("conditions") or ()}
+    accepted = conditions.get("NamesAccepted")
+    if accepted and accepted["status"] == "False":
+        raise DefinitionError(f"CRD {name} is not established: {accepted['message']}")
+    return bool(conditions.get("Established", {}).get("status") == "True")
+
+
+def _wait(names: Iterable[str], is_done: Callable[[str], bool], problem: str) -> None:
+    """Returns once it is done for all names. Raises DefinitionError when the time is up."""
+    deadline = time.monotonic() + _SECONDS
+    waiting = list(names)
+    while waiting := [name for name in waiting if not is_done(name)]:
+        if time.monotonic() > deadline:
+            raise DefinitionError(
+                f"CRDs {', '.join(waiting)} {problem} after {_SECONDS:.0f} s. Run the command again; if that does not "
+                "help, `kubectl describe crd` shows the reason in the conditions"
+            )
+        time.sleep(0.2)
+
+
+def _time(entry: Mapping[str, Any]) -> str:
+    return str(entry.get("time") or "")

@@ -1,0 +1,106 @@
+"""The provider of CustomResourceDefinitions: runs in Pulumi's Python plugin, which states find it in by this path."""
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from pulumi.dynamic import CreateResult, DiffResult, ReadResult, ResourceProvider, UpdateResult
+
+from . import live
+from .definitions import resource_of
+from .guard import CrdGuardProvider
+
+_TAKE_OVER = "PULUMI_K8S_UPSERT_EXISTING_OBJECTS"
+"""The setting of Pulumi's Kubernetes provider with which it takes objects that exist into the state."""
+
+
+class DefinitionsProvider(ResourceProvider):
+    """Applies the definitions of one program.
+
+    Inputs: `owner` ("KubeRay"), `release`, `definitions` (a digest by name), `context`, `fieldManager`, `webhook`.
+    Outputs: the same, as they were applied; and `applied`, by name a digest of the fields that the manager owned then.
+    """
+
+    serialize_as_secret_always = False
+
+    def __init__(self, guard: CrdGuardProvider) -> None:
+        """`guard`: what keeps the definitions while they are in use."""
+        super().__init__()
+        self._guard = guard
+
+    def create(self, props: dict[str, Any]) -> CreateResult:
+        sys.tracebacklimit = 0
+        _refuse_those_of_others(props)
+        return CreateResult("definitions", _applied(props, props["definitions"]))
+
+    def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
+        sys.tracebacklimit = 0
+        found = {name: live.metadata(props.get("context"), name) for name in props["definitions"]}
+        digests = {name: _live(body, name, props) for name, body in found.items() if body is not None}
+        return ReadResult(id_ if digests else "", {**props, "definitions": digests})
+
+    def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
+        return DiffResult(changes=any(olds.get(key) != value for key, value in news.items()))
+
+    def update(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> UpdateResult:
+        sys.tracebacklimit = 0
+        changed = {name: digest for name, digest in news["definitions"].items() if _differs(name, olds, news)}
+        kept = {name: digest for name, digest in olds.get("applied", {}).items() if name not in changed}
+        outputs = _applied(news, changed, kept)
+        self._remove(news, olds["definitions"].keys() - news["definitions"].keys())
+        return UpdateResult(outputs)
+
+    def delete(self, _id: str, props: dict[str, Any]) -> None:
+        sys.tracebacklimit = 0
+        self._remove(props, props["definitions"])
+
+    def _remove(self, props: Mapping[str, Any], names: Any) -> None:
+        context = props.get("context")
+        there = [body for body in (live.read(context, name) for name in sorted(names)) if body is not None]
+        self._guard.refuse({"context": context, "resources": [resource_of(body) for body in there]})
+        live.remove(context, [body["metadata"]["name"] for body in there])
+
+
+def _applied(
+    props: Mapping[str, Any], changed: Mapping[str, str], kept: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    context, manager = props.get("context"), props["fieldManager"]
+    live.apply(context, changed, manager, props.get("webhook"))
+    owned = {name: live.owned_fields(live.metadata(context, name) or {}, manager) for name in changed}
+    applied = {name: fields for name, fields in {**(kept or {}), **owned}.items() if name in props["definitions"]}
+    return {**props, "applied": applied}
+
+
+def _differs(name: str, olds: Mapping[str, Any], news: Mapping[str, Any]) -> bool:
+    common = ("context", "fieldManager", "webhook")
+    return olds["definitions"].get(name) != news["definitions"][name] or any(
+        olds.get(key) != news.get(key) for key in common
+    )
+
+
+def _live(found: Mapping[str, Any], name: str, props: Mapping[str, Any]) -> str:
+    """The digest of a definition that is as it was applied; of another, who changed it."""
+    manager = props["fieldManager"]
+    if live.owned_fields(found, manager) == props.get("applied", {}).get(name):
+        return str(props["definitions"][name])
+    return f"changed by {', '.join(live.other_managers(found, manager)) or 'others'}"
+
+
+def _refuse_those_of_others(props: Mapping[str, Any]) -> None:
+    """An object that exists is not taken over by a guess: whoever made it would lose what it applied."""
+    if os.environ.get(_TAKE_OVER) == "true":
+        return
+    manager = props["fieldManager"]
+    found = {name: live.metadata(props.get("context"), name) for name in props["definitions"]}
+    others = {
+        name: live.other_managers(body, manager)
+        for name, body in found.items()
+        if body is not None and not live.is_ours(body, manager)
+    }
+    if others:
+        named = ", ".join(f"{name} (of {', '.join(managers) or 'others'})" for name, managers in others.items())
+        raise live.DefinitionError(
+            f"{props['owner']}'s CRDs already exist, and this stack has not made them: {named}. To use what is there, "
+            f"set install to existing; to take them into this stack, set {_TAKE_OVER}=true in the environment once"
+        )

@@ -1,0 +1,91 @@
+"""Making authorities and certificates. Imports `cryptography`, which a program that makes none does without."""
+
+import datetime
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from .manifests import LIFETIME_HOURS
+
+_RSA_BITS = 3072
+
+_CERTIFIES = x509.KeyUsage(
+    key_cert_sign=True,
+    crl_sign=True,
+    **dict.fromkeys(
+        (
+            "digital_signature",
+            "content_commitment",
+            "key_encipherment",
+            "data_encipherment",
+            "key_agreement",
+            "encipher_only",
+            "decipher_only",
+        ),
+        False,
+    ),
+)
+"""What the authority's key is for."""
+
+
+def new_authority(name: str) -> tuple[str, str]:
+    """The certificate of a new authority that certifies itself, and its key. Both PEM."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(minutes=5))
+        .not_valid_after(now + datetime.timedelta(hours=LIFETIME_HOURS))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_CERTIFIES, critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    return certificate.public_bytes(pem).decode(), private.decode()
+
+
+def new_certificate(subject: str, names: list[str], *, with_rsa: bool = False) -> tuple[str, str, str]:
+    """A new authority's certificate, one of it for servers of these names, and the key of the second. All PEM.
+
+    `with_rsa`: see ServerCertificate.
+    """
+    authority, signing = new_authority(f"{subject}-authority")
+    ca = x509.load_pem_x509_certificate(authority.encode())
+    ca_key = serialization.load_pem_private_key(signing.encode(), None)
+    assert isinstance(ca_key, ec.EllipticCurvePrivateKey)
+    key = rsa.generate_private_key(65537, _RSA_BITS) if with_rsa else ec.generate_private_key(ec.SECP256R1())
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, subject)]))
+        .issuer_name(ca.subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(datetime.datetime.now(datetime.UTC) - datetime.timedelta(minutes=5))
+        .not_valid_after(ca.not_valid_after_utc)
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name) for name in names]), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        # The nodes of a Redis are each other's clients, too.
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]), False)
+        .sign(ca_key, hashes.SHA256())
+    )
+    written = serialization.PrivateFormat.TraditionalOpenSSL if with_rsa else serialization.PrivateFormat.PKCS8
+    private = key.private_bytes(serialization.Encoding.PEM, written, serialization.NoEncryption())
+    return authority, made.public_bytes(serialization.Encoding.PEM).decode(), private.decode()
+
+
+def names_of(certificate: str | None) -> list[str]:
+    """The names in DNS that a certificate (PEM) is for."""
+    if certificate is None:
+        return []
+    made = x509.load_pem_x509_certificate(certificate.encode())
+    return made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value.get_values_for_type(x509.DNSName)

@@ -1,0 +1,40 @@
+"""`python -m local.plugins.start PACKAGE ARGUMENT...`: runs a stand-in with Pulumi's protocol alone.
+
+The stubs of the protocol lie within Pulumi's SDK. To import the SDK takes half of the half CPU second in which a plugin
+starts, and each command of Pulumi starts three. So the packages around the stubs are made without their code being run
+(importlib.util.module_from_spec); a stand-in uses nothing else of them.
+"""
+
+import runpy
+import sys
+from importlib.util import find_spec, module_from_spec
+
+from google.protobuf.pyext import cpp_message  # type: ignore[import-not-found]  # no stubs have it
+
+AROUND = ("pulumi", "pulumi.runtime")
+"""Packages around `pulumi.runtime.proto`, outer ones first."""
+
+
+def leave_out_the_sdk() -> None:
+    """Lets `pulumi.runtime.proto` be imported in this process without what is around it."""
+    for name in AROUND:
+        spec = find_spec(name)
+        if spec is None:
+            raise ImportError(f"there is no package {name} in {sys.prefix}: install requirements.txt")
+        sys.modules[name] = module_from_spec(spec)
+
+
+def allow_deep_messages() -> None:
+    """Lets messages be nested as deeply as schemas of CustomResourceDefinitions are.
+
+    Without it protobuf refuses more than a hundred levels. The SDK does the same (pulumi/runtime/rpc.py).
+    """
+    if cpp_message._message is not None:
+        cpp_message._message.SetAllowOversizeProtos(True)
+
+
+if __name__ == "__main__":
+    leave_out_the_sdk()
+    allow_deep_messages()
+    package = sys.argv.pop(1)
+    runpy.run_module(f"local.plugins.{package}", run_name="__main__", alter_sys=True)

@@ -1,0 +1,182 @@
+"""The provider of CustomResourceDefinitions against a real API server, as Pulumi's plugin calls it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from pulumi.dynamic import CreateResult, ReadResult, UpdateResult
+
+from components import cluster as access
+from components.crds.definitions import Definition, definitions_of, referred
+from components.crds.differences import differences
+from components.crds.guard import CrdGuardProvider
+from components.crds.live import DefinitionError
+from components.crds.provider import DefinitionsProvider
+from components.guard import InUseError
+from local.rehearsal import Rehearsal
+from tests.engine.kubectl import Kubectl
+
+pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster]
+
+NAMES = ("boats.sea.example", "ports.sea.example")
+MANAGER = "pulumi-ray-platform-sea"
+
+Body = dict[str, Any]
+
+
+def crd(name: str, **fields: str) -> Body:
+    """A definition whose objects' `spec` has fields of these types."""
+    plural, _, group = name.partition(".")
+    spec = {"type": "object", "properties": {field: {"type": kind} for field, kind in fields.items()}}
+    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
+    names = {"plural": plural, "singular": plural[:-1], "kind": plural[:-1].title()}
+    versions = [{"name": "v1", "served": True, "storage": True, "schema": schema}]
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": name},
+        "spec": {"group": group, "scope": "Cluster", "names": names, "versions": versions},
+    }
+
+
+def definitions(*bodies: Body) -> list[Definition]:
+    return definitions_of(referred(list(bodies)))
+
+
+def inputs(*bodies: Body) -> Body:
+    digests = {each.name: each.digest for each in definitions(*bodies)}
+    return {"owner": "Sea", "release": "1.0.0", "definitions": digests, "fieldManager": MANAGER, "context": None}
+
+
+@pytest.fixture
+def kubectl(cluster: Rehearsal, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kubectl]:
+    """The provider reaches the cluster by its kubeconfig. No definition is left."""
+    monkeypatch.setattr("kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(cluster.kubeconfig))
+    access.connect.cache_clear()
+    yield Kubectl(cluster)
+    Kubectl(cluster).does("delete", "crd", "--ignore-not-found", *NAMES)
+    access.connect.cache_clear()
+
+
+@pytest.fixture
+def provider() -> DefinitionsProvider:
+    return DefinitionsProvider(CrdGuardProvider("Sea"))
+
+
+def made(result: CreateResult | UpdateResult | ReadResult) -> Body:
+    assert result.outs is not None
+    return result.outs
+
+
+def schema(kubectl: Kubectl, name: str) -> str:
+    return kubectl.does("get", "crd", name, "-o", "jsonpath={.spec.versions[0].schema}")
+
+
+def test_what_is_created_is_served_when_create_returns(kubectl: Kubectl, provider: DefinitionsProvider) -> None:
+    outs = made(provider.create(inputs(crd(NAMES[0], size="integer"), crd(NAMES[1]))))
+    boat = {"apiVersion": "sea.example/v1", "kind": "Boat", "metadata": {"name": "one"}, "spec": {"size": 3}}
+    kubectl.does("create", "-f", "-", bodies=[boat])
+    assert set(outs["applied"]) == set(NAMES)
+    assert provider.read("definitions", outs).outs == outs
+    kubectl.does("delete", "boat", "one")
+
+
+def test_an_update_applies_what_changed_and_deletes_what_is_gone(
+    kubectl: Kubectl, provider: DefinitionsProvider
+) -> None:
+    olds = made(provider.create(inputs(crd(NAMES[0], size="integer"), crd(NAMES[1]))))
+    news = inputs(crd(NAMES[0], size="integer", crew="string"))
+    assert provider.diff("definitions", olds, news).changes
+    outs = made(provider.update("definitions", olds, news))
+    assert '"crew"' in schema(kubectl, NAMES[0])
+    assert kubectl.tries("get", "crd", NAMES[1]).returncode != 0
+    assert not provider.diff("definitions", outs, news).changes
+    assert provider.read("definitions", outs).outs == outs
+
+
+def test_a_refresh_reports_who_changed_a_definition_and_the_update_sets_it_right(
+    kubectl: Kubectl, provider: DefinitionsProvider
+) -> None:
+    wanted = inputs(crd(NAMES[0], size="integer"), crd(NAMES[1]))
+    outs = made(provider.create(wanted))
+    changed = crd(NAMES[0], size="string")
+    kubectl.does("apply", "--server-side", "--force-conflicts", "--field-manager=somebody", "-f", "-", bodies=[changed])
+    kubectl.does("delete", "crd", NAMES[1])
+    seen = made(provider.read("definitions", outs))
+    assert seen["definitions"] == {NAMES[0]: "changed by somebody"}
+    assert provider.diff("definitions", seen, wanted).changes
+    assert list(differences(None, definitions(crd(NAMES[0], size="integer")), MANAGER)) == [
+        f"CRD {NAMES[0]} was changed by somebody: an update sets it right"
+    ]
+    outs = made(provider.update("definitions", seen, wanted))
+    assert '"integer"' in schema(kubectl, NAMES[0])
+    assert made(provider.read("definitions", outs))["definitions"] == wanted["definitions"]
+
+
+def test_a_label_of_somebody_else_is_no_change(kubectl: Kubectl, provider: DefinitionsProvider) -> None:
+    outs = made(provider.create(inputs(crd(NAMES[0]))))
+    kubectl.does("label", "crd", NAMES[0], "team=harbour")
+    assert provider.read("definitions", outs).outs == outs
+    assert list(differences(None, definitions(crd(NAMES[0])), MANAGER)) == []
+
+
+def test_a_preview_names_the_fields_that_change(kubectl: Kubectl, provider: DefinitionsProvider) -> None:
+    provider.create(inputs(crd(NAMES[0], size="integer", sails="integer")))
+    wanted = definitions(crd(NAMES[0], size="string", crew="string"), crd(NAMES[1]))
+    assert list(differences(None, wanted, MANAGER)) == [
+        f"CRD {NAMES[0]} changes: adds v1 spec.crew; removes v1 spec.sails; changes v1 spec.size"
+    ]
+
+
+def test_definitions_of_somebody_else_are_not_taken_over_by_a_guess(
+    kubectl: Kubectl, provider: DefinitionsProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kubectl.does("apply", "--server-side", "--field-manager=helm", "-f", "-", bodies=[crd(NAMES[0], size="string")])
+    wanted = inputs(crd(NAMES[0], size="integer"))
+    with pytest.raises(
+        DefinitionError, match=rf"Sea's CRDs already exist.*: {NAMES[0]} \(of helm\). To use what is th"
+    ):
+        provider.create(wanted)
+    assert '"string"' in schema(kubectl, NAMES[0])
+    monkeypatch.setenv("PULUMI_K8S_UPSERT_EXISTING_OBJECTS", "true")
+    provider.create(wanted)
+    assert '"integer"' in schema(kubectl, NAMES[0])
+
+
+def test_a_create_that_was_interrupted_goes_on(kubectl: Kubectl, provider: DefinitionsProvider) -> None:
+    provider.create(inputs(crd(NAMES[0])))
+    assert set(made(provider.create(inputs(crd(NAMES[0]), crd(NAMES[1]))))["applied"]) == set(NAMES)
+
+
+def test_definitions_in_use_are_deleted_neither_by_an_update_nor_by_a_deletion(
+    kubectl: Kubectl, provider: DefinitionsProvider
+) -> None:
+    outs = made(provider.create(inputs(crd(NAMES[0]), crd(NAMES[1]))))
+    port = {"apiVersion": "sea.example/v1", "kind": "Port", "metadata": {"name": "harbour"}}
+    kubectl.does("create", "-f", "-", bodies=[port])
+    with pytest.raises(InUseError, match="Sea's CRDs are not deleted while there is Port harbour"):
+        provider.update("definitions", outs, inputs(crd(NAMES[0])))
+    with pytest.raises(InUseError, match="Port harbour"):
+        provider.delete("definitions", outs)
+    kubectl.does("get", "port", "harbour")
+    kubectl.does("delete", "port", "harbour")
+    provider.delete("definitions", outs)
+    assert provider.read("definitions", outs).id == ""
+    provider.delete("definitions", outs)
+
+
+def test_a_definition_that_the_api_server_refuses_is_an_error_with_its_reason(
+    kubectl: Kubectl, provider: DefinitionsProvider
+) -> None:
+    wrong = crd(NAMES[0])
+    wrong["spec"]["scope"] = "Everywhere"
+    with pytest.raises(access.ClusterUnreachableError, match=r"spec\.scope"):
+        provider.create(inputs(wrong))
+
+
+def test_names_that_another_definition_has_are_not_waited_for(kubectl: Kubectl, provider: DefinitionsProvider) -> None:
+    other = crd(NAMES[1])
+    other["spec"]["names"]["kind"] = "Boat"
+    provider.create(inputs(crd(NAMES[0])))
+    with pytest.raises(DefinitionError, match=rf"CRD {NAMES[1]} is not established: .*Boat"):
+        provider.create({**inputs(other), "fieldManager": "pulumi-ray-platform-other"})

@@ -1,0 +1,156 @@
+"""Definitions are referred to by their digests; what an update changes in them is described for a reader."""
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from components.crds import live
+from components.crds.definitions import (
+    Body,
+    MissingDefinitionError,
+    are_kept,
+    content,
+    definitions_of,
+    referred,
+    whole,
+)
+from components.crds.differences import describe
+
+pytestmark = pytest.mark.unit
+
+
+def crd(**spec: Any) -> Body:
+    schema = {
+        "type": "object",
+        "properties": {
+            "spec": {
+                "type": "object",
+                "properties": {
+                    "size": {"type": "integer", "description": "How big."},
+                    "parts": {"type": "array", "items": {"properties": {"name": {"type": "string"}}}},
+                },
+            }
+        },
+    }
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "boats.sea.example", "creationTimestamp": None},
+        "spec": {"group": "sea.example", "names": {"plural": "boats"}, "versions": [version], **spec},
+        "status": {"conditions": []},
+    }
+
+
+def fields(body: Body) -> dict[str, Any]:
+    found: dict[str, Any] = body["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    return found
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("RAY_PLATFORM_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    return tmp_path / "cache"
+
+
+def test_a_reference_stands_for_a_definition_and_other_objects_stay() -> None:
+    other = {"kind": "ConfigMap", "metadata": {"name": "x"}}
+    objects = referred([crd(), other])
+    assert len(str(objects[0])) < 400
+    assert objects[1] == other
+    (definition,) = definitions_of(objects)
+    assert (definition.name, definition.resource) == ("boats.sea.example", "boats.v1.sea.example")
+    assert content(definition.digest) == crd()
+    assert whole(objects) == [crd(), other]
+    assert referred(objects) == objects
+
+
+def test_another_content_has_another_digest() -> None:
+    one, other = (definitions_of(referred([crd(scope=scope)]))[0] for scope in ("Cluster", "Namespaced"))
+    assert one.name == other.name
+    assert one.digest != other.digest
+
+
+def test_without_a_cache_a_temporary_folder_serves(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("a file in the place of the folder")
+    (definition,) = definitions_of(referred([crd()]))
+    assert content(definition.digest) == crd()
+
+
+def test_without_any_folder_the_error_names_them(tmp_path: Path) -> None:
+    for name in ("cache", "temporary"):
+        (tmp_path / name).write_text("")
+    with pytest.raises(OSError, match=r"none of .*cache/definitions, .*temporary/ray-platform-\d+/definitions can be"):
+        referred([crd()])
+
+
+def test_what_was_changed_or_removed_in_the_cache_is_not_used(cache: Path) -> None:
+    objects = referred([crd()])
+    (file,) = (cache / "definitions").iterdir()
+    assert are_kept(objects)
+    file.write_text(file.read_text().replace("boats", "ships"))
+    with pytest.raises(MissingDefinitionError, match=f"{file.stem} is in none of"):
+        content(file.stem)
+    file.unlink()
+    assert not are_kept(objects)
+
+
+def test_a_definition_is_applied_with_its_digest_and_without_what_the_server_writes() -> None:
+    applied = live.applied(crd(), "abc", None)
+    assert applied["metadata"] == {"name": "boats.sea.example", "annotations": {"ray-platform/definition": "abc"}}
+    assert "status" not in applied
+    assert applied["spec"] == crd()["spec"]
+
+
+def test_a_conversion_webhook_is_found_in_its_namespace_with_its_certificate() -> None:
+    service = {"name": "convert", "namespace": "kueue-system", "path": "/convert"}
+    conversion = {"strategy": "Webhook", "webhook": {"clientConfig": {"service": service}}}
+    body = crd(conversion=conversion)
+    before = copy.deepcopy(body)
+    applied = live.applied(body, "abc", {"namespace": "queues", "caBundle": "Q0E="})
+    client = applied["spec"]["conversion"]["webhook"]["clientConfig"]
+    assert client == {"service": {**service, "namespace": "queues"}, "caBundle": "Q0E="}
+    assert body == before
+    assert live.applied(crd(), "abc", {"namespace": "queues", "caBundle": "Q0E="})["spec"] == crd()["spec"]
+
+
+def test_fields_that_are_added_removed_and_changed_are_named_by_their_topmost_path() -> None:
+    after = crd()
+    fields(after)["crew"] = {"type": "object", "properties": {"captain": {"type": "string"}}}
+    fields(after)["size"] = {"type": "string", "description": "How big."}
+    del fields(after)["parts"]["items"]["properties"]["name"]
+    assert describe(crd(), after) == "adds v1 spec.crew; removes v1 spec.parts.name; changes v1 spec.size"
+
+
+def test_a_version_that_comes_or_is_no_longer_served_is_named() -> None:
+    after = crd()
+    after["spec"]["versions"].append({**crd()["spec"]["versions"][0], "name": "v2", "storage": False})
+    after["spec"]["versions"][0]["served"] = False
+    assert describe(crd(), after) == "adds v2; changes v1"
+
+
+def test_a_text_for_readers_changes_nothing() -> None:
+    after = crd()
+    fields(after)["size"]["description"] = "Its length in metres."
+    assert describe(crd(), after) == ""
+
+
+def test_of_many_fields_ten_are_named() -> None:
+    after = crd()
+    fields(after).update({f"field{number:02}": {"type": "string"} for number in range(12)})
+    assert describe(crd(), after).endswith("v1 spec.field09 and 2 more")
+
+
+def test_who_changes_a_field_takes_it_from_whoever_applied_it() -> None:
+    ours = {"manager": "ours", "operation": "Apply", "fieldsV1": {"f:spec": {"f:versions": {}}}}
+    status = {"manager": "kube-apiserver", "operation": "Update", "subresource": "status", "fieldsV1": {}}
+    before = {"managedFields": [ours, status]}
+    edit = {"manager": "kubectl-edit", "operation": "Update", "time": "2026-01-02T00:00:00Z", "fieldsV1": {}}
+    after = {"managedFields": [{**ours, "fieldsV1": {"f:spec": {}}}, status, edit]}
+    assert live.owned_fields(before, "ours") != live.owned_fields(after, "ours")
+    assert live.owned_fields(before, "others") is None
+    assert (live.owns_versions(before, "ours"), live.owns_versions(after, "ours")) == (True, False)
+    assert live.other_managers(after, "ours") == ["kubectl-edit"]

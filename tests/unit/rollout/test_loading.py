@@ -1,0 +1,36 @@
+"""What a preview loads of the Kubernetes client: its typed APIs take up to a second of the processor each."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.unit
+
+READS = """
+import sys
+from components.cluster import ClusterUnreachableError
+from components.operator.existing import look
+from components.rollout.pods import Pods
+for read in (Pods(None, "team-a", "training").all, lambda: look(None, "ray-system")):
+    try:
+        read()
+    except ClusterUnreachableError:
+        pass
+    else:
+        sys.exit("something answered")
+print([name for name in sys.modules if name.startswith("kubernetes.client.api.")])
+"""
+
+
+def test_pods_and_the_operator_are_read_without_a_typed_api(tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    server = {"name": "none", "cluster": {"server": "http://127.0.0.1:9"}}
+    contexts = [{"name": "none", "context": {"cluster": "none", "user": "none"}}]
+    users = [{"name": "none", "user": {}}]
+    file.write_text(json.dumps({"current-context": "none", "contexts": contexts, "clusters": [server], "users": users}))
+    done = subprocess.run([sys.executable, "-c", READS], env={"KUBECONFIG": str(file)}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[]"
