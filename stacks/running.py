@@ -9,8 +9,14 @@ import pulumi
 from components.environment import environment_of
 
 from .findings import Finding, StackFileError
-from .settings import StackSettings, encrypted, parse, settings_of
+from .settings import StackSettings, encrypted, load, parse, settings_of
 from .stack_file import PREFIX, StackFile, read, stack_file
+
+FILE = "file"
+"""Key of a configuration that names the stack file instead of repeating it (environment/workspace.py)."""
+
+BESIDE_FILE = "policies"
+"""Key that such a configuration has, too: Pulumi hands it to the policy pack."""
 
 
 def running_stack() -> StackSettings:
@@ -24,6 +30,8 @@ def running_stack() -> StackSettings:
         raise StackFileError([encrypted((key,)) for key in secrets])
     try:
         values = {key.removeprefix(PREFIX): _value(text) for key, text in config.items() if key.startswith(PREFIX)}
+        if FILE in values and not values.keys() - {FILE, BESIDE_FILE}:
+            return load(Path(values[FILE]))
         return _parsed(values)
     except RecursionError as error:
         message = "the configuration has too many mappings and lists within each other: is it this program's?"

@@ -15,9 +15,11 @@ from components.environment import group_of
 
 from .outcome import Operation, Outcome
 from .part import stack_of, stacks_of
-from .workspace import StacksError
+from .workspace import StacksError, configuration_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ..settings import StackSettings
     from .workspace import Stacks
 
@@ -65,8 +67,8 @@ def run(stacks: Stacks, settings: StackSettings, operation: Operation, options: 
         if failed := [name for name, each in outcomes.items() if each.result != "done"]:
             outcomes |= _left_out(turn, f"{failed[0]} has failed", show)
             continue
-        with _threads(options.parallel) as threads:
-            running = [threads.submit(_one, stacks, name, name in existing, operation, options) for name in turn]
+        with configuration_of(stacks.file) as file, _threads(options.parallel) as threads:
+            running = [threads.submit(_one, stacks, name, name in existing, operation, options, file) for name in turn]
             for ended in as_completed(running):
                 outcome = ended.result()
                 show(outcome)
@@ -90,14 +92,15 @@ def _left_out(names: Iterable[str], reason: str, show: Show) -> Mapping[str, Out
     return found
 
 
-def _one(stacks: Stacks, name: str, exists: bool, operation: Operation, options: Options) -> Outcome:
+def _one(stacks: Stacks, name: str, exists: bool, operation: Operation, options: Options, file: Path) -> Outcome:
+    """`file`: the stack's configuration."""
     begun = time.monotonic()
     heard = _Heard()
     arguments: dict[str, Any] = {**_COLOR, "on_event": heard, "show_secrets": False}
     if operation == "preview":
         del arguments["show_secrets"]
     if operation != "destroy":
-        arguments["config_file"] = str(stacks.file)
+        arguments["config_file"] = str(file)
     if operation in ("preview", "up"):
         arguments |= {
             "diff": options.diff or None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +14,11 @@ from pulumi import automation
 
 from components.environment import environment_of
 
-from ..stack_file import PULUMIS_OWN
+from ..running import BESIDE_FILE, FILE
+from ..stack_file import PREFIX, PULUMIS_OWN
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
 """The folder with Pulumi.yaml."""
@@ -113,3 +115,21 @@ class Stacks:
 
 def _last_line(error: Exception) -> str:
     return next((line for line in reversed(str(error).splitlines()) if line.strip()), "no reason given")
+
+
+@contextmanager
+def configuration_of(file: Path) -> Iterator[Path]:
+    """A file for Pulumi that names the stack file, and has of it what programs other than this one read.
+
+    Pulumi hands the configuration over in one environment variable, which Linux limits to 128 KiB: that is some hundred
+    tenants.
+    """
+    settings = yaml.safe_load(file.read_text())
+    own = f"{PREFIX}{BESIDE_FILE}"
+    said = settings.get("config") or {}
+    config = {key: value for key, value in said.items() if key == own or not key.startswith(PREFIX)}
+    config[f"{PREFIX}{FILE}"] = str(file.resolve())
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder) / file.name
+        made.write_text(yaml.safe_dump({**settings, "config": config}))
+        yield made

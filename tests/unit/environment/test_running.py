@@ -1,5 +1,6 @@
 """In which order the stacks of an environment run, and what a failure of one does to the others."""
 
+import json
 import threading
 import time
 from collections.abc import Collection
@@ -8,23 +9,28 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+import yaml
 from pulumi.automation import CommandError, CommandResult, EngineEvent
 
 from stacks.environment.outcome import Operation, Outcome, exit_code
 from stacks.environment.running import Options, run
-from stacks.environment.workspace import Stacks, StacksError
-from stacks.settings import StackSettings, parse
+from stacks.environment.workspace import ROOT, Stacks, StacksError, configuration_of
+from stacks.running import running_stack
+from stacks.settings import StackSettings, load, parse
 
 pytestmark = pytest.mark.unit
 
 SPLIT = parse({"split": {"stacks": 2}, "tenants": [{"name": name} for name in ("amber", "blue", "green", "red")]})
+LONGEST_VARIABLE = 128 * 1024
+"""Bytes (Linux, include/uapi/linux/binfmts.h: MAX_ARG_STRLEN)."""
+
 ALL = ("prod", "prod.tenants-01", "prod.tenants-02")
 
 
 class Engine:
     """Stands for Pulumi: notes what runs when, and fails where it is told to."""
 
-    environment, file = "prod", Path("Pulumi.prod.yaml")
+    environment, file = "prod", ROOT / "Pulumi.prod.yaml"
 
     def __init__(self, existing: Collection[str] = ALL, failing: Collection[str] = (), seconds: float = 0) -> None:
         self.ran: list[str] = []
@@ -127,3 +133,26 @@ def test_one_stack_alone_can_be_run() -> None:
     assert engine.ran == ["prod.tenants-02"]
     with pytest.raises(StacksError, match=r"prod has no stack tenants-02: use one of prod, prod\.tenants-01"):
         ran(engine, "up", only=("tenants-02",))
+
+
+def test_each_stack_reads_the_stack_file_however_long_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pulumi hands over the configuration in an environment variable, and those may have 128 KiB."""
+    file, tenants = (
+        tmp_path / "Pulumi.prod.yaml",
+        [{"name": f"team-{number:04}", "owner": "people"} for number in range(4000)],
+    )
+    of_others = {"kubernetes:context": "prod", "ray-platform:policies": {"level": "advisory"}}
+    said = {"encryptionsalt": "v1:salt", "config": {**of_others, "ray-platform:tenants": tenants}}
+    file.write_text(yaml.safe_dump(said))
+    with configuration_of(file) as made:
+        assert made.name == file.name
+        handed_over = yaml.safe_load(made.read_text())
+    config = handed_over.pop("config")
+    assert handed_over == {"encryptionsalt": "v1:salt"}
+    assert config.items() >= of_others.items()
+    variable = json.dumps(
+        {key: value if isinstance(value, str) else json.dumps(value) for key, value in config.items()}
+    )
+    assert len(json.dumps(tenants)) > LONGEST_VARIABLE > len(variable)
+    monkeypatch.setenv("PULUMI_CONFIG", variable)
+    assert running_stack() == load(file)
