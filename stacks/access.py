@@ -1,35 +1,22 @@
 """Which RayClusters the people of a tenant are given, and as what accounts these run. Pure functions."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from components.access.personas import NamedCluster
 from components.kuberay.names import derived
-from components.nodes import NodePool
-from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.settings import RayClusterSettings
 
-from .rendered import Body, as_tenant_gives, rendered
+from .rendered import Body, rendered
 from .settings import StackSettings, TenantSettings
 
 _EVERY_POD = "default"
 """ServiceAccount of a pod that names none."""
 
 
-def named_clusters(
-    tenant: TenantSettings, pools: tuple[NodePool, ...], redis: RedisPlace | None = None
-) -> Iterator[NamedCluster]:
+def named_clusters(stack: StackSettings, tenant: TenantSettings) -> Iterator[NamedCluster]:
     """The tenant's RayClusters, and those of a stack of its own, which are expected to have a token each."""
-    yield from _named(tenant, (as_tenant_gives(tenant, cluster, pools, redis) for cluster in tenant.clusters))
-
-
-def named_in(stack: StackSettings, tenant: TenantSettings) -> Iterator[NamedCluster]:
-    """The same of a tenant of a stack."""
-    yield from _named(tenant, (rendered(stack, tenant, cluster) for cluster in tenant.clusters))
-
-
-def _named(tenant: TenantSettings, bodies: Iterable[Body]) -> Iterator[NamedCluster]:
-    for cluster, body in zip(tenant.clusters, bodies, strict=True):
-        yield _of_this_stack(cluster, body["spec"])
+    for cluster in tenant.clusters:
+        yield _of_this_stack(cluster, rendered(stack, tenant, cluster)["spec"])
     for name in tenant.cluster_names:
         yield NamedCluster(name, derived(name))
 

@@ -13,6 +13,7 @@ from components.environment import environment_of
 from components.images import with_mirrors
 from components.whole import whole
 
+from .access import named_clusters
 from .environment.held import refuse_foreign
 from .environment.part import Part, part_of
 from .network import tenant_policies
@@ -81,6 +82,7 @@ def _with_platform(settings: StackSettings, part: Part, everywhere: pulumi.Resou
             tenant.namespace_name,
             TenantArgs(
                 clusters=_clusters(settings, tenant, platform.namespaces[tenant.name]),
+                named=tuple(named_clusters(settings, tenant)),
                 cluster_admins=settings.access.cluster_admins,
                 policies=tenant_policies(settings, tenant),
             ),

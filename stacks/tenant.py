@@ -7,6 +7,7 @@ from typing import Any
 import pulumi
 
 from components.access.component import RayDeployer, RayDeployerArgs, TenantAccess, TenantAccessArgs
+from components.access.personas import NamedCluster
 from components.access.settings import Subject
 from components.network.component import NetworkPolicies, NetworkPoliciesArgs
 from components.network.manifests import Body
@@ -22,7 +23,7 @@ from components.tenant.guard import TenantGuard, TenantGuardArgs
 from components.tenant.manifests import counted
 from components.whole import whole
 
-from .access import named_clusters, own_accounts
+from .access import own_accounts
 from .settings import TenantSettings
 
 
@@ -57,6 +58,9 @@ class TenantArgs:
 
     clusters: TenantClustersArgs
     """The tenant and its RayClusters."""
+
+    named: tuple[NamedCluster, ...]
+    """Its RayClusters, as access of people and accounts of pods name them."""
 
     cluster_admins: tuple[Subject, ...] = ()
 
@@ -105,7 +109,7 @@ class Tenant(pulumi.ComponentResource):
                 # Cluster admins may do in each tenant's namespace what its own admins may.
                 admins=tuple(dict.fromkeys([*args.cluster_admins, *settings.admins])),
                 users=settings.users,
-                clusters=tuple(named_clusters(settings, args.clusters.pools, args.clusters.redis)),
+                clusters=args.named,
                 accounts=own_accounts(settings),
                 ingresses=settings.network.ingress,
             ),

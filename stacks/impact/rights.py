@@ -15,7 +15,7 @@ from components.access.manifests import (
 )
 from components.access.personas import RAY_DEPLOYER
 
-from ..access import named_in
+from ..access import named_clusters
 from .effects import Effect, ObjectImpact, Verdict, impact
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def _grants(stack: StackSettings) -> Iterator[tuple[str, Grant]]:
     yield f"namespace {stack.operator.namespace}", cluster_admin_of_the_operator(admins)
     for tenant in stack.tenants:
         where, there = f"namespace {tenant.namespace_name}", tenant.namespace_name
-        clusters = tuple(named_in(stack, tenant))
+        clusters = tuple(named_clusters(stack, tenant))
         everybody = tuple(dict.fromkeys([*admins, *tenant.admins]))
         for grant in tenant_grants(everybody, tenant.users, clusters, bool(tenant.network.ingress)):
             yield where, grant

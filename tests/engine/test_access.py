@@ -108,7 +108,7 @@ def roles() -> Iterator[Role]:
     stack = settings_with_people()
     admins = stack.access.cluster_admins
     tenant = stack.tenants[0]
-    clusters = list(named_clusters(tenant, stack.nodes))
+    clusters = list(named_clusters(stack, tenant))
     yield Role(bodies(cluster_admin(admins), "ClusterRole")["role"], "", "Cluster admin")
     yield Role(bodies(cluster_admin_of_the_operator(admins))["role"], OPERATOR_NAMESPACE, "Cluster admin")
     for to in AGGREGATED:

@@ -7,7 +7,7 @@ import pytest
 from components.access.personas import NamedCluster
 from stacks.access import named_clusters, own_accounts
 from stacks.build import build
-from stacks.settings import TenantSettings, parse
+from stacks.settings import StackSettings, TenantSettings, parse
 from tests.unit.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit
@@ -15,13 +15,22 @@ pytestmark = pytest.mark.unit
 LONG = "a-name-of-a-raycluster-that-is-51-characters-long-x"
 
 
-def tenant(*clusters: dict[str, Any], **said: Any) -> TenantSettings:
-    """A tenant with these clusters, and what else is said of it."""
+def stack_of(*clusters: dict[str, Any], **said: Any) -> StackSettings:
+    """A stack with one tenant, which has these clusters, and what else is said of it."""
     shared = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
-    (made,) = parse(
-        {"tenants": [{"name": "team-a", "clusters": [{**shared, **each} for each in clusters], **said}]}
-    ).tenants
+    return parse({"tenants": [{"name": "team-a", "clusters": [{**shared, **each} for each in clusters], **said}]})
+
+
+def tenant(*clusters: dict[str, Any], **said: Any) -> TenantSettings:
+    """The tenant of such a stack."""
+    (made,) = stack_of(*clusters, **said).tenants
     return made
+
+
+def named(*clusters: dict[str, Any], **said: Any) -> list[NamedCluster]:
+    """The RayClusters of such a stack's tenant."""
+    made = stack_of(*clusters, **said)
+    return list(named_clusters(made, made.tenants[0]))
 
 
 @pytest.mark.parametrize(
@@ -41,17 +50,17 @@ def tenant(*clusters: dict[str, Any], **said: Any) -> TenantSettings:
     ],
 )
 def test_a_token_is_where_the_raycluster_that_is_made_has_it(said: dict[str, Any], given: NamedCluster) -> None:
-    assert list(named_clusters(tenant({"name": "c", **said}), ())) == [given]
+    assert named({"name": "c", **said}) == [given]
 
 
 def test_kuberay_shortens_long_names_of_what_it_makes_for_a_raycluster() -> None:
     """util.go: CheckName keeps the last 50 characters, and an `r` for a first one that is no letter."""
-    (given,) = named_clusters(tenant({"name": LONG}), ())
+    (given,) = named({"name": LONG})
     assert given.secret == "r" + LONG[2:]
 
 
 def test_rayclusters_of_a_stack_of_the_tenants_own_are_given_by_name() -> None:
-    assert list(named_clusters(tenant(clusterNames=["adhoc"]), ())) == [NamedCluster("adhoc", "adhoc")]
+    assert named(clusterNames=["adhoc"]) == [NamedCluster("adhoc", "adhoc")]
 
 
 def test_a_tenant_makes_no_account_unless_it_is_asked_for_or_needed() -> None:
