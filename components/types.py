@@ -38,7 +38,7 @@ class Settings(BaseModel):
         validate_by_alias=True,
         validate_by_name=True,
         use_attribute_docstrings=True,
-        # The whole is built once, when the first stack file is read, instead of each part and then each whole around it.
+        # The whole is built once, when the first stack file is read, and not each part and then each whole around it.
         defer_build=True,
     )
 
