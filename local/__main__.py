@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
+from core.findings import StackFileError
 from local import paths
 from local.errors import RehearsalError
 from local.plugins import select
 from local.proxies import EXCEPTIONS, corrections
-from stacks.findings import StackFileError
 
 if TYPE_CHECKING:
     from local.rehearsal import Rehearsal

@@ -59,7 +59,7 @@ def policies(
     if not files:
         raise typer.BadParameter("name a file, a folder or -", param_hint="FILE")
 
-    from stacks.stack_file import stack_name
+    from core.stack_file import stack_name
 
     from .judge import Judge
     from .load import FILE, ConfigurationError, load, of_stack_file

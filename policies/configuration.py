@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from pydantic import AfterValidator, Field, WithJsonSchema, create_model
 
-from components.types import NonEmptyText, Settings
+from core.types import NonEmptyText, Settings
 
 from .rule import NoOptions, Rule, Severity
 from .rules import BY_ID, RULES

@@ -6,8 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 
-from components.problems import Path, dotted
-from components.types import Settings
+from core.problems import Path, dotted
+from core.types import Settings
 
 from .configuration import Configuration, Level, RuleException
 from .rule import Rule

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-from components.types import Settings
+from core.types import Settings
 
 from .values import Change, Violation
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-from components.plaintext import PLACEHOLDER
-from components.problems import Path, dotted
-from components.quantities import NotAQuantityError, amount
+from core.problems import Path, dotted
+from core.quantities import NotAQuantityError, amount
+from core.secrets import PLACEHOLDER
 
 if TYPE_CHECKING:
     from .walk import Object

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from components.pod_templates import POD_TEMPLATES, RAY, RAY_CLUSTERS, SUBMITTERS, VOLCANO_JOB
-from components.problems import Path
+from core.pod_templates import POD_TEMPLATES, RAY, RAY_CLUSTERS, SUBMITTERS, VOLCANO_JOB
+from core.problems import Path
 
 from .values import UNKNOWN, Node, NotKnownYetError, Secret
 

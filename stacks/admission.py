@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from components.admission_policies.rules import BY_ID
 from components.admission_policies.texts import FILE
-from components.problems import Problem
+from core.problems import Problem
 
 if TYPE_CHECKING:
     from .settings import StackSettings

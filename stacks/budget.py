@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from components.quantities import amount
+from core.quantities import amount
 
 if TYPE_CHECKING:
     from components.ray_cluster.node_settings import WorkersSettings

@@ -9,9 +9,9 @@ import pulumi
 import pulumi_kubernetes
 
 from components.crds.rows import OUTPUT, OUTPUTS
-from components.environment import environment_of
-from components.images import with_mirrors
 from components.whole import whole
+from core.environment import environment_of
+from core.images import with_mirrors
 
 from .access import named_clusters
 from .environment.held import refuse_foreign

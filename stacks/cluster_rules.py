@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any
 from components.kuberay import OperatorContext, validate
 from components.network.rules import exposed, ingress_not_allowed
 from components.operator.supported import UnsupportedVersionError, check_ray
-from components.problems import Problem, Problems
 from components.ray_cluster.origin import said_at
 from components.ray_cluster.redis_rules import of_the_stack, redis_problems
 from components.ray_cluster.scheduling_rules import gang_in_part, not_with_kueue
 from components.tenant.demand import of_stateful_set
 from components.tenant.rules import beyond_limits, beyond_quota
+from core.findings import place
+from core.problems import Problem, Problems
 
-from .findings import place
 from .queues import beyond_queue, scheduling_of
 from .redis import redis_of
 from .rendered import demanded, redis_place, rendered, tenants_images_not_allowed
 
 if TYPE_CHECKING:
-    from components.nodes import NodePool
     from components.ray_cluster.fault_tolerance import RedisPlace
     from components.ray_cluster.settings import RayClusterSettings
+    from core.nodes import NodePool
 
     from .settings import StackSettings, TenantSettings
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from pydantic.alias_generators import to_camel
 
-from components.problems import Path, Problem
-from components.quantities import amount
 from components.queues.budget import Room, beyond_quotas, beyond_room, problems_of_queues, rooms
 from components.queues.kueue import problems_with_kueue
 from components.queues.queue import Queue, children
 from components.queues.volcano import problems_with_volcano
 from components.ray_cluster.scheduling import NO_SCHEDULING, SETTINGS_BY_LABEL, Scheduling
 from components.tenant.manifests import hard
+from core.problems import Path, Problem
+from core.quantities import amount
 
 from .once import once
 

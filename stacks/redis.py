@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from components.problems import Problem
 from components.redis.connection import RedisConnection, connection
 from components.redis.manifests import Body, stateful_set
+from core.problems import Problem
 
 from .once import once
 

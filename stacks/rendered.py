@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from components.images import not_allowed
 from components.priority_classes.settings import NO_PRIORITIES, PriorityNames
-from components.problems import Path
 from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.scheduling import NO_SCHEDULING, Scheduling
 from components.tenant.demand import Demand, demand
+from core.images import not_allowed
+from core.problems import Path
 
 from .once import once
 from .queues import scheduling_of
 from .redis import redis_connection
 
 if TYPE_CHECKING:
-    from components.nodes import NodePool
     from components.ray_cluster.settings import RayClusterSettings
+    from core.nodes import NodePool
 
     from .settings import StackSettings, TenantSettings
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from pydantic.alias_generators import to_camel
 
 from components.network.rules import ingress_problems
-from components.problems import Path, Problem
+from core.findings import place
+from core.problems import Path, Problem
 
 from .admission import problems_of_admission
 from .cluster_rules import problems_of_clusters
 from .environment.rules import problems_of_split
-from .findings import place
 from .queues import problems_of_scheduling
 from .redis import problems_of_redis
 from .tenant_only import problems_of_platform

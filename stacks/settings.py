@@ -12,15 +12,10 @@ from pydantic import Field, ValidationError, model_validator
 from components.access.settings import AccessSettings, RayDeployerSettings, RayUsers, Subject
 from components.admission_policies.settings import AdmissionPoliciesSettings
 from components.capacity.settings import CapacitySettings
-from components.images import ImagesSettings, TenantImagesSettings
 from components.kuberay.names import derived
 from components.network.settings import NetworkSettings, TenantNetworkSettings
-from components.nodes import GPU_PRODUCT_LABEL, GPU_RESOURCE, NodePool
 from components.operator.settings import OperatorSettings
-from components.pod_security import PodSecurityLevel
 from components.priority_classes.settings import PriorityClassesSettings
-from components.problems import Path as Place
-from components.problems import Problems
 from components.queues.settings import SchedulerSettings, SharedQueueSettings, TenantQueue
 from components.ray_cluster.settings import ClusterName, RayClusterSettings
 from components.redis.settings import RedisSettings
@@ -30,15 +25,20 @@ from components.tenant.settings import (
     NamespaceLabels,
     QuotaSettings,
 )
-from components.types import DnsLabel, LabelValue, Settings, StackName, dns_1035_label
+from core.findings import UNKNOWN_FIELD, Finding, StackFileError, shown
+from core.images import ImagesSettings, TenantImagesSettings
+from core.messages import findings
+from core.nodes import GPU_PRODUCT_LABEL, GPU_RESOURCE, NodePool
+from core.pod_security import PodSecurityLevel
+from core.problems import Path as Place
+from core.problems import Problems
+from core.stack_file import LARGEST_FILE, PREFIX, PROJECT, StackFile, read, stack_file
+from core.types import DnsLabel, LabelValue, Settings, StackName, dns_1035_label
 from policies.configuration import PoliciesSettings
 
 from .budget import within_budget
 from .environment.settings import SplitSettings
-from .findings import UNKNOWN_FIELD, Finding, StackFileError, shown
-from .messages import findings
 from .sound_part import sound_part
-from .stack_file import LARGEST_FILE, PREFIX, PROJECT, StackFile, read, stack_file
 
 __all__ = [
     "GPU_PRODUCT_LABEL",

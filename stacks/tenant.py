@@ -11,7 +11,6 @@ from components.access.personas import NamedCluster
 from components.access.settings import Subject
 from components.network.component import NetworkPolicies, NetworkPoliciesArgs
 from components.network.manifests import Body
-from components.nodes import NodePool
 from components.priority_classes.settings import PriorityNames
 from components.ray_cluster.component import RayCluster, RayClusterArgs
 from components.ray_cluster.fault_tolerance import RedisPlace
@@ -22,6 +21,7 @@ from components.tenant.component import Quota, QuotaArgs
 from components.tenant.guard import TenantGuard, TenantGuardArgs
 from components.tenant.manifests import counted
 from components.whole import whole
+from core.nodes import NodePool
 
 from .access import own_accounts
 from .settings import TenantSettings

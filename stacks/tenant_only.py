@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
 from components.operator.supported import release_of
-from components.problems import Path, Problem
+from core.problems import Path, Problem
 
 from .queues import queue_of, usable
 from .redis import redis_connection

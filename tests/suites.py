@@ -94,7 +94,7 @@ SUITES: Mapping[str, Suite] = {
         share=0.05,
     ),
     "strategic merge": Suite(
-        inputs=("components/strategic_merge.py", "components/problems.py"),
+        inputs=("core/strategic_merge.py", "core/problems.py"),
         files=("tests/unit/test_strategic_merge.py",),
         share=0.05,
     ),

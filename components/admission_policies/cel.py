@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterable
 
-from ..problems import Path
+from core.problems import Path
 
 ALWAYS = "true"
 """An expression that nothing breaks."""

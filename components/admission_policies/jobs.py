@@ -1,6 +1,7 @@
 """The rules about RayJobs and CronJobs, in CEL (policies/rules/jobs.py, policies/rules/queues.py)."""
 
-from ..pod_templates import RAY
+from core.pod_templates import RAY
+
 from .rule import AdmissionRule, Options, of_jobs
 
 _ENDS = "job.?shutdownAfterJobFinishes.orValue(false) == true"

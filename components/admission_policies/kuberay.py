@@ -1,6 +1,7 @@
 """What KubeRay refuses with an event only, in CEL: here the author is told (policies/rules/ray_spec.py)."""
 
-from ..pod_templates import RAY
+from core.pod_templates import RAY
+
 from .ray import GROUPS, HEAD, HEAD_RAY
 from .rule import AdmissionRule, Options, of_ray
 from .subjects import SCALES

@@ -1,6 +1,7 @@
 """The rules about pods and their images, in CEL (policies/rules/pods.py, policies/rules/images.py)."""
 
-from .. import plaintext
+from core import secrets as plaintext
+
 from .cel import ALWAYS, listed, quantity, text
 from .rule import Options, of_containers, of_pods
 

@@ -8,8 +8,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
-from ..problems import Path, Problem, Problems
-from ..types import DnsLabel, NonEmptyText, Settings
+from core.problems import Path, Problem, Problems
+from core.types import DnsLabel, NonEmptyText, Settings
+
 from .rules import BY_ID
 from .texts import rule_texts
 

@@ -7,7 +7,8 @@ same pods and containers both times. Debugging containers, which only running po
 import re
 from collections.abc import Iterable, Iterator
 
-from ..pod_templates import POD_TEMPLATES, RAY, RAY_CLUSTERS, RAY_JOBS, SUBMITTERS, VOLCANO_JOB
+from core.pod_templates import POD_TEMPLATES, RAY, RAY_CLUSTERS, RAY_JOBS, SUBMITTERS, VOLCANO_JOB
+
 from .cel import before, text, under
 
 Kind = tuple[str, str]

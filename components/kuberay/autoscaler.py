@@ -1,6 +1,7 @@
 """The autoscaler: its version, what it needs of the pods, and groups that are suspended (validation.go)."""
 
-from ..problems import Path
+from core.problems import Path
+
 from .rules import Body, Cluster, Found, problem
 
 V2_VARIABLE = "RAY_enable_autoscaler_v2"

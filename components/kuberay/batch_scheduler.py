@@ -1,6 +1,7 @@
 """What the operator's batch scheduler cannot do (controllers/ray/batchscheduler: DoBatchSchedulingOnSubmission)."""
 
-from ..problems import Path
+from core.problems import Path
+
 from .formats import integer
 from .rules import Body, Found, problem
 

@@ -3,7 +3,8 @@
 import itertools
 from collections.abc import Mapping
 
-from ..problems import Path
+from core.problems import Path
+
 from .rules import Body, Found, problem
 
 _ORDER = ("DeleteWorkers", "DeleteCluster", "DeleteSelf")

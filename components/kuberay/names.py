@@ -1,6 +1,7 @@
 """Names, labels and annotations of the objects themselves: what the API server and KubeRay take."""
 
-from ..problems import Path
+from core.problems import Path
+
 from .formats import is_dns_1035_label, is_dns_1123_label, is_dns_subdomain, is_label_value, is_qualified_name
 from .rules import Body, Found, problem
 

@@ -2,7 +2,8 @@
 
 import re
 
-from ..problems import Path
+from core.problems import Path
+
 from . import authentication, autoscaler, gcs_fault_tolerance, names
 from .rules import Body, Cluster, Found, problem
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from ..problems import Path
+from core.problems import Path
+
 from . import authentication, deletion, ray_cluster
 from .context import OperatorContext
 from .formats import is_json_of_numbers, older, release_of

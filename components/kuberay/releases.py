@@ -6,7 +6,8 @@ The schema here is that of 1.6; tests/differential/test_releases.py holds this t
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
-from ..problems import Path
+from core.problems import Path
+
 from .context import OperatorContext
 from .rules import Body, Found, problem
 

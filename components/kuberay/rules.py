@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ..problems import Path, Problem
+from core.problems import Path, Problem
+
 from .context import OperatorContext
 
 Body: TypeAlias = dict[str, Any]

@@ -16,7 +16,8 @@ from typing import Any
 
 import jsonschema_rs
 
-from ..problems import Path, Problem
+from core.problems import Path, Problem
+
 from .context import OperatorContext
 from .schema_messages import NOUNS, message_of, shown
 

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ..problems import Path, Problem
+from core.problems import Path, Problem
+
 from . import batch_scheduler, names, ray_cluster, ray_cron_job, ray_job, ray_service, releases, schema
 from .context import OperatorContext
 from .rules import Body, Cluster, Found, problem

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from core.types import image_tag
+
 from ..cluster import request
-from ..types import image_tag
 from .manifests import arguments, feature_gates
 from .settings import NAME
 from .supported import (

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from core.types import version_tuple
+
 from ..kuberay.context import OperatorContext
-from ..types import version_tuple
 
 
 class UnsupportedVersionError(Exception):

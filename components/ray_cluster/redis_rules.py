@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..problems import Path, Problem
+from core.problems import Path, Problem
+
 from ..redis_gateway.manifests import METRICS_PORT, NAME, PORT, VOLUME
 from .fault_tolerance import RECONNECT_SECONDS, RECONNECT_TIMEOUT, RedisPlace, beside_head
 from .settings import RayClusterSettings

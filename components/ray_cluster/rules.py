@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from ..problems import Path, Problem
+from core.problems import Path, Problem
+from core.types import image_version, version_tuple
+
 from ..rollout.templates import recreates
-from ..types import image_version, version_tuple
 
 if TYPE_CHECKING:
     from .settings import RayClusterSettings

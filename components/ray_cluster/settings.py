@@ -4,12 +4,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, Strict, model_validator
 
-from ..network.settings import IngressSettings
-from ..problems import Problems
-from ..queues.settings import QueueName
-from ..rollout.settings import UpdatesSettings
-from ..tls.settings import TlsSettings
-from ..types import (
+from core.problems import Problems
+from core.types import (
     MOST_SECONDS,
     DnsSubdomain,
     Duration,
@@ -24,6 +20,11 @@ from ..types import (
     dns_1035_label,
     version_tuple,
 )
+
+from ..network.settings import IngressSettings
+from ..queues.settings import QueueName
+from ..rollout.settings import UpdatesSettings
+from ..tls.settings import TlsSettings
 from .fragments import Overrides
 from .node_settings import HeadSettings, WorkerGroupSettings, WorkersSettings
 from .rules import problems_of

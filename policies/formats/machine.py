@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from components.problems import dotted
+from core.problems import dotted
 from stacks.check.machine import annotation
 
 from ..judge import Finding, Report

@@ -1,6 +1,6 @@
 """Which images run."""
 
-from components.types import ImagePrefix, Settings, image_tag
+from core.types import ImagePrefix, Settings, image_tag
 
 from ..rule import Severity, Violations, rule
 from ..values import NotKnownYetError, is_placeholder

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from components.types import Settings
+from core.types import Settings
 
 from ..rule import Severity, Violations, rule
 from ..values import Node

@@ -1,6 +1,6 @@
 """Namespaces: what their pods may be, how much they may have, and whose they are."""
 
-from components.types import Settings
+from core.types import Settings
 
 from ..rule import Severity, Violations, rule
 from ..values import Node

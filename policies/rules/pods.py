@@ -1,7 +1,7 @@
 """What pods may do on their node, and what they are promised there. Every pod, wherever its template stands."""
 
-from components.plaintext import is_secret
-from components.types import Settings
+from core.secrets import is_secret
+from core.types import Settings
 
 from ..rule import Severity, Violations, rule
 from ..values import is_placeholder

@@ -2,7 +2,7 @@
 
 import re
 
-from components.types import Settings, Version, image_version, version_tuple
+from core.types import Settings, Version, image_version, version_tuple
 
 from ..rule import Severity, Violations, rule
 from ..values import Node

@@ -1,6 +1,6 @@
 """What makes RayClusters grow and shrink."""
 
-from components.types import Settings
+from core.types import Settings
 
 from ..rule import Severity, Violations, rule
 from ..walk import RayCluster

@@ -2,7 +2,7 @@
 
 import re
 
-from components.types import Settings
+from core.types import Settings
 
 from ..rule import Severity, Violations, rule
 from ..walk import RayCluster

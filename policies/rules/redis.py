@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterator, Mapping
 
-from components.types import Settings
+from core.types import Settings
 
 from ..rule import Severity, Violations, rule
 from ..values import Node

@@ -5,11 +5,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from components.images import with_mirrors
-from components.problems import dotted
 from components.ray_cluster.scheduling import SETTINGS_BY_LABEL, said_by
 from components.ray_cluster.settings import RayClusterSettings
-from components.strategic_merge import difference
+from core.images import with_mirrors
+from core.problems import dotted
+from core.strategic_merge import difference
 
 from ..importing.manifests import from_manifest
 from ..importing.notes import RefusedError

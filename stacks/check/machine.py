@@ -4,7 +4,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ..findings import Finding, place
+from core.findings import Finding, place
+
 from .checked import Checked
 
 

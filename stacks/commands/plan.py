@@ -62,7 +62,8 @@ def plan(
     Exit code: 0 it fits, or what does not is no error to the stack; 1 it does not, or a stack file is wrong (see
     `check`); 2 wrong use.
     """
-    from ..findings import StackFileError
+    from core.findings import StackFileError
+
     from ..planning import sharing
     from ..planning.machine import as_object
     from ..planning.plan import plan_of

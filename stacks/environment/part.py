@@ -6,10 +6,9 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from components.environment import environment_of, group_of, tenants_stack
-
-from ..findings import Finding, StackFileError
-from ..stack_file import PREFIX
+from core.environment import environment_of, group_of, tenants_stack
+from core.findings import Finding, StackFileError
+from core.stack_file import PREFIX
 
 if TYPE_CHECKING:
     from ..settings import StackSettings, TenantSettings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from components.problems import Problem
+from core.problems import Problem
 
 if TYPE_CHECKING:
     from ..settings import StackSettings

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pulumi.automation import CommandError, EngineEvent
 
-from components.environment import group_of
+from core.environment import group_of
 
 from .outcome import Operation, Outcome
 from .part import stack_of, stacks_of

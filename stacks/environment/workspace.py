@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from pulumi import automation
 
-from components.environment import environment_of
+from core.environment import environment_of
+from core.stack_file import PREFIX, PULUMIS_OWN
 
 from ..running import BESIDE_FILE, FILE
-from ..stack_file import PREFIX, PULUMIS_OWN
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator

@@ -10,9 +10,9 @@ from components.operator.supported import release_of
 from components.ray_cluster.fault_tolerance import OPTIONS
 from components.ray_cluster.scheduling import SETTINGS_BY_LABEL
 from components.rollout.settings import UpdatesSettings
+from core.stack_file import PROJECT
 
 from ..settings import StackSettings
-from ..stack_file import PROJECT
 from .effects import ObjectImpact, Verdict, worst
 from .figures import Budget, budget
 from .kinds import of_objects

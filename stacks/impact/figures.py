@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from components.nodes import GPU_RESOURCE
+from core.nodes import GPU_RESOURCE
 
 from ..planning.plan import plan_of
 from ..planning.report import figure, money

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from components.images import with_mirrors
+from core.images import with_mirrors
 
 from ..once import once
 from ..rendered import rendered

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from components.operator.supported import release_of
+from core.stack_file import stack_file
 
 from ..settings import StackSettings, load, settings_of
-from ..stack_file import stack_file
 
 if TYPE_CHECKING:
     from .ray_pods import Known

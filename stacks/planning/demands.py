@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from components.capacity.accounts import Account, Accounts
 from components.capacity.placement import Workers
-from components.quantities import amount
 from components.queues.budget import Room
 from components.redis.manifests import stateful_set
 from components.tenant.demand import Body, Demand, of_stateful_set
 from components.tenant.manifests import hard
+from core.quantities import amount
 
 from ..queues import queue_of
 from ..redis import redis_parts

@@ -7,15 +7,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from components.nodes import NodePool
-from components.problems import Problems
-from components.quantities import amount
 from components.ray_cluster.autoscaler import idle_seconds
 from components.ray_cluster.node_settings import Variant, WorkersSettings
 from components.ray_cluster.sizes import tiling
 from components.ray_cluster.spec import custom_resources
 from components.ray_cluster.worker_groups import WorkerGroup, all_groups, pool_named, worker_groups
-from components.types import seconds
+from core.nodes import NodePool
+from core.problems import Problems
+from core.quantities import amount
+from core.types import seconds
 
 from ..history.autoscaler import Size
 from ..history.jobs import Job

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 
-from components.nodes import GPU_RESOURCE
 from components.queues.budget import on_nodes
+from core.nodes import GPU_RESOURCE
 
 from .plan import Plan, TenantPlan
 

@@ -7,11 +7,11 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from components.capacity.placement import RESOURCES
-from components.nodes import GPU_RESOURCE
-from components.problems import Path, Problem
-from components.quantities import shown
 from components.queues.budget import on_nodes
 from components.tenant.demand import Usage
+from core.nodes import GPU_RESOURCE
+from core.problems import Path, Problem
+from core.quantities import shown
 
 if TYPE_CHECKING:
     from .plan import Plan

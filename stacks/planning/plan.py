@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from components.capacity.accounts import Accounts
 from components.capacity.placement import NOTHING, Nodes, Workers, held
-from components.nodes import GPU_RESOURCE, NodePool
-from components.problems import Problem
 from components.queues.queue import Queue
 from components.tenant.demand import Usage, total
+from core.nodes import GPU_RESOURCE, NodePool
+from core.problems import Problem
 
 from ..queues import queue_of, queues_of, rooms_of
 from .demands import Rooms, accounts_of, clusters_of, fresh, redis_pods

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from components.capacity.placement import RESOURCES
-from components.nodes import GPU_RESOURCE
-from components.quantities import shown
 from components.queues.budget import on_nodes
 from components.tenant.demand import Usage, total
 from components.tenant.manifests import hard
+from core.nodes import GPU_RESOURCE
+from core.quantities import shown
 
 from .plan import ClusterPlan, Plan, TenantPlan
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from components.nodes import GPU_RESOURCE, NodePool
-from components.problems import Problem
 from components.queues.budget import on_nodes
 from components.tenant.demand import total
+from core.nodes import GPU_RESOURCE, NodePool
+from core.problems import Problem
 
 from .machine import numbers
 from .overcommitment import SAID_AT, more_than

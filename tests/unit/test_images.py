@@ -5,10 +5,10 @@ from typing import Any
 import pulumi
 import pytest
 
-from components.images import full_name, images_in, mirrored, not_allowed, with_mirrors
-from components.nodes import NodePool
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.settings import RayClusterSettings
+from core.images import full_name, images_in, mirrored, not_allowed, with_mirrors
+from core.nodes import NodePool
 from stacks.settings import TenantSettings, parse
 
 pytestmark = pytest.mark.unit

@@ -11,7 +11,7 @@ from kubernetes import client
 
 from components.operator.settings import OperatorSettings
 from components.operator.supported import release_of
-from stacks.findings import StackFileError
+from core.findings import StackFileError
 from stacks.impact.comparison import impact_on
 from stacks.impact.live import in_namespace
 from stacks.impact.ray_pods import Known

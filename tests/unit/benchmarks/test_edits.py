@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stacks.findings import StackFileError
+from core.findings import StackFileError
 from stacks.impact.comparison import Impact, impact_of
 from stacks.impact.effects import Effect, ObjectImpact, Range, Verdict
 from stacks.impact.ray_pods import Known

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.nodes import GPU_RESOURCE
+from core.nodes import GPU_RESOURCE
 from stacks.planning.plan import Plan, plan_of
 from stacks.planning.report import report
 from stacks.settings import StackFileError

@@ -12,11 +12,11 @@ import pulumi
 import yaml
 
 from components.operator.existing import Found
+from core.stack_file import PREFIX
 from local import paths, tools
 from policies.values import UNKNOWN, Secret
 from stacks.build import build
 from stacks.settings import parse
-from stacks.stack_file import PREFIX
 
 from .test_own_stacks import Decoding
 

@@ -7,6 +7,7 @@ import pulumi
 import pytest
 import yaml
 
+from core.stack_file import PREFIX
 from policies.configuration import Configuration
 from policies.decode import kubernetes_object
 from policies.judge import Judge
@@ -14,7 +15,6 @@ from policies.load import of_stack_file
 from policies.walk import Object
 from stacks.build import build
 from stacks.settings import parse
-from stacks.stack_file import PREFIX
 from tests.unit.recorder import Recorder
 
 pytestmark = pytest.mark.unit

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from components.nodes import GPU_RESOURCE, NodePool
 from components.queues.kueue import WHOLE, cluster_queue, cohorts, local_queue, resource_flavors
 from components.queues.volcano import volcano_queue
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.scheduling import NO_SCHEDULING, Scheduling
 from components.ray_cluster.settings import RayClusterSettings
+from core.nodes import GPU_RESOURCE, NodePool
 from tests.unit.queues.tree import POOL, queue
 
 pytestmark = pytest.mark.unit

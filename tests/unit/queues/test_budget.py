@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.nodes import GPU_RESOURCE
-from components.problems import Problem, Problems
 from components.queues.budget import beyond_quotas, beyond_room, on_nodes, problems_of_queues, rooms
 from components.queues.queue import Queue, children, parents_first
 from components.queues.settings import QueueSettings
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.settings import RayClusterSettings
 from components.tenant.demand import Demand, demand
+from core.nodes import GPU_RESOURCE
+from core.problems import Problem, Problems
 from tests.unit.queues.tree import POOL, amounts, queue, trees
 
 pytestmark = pytest.mark.unit

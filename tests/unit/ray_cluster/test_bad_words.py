@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from components.problems import Problems
 from components.ray_cluster.ray_start_params import faults
 from components.ray_cluster.settings import RayClusterSettings
+from core.problems import Problems
 
 pytestmark = pytest.mark.unit
 

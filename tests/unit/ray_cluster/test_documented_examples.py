@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from components.kuberay import OperatorContext, validate
-from components.nodes import NodePool
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.settings import RayClusterSettings
+from core.nodes import NodePool
 
 pytestmark = pytest.mark.unit
 

@@ -7,8 +7,6 @@ import pulumi
 import pytest
 
 from components.kuberay import OperatorContext, validate
-from components.nodes import NodePool
-from components.problems import Problems
 from components.ray_cluster import component
 from components.ray_cluster.component import RayCluster, RayClusterArgs
 from components.ray_cluster.fault_tolerance import RedisPlace, deletion_seconds
@@ -18,6 +16,8 @@ from components.ray_cluster.redis_rules import of_the_stack, redis_problems
 from components.ray_cluster.settings import RayClusterSettings
 from components.redis.connection import RedisConnection
 from components.redis_gateway.supported import UnsupportedKubernetesError
+from core.nodes import NodePool
+from core.problems import Problems
 from tests.unit.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit

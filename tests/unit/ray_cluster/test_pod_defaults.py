@@ -6,10 +6,10 @@ import pytest
 from pydantic import ValidationError
 
 from components.kuberay import OperatorContext, validate
-from components.nodes import NodePool
 from components.priority_classes.settings import PriorityNames
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.settings import RayClusterSettings
+from core.nodes import NodePool
 
 pytestmark = pytest.mark.unit
 

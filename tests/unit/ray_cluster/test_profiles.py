@@ -9,13 +9,13 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.nodes import NodePool
-from components.quantities import amount
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.node_settings import Budget, Reserve, Variant, WorkersSettings
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_cluster.sizes import tiling
 from components.ray_cluster.worker_groups import WorkerGroup, worker_groups
+from core.nodes import NodePool
+from core.quantities import amount
 from stacks.settings import TenantSettings
 
 pytestmark = pytest.mark.unit

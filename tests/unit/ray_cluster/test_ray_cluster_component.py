@@ -6,10 +6,10 @@ from typing import Any
 import pulumi
 import pytest
 
-from components.nodes import NodePool
 from components.ray_cluster.component import RayCluster, RayClusterArgs
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_cluster.status import status_summary
+from core.nodes import NodePool
 from tests.unit.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit

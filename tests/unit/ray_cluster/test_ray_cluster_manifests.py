@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from components.nodes import NodePool
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.settings import RayClusterSettings
+from core.nodes import NodePool
 
 pytestmark = pytest.mark.unit
 

@@ -6,10 +6,10 @@ import pytest
 from pydantic import ValidationError
 
 from components.kuberay import OperatorContext, validate
-from components.nodes import NodePool
-from components.problems import Problem, Problems
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.settings import RayClusterSettings
+from core.nodes import NodePool
+from core.problems import Problem, Problems
 
 pytestmark = pytest.mark.unit
 

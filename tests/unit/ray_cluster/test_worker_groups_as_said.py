@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from components.kuberay import OperatorContext, validate
-from components.nodes import NodePool
-from components.problems import Problems
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.settings import RayClusterSettings
+from core.nodes import NodePool
+from core.problems import Problems
 
 pytestmark = pytest.mark.unit
 

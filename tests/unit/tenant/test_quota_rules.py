@@ -6,8 +6,6 @@ from typing import Any
 import pytest
 
 from components.kuberay import OperatorContext, validate
-from components.nodes import NodePool
-from components.quantities import shown
 from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.settings import RayClusterSettings
@@ -15,6 +13,8 @@ from components.redis.connection import RedisConnection
 from components.tenant.demand import demand
 from components.tenant.rules import beyond_limits, beyond_quota
 from components.tenant.settings import DEFAULT_LIMITS, LimitSettings, QuotaSettings
+from core.nodes import NodePool
+from core.quantities import shown
 
 pytestmark = pytest.mark.unit
 

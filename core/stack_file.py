@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from .document import Document, DocumentError, Span, document
 from .findings import UNKNOWN_FIELD, Finding, StackFileError, in_one_line
+from .yaml_reader.document import Document, DocumentError, Span, document
 
 PROJECT = "ray-platform"
 """Namespace of the program's keys in a stack file: `ray-platform:nodes`."""

@@ -9,7 +9,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from components.problems import Path, Problem, Problems
+from core.problems import Path, Problem, Problems
 
 from .findings import UNKNOWN_FIELD, Finding, in_one_line, shown
 

@@ -8,10 +8,10 @@ import yaml
 from yaml._yaml import CParser
 from yaml.reader import ReaderError
 
-from components.problems import Path
+from core.problems import Path
 
 from .composer import Composer, mark_of
-from .yaml_nodes import DocumentError, Node, Span
+from .nodes import DocumentError, Node, Span
 
 __all__ = ["Document", "DocumentError", "Node", "Span", "document", "documents"]
 

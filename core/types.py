@@ -20,9 +20,9 @@ from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from .plaintext import plain_secrets
 from .problems import Problems
 from .quantities import GREATEST, amount
+from .secrets import plain_secrets
 
 NonEmptyText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 """A text with more than spaces in it."""
@@ -38,7 +38,7 @@ class Settings(BaseModel):
         validate_by_alias=True,
         validate_by_name=True,
         use_attribute_docstrings=True,
-        # The whole is built once, when the first stack file is read, instead of each part and then each whole around it.
+        # The whole is built once, when the first stack file is read, and not each part and then each whole around it.
         defer_build=True,
     )
 

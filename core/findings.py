@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from components.problems import Path
+from core.problems import Path
 
 _SHOWN = 60
 """Characters of a value or a key that are shown."""
