@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from components.kuberay import OperatorContext, validate
 from components.network.rules import exposed, ingress_not_allowed
-from components.operator.supported import UnsupportedVersionError, check_ray
 from components.ray_cluster.origin import said_at
 from components.ray_cluster.redis_rules import of_the_stack, redis_problems
 from components.ray_cluster.scheduling_rules import gang_in_part, not_with_kueue
@@ -15,6 +13,8 @@ from components.tenant.demand import of_stateful_set
 from components.tenant.rules import beyond_limits, beyond_quota
 from core.findings import place
 from core.problems import Problem, Problems
+from kuberay import OperatorContext, validate
+from kuberay.supported import UnsupportedVersionError, check_ray
 
 from .queues import beyond_queue, scheduling_of
 from .redis import redis_of

@@ -12,7 +12,6 @@ from pydantic import Field, ValidationError, model_validator
 from components.access.settings import AccessSettings, RayDeployerSettings, RayUsers, Subject
 from components.admission_policies.settings import AdmissionPoliciesSettings
 from components.capacity.settings import CapacitySettings
-from components.kuberay.names import derived
 from components.network.settings import NetworkSettings, TenantNetworkSettings
 from components.operator.settings import OperatorSettings
 from components.priority_classes.settings import PriorityClassesSettings
@@ -34,6 +33,7 @@ from core.problems import Path as Place
 from core.problems import Problems
 from core.stack_file import LARGEST_FILE, PREFIX, PROJECT, StackFile, read, stack_file
 from core.types import DnsLabel, LabelValue, Settings, StackName, dns_1035_label
+from kuberay.names import derived
 from policies.configuration import PoliciesSettings
 
 from .budget import within_budget

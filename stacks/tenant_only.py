@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
-from components.operator.supported import release_of
 from core.problems import Path, Problem
+from kuberay.supported import release_of
 
 from .queues import queue_of, usable
 from .redis import redis_connection

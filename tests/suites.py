@@ -77,7 +77,7 @@ SUITES: Mapping[str, Suite] = {
     "manifests": Suite(
         inputs=(
             "components/*.py",
-            "components/kuberay/**/*",
+            "kuberay/**/*",
             "local/crd_schemas.py",
             "local/tools/kuberay/*",
             "local/tools/kuberay-validation/*",

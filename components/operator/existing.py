@@ -6,11 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.types import image_tag
-
-from ..cluster import request
-from .manifests import arguments, feature_gates
-from .settings import NAME
-from .supported import (
+from kuberay.supported import (
     OLDEST,
     SUPPORTED,
     UnsupportedVersionError,
@@ -20,6 +16,10 @@ from .supported import (
     marks_hosts,
     release_of,
 )
+
+from ..cluster import request
+from .manifests import arguments, feature_gates
+from .settings import NAME
 
 RAY_CLUSTER_CRD = "rayclusters.ray.io"
 

@@ -11,7 +11,7 @@ from .fault_tolerance import RECONNECT_SECONDS, RECONNECT_TIMEOUT, RedisPlace, b
 from .settings import RayClusterSettings
 
 _OF_KUBERAY = {"redis-annotation", "redis-address-env", "redis-password", "redis-username", "redis-namespace"}
-"""KubeRay's own rules on what may not stand beside its options (components/kuberay/gcs_fault_tolerance.py)."""
+"""KubeRay's own rules on what may not stand beside its options (kuberay/gcs_fault_tolerance.py)."""
 
 _STORAGE_NAMESPACE = "RAY_external_storage_namespace"
 """KubeRay does not overrule it, and then cleans up another one (pod.go: configureGCSFaultTolerance)."""

@@ -1,4 +1,4 @@
-"""What a RayCluster's settings may not say together. What KubeRay refuses of the result is components/kuberay's."""
+"""What a RayCluster's settings may not say together. What KubeRay refuses of the result is kuberay/'s."""
 
 from __future__ import annotations
 

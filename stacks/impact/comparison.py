@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from components.operator.supported import release_of
 from components.ray_cluster.fault_tolerance import OPTIONS
 from components.ray_cluster.scheduling import SETTINGS_BY_LABEL
 from components.rollout.settings import UpdatesSettings
 from core.stack_file import PROJECT
+from kuberay.supported import release_of
 
 from ..settings import StackSettings
 from .effects import ObjectImpact, Verdict, worst

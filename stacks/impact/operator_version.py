@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from components.operator.supported import (
-    HOSTS_GATE,
-    NO_WAY_BACK,
-    RELEASES,
-    groups_with_hosts,
-    marks_hosts,
-    newer,
-    release_of,
-)
+from kuberay.supported import HOSTS_GATE, NO_WAY_BACK, RELEASES, groups_with_hosts, marks_hosts, newer, release_of
 
 from .effects import Effect, Verdict
 

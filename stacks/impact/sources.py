@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from components.operator.supported import release_of
 from core.stack_file import stack_file
+from kuberay.supported import release_of
 
 from ..settings import StackSettings, load, settings_of
 

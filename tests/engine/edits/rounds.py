@@ -10,8 +10,8 @@ from typing import Any
 from kubernetes import client
 
 from components.operator.settings import OperatorSettings
-from components.operator.supported import release_of
 from core.findings import StackFileError
+from kuberay.supported import release_of
 from stacks.impact.comparison import impact_on
 from stacks.impact.live import in_namespace
 from stacks.impact.ray_pods import Known

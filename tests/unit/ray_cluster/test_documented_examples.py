@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from components.kuberay import OperatorContext, validate
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.settings import RayClusterSettings
 from core.nodes import NodePool
+from kuberay import OperatorContext, validate
 
 pytestmark = pytest.mark.unit
 

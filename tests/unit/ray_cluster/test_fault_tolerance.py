@@ -6,7 +6,6 @@ from typing import Any
 import pulumi
 import pytest
 
-from components.kuberay import OperatorContext, validate
 from components.ray_cluster import component
 from components.ray_cluster.component import RayCluster, RayClusterArgs
 from components.ray_cluster.fault_tolerance import RedisPlace, deletion_seconds
@@ -18,6 +17,7 @@ from components.redis.connection import RedisConnection
 from components.redis_gateway.supported import UnsupportedKubernetesError
 from core.nodes import NodePool
 from core.problems import Problems
+from kuberay import OperatorContext, validate
 from tests.unit.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from components.kuberay import OperatorContext, validate
 from components.priority_classes.settings import PriorityNames
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.settings import RayClusterSettings
 from core.nodes import NodePool
+from kuberay import OperatorContext, validate
 
 pytestmark = pytest.mark.unit
 

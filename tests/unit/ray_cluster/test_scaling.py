@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from components.kuberay import OperatorContext, validate
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.settings import RayClusterSettings
 from core.nodes import NodePool
 from core.problems import Problem, Problems
+from kuberay import OperatorContext, validate
 
 pytestmark = pytest.mark.unit
 

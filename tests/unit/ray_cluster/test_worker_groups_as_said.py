@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from components.kuberay import OperatorContext, validate
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.settings import RayClusterSettings
 from core.nodes import NodePool
 from core.problems import Problems
+from kuberay import OperatorContext, validate
 
 pytestmark = pytest.mark.unit
 

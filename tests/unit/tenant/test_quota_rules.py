@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from components.kuberay import OperatorContext, validate
 from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.settings import RayClusterSettings
@@ -15,6 +14,7 @@ from components.tenant.rules import beyond_limits, beyond_quota
 from components.tenant.settings import DEFAULT_LIMITS, LimitSettings, QuotaSettings
 from core.nodes import NodePool
 from core.quantities import shown
+from kuberay import OperatorContext, validate
 
 pytestmark = pytest.mark.unit
 

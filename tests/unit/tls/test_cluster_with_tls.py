@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from components.kuberay import OperatorContext, validate
 from components.ray_cluster.component import RayCluster, RayClusterArgs
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.settings import RayClusterSettings
 from components.tls.manifests import ENVIRONMENT, FOLDER
 from core.nodes import NodePool
+from kuberay import OperatorContext, validate
 from tests.unit.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit

@@ -6,7 +6,7 @@ from typing import Any
 
 from core.types import version_tuple
 
-from ..kuberay.context import OperatorContext
+from .context import OperatorContext
 
 
 class UnsupportedVersionError(Exception):
@@ -26,7 +26,7 @@ class Release:
 
     oldest_ray: str
     """Oldest Ray that it supports: 2.38.0 since KubeRay 1.3 (docs.ray.io, KubeRay upgrade guide, "KubeRay / Ray
-    compatibility"). What a field needs of Ray is a rule of its own (components/kuberay/authentication.py)."""
+    compatibility"). What a field needs of Ray is a rule of its own (kuberay/authentication.py)."""
 
     new_pods: str = ""
     """What pods have that it makes, and those of the release before have not (ray-operator/controllers/ray/common/
