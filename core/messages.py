@@ -3,15 +3,14 @@
 import difflib
 import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, get_args
 
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from core.problems import Path, Problem, Problems
-
 from .findings import UNKNOWN_FIELD, Finding, in_one_line, shown
+from .problems import Path, Problem, Problems
 
 _MAPPING = "a mapping (`key: value`) is wanted here"
 _LIST = "a list (`- item`) is wanted here"
@@ -65,12 +64,18 @@ def findings(
     faults: list[ErrorDetails], model: type[BaseModel], values: Mapping[str, Any], prefix: str
 ) -> list[Finding]:
     """The faults that `model` found in the values; `prefix` stands before their keys: `ray-platform:`."""
+    problems = (problem for fault in faults[:MOST] for problem in _problems(fault, model))
+    return [*of_problems(problems, values, prefix), *_too_many(len(faults))]
+
+
+def of_problems(problems: Iterable[Problem], values: Mapping[str, Any], prefix: str) -> list[Finding]:
+    """The problems of settings that were read from the values, each once."""
     found: dict[tuple[Path, str], Finding] = {}
-    for problem in (problem for fault in faults[:MOST] for problem in _problems(fault, model)):
+    for problem in problems:
         path = _as_written(problem.path, values)
         finding = _finding((f"{prefix}{path[0]}", *path[1:]) if path else (), problem)
         found.setdefault((finding.path, finding.rule), finding)
-    return [*found.values(), *_too_many(len(faults))]
+    return list(found.values())
 
 
 def _too_many(faults: int) -> list[Finding]:

@@ -244,7 +244,7 @@ def _running() -> Rehearsal:
 
 def _settings(stack: str) -> StackSettings:
     from local.pulumi import stack_file, stacks
-    from stacks.settings import load
+    from stacks.load import load
 
     file = stack_file(stack)
     if not file.is_file():

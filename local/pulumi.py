@@ -21,7 +21,7 @@ from local.plugins import Selection
 from local.progress import console
 from local.rehearsal import Rehearsal
 from local.supervision import MARK
-from stacks.settings import load
+from stacks.load import load
 
 PROJECT = "ray-platform"
 """The `name` of Pulumi.yaml."""

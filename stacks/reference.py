@@ -18,9 +18,10 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from core import types
+from core.stack_file import PROJECT
 
 from .schema import paragraphs
-from .settings import PROJECT, StackSettings
+from .settings import StackSettings
 
 FILE = Path(__file__).parents[1] / "docs" / "reference" / "stack-file.md"
 """The page as it is committed."""

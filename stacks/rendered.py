@@ -16,6 +16,7 @@ from core.problems import Path
 from .once import once
 from .queues import scheduling_of
 from .redis import redis_connection
+from .tenant_defaults import with_tenant_defaults
 
 if TYPE_CHECKING:
     from components.ray_cluster.settings import RayClusterSettings
@@ -52,7 +53,7 @@ def as_tenant_gives(
 ) -> Body:
     """The RayCluster's body with all that its tenant gives it. Raises Problems as `ray_cluster` does."""
     account = tenant.service_account(cluster)
-    return ray_cluster(tenant.given(cluster), pools, account, priorities, redis, scheduling)
+    return ray_cluster(with_tenant_defaults(tenant, cluster), pools, account, priorities, redis, scheduling)
 
 
 def redis_place(stack: StackSettings, tenant: TenantSettings) -> RedisPlace | None:

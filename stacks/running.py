@@ -10,7 +10,8 @@ from core.environment import environment_of
 from core.findings import Finding, StackFileError
 from core.stack_file import PREFIX, StackFile, read, stack_file
 
-from .settings import StackSettings, encrypted, load, parse, settings_of
+from .load import encrypted, load, parse, settings_of
+from .settings import StackSettings
 
 FILE = "file"
 """Key of a configuration that names the stack file instead of repeating it (environment/workspace.py)."""

@@ -25,6 +25,7 @@ from core.nodes import NodePool
 
 from .access import own_accounts
 from .settings import TenantSettings
+from .tenant_defaults import with_tenant_defaults
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ class TenantClusters(pulumi.ComponentResource):
                 # Neither part has a slash, so no other pair has this name.
                 f"{name}/{cluster.name}",
                 RayClusterArgs(
-                    settings=settings.given(cluster),
+                    settings=with_tenant_defaults(settings, cluster),
                     pools=args.pools,
                     namespace=args.namespace,
                     service_account=settings.service_account(cluster) or args.service_account,

@@ -13,9 +13,9 @@ from typing import Annotated
 import typer
 from kubernetes import client
 
+from core.nodes import NodePool
 from local.plugins import select
 from local.rehearsal import Rehearsal
-from stacks.settings import NodePool
 from tests.engine.gangs import Gangs, settled
 from tests.engine.platform_stack import Stack, rehearsing
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import yaml
 
+from core.nodes import NodePool
 from local import paths
 from local.plugins import Selection
 from local.pulumi import PROJECT
 from local.rehearsal import Rehearsal
-from stacks.settings import NodePool
 from tests.engine.harness import Project
 from tests.engine.kubectl import Kubectl
 from tests.engine.platform_stack import DEV, Stack

@@ -6,7 +6,7 @@ from pathlib import Path
 from core.findings import Finding, StackFileError
 from core.stack_file import UNREADABLE, read, stack_file
 
-from ..settings import settings_of
+from ..load import settings_of
 
 
 @dataclass(frozen=True)

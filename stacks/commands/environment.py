@@ -139,7 +139,7 @@ def _loaded(stack: str, config_file: Path | None) -> "tuple[Stacks, StackSetting
     from core.findings import StackFileError
 
     from ..environment.workspace import Stacks, StacksError
-    from ..settings import load
+    from ..load import load
 
     file = config_file or stack_path(stack.rpartition("/")[2])
     try:

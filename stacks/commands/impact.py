@@ -45,7 +45,7 @@ def impact(
     from ..impact.comparison import impact_of, impact_on
     from ..impact.report import as_object, report
     from ..impact.sources import LIVE, NoSuchSourceError, running, stack_before
-    from ..settings import load
+    from ..load import load
 
     file = stack_path(to)
     try:

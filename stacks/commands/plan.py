@@ -64,11 +64,11 @@ def plan(
     """
     from core.findings import StackFileError
 
+    from ..load import load
     from ..planning import sharing
     from ..planning.machine import as_object
     from ..planning.plan import plan_of
     from ..planning.report import report
-    from ..settings import load
 
     paths = [stack_path(each) for each in stacks] if stacks else sorted(Path().glob("Pulumi.*.yaml"))
     if not paths:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from core.stack_file import stack_file
 from kuberay.supported import release_of
 
-from ..settings import StackSettings, load, settings_of
+from ..load import load, settings_of
+from ..settings import StackSettings
 
 if TYPE_CHECKING:
     from .ray_pods import Known

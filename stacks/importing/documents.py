@@ -5,9 +5,9 @@ from pathlib import Path as File
 from typing import Any
 
 from core.problems import Path
+from core.stack_file import LARGEST_FILE
 from core.yaml_reader import document as yaml_document
 
-from ..settings import LARGEST_FILE
 from .notes import Note, RefusedError
 
 

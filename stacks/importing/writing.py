@@ -8,9 +8,10 @@ import yaml
 from components.ray_cluster.node_settings import HeadSettings, WorkerGroupSettings
 from components.ray_cluster.settings import RayClusterSettings
 from core.problems import Path
+from core.stack_file import PROJECT
 from core.types import Settings
 
-from ..settings import LONGEST_TENANT_NAME, PROJECT
+from ..settings import LONGEST_TENANT_NAME
 from .names import dns_name
 from .notes import Imported
 

@@ -20,6 +20,7 @@ from core.types import seconds
 from ..history.autoscaler import Size
 from ..history.jobs import Job
 from ..history.proposal import Outcome, Sizes, outcome, proposal
+from ..tenant_defaults import with_tenant_defaults
 from .report import NONE, Report, Table
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def compare(stack: StackSettings, name: str, jobs: Sequence[Job], notes: tuple[s
 def _comparable(stack: StackSettings) -> dict[str, RayClusterSettings]:
     """The RayClusters that scale and whose workers are cut from one pool, by `<namespace>/<name>`."""
     return {
-        f"{tenant.namespace_name}/{cluster.name}": tenant.given(cluster)
+        f"{tenant.namespace_name}/{cluster.name}": with_tenant_defaults(tenant, cluster)
         for tenant in stack.tenants
         for cluster in tenant.clusters
         if len(cluster.workers) == 1 and cluster.scales

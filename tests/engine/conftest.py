@@ -8,9 +8,9 @@ from typing import Any, cast
 import pytest
 from kubernetes import client
 
+from core.nodes import NodePool
 from local.plugins import Mode, Selection, select
 from local.rehearsal import Rehearsal
-from stacks.settings import NodePool
 from tests.engine.harness import Project
 from tests.engine.platform_stack import Rays, Stack, install_operator, on_operator, rehearsing
 

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 from kubernetes import client, utils
 
+from core.nodes import GPU_RESOURCE
 from local.rehearsal import Rehearsal
-from stacks.settings import GPU_RESOURCE
 
 SETTLES = 60.0
 """Seconds that a round or two of the scheduler, and what leads to them, may take on a busy machine."""

@@ -9,7 +9,8 @@ import yaml
 from kubernetes import client
 
 from local.pulumi import PROJECT
-from stacks.settings import StackSettings, parse
+from stacks.load import parse
+from stacks.settings import StackSettings
 from tests.engine.access_table import Action
 from tests.engine.platform_stack import DEV, training
 

@@ -16,11 +16,11 @@ from components.crds.definitions import whole
 from components.kustomize import render
 from components.operator.manifests import operator_objects
 from components.operator.settings import NAME, OperatorSettings
+from core.nodes import NodePool
 from local import paths, tools
 from local.plugins import Selection
 from local.pulumi import PROJECT, RehearsalStack
 from local.rehearsal import Rehearsal
-from stacks.settings import NodePool
 from tests.engine.harness import Project, Result
 from tests.engine.kubectl import Kubectl
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from stacks.settings import GPU_RESOURCE
+from core.nodes import GPU_RESOURCE
 from tests.engine.gangs import CONFINED, Gangs, pod_spec, settled
 
 

@@ -21,7 +21,7 @@ from local.rehearsal import Rehearsal
 from stacks.impact.pods import PodChange, change_of_pods
 from stacks.impact.ray_clusters import ray_clusters
 from stacks.impact.ray_pods import sent
-from stacks.settings import load
+from stacks.load import load
 from tests.engine.kubectl import Kubectl
 from tests.engine.platform_stack import DEV
 from tests.engine.ray_edits import ANY_CLUSTER, WITH_AUTOSCALER, WITH_SEVERAL_HOSTS, WITHOUT_AUTOSCALER, Edit, spec

@@ -15,7 +15,7 @@ from stacks.importing.defaulting import defaulted
 from stacks.importing.manifests import KINDS, from_manifest, has_cluster
 from stacks.importing.notes import RefusedError
 from stacks.importing.writing import tenants
-from stacks.settings import parse
+from stacks.load import parse
 
 pytestmark = pytest.mark.engine
 

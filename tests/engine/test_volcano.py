@@ -8,10 +8,10 @@ import pytest
 import yaml
 from kubernetes import client, utils
 
+from core.nodes import GPU_RESOURCE
 from local import tools
 from local.host_pods.states import read_states
 from local.rehearsal import Rehearsal
-from stacks.settings import GPU_RESOURCE
 from tests.engine.conftest import MakeStack
 from tests.engine.gangs import HOME, SCHEDULING, Gangs, settled
 from tests.engine.people import Judge, Person, account, refusal

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped] # has none
 
+from core.nodes import NodePool
 from local.images import IMAGES
 from local.install import install_missing
 from local.real_node import RealNode, unmet
 from local.rehearsal import Rehearsal
-from stacks.settings import NodePool
 from tests.engine.platform_stack import training
 from tests.pods.machine import traces
 from tests.pods.node import Node

@@ -15,7 +15,7 @@ from local import paths
 from local.plugins import Mode, Selection, select
 from local.rehearsal import Rehearsal
 from stacks.images import images_of
-from stacks.settings import load
+from stacks.load import load
 from tests.engine.platform_stack import Stack
 from tests.pods.node import Node, is_ready
 from tests.pods.steps import Steps

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stacks.settings import GPU_RESOURCE
+from core.nodes import GPU_RESOURCE
 from tests.pods.node import is_ready
 from tests.pods.platform import CLUSTER, GANGS, NAMESPACE, Platform
 from tests.pods.steps import Steps, until

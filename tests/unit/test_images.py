@@ -9,7 +9,9 @@ from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.settings import RayClusterSettings
 from core.images import full_name, images_in, mirrored, not_allowed, with_mirrors
 from core.nodes import NodePool
-from stacks.settings import TenantSettings, parse
+from stacks.load import parse
+from stacks.settings import TenantSettings
+from stacks.tenant_defaults import with_tenant_defaults
 
 pytestmark = pytest.mark.unit
 
@@ -114,7 +116,7 @@ def test_a_tenants_pull_secrets_are_those_of_all_its_pods_beside_the_clusters_ow
     tenant = TenantSettings.model_validate({"name": "team-a", "images": {"pullSecrets": ["registry", "hub"]}})
     said: dict[str, Any] = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0"}
     said |= {"imagePullSecrets": ["hub", "own"], "workerGroups": [{"groupName": "small"}]}
-    body = ray_cluster(tenant.given(RayClusterSettings.model_validate(said)), ())
+    body = ray_cluster(with_tenant_defaults(tenant, RayClusterSettings.model_validate(said)), ())
     for group in (body["spec"]["headGroupSpec"], *body["spec"]["workerGroupSpecs"]):
         secrets = group["template"]["spec"]["imagePullSecrets"]
         assert secrets == [{"name": "registry"}, {"name": "hub"}, {"name": "own"}]

@@ -15,7 +15,7 @@ from kuberay.supported import release_of
 from stacks.impact.comparison import impact_on
 from stacks.impact.live import in_namespace
 from stacks.impact.ray_pods import Known
-from stacks.settings import load
+from stacks.load import load
 from tests.engine.edits.autoscalers import SCALES, Autoscalers
 from tests.engine.edits.drawn import Cluster, Edit, edited, first, groups, seeded, strategy, wrong
 from tests.engine.edits.outcome import Outcome, gone, set_back, unforetold

@@ -18,7 +18,7 @@ from policies import rules as of_policies
 from policies.rule import Severity
 from stacks.admission import installed_namespaces, tenants_namespaces
 from stacks.build import build
-from stacks.settings import parse
+from stacks.load import parse
 from tests.unit.recorder import record
 
 pytestmark = pytest.mark.unit

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from stacks.build import build
-from stacks.settings import parse
+from stacks.load import parse
 from tests.unit.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit

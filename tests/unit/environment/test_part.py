@@ -10,7 +10,8 @@ from components.manifest_files import read
 from core.findings import StackFileError
 from stacks.build import build
 from stacks.environment.part import group_for, part_of, stack_of, stacks_of
-from stacks.settings import StackSettings, parse
+from stacks.load import parse
+from stacks.settings import StackSettings
 from tests.unit.recorder import Recorder, record
 
 pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("kubectl_that_renders")]

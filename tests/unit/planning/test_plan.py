@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.findings import StackFileError
 from core.nodes import GPU_RESOURCE
 from stacks.planning.plan import Plan, plan_of
 from stacks.planning.report import report
-from stacks.settings import StackFileError
 
 from .stacks import A100, always, cluster, stack, tenant
 

@@ -16,7 +16,7 @@ from core.stack_file import PREFIX
 from local import paths, tools
 from policies.values import UNKNOWN, Secret
 from stacks.build import build
-from stacks.settings import parse
+from stacks.load import parse
 
 from .test_own_stacks import Decoding
 

@@ -14,7 +14,7 @@ from policies.judge import Judge
 from policies.load import of_stack_file
 from policies.walk import Object
 from stacks.build import build
-from stacks.settings import parse
+from stacks.load import parse
 from tests.unit.recorder import Recorder
 
 pytestmark = pytest.mark.unit

@@ -17,6 +17,7 @@ from components.ray_cluster.worker_groups import WorkerGroup, worker_groups
 from core.nodes import NodePool
 from core.quantities import amount
 from stacks.settings import TenantSettings
+from stacks.tenant_defaults import with_tenant_defaults
 
 pytestmark = pytest.mark.unit
 
@@ -112,7 +113,7 @@ def given_to(profile: str, budget: Budget | None = None, **tenant: Any) -> Budge
         workers=(WorkersSettings.model_validate({"pool": "a100", "profile": profile, "budget": budget or Budget()}),),
     )
     settings = TenantSettings.model_validate({"name": "team-a", **tenant})
-    return settings.given(settings.given(cluster)).workers[0].budget
+    return with_tenant_defaults(settings, with_tenant_defaults(settings, cluster)).workers[0].budget
 
 
 def test_the_budget_is_by_default_what_quota_and_own_queue_let_the_tenant_have() -> None:

@@ -11,7 +11,7 @@ from components.redis.component import ExternalRedis, ExternalRedisArgs
 from components.redis.external import ExternalSettings
 from components.tls.issuing import new_certificate
 from stacks.build import build
-from stacks.settings import parse
+from stacks.load import parse
 from tests.unit.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit

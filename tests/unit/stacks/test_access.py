@@ -7,7 +7,8 @@ import pytest
 from components.access.personas import NamedCluster
 from stacks.access import named_clusters, own_accounts
 from stacks.build import build
-from stacks.settings import StackSettings, TenantSettings, parse
+from stacks.load import parse
+from stacks.settings import StackSettings, TenantSettings
 from tests.unit.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit

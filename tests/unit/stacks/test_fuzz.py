@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from core.findings import Finding, StackFileError
 from core.stack_file import stack_file
 from core.yaml_reader.document import document
-from stacks.settings import settings_of
+from stacks.load import settings_of
 from tests.suites import cases
 
 pytestmark = [pytest.mark.unit, pytest.mark.suite("stack files")]

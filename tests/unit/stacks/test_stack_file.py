@@ -10,8 +10,8 @@ import yaml
 from core.findings import Finding, StackFileError
 from core.messages import MOST
 from core.stack_file import LARGEST_FILE
+from stacks.load import load, parse
 from stacks.running import running_stack
-from stacks.settings import load, parse
 
 pytestmark = pytest.mark.unit
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stacks.build import build
-from stacks.settings import parse
+from stacks.load import parse
 from tests.unit.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit

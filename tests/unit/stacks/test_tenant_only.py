@@ -6,7 +6,8 @@ import pulumi
 import pytest
 
 from stacks.build import build
-from stacks.settings import StackSettings, parse
+from stacks.load import parse
+from stacks.settings import StackSettings
 from stacks.tenant_only import PlatformMismatchError, check, told
 from tests.unit.recorder import Recorder, record
 

@@ -1,4 +1,4 @@
-"""The most that a tenant may have at a time, by what the stack file says of it alone. Pure functions."""
+"""What a tenant gives its RayClusters, and the most that it may have at a time. Pure functions."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from core.quantities import amount
 
 if TYPE_CHECKING:
     from components.ray_cluster.node_settings import WorkersSettings
+    from components.ray_cluster.settings import RayClusterSettings
 
     from .settings import TenantSettings
 
@@ -23,7 +24,14 @@ def bounds(tenant: TenantSettings, resource: str) -> list[tuple[str, Decimal]]:
     return [(name, amount(str(value))) for name, value in said if value is not None]
 
 
-def within_budget(tenant: TenantSettings, workers: WorkersSettings) -> WorkersSettings:
+def with_tenant_defaults(tenant: TenantSettings, cluster: RayClusterSettings) -> RayClusterSettings:
+    """A RayCluster with what all of the tenant's have."""
+    secrets = tuple(dict.fromkeys([*tenant.images.pull_secrets, *cluster.image_pull_secrets]))
+    workers = tuple(_within_budget(tenant, each) for each in cluster.workers)
+    return cluster.model_copy(update={"image_pull_secrets": secrets, "workers": workers})
+
+
+def _within_budget(tenant: TenantSettings, workers: WorkersSettings) -> WorkersSettings:
     """Workers with the tenant's bounds as their budget, where they follow it and do not say it themselves."""
     if workers.profile != "tiling":
         return workers
