@@ -1,28 +1,23 @@
 """The RayClusters of a tenant, as a stack renders them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from components.priority_classes.settings import NO_PRIORITIES, PriorityNames
 from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.scheduling import NO_SCHEDULING, Scheduling
+from components.ray_cluster.settings import RayClusterSettings
 from components.tenant.demand import Demand, demand
 from core.images import not_allowed
+from core.nodes import NodePool
 from core.problems import Path
 
 from .once import once
 from .queues import scheduling_of
 from .redis import redis_connection
+from .settings import StackSettings, TenantSettings
 from .tenant_defaults import with_tenant_defaults
-
-if TYPE_CHECKING:
-    from components.ray_cluster.settings import RayClusterSettings
-    from core.nodes import NodePool
-
-    from .settings import StackSettings, TenantSettings
 
 Body = dict[str, Any]
 

@@ -1,17 +1,13 @@
 """What a tenant gives its RayClusters, and the most that it may have at a time. Pure functions."""
 
-from __future__ import annotations
-
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from components.ray_cluster.node_settings import WorkersSettings
+from components.ray_cluster.settings import RayClusterSettings
 from core.quantities import amount
 
-if TYPE_CHECKING:
-    from components.ray_cluster.node_settings import WorkersSettings
-    from components.ray_cluster.settings import RayClusterSettings
-
-    from .settings import TenantSettings
+from .settings import TenantSettings
 
 
 def bounds(tenant: TenantSettings, resource: str) -> list[tuple[str, Decimal]]:

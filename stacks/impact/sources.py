@@ -1,19 +1,14 @@
 """Stack files to compare: as they lie there, as git has them, or the cluster."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from core.stack_file import stack_file
 from kuberay.supported import release_of
 
 from ..load import load, settings_of
 from ..settings import StackSettings
-
-if TYPE_CHECKING:
-    from .ray_pods import Known
+from .ray_pods import Known
 
 LIVE = "live"
 """Word for the cluster."""

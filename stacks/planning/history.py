@@ -1,14 +1,13 @@
 """A RayCluster's worker groups beside those that jobs of the past would have wanted, as a report."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from components.ray_cluster.autoscaler import idle_seconds
 from components.ray_cluster.node_settings import Variant, WorkersSettings
+from components.ray_cluster.settings import RayClusterSettings
 from components.ray_cluster.sizes import tiling
 from components.ray_cluster.spec import custom_resources
 from components.ray_cluster.worker_groups import WorkerGroup, all_groups, pool_named, worker_groups
@@ -20,14 +19,9 @@ from core.types import seconds
 from ..history.autoscaler import Size
 from ..history.jobs import Job
 from ..history.proposal import Outcome, Sizes, outcome, proposal
+from ..settings import StackSettings
 from ..tenant_defaults import with_tenant_defaults
 from .report import NONE, Report, Table
-
-if TYPE_CHECKING:
-    from components.ray_cluster.settings import RayClusterSettings
-
-    from ..settings import StackSettings
-
 
 Own = Mapping[int, Mapping[str, Any]]
 """`cpu` and `memory` of sizes for which the stack file says them itself, by their GPUs."""
