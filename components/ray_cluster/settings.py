@@ -1,10 +1,9 @@
 """What a stack file may say about a RayCluster."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, Strict, model_validator
+from pydantic import BeforeValidator, Field, Strict
 
-from core.problems import Problems
 from core.types import (
     MOST_SECONDS,
     DnsSubdomain,
@@ -27,7 +26,6 @@ from ..rollout.settings import UpdatesSettings
 from ..tls.settings import TlsSettings
 from .fragments import Overrides
 from .node_settings import HeadSettings, WorkerGroupSettings, WorkersSettings
-from .rules import problems_of
 
 FIRST_RAY_WITH_TOKENS = "2.52.0"
 """Ray authenticates by token since this version; KubeRay refuses `authOptions.mode: token` for an older one
@@ -210,12 +208,6 @@ class RayClusterSettings(Settings):
 
     overrides: Overrides = Field(default_factory=dict)
     """Merged last into the RayCluster's spec, in KubeRay's own words: whatever has no setting here."""
-
-    @model_validator(mode="after")
-    def _goes_together(self) -> Self:
-        if problems := list(problems_of(self)):
-            raise Problems(problems)
-        return self
 
     @property
     def knows_tokens(self) -> bool:

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.settings import RayClusterSettings
+from components.ray_cluster.rules import sound
 from core.nodes import NodePool
 from core.problems import Problem, Problems
 from kuberay import OperatorContext, validate
@@ -20,7 +20,7 @@ ONE_GROUP = {"workerGroups": [{"groupName": "only", "cpu": 2, "memory": "4Gi"}]}
 def spec(**said: Any) -> dict[str, Any]:
     """The spec of a cluster that the operator takes."""
     entry = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", **ONE_GROUP, **said}
-    body = ray_cluster(RayClusterSettings.model_validate(entry), POOLS)
+    body = ray_cluster(sound(entry), POOLS)
     assert validate(body, OperatorContext()) == []
     return dict(body["spec"])
 
