@@ -50,3 +50,6 @@ RULES: tuple[Rule, ...] = tuple(
 """All rules."""
 
 BY_ID = {each.id: each for each in RULES}
+
+ENFORCEABLE = {each.id: each for each in RULES if each.cel}
+"""Those that the API server can enforce, by id."""

@@ -2,6 +2,8 @@
 
 from core.types import Settings
 
+from ..cel.check import of_containers, of_pods
+from ..cel.expressions import listed
 from ..rule import Severity, Violations, rule
 from ..walk import Container, Pod
 from . import remedies
@@ -13,6 +15,12 @@ _BASELINE = f"{_STANDARDS}#baseline"
 _AUTOSCALER = "; KubeRay gives the autoscaler's container only what autoscalerOptions says"
 
 
+def _in_force_in_cel(*steps: str) -> str:
+    """What holds for a container: what its security context says, or else its pod's."""
+    below = "".join(f".?{step}" for step in ("securityContext", *steps))
+    return f"c{below}.or(pod.spec{below})"
+
+
 @rule(
     "pod-nonroot",
     Severity.HIGH,
@@ -20,6 +28,9 @@ _AUTOSCALER = "; KubeRay gives the autoscaler's container only what autoscalerOp
     why="Root in a container is root on the node once it gets out of the container.",
     source=_RESTRICTED,
     fix="Set securityContext.runAsNonRoot: true in the pod or the container, and no runAsUser: 0.",
+    cel=of_containers(
+        f"{_in_force_in_cel('runAsUser')}.orValue(1) != 0 && {_in_force_in_cel('runAsNonRoot')}.orValue(false) == true"
+    ),
 )
 def nonroot(container: Container) -> Violations:
     """`runAsNonRoot` in force, and no user 0."""
@@ -38,6 +49,7 @@ def nonroot(container: Container) -> Violations:
     source=f"{_RESTRICTED}; Ray's docker/base-deps/Dockerfile{_AUTOSCALER}",
     fix="Set securityContext.allowPrivilegeEscalation: false in each container, and in autoscalerOptions.",
     remedy=remedies.no_privilege_escalation,
+    cel=of_containers("c.?securityContext.?allowPrivilegeEscalation.orValue(true) == false"),
 )
 def no_privilege_escalation(container: Container) -> Violations:
     """`allowPrivilegeEscalation: false`; Kubernetes allows it where nothing is said."""
@@ -54,6 +66,7 @@ def no_privilege_escalation(container: Container) -> Violations:
     source=_RESTRICTED,
     fix="Set securityContext.capabilities.drop: [ALL] in each container, and in autoscalerOptions.",
     remedy=remedies.drop_all,
+    cel=of_containers("'ALL' in c.?securityContext.?capabilities.?drop.orValue([])"),
 )
 def drop_all(container: Container) -> Violations:
     """`ALL` is dropped."""
@@ -69,6 +82,10 @@ class AddedCapabilities(Settings):
     """Capabilities that may be added."""
 
 
+def _no_added_capabilities_in_cel(options: AddedCapabilities) -> str:
+    return f"c.?securityContext.?capabilities.?add.orValue([]).all(added, added in {listed(options.allowed)})"
+
+
 @rule(
     "pod-no-added-capabilities",
     Severity.HIGH,
@@ -76,6 +93,7 @@ class AddedCapabilities(Settings):
     why="Some, such as SYS_ADMIN and SYS_PTRACE, are as good as root on the node.",
     source=_RESTRICTED,
     fix="Remove them from securityContext.capabilities.add.",
+    cel=of_containers(_no_added_capabilities_in_cel),
 )
 def no_added_capabilities(container: Container, options: AddedCapabilities) -> Violations:
     """Only those that the options allow."""
@@ -92,6 +110,7 @@ def no_added_capabilities(container: Container, options: AddedCapabilities) -> V
     source=_RESTRICTED,
     fix="Set securityContext.seccompProfile.type: RuntimeDefault in the pod.",
     remedy=remedies.runtime_default,
+    cel=of_containers(f"{_in_force_in_cel('seccompProfile', 'type')}.orValue('') in ['RuntimeDefault', 'Localhost']"),
 )
 def seccomp(container: Container) -> Violations:
     """A profile of the runtime's or the node's."""
@@ -107,6 +126,7 @@ def seccomp(container: Container) -> Violations:
     why="A privileged container can do all that root on the node can.",
     source=_BASELINE,
     fix="Remove securityContext.privileged; GPUs need it nowhere, NVIDIA's device plugin gives them.",
+    cel=of_containers("c.?securityContext.?privileged.orValue(false) != true"),
 )
 def no_privileged(container: Container) -> Violations:
     """`privileged` is not set."""
@@ -122,6 +142,10 @@ def no_privileged(container: Container) -> Violations:
     why="In the node's network no NetworkPolicy holds and Ray's ports are open; the node's processes can be read.",
     source=_BASELINE,
     fix="Remove hostNetwork, hostPID and hostIPC.",
+    cel=of_pods(
+        "pod.spec.?hostNetwork.orValue(false) != true && pod.spec.?hostPID.orValue(false) != true"
+        " && pod.spec.?hostIPC.orValue(false) != true"
+    ),
 )
 def no_host(pod: Pod) -> Violations:
     """None of the node's namespaces."""
@@ -137,6 +161,7 @@ def no_host(pod: Pod) -> Violations:
     why="It is reached past Services, and only one such pod fits a node: Ray's workers would wait for nodes.",
     source=_BASELINE,
     fix="Remove hostPort; a Service leads to the pod.",
+    cel=of_containers("c.?ports.orValue([]).all(port, port.?hostPort.orValue(0) == 0)"),
 )
 def no_host_ports(container: Container) -> Violations:
     """No `hostPort`."""
@@ -152,6 +177,14 @@ class HostPaths(Settings):
     """Paths of nodes that may be mounted, each with all below it."""
 
 
+def _no_host_path_in_cel(options: HostPaths) -> str:
+    allowed = listed(f"{path.rstrip('/')}/" for path in options.allowed)
+    return (
+        "pod.spec.?volumes.orValue([]).all(v, v.?hostPath.?path.orValue('') == '' || "
+        f"{allowed}.exists(path, (v.hostPath.path + '/').startsWith(path)))"
+    )
+
+
 @rule(
     "pod-no-host-path",
     Severity.CRITICAL,
@@ -159,6 +192,7 @@ class HostPaths(Settings):
     why="With the container runtime's socket or /etc a pod takes over its node.",
     source=_BASELINE,
     fix="Use an emptyDir, or a PersistentVolumeClaim; node-local disks through a CSI driver.",
+    cel=of_pods(_no_host_path_in_cel),
 )
 def no_host_path(pod: Pod, options: HostPaths) -> Violations:
     """No `hostPath`, but below those allowed."""
@@ -190,6 +224,7 @@ def readonly_root(container: Container) -> Violations:
     why="Unmasked, they see and change what is the node's.",
     source=_BASELINE,
     fix="Remove securityContext.procMount.",
+    cel=of_containers("c.?securityContext.?procMount.orValue('Default') == 'Default'"),
 )
 def proc_mount(container: Container) -> Violations:
     """`procMount` is `Default`."""

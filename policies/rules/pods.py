@@ -1,7 +1,10 @@
 """Resources, probes and variables of pods. Every pod, wherever its template stands."""
 
-from core.secrets import is_secret
+from core.secrets import ABOUT_A_SECRET, HARMLESS, PLACEHOLDER, SECRET, SECRET_VALUE, is_secret
 
+from ..cel.check import of_containers, of_pods, of_ray
+from ..cel.expressions import quantity, text
+from ..cel.subjects import OWN_CONTAINERS
 from ..rule import Severity, Violations, rule
 from ..values import is_placeholder
 from ..walk import Container, Pod
@@ -14,6 +17,10 @@ from ..walk import Container, Pod
     why="Ray counts what a pod asks for as what it has, and Volcano and quotas can count nothing else.",
     source="https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/config.html#resources",
     fix="Set resources.requests.cpu and .memory, or the limits, which count for both.",
+    cel=of_pods(
+        f"{OWN_CONTAINERS}.all(c, ['cpu', 'memory'].all(r, c.?resources.?requests[?r].hasValue()"
+        " || c.?resources.?limits[?r].hasValue()))"
+    ),
 )
 def requests(container: Container) -> Violations:
     """A request, or a limit, of both. What the autoscaler asks for KubeRay says."""
@@ -32,6 +39,11 @@ def requests(container: Container) -> Violations:
     why="Ray plans with the limit: what was not asked for is taken back, and the kubelet kills the pod.",
     source="https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/config.html#resources",
     fix="Set resources.limits.memory and resources.requests.memory to the same amount.",
+    cel=of_ray(
+        "variables.rayPods.all(pod, pod.spec.?containers.orValue([]).all(c,"
+        " c.?resources.?limits[?'memory'].hasValue() && (!c.?resources.?requests[?'memory'].hasValue()"
+        f" || {quantity('c.resources.requests.memory')}.compareTo({quantity('c.resources.limits.memory')}) == 0)))"
+    ),
 )
 def memory_limit(container: Container) -> Violations:
     """A limit, and no smaller request."""
@@ -62,6 +74,15 @@ def probes(container: Container) -> Violations:
             yield container.node.at(key).wrong("is missing")
 
 
+_PLAIN_SECRET_IN_CEL = (
+    f"!e.value.matches({text(f'^(?:{PLACEHOLDER.pattern})$')})"
+    f" && (e.value.matches({text(SECRET_VALUE.pattern)})"
+    f" || e.name.matches({text(f'(?i){SECRET.pattern}')})"
+    f" && !e.name.matches({text(f'(?i){ABOUT_A_SECRET.pattern}')})"
+    f" && !e.value.matches({text(f'(?i)^(?:{HARMLESS.pattern})$')}))"
+)
+
+
 @rule(
     "pod-no-plain-secret",
     Severity.CRITICAL,
@@ -69,6 +90,7 @@ def probes(container: Container) -> Violations:
     why="Whoever may read the object, its manifest in git or Pulumi's state reads it.",
     source="https://kubernetes.io/docs/concepts/configuration/secret/",
     fix="Keep it in a Secret, and name that with valueFrom.secretKeyRef. Then replace it: it has been seen.",
+    cel=of_containers(f"c.?env.orValue([]).all(e, e.?value.orValue('') == '' || !({_PLAIN_SECRET_IN_CEL}))"),
 )
 def no_plain_secret(container: Container) -> Violations:
     """No variable that looks like a secret by its name or its value, but `<token>` or `$TOKEN`. It is never shown."""
@@ -85,6 +107,10 @@ def no_plain_secret(container: Container) -> Violations:
     why="They count as the container's memory: one that fills up kills Ray. KubeRay's own /dev/shm has one.",
     source="https://kubernetes.io/docs/concepts/storage/volumes/#emptydir",
     fix="Set emptyDir.sizeLimit.",
+    cel=of_pods(
+        "pod.spec.?volumes.orValue([]).all(v, v.?emptyDir.?medium.orValue('') != 'Memory'"
+        " || v.emptyDir.?sizeLimit.hasValue())"
+    ),
 )
 def memory_volume_limit(pod: Pod) -> Violations:
     """A `sizeLimit` where the medium is memory."""
@@ -101,6 +127,10 @@ def memory_volume_limit(pod: Pod) -> Violations:
     why="`64` and `64m` are bytes and thousandths of them: Kubernetes takes them, and the container is killed at once.",
     source="https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/#meaning-of-memory",
     fix="Write the unit: 64Gi.",
+    cel=of_containers(
+        "['requests', 'limits'].all(k, !c.?resources[?k][?'memory'].hasValue()"
+        f" || !{quantity('c.resources[k].memory')}.isLessThan(quantity('1Mi')))"
+    ),
 )
 def memory_has_a_unit(container: Container) -> Violations:
     """No amount of memory that lacks its unit."""

@@ -4,6 +4,8 @@ import re
 
 from core.types import Settings, Version, image_version, version_tuple
 
+from ..cel.check import of_ray
+from ..cel.subjects import HEAD, HEAD_CONTAINER
 from ..rule import Severity, Violations, rule
 from ..values import Node
 from ..walk import Container, RayCluster
@@ -11,11 +13,19 @@ from . import remedies
 
 _CLUSTERS = ("RayCluster", "RayJob", "RayService", "RayCronJob")
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
+_VERSION_IN_CEL = "[0-9]+[.][0-9]+[.][0-9]+"
+_OUTSIDE_IN_CEL = "['NodePort', 'LoadBalancer']"
 
 
 def _version(node: Node) -> tuple[int, ...] | None:
     found = _VERSION.match(node.text or "")
     return version_tuple(found[0]) if found else None
+
+
+def _tagged_in_cel(container: str) -> str:
+    """The release that an image's tag begins with, or nothing."""
+    tag = f"{container}.?image.orValue('').split('@')[0].find('[^/]*$').find(':.*')"
+    return f"{tag}.find('^:{_VERSION_IN_CEL}').find('{_VERSION_IN_CEL}')"
 
 
 @rule(
@@ -26,6 +36,10 @@ def _version(node: Node) -> tuple[int, ...] | None:
     source="https://docs.ray.io/en/latest/ray-security/token-auth.html; kuberay ray-operator/apis/ray/v1",
     fix="Set spec.authOptions.mode: token, literally. Ray 2.52 or newer knows it.",
     kinds=_CLUSTERS,
+    cel=of_ray(
+        f"ray.?authOptions.?mode.orValue('') == 'token' || {HEAD_CONTAINER}.?env.orValue([])"
+        ".exists(e, e.name == 'RAY_AUTH_MODE' && e.?value.orValue('') == 'token')"
+    ),
 )
 def auth_token(cluster: RayCluster) -> Violations:
     """The mode is `token`, or the head's own variable says so."""
@@ -42,6 +56,17 @@ class MinimalVersion(Settings):
     """The oldest release that is allowed."""
 
 
+def _minimal_version_in_cel(options: MinimalVersion) -> str:
+    major, minor, patch = options.version.split(".")
+    newer = f"v[0] > {major} || v[0] == {major} && (v[1] > {minor} || v[1] == {minor} && v[2] >= {patch})"
+    said = f"ray.?rayVersion.orValue('') != '' ? ray.rayVersion.find('^{_VERSION_IN_CEL}')"
+    return (
+        f"[{said} : {_tagged_in_cel(HEAD_CONTAINER)}]"
+        ".all(release, release != '' && "
+        f"[release.split('.').map(number, int(number))].all(v, {newer}))"
+    )
+
+
 @rule(
     "ray-min-version",
     Severity.HIGH,
@@ -50,6 +75,7 @@ class MinimalVersion(Settings):
     source="https://docs.ray.io/en/latest/ray-security/index.html",
     fix="Set spec.rayVersion, and the images, to a newer release.",
     kinds=_CLUSTERS,
+    cel=of_ray(_minimal_version_in_cel),
 )
 def minimal_version(cluster: RayCluster, options: MinimalVersion) -> Violations:
     """`rayVersion`, or else the tag of the head's image, says a release that is not older than the option."""
@@ -71,6 +97,10 @@ def minimal_version(cluster: RayCluster, options: MinimalVersion) -> Violations:
     source="https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/config.html#rayversion",
     fix="Say the same version in spec.rayVersion and in the images of head and workers.",
     kinds=_CLUSTERS,
+    cel=of_ray(
+        "ray.?rayVersion.orValue('') == '' || variables.rayPods.all(pod,"
+        f" [{_tagged_in_cel('pod.spec.?containers[?0]')}].all(tag, tag == '' || tag == ray.rayVersion))"
+    ),
 )
 def image_is_of_version(cluster: RayCluster) -> Violations:
     """Where a tag begins with a release, it is `rayVersion`."""
@@ -107,6 +137,11 @@ def tls(cluster: RayCluster) -> Violations:
     source="https://docs.ray.io/en/latest/ray-security/index.html",
     fix="Remove serviceType and enableIngress of headGroupSpec; use `kubectl port-forward` or an Ingress with a login.",
     kinds=_CLUSTERS,
+    cel=of_ray(
+        f"!({HEAD}.?serviceType.orValue('') in {_OUTSIDE_IN_CEL})"
+        f" && !({HEAD}.?headService.?spec.?type.orValue('') in {_OUTSIDE_IN_CEL})"
+        f" && {HEAD}.?enableIngress.orValue(false) != true"
+    ),
 )
 def no_public_dashboard(cluster: RayCluster) -> Violations:
     """The head's Service stays inside, and KubeRay makes no Ingress of its own."""

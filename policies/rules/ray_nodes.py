@@ -2,11 +2,24 @@
 
 from core.types import Settings
 
+from ..cel.check import of_ray
+from ..cel.expressions import quantity
+from ..cel.subjects import GROUPS, HEAD, HEAD_CONTAINER
 from ..rule import Severity, Violations, rule
 from ..walk import Pod, RayCluster
 from . import remedies
 
 _CLUSTERS = ("RayCluster", "RayJob", "RayService", "RayCronJob")
+_ALONE_IN_CEL = f"{GROUPS}.size() == 0"
+"""Whether the head is all that a cluster has, and does the work."""
+
+
+def _no_gpus_in_cel(container: str) -> str:
+    amount = quantity("limits[r]")
+    return (
+        f"[{container}.?resources.?limits.orValue({{}})]"
+        f".all(limits, limits.all(r, !r.endsWith('/gpu') || {amount}.compareTo(quantity('0')) == 0))"
+    )
 
 
 @rule(
@@ -17,6 +30,11 @@ _CLUSTERS = ("RayCluster", "RayJob", "RayService", "RayCronJob")
     source="https://docs.ray.io/en/latest/cluster/vms/user-guides/large-cluster-best-practices.html",
     fix='Set headGroupSpec.rayStartParams.num-cpus: "0".',
     kinds=_CLUSTERS,
+    cel=of_ray(
+        f"{_ALONE_IN_CEL}"
+        f" || [string({HEAD}.?resources[?'CPU'].or({HEAD}.?rayStartParams[?'num-cpus']).orValue('not said'))]"
+        ".all(said, isQuantity(said) && quantity(said).compareTo(quantity('0')) == 0)"
+    ),
 )
 def head_zero_cpu(cluster: RayCluster) -> Violations:
     """Ray counts no CPU of the head, by its start parameters or its group's resources, where there are workers."""
@@ -34,6 +52,7 @@ def head_zero_cpu(cluster: RayCluster) -> Violations:
     source="https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/gpu.html",
     fix="Remove GPUs from the limits of the head's container.",
     kinds=_CLUSTERS,
+    cel=of_ray(f"{_ALONE_IN_CEL} || {_no_gpus_in_cel(HEAD_CONTAINER)}"),
 )
 def head_zero_gpu(cluster: RayCluster) -> Violations:
     """No GPU in the limits of the head's container, where there are workers."""
@@ -53,6 +72,10 @@ def head_zero_gpu(cluster: RayCluster) -> Violations:
     fix="Set automountServiceAccountToken: false in the workers' pod templates.",
     kinds=_CLUSTERS,
     remedy=remedies.no_token_in_workers,
+    cel=of_ray(
+        "ray.?authOptions.?enableK8sTokenAuth.orValue(false) == true || "
+        f"{GROUPS}.all(group, group.?template.?spec.?automountServiceAccountToken.orValue(true) == false)"
+    ),
 )
 def worker_no_token(cluster: RayCluster) -> Violations:
     """Not mounted, unless Ray has Kubernetes review tokens, for which workers show theirs."""
@@ -92,6 +115,11 @@ def head_priority(cluster: RayCluster) -> Violations:
     source="https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/gpu.html",
     fix="Set nodeSelector or a node affinity, for example on nvidia.com/gpu.product.",
     kinds=_CLUSTERS,
+    cel=of_ray(
+        f"{GROUPS}.all(group, group.?template.?spec.?nodeSelector.hasValue()"
+        " || group.?template.?spec.?affinity.?nodeAffinity.hasValue()"
+        f" || {_no_gpus_in_cel('group.?template.?spec.?containers[?0]')})"
+    ),
 )
 def gpu_node_affinity(cluster: RayCluster) -> Violations:
     """A node selector or a node affinity."""
@@ -111,6 +139,14 @@ class HeadMemory(Settings):
     """The least that a head should have."""
 
 
+def _head_memory_in_cel(options: HeadMemory) -> str:
+    return (
+        f"!{HEAD_CONTAINER}.?resources.?limits[?'memory'].hasValue() || "
+        f"!{quantity(f'{HEAD_CONTAINER}.resources.limits.memory.value()')}"
+        f".isLessThan(quantity('{options.gibibytes}Gi'))"
+    )
+
+
 @rule(
     "ray-head-memory",
     Severity.MEDIUM,
@@ -119,6 +155,7 @@ class HeadMemory(Settings):
     source="https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/config.html; kuberay#4287",
     fix="Give the head's container more memory: 8Gi is a good beginning.",
     kinds=_CLUSTERS,
+    cel=of_ray(_head_memory_in_cel),
 )
 def head_memory(cluster: RayCluster, options: HeadMemory) -> Violations:
     """A limit of memory of so many GiB."""

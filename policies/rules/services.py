@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 from core.types import Settings
 
+from ..cel.check import CelCheck
+from ..cel.expressions import listed
 from ..rule import Severity, Violations, rule
 from ..walk import Object, Stack
 
@@ -20,6 +22,13 @@ class PublicServices(Settings):
     """Names of Services that may be reached from outside."""
 
 
+def _no_public_service_in_cel(options: PublicServices) -> str:
+    return (
+        "!(object.spec.?type.orValue('') in ['NodePort', 'LoadBalancer'])"
+        f" || object.metadata.name in {listed(options.allowed)}"
+    )
+
+
 @rule(
     "net-no-public-service",
     Severity.HIGH,
@@ -28,6 +37,7 @@ class PublicServices(Settings):
     source="https://kubernetes.io/docs/concepts/services-networking/service/#publishing-services-service-types",
     fix="Use type ClusterIP and an Ingress with TLS and a login, or allow the Service in the rule's options.",
     kinds=("Service",),
+    cel=CelCheck(_SERVICES, _no_public_service_in_cel),
 )
 def no_public_service(owner: Object, options: PublicServices) -> Violations:
     """Neither NodePort nor LoadBalancer."""
@@ -44,6 +54,7 @@ def no_public_service(owner: Object, options: PublicServices) -> Violations:
     source="https://github.com/kubernetes/kubernetes/issues/97076",
     fix="Remove spec.externalIPs.",
     kinds=("Service",),
+    cel=CelCheck(_SERVICES, "object.spec.?externalIPs.orValue([]).size() == 0"),
 )
 def no_external_ips(owner: Object) -> Violations:
     """No `externalIPs`."""
@@ -59,6 +70,13 @@ def no_external_ips(owner: Object) -> Violations:
     source="https://kubernetes.io/docs/concepts/services-networking/ingress/#tls",
     fix="Set spec.tls with the hosts of all rules.",
     kinds=("Ingress",),
+    cel=CelCheck(
+        (("networking.k8s.io", "Ingress"),),
+        f"object.metadata.?annotations[?'{_PASSED_THROUGH}'].orValue('') == 'true'"
+        f" || object.metadata.?annotations[?'{_CERTIFICATE}'].hasValue()"
+        " || object.spec.?rules.orValue([]).all(rule, has(rule.host) && object.spec.?tls.orValue([])"
+        ".exists(tls, rule.host in tls.?hosts.orValue([])))",
+    ),
 )
 def ingress_tls(owner: Object) -> Violations:
     """Every rule's host is in `tls`, unless pods speak TLS themselves, or the load balancer has the certificate."""
