@@ -2,17 +2,9 @@
 
 from collections.abc import Iterator
 
-from components.admission_policies.rules import BY_ID
-from components.admission_policies.texts import FILE
 from core.problems import Problem
 
 from .settings import StackSettings
-
-ENFORCEABLE = frozenset(BY_ID)
-"""Ids of the rules that the API server can enforce."""
-
-TEXTS = FILE
-"""Where components have the texts of these rules from."""
 
 
 def tenants_namespaces(stack: StackSettings) -> tuple[str, ...] | None:

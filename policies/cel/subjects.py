@@ -1,7 +1,7 @@
 """What a rule is about, in CEL: the kinds of objects that it is asked of, and what it finds in them.
 
-The same as the walk of `policies/` finds (policies/walk.py): a rule that is said twice, in Python and in CEL, sees the
-same pods and containers both times. Debugging containers, which only running pods have, are seen here alone.
+The same as the walk finds (policies/walk.py): a rule that is said twice, in Python and in CEL, sees the same pods and
+containers both times. Debugging containers, which only running pods have, are seen here alone.
 """
 
 import re
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from core.pod_templates import POD_TEMPLATES, RAY, RAY_CLUSTERS, RAY_JOBS, SUBMITTERS, VOLCANO_JOB
 
-from .cel import before, text, under
+from .expressions import before, text, under
 
 Kind = tuple[str, str]
 """API group and kind."""
@@ -71,8 +71,18 @@ _TEMPLATES = _by_kind(
 SCALES = "ray.?enableInTreeAutoscaling.orValue(false) == true"
 """Whether Ray's autoscaler runs beside the head."""
 
-_HEAD = "ray.?headGroupSpec.?template.?spec.orValue({})"
-_WORKERS = "ray.?workerGroupSpecs.orValue([]).map(group, group.?template.?spec.orValue({}))"
+HEAD = "ray.?headGroupSpec"
+HEAD_CONTAINER = f"{HEAD}.?template.?spec.?containers[?0]"
+"""Ray's container in the head."""
+
+GROUPS = "ray.?workerGroupSpecs.orValue([])"
+
+OWN_CONTAINERS = "(pod.spec.?initContainers.orValue([]) + pod.spec.?containers.orValue([]))"
+"""Of a `pod`, without the autoscaler's, for which KubeRay says what is missing, and debugging ones, which may ask for
+nothing."""
+
+_HEAD = f"{HEAD}.?template.?spec.orValue({{}})"
+_WORKERS = f"{GROUPS}.map(group, group.?template.?spec.orValue({{}}))"
 _AUTOSCALER = f"({SCALES} ? [ray.?autoscalerOptions.orValue({{}})] : [])"
 
 _RAY_PODS = f"[{_HEAD}].map(head, {_pod('head', _AUTOSCALER)}) + {_WORKERS}.map(worker, {_pod('worker')})"

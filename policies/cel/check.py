@@ -1,28 +1,25 @@
-"""What a rule is that the API server enforces: a rule of `policies/`, said in CEL."""
+"""How a rule is said in CEL: what it is asked of, and what holds there where the rule is kept."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .cel import ALWAYS
+from core.types import Settings
+
+from .expressions import ALWAYS
 from .subjects import WITH_PODS, WITH_RAY_CLUSTERS, WITH_RAY_JOBS, Kind
 
-Options = Mapping[str, Any]
-"""What is set of a rule, by the names that its options have in `policies/`."""
-
-Expression = str | Callable[[Options], str]
+Expression = str | Callable[[Any], str]
 """CEL, or what makes it of a rule's options."""
 
 
-def _in_cel(expression: Expression, options: Options) -> str:
+def _in_cel(expression: Expression, options: Settings) -> str:
     return expression if isinstance(expression, str) else expression(options)
 
 
 @dataclass(frozen=True)
-class AdmissionRule:
-    """A rule. Its texts and its options are those of the rule in `policies/` with the same id (texts.py)."""
-
-    id: str
+class CelCheck:
+    """A rule's check in CEL."""
 
     kinds: tuple[Kind, ...]
     """What it is asked of."""
@@ -33,11 +30,11 @@ class AdmissionRule:
     places: Expression | None = None
     """A text that says where it is not, such as names of containers."""
 
-    def holds(self, options: Options) -> str:
+    def holds(self, options: Settings) -> str:
         """In CEL, whether an object keeps the rule."""
         return _in_cel(self.expression, options)
 
-    def where(self, options: Options) -> str | None:
+    def where(self, options: Settings) -> str | None:
         """In CEL, where an object breaks it."""
         return None if self.places is None else _in_cel(self.places, options)
 
@@ -47,30 +44,30 @@ def _each(subjects: str, name: str, keeps: str) -> str:
     return ALWAYS if keeps == ALWAYS else f"{subjects}.all({name}, {keeps})"
 
 
-def of_pods(id_: str, keeps: Expression) -> AdmissionRule:
+def of_pods(keeps: Expression) -> CelCheck:
     """A rule about each `pod`."""
-    return AdmissionRule(id_, WITH_PODS, lambda options: _each("variables.pods", "pod", _in_cel(keeps, options)))
+    return CelCheck(WITH_PODS, lambda options: _each("variables.pods", "pod", _in_cel(keeps, options)))
 
 
-def of_containers(id_: str, keeps: Expression) -> AdmissionRule:
+def of_containers(keeps: Expression) -> CelCheck:
     """A rule about each container `c` of each `pod`."""
 
-    def holds(options: Options) -> str:
+    def holds(options: Settings) -> str:
         return _each("variables.pods", "pod", _each("pod.containers", "c", _in_cel(keeps, options)))
 
-    def where(options: Options) -> str:
+    def where(options: Settings) -> str:
         broken = f"pod.containers.filter(c, !({_in_cel(keeps, options)}))"
         names = f"{broken}.map(c, string(c.?name.orValue('autoscaler'))).join(', ')"
         return f"'container ' + variables.pods.map(pod, {names}).filter(names, names != '').join(', ')"
 
-    return AdmissionRule(id_, WITH_PODS, holds, where)
+    return CelCheck(WITH_PODS, holds, where)
 
 
-def of_ray(id_: str, keeps: Expression, kinds: tuple[Kind, ...] = WITH_RAY_CLUSTERS) -> AdmissionRule:
+def of_ray(keeps: Expression, kinds: tuple[Kind, ...] = WITH_RAY_CLUSTERS) -> CelCheck:
     """A rule about the spec of a RayCluster, `ray`."""
-    return AdmissionRule(id_, kinds, lambda options: _each("variables.ray", "ray", _in_cel(keeps, options)))
+    return CelCheck(kinds, lambda options: _each("variables.ray", "ray", _in_cel(keeps, options)))
 
 
-def of_jobs(id_: str, keeps: Expression) -> AdmissionRule:
+def of_jobs(keeps: Expression) -> CelCheck:
     """A rule about the spec of a RayJob, `job`."""
-    return AdmissionRule(id_, WITH_RAY_JOBS, lambda options: _each("variables.jobs", "job", _in_cel(keeps, options)))
+    return CelCheck(WITH_RAY_JOBS, lambda options: _each("variables.jobs", "job", _in_cel(keeps, options)))
