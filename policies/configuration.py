@@ -17,7 +17,7 @@ from core.types import NonEmptyText, Settings
 
 from .rule import NoOptions, Rule, Severity
 from .rules import BY_ID, RULES
-from .walk import NOT_KNOWN, Object
+from .values import NOT_KNOWN, Object
 
 
 def _known(name: str) -> str:

@@ -12,8 +12,8 @@ from core.types import Settings
 from .configuration import Configuration, Level, RuleException
 from .rule import Rule
 from .rules import RULES
-from .values import Change, NotKnownYetError, Violation
-from .walk import SUBJECTS, Object, Stack
+from .values import Change, NotKnownYetError, Object, Violation
+from .walk import SUBJECTS, Stack
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,8 @@ from .load import FILE, ConfigurationError, load, of_config
 from .mend import mended
 from .rule import Rule, Severity
 from .rules import BY_ID, RULES
-from .walk import Object, Stack
+from .values import Object
+from .walk import Stack
 
 NAME = "ray-platform-policies"
 

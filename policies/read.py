@@ -8,7 +8,7 @@ from typing import Any
 from core.problems import Path as Steps
 from core.yaml_reader.document import Document, DocumentError, documents
 
-from .walk import Object
+from .values import Object
 
 STDIN = "-"
 """Word for standard input."""

@@ -76,7 +76,7 @@ SUITES: Mapping[str, Suite] = {
     ),
     "manifests": Suite(
         inputs=(
-            "components/*.py",
+            "core/*.py",
             "kuberay/**/*",
             "local/crd_schemas.py",
             "local/tools/kuberay/*",
@@ -89,7 +89,10 @@ SUITES: Mapping[str, Suite] = {
         share=0.05,
     ),
     "stack files": Suite(
-        inputs=("components/**/*", "policies/**/*", "stacks/**/*", "tests/stack_files/good/*"),
+        inputs=(
+            *(f"{package}/**/*" for package in ("core", "kuberay", "policies", "components", "stacks")),
+            "tests/stack_files/good/*",
+        ),
         files=("tests/unit/stacks/test_fuzz.py",),
         share=0.05,
     ),

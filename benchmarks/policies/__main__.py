@@ -25,7 +25,7 @@ from local import paths
 from local.plugins import Mode, select
 from policies.configuration import Configuration
 from policies.judge import Judge
-from policies.walk import Object
+from policies.values import Object
 from tests.engine.harness import Project
 from tests.unit.policies import bodies
 

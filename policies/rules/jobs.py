@@ -6,8 +6,7 @@ from core.types import Settings
 
 from ..cel.check import CelCheck, of_jobs
 from ..rule import Severity, Violations, rule
-from ..values import Node
-from ..walk import Object
+from ..values import Node, Object
 
 _GUIDE = "https://docs.ray.io/en/latest/cluster/kubernetes/getting-started/rayjob-quick-start.html"
 _VALIDATION = "kuberay ray-operator/controllers/ray/utils/validation.go"

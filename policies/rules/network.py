@@ -4,8 +4,8 @@ import ipaddress
 from collections.abc import Iterator
 
 from ..rule import Severity, Violations, rule
-from ..values import Node
-from ..walk import Object, Stack
+from ..values import Node, Object
+from ..walk import Stack
 
 _POLICIES = "https://kubernetes.io/docs/concepts/services-networking/network-policies/"
 _RAY_LABELS = "ray.io/"

@@ -7,8 +7,8 @@ from core.pod_templates import RAY
 
 from ..cel.check import CelCheck
 from ..rule import Severity, Violations, rule
-from ..values import Node
-from ..walk import Object, RayCluster, Stack
+from ..values import Node, Object
+from ..walk import RayCluster, Stack
 
 _VOLCANO = "scheduling.volcano.sh"
 _VALIDATE = "volcano pkg/webhooks/admission/queues/validate/validate_queue.go"

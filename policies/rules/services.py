@@ -7,7 +7,8 @@ from core.types import Settings
 from ..cel.check import CelCheck
 from ..cel.expressions import listed
 from ..rule import Severity, Violations, rule
-from ..walk import Object, Stack
+from ..values import Object
+from ..walk import Stack
 
 _SERVICES = (("", "Service"),)
 _PASSED_THROUGH = "nginx.ingress.kubernetes.io/ssl-passthrough"

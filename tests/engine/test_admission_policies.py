@@ -18,7 +18,7 @@ from local.rehearsal import Rehearsal
 from policies.configuration import Configuration
 from policies.judge import Judge
 from policies.rules import ENFORCEABLE
-from policies.walk import Object
+from policies.values import Object
 from tests.engine.conftest import MakeStack
 from tests.engine.kubectl import Kubectl
 from tests.unit.policies import cases_of_kubernetes, cases_of_pods, cases_of_ray

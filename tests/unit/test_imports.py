@@ -10,18 +10,13 @@ pytestmark = pytest.mark.unit
 
 ROOT = Path(__file__).parents[2]
 
-MAY_IMPORT = {
-    "core": {"core"},
-    "kuberay": {"kuberay", "core"},
-    "policies": {"policies", "kuberay", "core"},
-    "components": {"components", "policies", "kuberay", "core"},
-    "stacks": {"stacks", "components", "policies", "kuberay", "core"},
-    "__main__.py": {"stacks"},
-    "local": {"local", "stacks", "core"},
-    "gateway": {"gateway"},
-    "benchmarks": {"benchmarks", "stacks", "local", "tests", "policies"},
-}
-"""What each part of the project may import of the project."""
+ORDER = ("core", "kuberay", "policies", "components", "stacks", "local", "benchmarks")
+"""Each part imports itself and those before it."""
+
+ALONE = {"__main__.py": {"stacks"}, "gateway": {"gateway"}}
+"""Other parts, and all that they import."""
+
+MAY_IMPORT = {part: {*ORDER[: place + 1]} for place, part in enumerate(ORDER)} | ALONE
 
 RULES = {"policies.rule", "policies.rules"}
 """The rules of policies/, and what they are."""

@@ -7,8 +7,7 @@ from typing import Any
 
 from policies.configuration import Configuration
 from policies.judge import Judge, Report
-from policies.values import UNKNOWN
-from policies.walk import Object
+from policies.values import UNKNOWN, Object
 
 Body = dict[str, Any]
 

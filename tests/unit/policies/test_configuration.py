@@ -14,8 +14,7 @@ from policies.configuration import Configuration, Level, PoliciesSettings
 from policies.judge import Judge, Report
 from policies.load import ConfigurationError, load, of_config, of_stack_file
 from policies.rules import BY_ID
-from policies.values import UNKNOWN
-from policies.walk import Object
+from policies.values import UNKNOWN, Object
 from stacks.load import load as settings_of_file
 
 from .bodies import deployment

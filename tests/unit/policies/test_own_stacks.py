@@ -12,7 +12,7 @@ from policies.configuration import Configuration
 from policies.decode import kubernetes_object
 from policies.judge import Judge
 from policies.load import of_stack_file
-from policies.walk import Object
+from policies.values import Object
 from stacks.build import build
 from stacks.load import parse
 from tests.unit.recorder import Recorder

@@ -7,7 +7,7 @@ import pytest
 from policies.configuration import Level
 from policies.rule import Rule, Severity
 from policies.rules import FAMILIES, RULES
-from policies.walk import Object
+from policies.values import Object
 
 from . import cases_of_kubernetes, cases_of_pods, cases_of_ray
 from .bodies import (

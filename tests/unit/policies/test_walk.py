@@ -7,8 +7,8 @@ import pytest
 
 from policies.configuration import Configuration
 from policies.judge import Judge
-from policies.values import UNKNOWN, NotKnownYetError, Secret
-from policies.walk import Object, containers, pods
+from policies.values import UNKNOWN, NotKnownYetError, Object, Secret
+from policies.walk import containers, pods
 
 from .bodies import body, cron_job, deployment, job, pod, ray_cluster, ray_job, redis, template, volcano_job
 
