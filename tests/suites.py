@@ -60,7 +60,7 @@ SUITES: Mapping[str, Suite] = {
             "local/tools/pulumi/*",
             "local/tools/kubernetes/*",
             "local/tools/kwok/*",
-            "tests/engine/harness.py",
+            "testbed/harness.py",
             "tests/engine/provider_stack.py",
             "tests/engine/programs/*",
         ),

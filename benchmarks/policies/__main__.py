@@ -26,8 +26,8 @@ from local.plugins import Mode, select
 from policies.configuration import Configuration
 from policies.judge import Judge
 from policies.values import Object
-from tests.engine.harness import Project
-from tests.unit.policies import bodies
+from testbed.harness import Project
+from testbed.policies import bodies
 
 from .served import Took, asked
 

@@ -28,8 +28,8 @@ from local import paths
 from local.plugins import Mode, Selection, select
 from local.pulumi import PROJECT
 from local.rehearsal import Rehearsal
-from tests.engine.kubectl import Kubectl
-from tests.engine.platform_stack import DEV, Stack, install_operator, rehearsing
+from testbed.kubectl import Kubectl
+from testbed.platform_stack import DEV, Stack, install_operator, rehearsing
 
 PAGE = paths.ROOT / "docs" / "split.md"
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from core.nodes import GPU_RESOURCE
-from tests.engine.gangs import CONFINED, Gangs, pod_spec, settled
+from testbed.gangs import CONFINED, Gangs, pod_spec, settled
 
 
 class RayGangs(Gangs):

@@ -19,11 +19,11 @@ from policies.configuration import Configuration
 from policies.judge import Judge
 from policies.rules import ENFORCEABLE
 from policies.values import Object
+from testbed.kubectl import Kubectl
+from testbed.policies.bodies import body, deployment, pod, ray_cluster, ray_job, service
+from testbed.policies.case import Case, case, put
 from tests.engine.conftest import MakeStack
-from tests.engine.kubectl import Kubectl
 from tests.unit.policies import cases_of_kubernetes, cases_of_pods, cases_of_ray
-from tests.unit.policies.bodies import body, deployment, pod, ray_cluster, ray_job, service
-from tests.unit.policies.case import Case, case, put
 
 pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(600)]
 

@@ -13,11 +13,11 @@ from local.images import IMAGES
 from local.install import install_missing
 from local.real_node import RealNode, unmet
 from local.rehearsal import Rehearsal
-from tests.engine.platform_stack import training
+from testbed.platform_stack import training
+from testbed.pods.node import Node
+from testbed.pods.platform import GANGS, NAMESPACE, REVIEWED, SECURED, USER, Platform, brought_up
+from testbed.pods.steps import TABLE, Steps
 from tests.pods.machine import traces
-from tests.pods.node import Node
-from tests.pods.platform import GANGS, NAMESPACE, REVIEWED, SECURED, USER, Platform, brought_up
-from tests.pods.steps import TABLE, Steps
 
 LEFT_OUT = pytest.StashKey[str]()
 

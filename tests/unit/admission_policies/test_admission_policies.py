@@ -19,7 +19,7 @@ from policies.walk import Stack
 from stacks.admission import installed_namespaces, tenants_namespaces
 from stacks.build import build
 from stacks.load import parse
-from tests.unit.recorder import record
+from testbed.recorder import record
 
 pytestmark = pytest.mark.unit
 

@@ -12,7 +12,7 @@ from stacks.build import build
 from stacks.environment.part import group_for, part_of, stack_of, stacks_of
 from stacks.load import parse
 from stacks.settings import StackSettings
-from tests.unit.recorder import Recorder, record
+from testbed.recorder import Recorder, record
 
 pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("kubectl_that_renders")]
 

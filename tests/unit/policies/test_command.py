@@ -12,8 +12,7 @@ from typer.testing import CliRunner, Result
 from policies import reference
 from policies.command import app
 from policies.rules import RULES
-
-from .bodies import deployment, ray_cluster
+from testbed.policies.bodies import deployment, ray_cluster
 
 pytestmark = pytest.mark.unit
 

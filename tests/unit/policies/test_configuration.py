@@ -16,8 +16,7 @@ from policies.load import ConfigurationError, load, of_config, of_stack_file
 from policies.rules import BY_ID
 from policies.values import UNKNOWN, Object
 from stacks.load import load as settings_of_file
-
-from .bodies import deployment
+from testbed.policies.bodies import deployment
 
 pytestmark = pytest.mark.unit
 

@@ -19,7 +19,7 @@ from components.redis_gateway.supported import UnsupportedKubernetesError
 from core.nodes import NodePool
 from core.problems import Problems
 from kuberay import OperatorContext, validate
-from tests.unit.recorder import Recorder, record
+from testbed.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit
 

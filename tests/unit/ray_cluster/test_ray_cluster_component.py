@@ -10,7 +10,7 @@ from components.ray_cluster.component import RayCluster, RayClusterArgs
 from components.ray_cluster.rules import sound
 from components.ray_cluster.status import status_summary
 from core.nodes import NodePool
-from tests.unit.recorder import Recorder, record
+from testbed.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit
 

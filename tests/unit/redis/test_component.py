@@ -12,7 +12,7 @@ from components.redis.external import ExternalSettings
 from components.tls.issuing import new_certificate
 from stacks.build import build
 from stacks.load import parse
-from tests.unit.recorder import Recorder, record
+from testbed.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit
 

@@ -9,7 +9,7 @@ from stacks.access import named_clusters, own_accounts
 from stacks.build import build
 from stacks.load import parse
 from stacks.settings import StackSettings, TenantSettings
-from tests.unit.recorder import Recorder, record
+from testbed.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit
 

@@ -9,7 +9,7 @@ import pytest
 
 from stacks.build import build
 from stacks.load import parse
-from tests.unit.recorder import Recorder, record
+from testbed.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit
 

@@ -9,7 +9,7 @@ from stacks.build import build
 from stacks.load import parse
 from stacks.settings import StackSettings
 from stacks.tenant_only import PlatformMismatchError, check, told
-from tests.unit.recorder import Recorder, record
+from testbed.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit
 

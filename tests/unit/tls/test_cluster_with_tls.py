@@ -11,7 +11,7 @@ from components.ray_cluster.settings import RayClusterSettings
 from components.tls.manifests import ENVIRONMENT, FOLDER
 from core.nodes import NodePool
 from kuberay import OperatorContext, validate
-from tests.unit.recorder import Recorder, record
+from testbed.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit
 

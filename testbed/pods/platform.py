@@ -16,9 +16,9 @@ from local.plugins import Mode, Selection, select
 from local.rehearsal import Rehearsal
 from stacks.images import images_of
 from stacks.load import load
-from tests.engine.platform_stack import Stack
-from tests.pods.node import Node, is_ready
-from tests.pods.steps import Steps
+from testbed.platform_stack import Stack
+from testbed.pods.node import Node, is_ready
+from testbed.pods.steps import Steps
 
 FILE = paths.ROOT / "Pulumi.pods.yaml"
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from local import paths
-from tests.pods.platform import Platform
+from testbed.pods.platform import Platform
 
 SCRIPT = (paths.ROOT / "tests" / "gateway" / "ray_load.py").read_text()
 

@@ -14,13 +14,26 @@ import yaml
 from components.operator.existing import Found
 from core.stack_file import PREFIX
 from local import paths, tools
-from policies.values import UNKNOWN, Secret
+from policies.decode import kubernetes_object
+from policies.values import UNKNOWN, Object, Secret
 from stacks.build import build
 from stacks.load import parse
-
-from .test_own_stacks import Decoding
+from testbed.recorder import Recorder
 
 _SECRET = "c2VjcmV0"  # noqa: S105 -- stands for all of them, in base64 as Secrets want it
+
+
+class Decoding(Recorder):
+    """Remembers resources as the engine would tell them to a policy pack."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.objects: list[Object] = []
+
+    def RegisterResource(self, request: Any) -> Any:  # noqa: N802 (the protocol's name)
+        found = kubernetes_object(request.type, request.object, request.name, request.protect)
+        self.objects += [found] if found else []
+        return super().RegisterResource(request)
 
 
 def stack(name: str) -> str:

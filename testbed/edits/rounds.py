@@ -16,11 +16,11 @@ from stacks.impact.comparison import impact_on
 from stacks.impact.live import in_namespace
 from stacks.impact.ray_pods import Known
 from stacks.load import load
-from tests.engine.edits.autoscalers import SCALES, Autoscalers
-from tests.engine.edits.drawn import Cluster, Edit, edited, first, groups, seeded, strategy, wrong
-from tests.engine.edits.outcome import Outcome, gone, set_back, unforetold
-from tests.engine.harness import STATE_AT_END
-from tests.engine.platform_stack import Stack
+from testbed.edits.autoscalers import SCALES, Autoscalers
+from testbed.edits.drawn import Cluster, Edit, edited, first, groups, seeded, strategy, wrong
+from testbed.edits.outcome import Outcome, gone, set_back, unforetold
+from testbed.harness import STATE_AT_END
+from testbed.platform_stack import Stack
 
 NAMESPACES = ("edits-a", "edits-b")
 

@@ -21,8 +21,8 @@ from local import paths, tools
 from local.plugins import Selection
 from local.pulumi import PROJECT, RehearsalStack
 from local.rehearsal import Rehearsal
-from tests.engine.harness import Project, Result
-from tests.engine.kubectl import Kubectl
+from testbed.harness import Project, Result
+from testbed.kubectl import Kubectl
 
 Edit = Callable[[dict[str, Any]], None]
 

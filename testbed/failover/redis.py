@@ -8,10 +8,10 @@ from typing import Any
 import psutil
 
 from components.redis.names import SELECTOR
-from tests.pods.failover.day import Loss
-from tests.pods.node import is_ready
-from tests.pods.platform import Platform
-from tests.pods.steps import until
+from testbed.failover.day import Loss
+from testbed.pods.node import is_ready
+from testbed.pods.platform import Platform
+from testbed.pods.steps import until
 
 SYSTEM = "ray-system"
 

@@ -6,8 +6,8 @@ from typing import Any
 from prometheus_client.parser import text_string_to_metric_families
 
 from local.images import REDIS
-from tests.engine.platform_stack import training
-from tests.pods.platform import NAMESPACE, Platform
+from testbed.platform_stack import training
+from testbed.pods.platform import NAMESPACE, Platform
 
 OTHER = "team-b"
 
