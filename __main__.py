@@ -4,9 +4,9 @@ import sys
 
 import pulumi
 
+from core.findings import StackFileError
 from stacks.build import build
 from stacks.running import running_stack
-from stacks.settings import StackFileError
 
 TOLD = 32
 """Exit code after which Pulumi's language host adds no error of its own: the user has seen one already."""

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from core.types import image_release
+
 from .cluster import request
-from .types import image_release
 
 
 class UnsupportedVersionError(Exception):

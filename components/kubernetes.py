@@ -5,7 +5,7 @@ from typing import Any
 
 import pulumi
 
-from .environment import environment_of
+from core.environment import environment_of
 
 _WITHOUT_PREFIX = "core/v1"
 

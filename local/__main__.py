@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
+from core.findings import StackFileError
 from local import paths
 from local.errors import RehearsalError
 from local.plugins import select
 from local.proxies import EXCEPTIONS, corrections
-from stacks.findings import StackFileError
 
 if TYPE_CHECKING:
     from local.rehearsal import Rehearsal
@@ -244,7 +244,7 @@ def _running() -> Rehearsal:
 
 def _settings(stack: str) -> StackSettings:
     from local.pulumi import stack_file, stacks
-    from stacks.settings import load
+    from stacks.load import load
 
     file = stack_file(stack)
     if not file.is_file():

@@ -1,4 +1,4 @@
-"""Makes the schemas of components/kuberay/schemas from the CRDs that come with the operator's module.
+"""Makes the schemas of kuberay/schemas from the CRDs that come with the operator's module.
 
 `python -m local.crd_schemas` writes them anew. A CRD repeats a pod's template for each kind of group and is near a
 megabyte; here equal parts stand once, and descriptions are left out.
@@ -45,7 +45,7 @@ IN_CODE = {
     "!(has(self.jobStatus) && has(self.jobDeploymentStatus))",
     "has(self.jobStatus) || has(self.jobDeploymentStatus)",
 }
-"""Rules of the CRDs in CEL that components/kuberay/deletion.py applies, and the one on changes, which cannot be seen
+"""Rules of the CRDs in CEL that kuberay/deletion.py applies, and the one on changes, which cannot be seen
 in a manifest. A rule that is in neither place stops the generator."""
 
 _TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
@@ -107,7 +107,7 @@ def _kind(file: Path) -> tuple[str, Schema]:
 
 
 def _plain(schema: Schema) -> Schema:
-    """A CRD's schema as JSON Schema, with Kubernetes' own keywords that components/kuberay/schema.py reads."""
+    """A CRD's schema as JSON Schema, with Kubernetes' own keywords that kuberay/schema.py reads."""
     made = {keyword: schema[keyword] for keyword in KEPT if keyword in schema}
     if schema.get("x-kubernetes-int-or-string"):
         made["type"] = ["integer", "string"]
@@ -119,7 +119,7 @@ def _plain(schema: Schema) -> Schema:
         if one_of := ONE_OF.fullmatch(rule):
             made["enum"] = [value.strip(" '") for value in one_of[1].split(",")]
         elif rule not in IN_CODE:
-            raise ValueError(f"no counterpart of the CRDs' rule {rule!r}: add it to components/kuberay")
+            raise ValueError(f"no counterpart of the CRDs' rule {rule!r}: add it to kuberay")
     if "properties" in schema:
         made["properties"] = {name: _plain(each) for name, each in schema["properties"].items()}
     if "items" in schema:

@@ -7,13 +7,13 @@ from typing import Any
 
 from kubernetes import client, utils
 
+from core.nodes import GPU_PRODUCT_LABEL, GPU_RESOURCE, NodePool
 from local import paths, supervision, tools, volumes
 from local.host_pods import egress
 from local.host_pods.programs import tools_of
 from local.install import install_missing
 from local.pki import Credentials
 from local.supervision import Program
-from stacks.settings import GPU_PRODUCT_LABEL, GPU_RESOURCE, NodePool
 
 FAKE_NODE = {"kwok.x-k8s.io/node": "fake"}
 """Annotation of the nodes that KWOK plays; other nodes are left to their kubelets."""

@@ -6,9 +6,9 @@ from typing import Literal, Protocol
 
 from kubernetes import client
 
+from core.nodes import NodePool
 from local.pki import Credentials
 from local.supervision import Program
-from stacks.settings import NodePool
 
 Kind = Literal["simulated", "real"]
 """`simulated`: pods are Ready without a process, and no rights are needed. `real`: pods run; needs Linux and root."""

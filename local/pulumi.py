@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from core.stack_file import stack_name
 from local import paths, tools
 from local.checkpoint import Checkpoint
 from local.errors import RehearsalError
@@ -20,8 +21,7 @@ from local.plugins import Selection
 from local.progress import console
 from local.rehearsal import Rehearsal
 from local.supervision import MARK
-from stacks.settings import load
-from stacks.stack_file import stack_name
+from stacks.load import load
 
 PROJECT = "ray-platform"
 """The `name` of Pulumi.yaml."""

@@ -12,6 +12,7 @@ from typing import cast
 from kubernetes import client, config
 from urllib3.exceptions import HTTPError
 
+from core.nodes import NodePool
 from local import control_plane, pki
 from local.errors import RehearsalError
 from local.nodes import SimulatedNodes
@@ -19,7 +20,6 @@ from local.placement import Kind, Placement
 from local.progress import Report
 from local.real_node import RealNode
 from local.supervision import State, Supervisor
-from stacks.settings import NodePool
 
 PLACEMENTS: dict[Kind, Callable[[Path], Placement]] = {"simulated": SimulatedNodes, "real": RealNode}
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from kubernetes import client
 from rich.table import Table
 
+from core.nodes import GPU_PRODUCT_LABEL, GPU_RESOURCE
 from local.host_pods.states import read_states
 from local.nodes import POOL_LABEL, live
 from local.plugins import Selection
@@ -18,7 +19,6 @@ from local.rehearse.rehearsed import Rehearsed
 from local.rehearse.report import as_object
 from local.rehearse.report import report as of_rehearsed
 from stacks.planning.text import markdown, show
-from stacks.settings import GPU_PRODUCT_LABEL, GPU_RESOURCE
 
 
 def parts(selection: Selection) -> None:

@@ -45,7 +45,7 @@ def policies(
         ),
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the rules; as text or json.")] = False,
-    write: Annotated[bool, typer.Option("--write", help="With --list: write what is made of the rules anew.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="With --list: write their reference page anew.")] = False,
 ) -> None:
     """Judge objects of Kubernetes by rules that look into the pod templates of RayClusters.
 
@@ -59,7 +59,7 @@ def policies(
     if not files:
         raise typer.BadParameter("name a file, a folder or -", param_hint="FILE")
 
-    from stacks.stack_file import stack_name
+    from core.stack_file import stack_name
 
     from .judge import Judge
     from .load import FILE, ConfigurationError, load, of_stack_file
@@ -94,10 +94,9 @@ def _list(output: Format, write: bool) -> None:
     from .rules import RULES
 
     if write:
-        for file, text in reference.written().items():
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text, encoding="utf-8")
-            typer.echo(file)
+        reference.FILE.parent.mkdir(parents=True, exist_ok=True)
+        reference.FILE.write_text(reference.reference_text(), encoding="utf-8")
+        typer.echo(reference.FILE)
     elif output is Format.JSON:
         typer.echo(machine.rules_as_json())
     elif output is Format.TEXT:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from pydantic import AfterValidator, Field, WithJsonSchema, create_model
 
-from components.types import NonEmptyText, Settings
+from core.types import NonEmptyText, Settings
 
 from .rule import NoOptions, Rule, Severity
 from .rules import BY_ID, RULES
-from .walk import NOT_KNOWN, Object
+from .values import NOT_KNOWN, Object
 
 
 def _known(name: str) -> str:

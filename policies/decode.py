@@ -6,8 +6,7 @@ from typing import Any
 
 from google.protobuf import struct_pb2
 
-from .values import UNKNOWN, Secret
-from .walk import Object
+from .values import UNKNOWN, Object, Secret
 
 SIGNATURE = "4dabf18193072939515e22adb298388d"
 SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 (the mark of one)

@@ -6,14 +6,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 
-from components.problems import Path, dotted
-from components.types import Settings
+from core.problems import Path, dotted
+from core.types import Settings
 
 from .configuration import Configuration, Level, RuleException
 from .rule import Rule
 from .rules import RULES
-from .values import Change, NotKnownYetError, Violation
-from .walk import SUBJECTS, Object, Stack
+from .values import Change, NotKnownYetError, Object, Violation
+from .walk import SUBJECTS, Stack
 
 
 @dataclass(frozen=True)

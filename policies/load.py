@@ -8,10 +8,10 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from components.types import Settings
-from stacks.findings import Finding, StackFileError
-from stacks.messages import findings
-from stacks.stack_file import PREFIX, read, stack_file
+from core.findings import Finding, StackFileError
+from core.messages import findings
+from core.stack_file import PREFIX, read, stack_file
+from core.types import Settings
 
 from .configuration import Configuration, PoliciesSettings
 

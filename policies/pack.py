@@ -20,7 +20,7 @@ from google.protobuf import empty_pb2, json_format, struct_pb2
 from pulumi.runtime.proto import analyzer_pb2, analyzer_pb2_grpc, plugin_pb2
 from pydantic import ValidationError
 
-from components.environment import environment_of, group_of
+from core.environment import environment_of, group_of
 
 from .configuration import Configuration, Level, PoliciesSettings
 from .decode import kubernetes_object
@@ -29,7 +29,8 @@ from .load import FILE, ConfigurationError, load, of_config
 from .mend import mended
 from .rule import Rule, Severity
 from .rules import BY_ID, RULES
-from .walk import Object, Stack
+from .values import Object
+from .walk import Stack
 
 NAME = "ray-platform-policies"
 

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from components.problems import Path as Steps
-from stacks.document import Document, DocumentError, documents
+from core.problems import Path as Steps
+from core.yaml_reader.document import Document, DocumentError, documents
 
-from .walk import Object
+from .values import Object
 
 STDIN = "-"
 """Word for standard input."""

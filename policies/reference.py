@@ -3,12 +3,9 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-from stacks.admission import ENFORCEABLE, TEXTS
 
 from .rule import Rule
-from .rules import FAMILIES, RULES
+from .rules import ENFORCEABLE, FAMILIES, RULES
 
 FILE = Path(__file__).parents[1] / "docs" / "reference" / "policies.md"
 """The page as it is committed."""
@@ -21,11 +18,6 @@ There are {len(RULES)} rules. Those of severity low are advisory, unless their l
 """
 
 
-def written() -> dict[Path, str]:
-    """All that is made of the rules, by the file in which it is committed."""
-    return {FILE: reference_text(), TEXTS: admission_text()}
-
-
 def reference_text() -> str:
     """The page as it is committed."""
     return "\n".join([HEAD, *(line for family in FAMILIES for line in _family(family)), *_in_the_cluster()])
@@ -35,20 +27,10 @@ def _in_the_cluster() -> Iterator[str]:
     yield "## In the cluster\n\nThe rules that the API server can enforce (`admissionPolicies` of the stack file).\n"
     yield "| Family | Rules |\n| --- | --- |"
     for family in FAMILIES:
-        ids = [f"[{rule.id}](#{rule.id})" for rule in RULES if rule.family == family and rule.id in ENFORCEABLE]
+        ids = [f"[{rule.id}](#{rule.id})" for rule in ENFORCEABLE.values() if rule.family == family]
         if ids:
             yield f"| {family} | {', '.join(ids)} |"
     yield ""
-
-
-def admission_text() -> str:
-    """What components are told of the rules that the API server can enforce, as it is committed."""
-    told = {rule.id: {"what": rule.what, "fix": rule.fix, "options": _defaults(rule)} for rule in RULES}
-    return json.dumps({id_: told[id_] for id_ in sorted(ENFORCEABLE)}, indent=1, ensure_ascii=False) + "\n"
-
-
-def _defaults(rule: Rule) -> dict[str, Any]:
-    return rule.options().model_dump(mode="json", by_alias=True)
 
 
 def _family(family: str) -> Iterator[str]:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-from components.types import Settings
+from core.types import Settings
 
+from .cel.check import CelCheck
 from .values import Change, Violation
 
 Violations: TypeAlias = Iterable[Violation]
@@ -58,6 +59,10 @@ class Rule:
     check: Callable[..., Violations]
     remedy: Callable[[Any], Changes] | None = None
     """What mends a subject that breaks it, where that is safe; asked at level `remediate` alone."""
+    cel: CelCheck | None = None
+    """The same in CEL, which the API server can enforce. None of rules about several objects together, about objects of
+    the whole cluster, about what administrators alone make (NetworkPolicies, Roles, quotas) and about how Pulumi makes
+    objects, and of those that are advice."""
 
     @property
     def mends(self) -> str:
@@ -79,6 +84,7 @@ def rule(
     fix: str,
     kinds: tuple[str, ...] = (),
     remedy: Callable[[Any], Changes] | None = None,
+    cel: CelCheck | None = None,
 ) -> Callable[[Callable[..., Violations]], Rule]:
     """Makes a rule of a check: its first argument says by its type what the rule is about, a second one its options."""
 
@@ -98,6 +104,7 @@ def rule(
             options=arguments[1] if len(arguments) > 1 else NoOptions,
             check=check,
             remedy=remedy,
+            cel=cel,
         )
 
     return decorate

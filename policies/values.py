@@ -1,21 +1,25 @@
-"""Values of an object, each with where it stands: some are secret, and some are not known before `pulumi up`.
+"""An object and its values, each with where it stands: some are secret, and some are not known before `pulumi up`.
 
 A rule reads an object through `Node`. What it reads and cannot know raises, so that no rule passes by not having seen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final
+from functools import cached_property
+from typing import Any, Final
 
-from components.plaintext import PLACEHOLDER
-from components.problems import Path, dotted
-from components.quantities import NotAQuantityError, amount
+from core.problems import Path, dotted
+from core.quantities import NotAQuantityError, amount
+from core.secrets import PLACEHOLDER
 
-if TYPE_CHECKING:
-    from .walk import Object
+NOT_KNOWN = "(not known before `pulumi up`)"
+
+
+def _no_line(path: Path) -> int | None:
+    return None
 
 
 def is_placeholder(text: str) -> bool:
@@ -49,6 +53,63 @@ class NotKnownYetError(Exception):
         """Keep where it stands."""
         super().__init__(f"{dotted(node.path)} is {UNKNOWN!r}")
         self.owner, self.path = node.owner, node.path
+
+
+@dataclass(frozen=True, eq=False)
+class Object:
+    """An object of the Kubernetes API, from a file or from a Pulumi program."""
+
+    body: Mapping[str, Any]
+    """As the API has it, with UNKNOWN and Secret where a Pulumi program has them."""
+
+    source: str = ""
+    """The file that it is in, or its URN."""
+
+    line: Callable[[Path], int | None] = _no_line
+    """The line of the file in which a value stands, from 1."""
+
+    protected: bool | None = None
+    """Whether Pulumi refuses to delete it; None where Pulumi does not make it."""
+
+    @cached_property
+    def root(self) -> Node:
+        """All of it."""
+        return Node(self.body, self)
+
+    @cached_property
+    def group(self) -> str:
+        """Group of its API; empty for Kubernetes' core."""
+        group, slash, _ = str(self.body.get("apiVersion")).partition("/")
+        return group if slash else ""
+
+    @cached_property
+    def kind(self) -> str:
+        """Its kind."""
+        return str(self.body.get("kind"))
+
+    @property
+    def name(self) -> str | None:
+        """Its name. Raises NotKnownYetError."""
+        return self.root.at("metadata", "name").text
+
+    @property
+    def namespace(self) -> str | None:
+        """Its namespace, None where it says none. Raises NotKnownYetError."""
+        return self.root.at("metadata", "namespace").text
+
+    def annotation(self, key: str) -> Node:
+        """One of its annotations. Raises NotKnownYetError."""
+        return self.root.at("metadata", "annotations", key)
+
+    def label(self, key: str) -> Node:
+        """One of its labels. Raises NotKnownYetError."""
+        return self.root.at("metadata", "labels", key)
+
+    def __str__(self) -> str:
+        """What it is called: `RayCluster/team-a/training`."""
+        metadata = self.body.get("metadata")
+        parts = [_shown(metadata.get(key)) if isinstance(metadata, Mapping) else "" for key in ("namespace", "name")]
+        return "/".join(filter(None, [self.kind, *parts]))
 
 
 @dataclass(frozen=True)
@@ -186,3 +247,9 @@ def _is_mapping(held: Any) -> bool:
 
 def _is_list(held: Any) -> bool:
     return isinstance(held, list) or (isinstance(held, Sequence) and not isinstance(held, str))
+
+
+def _shown(value: Any) -> str:
+    if value is UNKNOWN:
+        return NOT_KNOWN
+    return "[secret]" if isinstance(value, Secret) else str(value or "")

@@ -5,78 +5,13 @@ What operators make of them, such as the pods that KubeRay adds containers to, i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, TypeAlias
 
-from components.pod_templates import POD_TEMPLATES, RAY, RAY_CLUSTERS, SUBMITTERS, VOLCANO_JOB
-from components.problems import Path
+from core.pod_templates import POD_TEMPLATES, RAY, RAY_CLUSTERS, SUBMITTERS, VOLCANO_JOB
 
-from .values import UNKNOWN, Node, NotKnownYetError, Secret
-
-NOT_KNOWN = "(not known before `pulumi up`)"
-
-
-def _no_line(path: Path) -> int | None:
-    return None
-
-
-@dataclass(frozen=True, eq=False)
-class Object:
-    """An object of the Kubernetes API, from a file or from a Pulumi program."""
-
-    body: Mapping[str, Any]
-    """As the API has it, with UNKNOWN and Secret where a Pulumi program has them."""
-
-    source: str = ""
-    """The file that it is in, or its URN."""
-
-    line: Callable[[Path], int | None] = _no_line
-    """The line of the file in which a value stands, from 1."""
-
-    protected: bool | None = None
-    """Whether Pulumi refuses to delete it; None where Pulumi does not make it."""
-
-    @cached_property
-    def root(self) -> Node:
-        """All of it."""
-        return Node(self.body, self)
-
-    @cached_property
-    def group(self) -> str:
-        """Group of its API; empty for Kubernetes' core."""
-        group, slash, _ = str(self.body.get("apiVersion")).partition("/")
-        return group if slash else ""
-
-    @cached_property
-    def kind(self) -> str:
-        """Its kind."""
-        return str(self.body.get("kind"))
-
-    @property
-    def name(self) -> str | None:
-        """Its name. Raises NotKnownYetError."""
-        return self.root.at("metadata", "name").text
-
-    @property
-    def namespace(self) -> str | None:
-        """Its namespace, None where it says none. Raises NotKnownYetError."""
-        return self.root.at("metadata", "namespace").text
-
-    def annotation(self, key: str) -> Node:
-        """One of its annotations. Raises NotKnownYetError."""
-        return self.root.at("metadata", "annotations", key)
-
-    def label(self, key: str) -> Node:
-        """One of its labels. Raises NotKnownYetError."""
-        return self.root.at("metadata", "labels", key)
-
-    def __str__(self) -> str:
-        """What it is called: `RayCluster/team-a/training`."""
-        metadata = self.body.get("metadata")
-        parts = [_shown(metadata.get(key)) if isinstance(metadata, Mapping) else "" for key in ("namespace", "name")]
-        return "/".join(filter(None, [self.kind, *parts]))
+from .values import Node, NotKnownYetError, Object
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,12 +188,6 @@ SUBJECTS: dict[type, Callable[[Object], Iterable[Any]]] = {
     Container: containers,
 }
 """How the subjects of a kind are found in an object."""
-
-
-def _shown(value: Any) -> str:
-    if value is UNKNOWN:
-        return NOT_KNOWN
-    return "[secret]" if isinstance(value, Secret) else str(value or "")
 
 
 __all__ = [

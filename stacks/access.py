@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from components.access.personas import NamedCluster
-from components.kuberay.names import derived
 from components.ray_cluster.settings import RayClusterSettings
+from kuberay.names import derived
 
 from .rendered import Body, rendered
 from .settings import StackSettings, TenantSettings

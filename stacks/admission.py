@@ -1,22 +1,10 @@
 """Rules that the API server enforces: where, and what the stack file has to say of it. Pure functions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from components.admission_policies.rules import BY_ID
-from components.admission_policies.texts import FILE
-from components.problems import Problem
+from core.problems import Problem
 
-if TYPE_CHECKING:
-    from .settings import StackSettings
-
-ENFORCEABLE = frozenset(BY_ID)
-"""Ids of the rules that the API server can enforce."""
-
-TEXTS = FILE
-"""Where components have the texts of these rules from."""
+from .settings import StackSettings
 
 
 def tenants_namespaces(stack: StackSettings) -> tuple[str, ...] | None:

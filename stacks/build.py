@@ -9,9 +9,10 @@ import pulumi
 import pulumi_kubernetes
 
 from components.crds.rows import OUTPUT, OUTPUTS
-from components.environment import environment_of
-from components.images import with_mirrors
 from components.whole import whole
+from core.environment import environment_of
+from core.images import with_mirrors
+from core.stack_file import PROJECT
 
 from .access import named_clusters
 from .environment.held import refuse_foreign
@@ -21,7 +22,7 @@ from .other_platform import other_platform
 from .platform import Platform
 from .queues import scheduling_of
 from .rendered import redis_place
-from .settings import PROJECT, StackSettings, TenantSettings
+from .settings import StackSettings, TenantSettings
 from .tenant import Tenant, TenantArgs, TenantClusters, TenantClustersArgs
 from .tenant_only import told
 

@@ -1,31 +1,26 @@
 """What RayClusters of a stack may not be: refused by KubeRay, the API server, or what their tenant is allowed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from components.kuberay import OperatorContext, validate
 from components.network.rules import exposed, ingress_not_allowed
-from components.operator.supported import UnsupportedVersionError, check_ray
-from components.problems import Problem, Problems
+from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.origin import said_at
 from components.ray_cluster.redis_rules import of_the_stack, redis_problems
 from components.ray_cluster.scheduling_rules import gang_in_part, not_with_kueue
+from components.ray_cluster.settings import RayClusterSettings
 from components.tenant.demand import of_stateful_set
 from components.tenant.rules import beyond_limits, beyond_quota
+from core.findings import place
+from core.nodes import NodePool
+from core.problems import Problem, Problems
+from kuberay import OperatorContext, validate
+from kuberay.supported import UnsupportedVersionError, check_ray
 
-from .findings import place
 from .queues import beyond_queue, scheduling_of
 from .redis import redis_of
 from .rendered import demanded, redis_place, rendered, tenants_images_not_allowed
-
-if TYPE_CHECKING:
-    from components.nodes import NodePool
-    from components.ray_cluster.fault_tolerance import RedisPlace
-    from components.ray_cluster.settings import RayClusterSettings
-
-    from .settings import StackSettings, TenantSettings
+from .settings import StackSettings, TenantSettings
 
 Body = dict[str, Any]
 

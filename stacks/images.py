@@ -1,9 +1,9 @@
 """The container images that a stack's pods are made from."""
 
-from components.images import full_name, images_in, mirrored
 from components.kueue.manifests import kueue_image
 from components.redis_gateway.settings import IMAGE as GATEWAY_IMAGE
 from components.volcano.manifests import volcano_images
+from core.images import full_name, images_in, mirrored
 
 from .redis import redis_parts
 from .rendered import rendered

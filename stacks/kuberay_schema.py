@@ -44,7 +44,7 @@ def settings() -> Schema:
 
 @functools.cache
 def _crds() -> Schema:
-    text = resources.files("components.kuberay").joinpath("schemas", f"{RELEASE}.json").read_text(encoding="utf-8")
+    text = resources.files("kuberay").joinpath("schemas", f"{RELEASE}.json").read_text(encoding="utf-8")
     return dict(json.loads(text)["$defs"])
 
 

@@ -1,13 +1,10 @@
 """What follows from a stack's settings, worked out once: they are never changed once read."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
+from typing import TypeVar, TypeVarTuple
 
-if TYPE_CHECKING:
-    from .settings import StackSettings
+from .settings import StackSettings
 
 Parts = TypeVarTuple("Parts")
 Result = TypeVar("Result")

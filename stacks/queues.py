@@ -3,32 +3,26 @@
 Pure functions.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 from pydantic.alias_generators import to_camel
 
-from components.problems import Path, Problem
-from components.quantities import amount
 from components.queues.budget import Room, beyond_quotas, beyond_room, problems_of_queues, rooms
 from components.queues.kueue import problems_with_kueue
 from components.queues.queue import Queue, children
 from components.queues.volcano import problems_with_volcano
 from components.ray_cluster.scheduling import NO_SCHEDULING, SETTINGS_BY_LABEL, Scheduling
+from components.ray_cluster.settings import RayClusterSettings
+from components.tenant.demand import Demand
 from components.tenant.manifests import hard
+from components.tenant.settings import QuotaSettings
+from core.problems import Path, Problem
+from core.quantities import amount
 
 from .once import once
-
-if TYPE_CHECKING:
-    from components.ray_cluster.settings import RayClusterSettings
-    from components.tenant.demand import Demand
-    from components.tenant.settings import QuotaSettings
-
-    from .settings import StackSettings, TenantSettings
+from .settings import StackSettings, TenantSettings
 
 _NO_SCHEDULER = (
     "needs a scheduler that knows queues and gangs, and the stack has none: set ray-platform:scheduler to "

@@ -1,21 +1,15 @@
 """The Redis of a stack: which there are, and which tenants use them. Pure functions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from components.problems import Problem
 from components.redis.connection import RedisConnection, connection
 from components.redis.manifests import Body, stateful_set
+from components.redis.settings import RedisSettings
+from core.problems import Problem
 
 from .once import once
-
-if TYPE_CHECKING:
-    from components.redis.settings import RedisSettings
-
-    from .settings import StackSettings, TenantSettings
+from .settings import StackSettings, TenantSettings
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,11 @@ from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from components import types
+from core import types
+from core.stack_file import PROJECT
 
 from .schema import paragraphs
-from .settings import PROJECT, StackSettings
+from .settings import StackSettings
 
 FILE = Path(__file__).parents[1] / "docs" / "reference" / "stack-file.md"
 """The page as it is committed."""
@@ -154,7 +155,7 @@ def _bounds(field: FieldInfo | None) -> str:
 
 
 def _named(annotation: Any) -> str | None:
-    """The name under which components/types.py has a type."""
+    """The name under which core/types.py has a type."""
     return next((name for name, alias in vars(types).items() if name in _documented() and alias == annotation), None)
 
 
@@ -164,7 +165,7 @@ def _words(name: str) -> str:
 
 @functools.cache
 def _documented() -> dict[str, str]:
-    """The formats of components/types.py, with the docstring below each."""
+    """The formats of core/types.py, with the docstring below each."""
     body = ast.parse(inspect.getsource(types)).body
     return {
         before.targets[0].id: after.value.value

@@ -1,27 +1,23 @@
 """The RayClusters of a tenant, as a stack renders them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from components.images import not_allowed
 from components.priority_classes.settings import NO_PRIORITIES, PriorityNames
-from components.problems import Path
 from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.scheduling import NO_SCHEDULING, Scheduling
+from components.ray_cluster.settings import RayClusterSettings
 from components.tenant.demand import Demand, demand
+from core.images import not_allowed
+from core.nodes import NodePool
+from core.problems import Path
 
 from .once import once
 from .queues import scheduling_of
 from .redis import redis_connection
-
-if TYPE_CHECKING:
-    from components.nodes import NodePool
-    from components.ray_cluster.settings import RayClusterSettings
-
-    from .settings import StackSettings, TenantSettings
+from .settings import StackSettings, TenantSettings
+from .tenant_defaults import with_tenant_defaults
 
 Body = dict[str, Any]
 
@@ -52,7 +48,7 @@ def as_tenant_gives(
 ) -> Body:
     """The RayCluster's body with all that its tenant gives it. Raises Problems as `ray_cluster` does."""
     account = tenant.service_account(cluster)
-    return ray_cluster(tenant.given(cluster), pools, account, priorities, redis, scheduling)
+    return ray_cluster(with_tenant_defaults(tenant, cluster), pools, account, priorities, redis, scheduling)
 
 
 def redis_place(stack: StackSettings, tenant: TenantSettings) -> RedisPlace | None:

@@ -1,26 +1,22 @@
 """What has to be right between the parts of a stack file: names, references, and clusters that KubeRay will take."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from pydantic.alias_generators import to_camel
 
 from components.network.rules import ingress_problems
-from components.problems import Path, Problem
+from core.findings import place
+from core.problems import Path, Problem
 
 from .admission import problems_of_admission
 from .cluster_rules import problems_of_clusters
 from .environment.rules import problems_of_split
-from .findings import place
+from .planning.overcommitment import overcommitments
+from .planning.plan import plan_of
 from .queues import problems_of_scheduling
 from .redis import problems_of_redis
+from .settings import StackSettings, TenantSettings
 from .tenant_only import problems_of_platform
-
-if TYPE_CHECKING:
-    from .settings import StackSettings, TenantSettings
-
 
 _OF_A_NEW_NAMESPACE = {"owner", "cost_center", "labels", "pod_security"}
 """Settings of a tenant that only a namespace that the stack makes can have."""
@@ -42,9 +38,7 @@ def problems_of(stack: StackSettings) -> list[Problem]:
         *problems_of_clusters(stack),
     ]
     if stack.capacity.overcommitment == "error" and not found:
-        from .planning.plan import plan_of
-
-        found += plan_of(stack).overcommitments
+        found += overcommitments(plan_of(stack))
     return found
 
 

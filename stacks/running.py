@@ -6,11 +6,12 @@ from typing import Any
 
 import pulumi
 
-from components.environment import environment_of
+from core.environment import environment_of
+from core.findings import Finding, StackFileError
+from core.stack_file import PREFIX, StackFile, read, stack_file
 
-from .findings import Finding, StackFileError
-from .settings import StackSettings, encrypted, load, parse, settings_of
-from .stack_file import PREFIX, StackFile, read, stack_file
+from .load import encrypted, load, parse, settings_of
+from .settings import StackSettings
 
 FILE = "file"
 """Key of a configuration that names the stack file instead of repeating it (environment/workspace.py)."""

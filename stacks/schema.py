@@ -7,8 +7,10 @@ from typing import Any
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from core.stack_file import PROJECT
+
 from . import kuberay_schema
-from .settings import PROJECT, StackSettings
+from .settings import StackSettings
 
 FILE = Path(__file__).parents[1] / "stack-file.schema.json"
 """The schema as it is committed; the first line of a stack file names it."""

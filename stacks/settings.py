@@ -1,27 +1,18 @@
-"""The whole stack file: what it may say, and reading it. Nothing here knows Pulumi."""
+"""All that a stack file may say. What has to hold between its parts is in `rules`."""
 
-import difflib
 import functools
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field
 
 from components.access.settings import AccessSettings, RayDeployerSettings, RayUsers, Subject
 from components.admission_policies.settings import AdmissionPoliciesSettings
 from components.capacity.settings import CapacitySettings
-from components.images import ImagesSettings, TenantImagesSettings
-from components.kuberay.names import derived
 from components.network.settings import NetworkSettings, TenantNetworkSettings
-from components.nodes import GPU_PRODUCT_LABEL, GPU_RESOURCE, NodePool
 from components.operator.settings import OperatorSettings
-from components.pod_security import PodSecurityLevel
 from components.priority_classes.settings import PriorityClassesSettings
-from components.problems import Path as Place
-from components.problems import Problems
 from components.queues.settings import SchedulerSettings, SharedQueueSettings, TenantQueue
+from components.ray_cluster.rules import SoundRayCluster
 from components.ray_cluster.settings import ClusterName, RayClusterSettings
 from components.redis.settings import RedisSettings
 from components.tenant.settings import (
@@ -30,33 +21,14 @@ from components.tenant.settings import (
     NamespaceLabels,
     QuotaSettings,
 )
-from components.types import DnsLabel, LabelValue, Settings, StackName, dns_1035_label
+from core.images import ImagesSettings, TenantImagesSettings
+from core.nodes import NodePool
+from core.pod_security import PodSecurityLevel
+from core.types import DnsLabel, LabelValue, Settings, StackName, dns_1035_label
+from kuberay.names import derived
 from policies.configuration import PoliciesSettings
 
-from .budget import within_budget
 from .environment.settings import SplitSettings
-from .findings import UNKNOWN_FIELD, Finding, StackFileError, shown
-from .messages import findings
-from .sound_part import sound_part
-from .stack_file import LARGEST_FILE, PREFIX, PROJECT, StackFile, read, stack_file
-
-__all__ = [
-    "GPU_PRODUCT_LABEL",
-    "GPU_RESOURCE",
-    "LARGEST_FILE",
-    "PROJECT",
-    "Finding",
-    "KubernetesSettings",
-    "NodePool",
-    "StackFileError",
-    "StackSettings",
-    "TenantSettings",
-    "encrypted",
-    "load",
-    "parse",
-    "settings_of",
-]
-
 
 LONGEST_TENANT_NAME = 40
 """Characters. Leaves room for what the names of its resources add to it."""
@@ -131,7 +103,7 @@ class TenantSettings(Settings):
     """Queue that the tenant's RayClusters wait in, unless they name another: the name of one in `queues`, or a mapping
     for one of its own. Default: the scheduler's default one, which everybody may use."""
 
-    clusters: tuple[RayClusterSettings, ...] = ()
+    clusters: tuple[SoundRayCluster, ...] = ()
     """The tenant's RayClusters."""
 
     images: TenantImagesSettings = TenantImagesSettings()
@@ -149,12 +121,6 @@ class TenantSettings(Settings):
     def limits_in_force(self) -> LimitSettings | None:
         """The limits that are said, or those that go with a quota."""
         return DEFAULT_LIMITS if self.limits is None and self.quota else self.limits
-
-    def given(self, cluster: RayClusterSettings) -> RayClusterSettings:
-        """A RayCluster with what all of the tenant's have."""
-        secrets = tuple(dict.fromkeys([*self.images.pull_secrets, *cluster.image_pull_secrets]))
-        workers = tuple(within_budget(self, each) for each in cluster.workers)
-        return cluster.model_copy(update={"image_pull_secrets": secrets, "workers": workers})
 
     def service_account(self, cluster: RayClusterSettings) -> str | None:
         """The ServiceAccount that the stack makes for a cluster's pods; None where none is needed.
@@ -226,101 +192,3 @@ class StackSettings(Settings):
     def priorities(self) -> PriorityClassesSettings:
         """`priorityClasses`, with what follows from how the operator is installed."""
         return self.priority_classes.beside(self.operator.install)
-
-    @model_validator(mode="after")
-    def _goes_together(self) -> Self:
-        from .rules import problems_of
-
-        if problems := problems_of(self):
-            raise Problems(problems)
-        return self
-
-
-def parse(values: Mapping[str, Any]) -> StackSettings:
-    """The settings from the values under `ray-platform:`, by key without that prefix.
-
-    Raises StackFileError.
-    """
-    secrets = [encrypted((f"{PREFIX}{path[0]}", *path[1:])) for path in _encrypted((), values)]
-    try:
-        settings = _validated(values)
-    except ValidationError as error:
-        faults = error.errors(include_url=False)
-        found = findings(faults, StackSettings, values, PREFIX)
-        # Pydantic looks at the whole only when all parts are right.
-        if all(fault["loc"] for fault in faults):
-            found += _between_sound_parts(values, found)
-        hidden = [each.path for each in secrets]
-        others = [each for each in found if not any(each.path[: len(path)] == path for path in hidden)]
-        raise StackFileError([*secrets, *others]) from error
-    if secrets:
-        raise StackFileError(secrets)
-    return settings
-
-
-def load(path: Path) -> StackSettings:
-    """The settings in a stack file such as Pulumi.dev.yaml; keys of other programs are passed over.
-
-    Raises StackFileError where it cannot be read, is no stack file, or says what may not be said.
-    """
-    return settings_of(stack_file(path, read(path)))
-
-
-def settings_of(file: StackFile) -> StackSettings:
-    """The settings that a stack file says. Raises StackFileError."""
-    found = [finding for key in file.config for finding in _misspelt(key)]
-    try:
-        settings = parse(file.values(PREFIX))
-    except StackFileError as error:
-        raise file.error([*found, *error.findings]) from error
-    if found:
-        raise file.error(found)
-    return settings
-
-
-def _validated(values: Mapping[str, Any]) -> StackSettings:
-    return StackSettings.model_validate(dict(values), by_alias=True, by_name=False)
-
-
-def _between_sound_parts(values: Mapping[str, Any], found: list[Finding]) -> list[Finding]:
-    """What is wrong between the parts that have no fault of their own."""
-    part = sound_part(values, [finding.path for finding in found])
-    if part is None:
-        return []
-    try:
-        _validated(part.values)
-    except ValidationError as error:
-        more = findings(error.errors(include_url=False), StackSettings, part.values, PREFIX)
-        return [replace(each, path=part.original(each.path)) for each in more]
-    return []
-
-
-def encrypted(path: Place) -> Finding:
-    """That Pulumi has encrypted what stands at a path of the stack file."""
-    message = "is encrypted, and plain text is wanted here: a secret belongs in a Kubernetes Secret that is named"
-    return Finding(path, None, message, "encrypted-value")
-
-
-def _encrypted(path: Place, value: Any) -> Iterator[Place]:
-    """The paths of values that Pulumi has encrypted (`pulumi config set --secret`)."""
-    if isinstance(value, Mapping):
-        if path and list(value) == ["secure"] and isinstance(value["secure"], str):
-            yield path
-            return
-        for key, item in value.items():
-            yield from _encrypted((*path, key), item)
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _encrypted((*path, index), item)
-
-
-def _misspelt(key: str) -> Iterator[Finding]:
-    """A key of `config` that no program has, or that is this program's but for a letter or two."""
-    namespace, colon, name = key.partition(":")
-    if not colon:
-        message = f"key {shown(key)} has no namespace: write {shown(PREFIX + key)}"
-    elif namespace != PROJECT and difflib.get_close_matches(namespace, [PROJECT], cutoff=0.8):
-        message = f"no program has keys under {shown(namespace)}: did you mean {shown(PREFIX + name)}?"
-    else:
-        return
-    yield Finding((key,), None, message, UNKNOWN_FIELD)

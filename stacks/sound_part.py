@@ -4,9 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from components.problems import Path
-
-from .stack_file import PREFIX
+from core.problems import Path
+from core.stack_file import PREFIX
 
 TENANTS = f"{PREFIX}tenants"
 

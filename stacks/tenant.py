@@ -11,7 +11,6 @@ from components.access.personas import NamedCluster
 from components.access.settings import Subject
 from components.network.component import NetworkPolicies, NetworkPoliciesArgs
 from components.network.manifests import Body
-from components.nodes import NodePool
 from components.priority_classes.settings import PriorityNames
 from components.ray_cluster.component import RayCluster, RayClusterArgs
 from components.ray_cluster.fault_tolerance import RedisPlace
@@ -22,9 +21,11 @@ from components.tenant.component import Quota, QuotaArgs
 from components.tenant.guard import TenantGuard, TenantGuardArgs
 from components.tenant.manifests import counted
 from components.whole import whole
+from core.nodes import NodePool
 
 from .access import own_accounts
 from .settings import TenantSettings
+from .tenant_defaults import with_tenant_defaults
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ class TenantClusters(pulumi.ComponentResource):
                 # Neither part has a slash, so no other pair has this name.
                 f"{name}/{cluster.name}",
                 RayClusterArgs(
-                    settings=settings.given(cluster),
+                    settings=with_tenant_defaults(settings, cluster),
                     pools=args.pools,
                     namespace=args.namespace,
                     service_account=settings.service_account(cluster) or args.service_account,

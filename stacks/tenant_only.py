@@ -3,23 +3,19 @@
 Pure functions. Both sides of what one stack tells the other are here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
-from components.operator.supported import release_of
-from components.problems import Path, Problem
+from core.problems import Path, Problem
+from kuberay.supported import release_of
 
 from .queues import queue_of, usable
 from .redis import redis_connection
 from .rendered import redis_place, rendered, tenants_images_not_allowed
-
-if TYPE_CHECKING:
-    from .settings import StackSettings, TenantSettings
+from .settings import StackSettings, TenantSettings
 
 _OWN = {
     *("kubernetes", "operator", "priority_classes", "nodes", "images", "platform", "policies", "redis", "scheduler"),

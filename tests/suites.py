@@ -60,7 +60,7 @@ SUITES: Mapping[str, Suite] = {
             "local/tools/pulumi/*",
             "local/tools/kubernetes/*",
             "local/tools/kwok/*",
-            "tests/engine/harness.py",
+            "testbed/harness.py",
             "tests/engine/provider_stack.py",
             "tests/engine/programs/*",
         ),
@@ -76,8 +76,8 @@ SUITES: Mapping[str, Suite] = {
     ),
     "manifests": Suite(
         inputs=(
-            "components/*.py",
-            "components/kuberay/**/*",
+            "core/*.py",
+            "kuberay/**/*",
             "local/crd_schemas.py",
             "local/tools/kuberay/*",
             "local/tools/kuberay-validation/*",
@@ -89,12 +89,15 @@ SUITES: Mapping[str, Suite] = {
         share=0.05,
     ),
     "stack files": Suite(
-        inputs=("components/**/*", "policies/**/*", "stacks/**/*", "tests/stack_files/good/*"),
+        inputs=(
+            *(f"{package}/**/*" for package in ("core", "kuberay", "policies", "components", "stacks")),
+            "tests/stack_files/good/*",
+        ),
         files=("tests/unit/stacks/test_fuzz.py",),
         share=0.05,
     ),
     "strategic merge": Suite(
-        inputs=("components/strategic_merge.py", "components/problems.py"),
+        inputs=("core/strategic_merge.py", "core/problems.py"),
         files=("tests/unit/test_strategic_merge.py",),
         share=0.05,
     ),

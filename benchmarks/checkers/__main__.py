@@ -13,8 +13,8 @@ import typer
 import yaml
 
 from benchmarks.page import write_tables
-from tests.unit.policies.rendered import stack
-from tests.unit.policies.verdicts import files
+from testbed.policies.rendered import stack
+from testbed.policies.verdicts import files
 
 from .faults import ELSEWHERE, IN_PODS, OF_RAY, PLACES, Case, of_objects, of_pods
 from .tools import Checker, Run, checkers, folder_of

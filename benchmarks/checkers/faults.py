@@ -1,6 +1,6 @@
 """Manifests with one fault each, and the same without it.
 
-What they are without a fault keeps the rules of this project (tests/unit/policies/bodies.py), and where that leaves
+What they are without a fault keeps the rules of this project (testbed/policies/bodies.py), and where that leaves
 something open, says what the other checkers want to hear: so a fault shows as a finding that was not there before.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tests.unit.policies.bodies import (
+from testbed.policies.bodies import (
     Body,
     binding,
     body,
@@ -28,7 +28,7 @@ from tests.unit.policies.bodies import (
     service,
     volcano_job,
 )
-from tests.unit.policies.case import MISSING, put
+from testbed.policies.case import MISSING, put
 
 Changes = dict[str, Any]
 """Values, by their places in an object: keys and indexes with spaces between. MISSING takes away what is there."""

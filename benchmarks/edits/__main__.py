@@ -10,10 +10,10 @@ from typing import Annotated, Any, cast
 import typer
 
 from benchmarks.page import write_tables
+from core.nodes import NodePool
 from local.plugins import Mode, select
-from stacks.settings import NodePool
-from tests.engine.edits.rounds import Rounds, Tally
-from tests.engine.platform_stack import Stack, install_operator, on_operator, rehearsing
+from testbed.edits.rounds import Rounds, Tally
+from testbed.platform_stack import Stack, install_operator, on_operator, rehearsing
 
 PAGE = Path(__file__).parents[2] / "docs" / "edit-sequences.md"
 

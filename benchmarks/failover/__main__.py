@@ -13,14 +13,14 @@ from typing import Annotated, Any
 
 import typer
 
-from tests.engine.platform_stack import Edit
-from tests.pods.failover.day import Day
-from tests.pods.failover.driver import working
-from tests.pods.failover.redis import KINDS, Redis
-from tests.pods.failover.stack import OTHER, fault_tolerant, gateway_counts, started
-from tests.pods.node import is_ready
-from tests.pods.platform import NAMESPACE, Platform, brought_up
-from tests.pods.steps import Steps, until
+from testbed.failover.day import Day
+from testbed.failover.driver import working
+from testbed.failover.redis import KINDS, Redis
+from testbed.failover.stack import OTHER, fault_tolerant, gateway_counts, started
+from testbed.platform_stack import Edit
+from testbed.pods.node import is_ready
+from testbed.pods.platform import NAMESPACE, Platform, brought_up
+from testbed.pods.steps import Steps, until
 
 
 def without_gateway(settings: dict[str, Any]) -> None:

@@ -13,11 +13,11 @@ from typing import Annotated
 import typer
 from kubernetes import client
 
+from core.nodes import NodePool
 from local.plugins import select
 from local.rehearsal import Rehearsal
-from stacks.settings import NodePool
-from tests.engine.gangs import Gangs, settled
-from tests.engine.platform_stack import Stack, rehearsing
+from testbed.gangs import Gangs, settled
+from testbed.platform_stack import Stack, rehearsing
 
 NODES = NodePool(pool="a100", count=8, cpu="64", memory="1000Gi", gpus=8)
 

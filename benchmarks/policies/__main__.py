@@ -25,9 +25,9 @@ from local import paths
 from local.plugins import Mode, select
 from policies.configuration import Configuration
 from policies.judge import Judge
-from policies.walk import Object
-from tests.engine.harness import Project
-from tests.unit.policies import bodies
+from policies.values import Object
+from testbed.harness import Project
+from testbed.policies import bodies
 
 from .served import Took, asked
 

@@ -21,12 +21,12 @@ from typing import Annotated, cast
 import typer
 
 from benchmarks.page import write_tables
+from core.nodes import NodePool
 from local import paths
 from local.plugins import Mode, Selection, select
 from local.rehearsal import Rehearsal
-from stacks.settings import NodePool
-from tests.engine.harness import Project
-from tests.engine.platform_stack import rehearsing
+from testbed.harness import Project
+from testbed.platform_stack import rehearsing
 
 from .cost import Cost, measured
 from .peers import Body, bodies_of, checked_out, flat, of_checkout, stack_of, state_file

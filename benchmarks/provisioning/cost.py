@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 import psutil
 
-from tests.engine.harness import Project
+from testbed.harness import Project
 
 PROGRAMS = {
     "local/plugins/language/program.py": "program",

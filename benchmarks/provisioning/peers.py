@@ -9,14 +9,14 @@ from typing import Any
 
 import yaml
 
+from core.nodes import NodePool
 from local import paths
 from local.plugins import Selection
 from local.pulumi import PROJECT
 from local.rehearsal import Rehearsal
-from stacks.settings import NodePool
-from tests.engine.harness import Project
-from tests.engine.kubectl import Kubectl
-from tests.engine.platform_stack import DEV, Stack
+from testbed.harness import Project
+from testbed.kubectl import Kubectl
+from testbed.platform_stack import DEV, Stack
 
 Body = dict[str, Any]
 

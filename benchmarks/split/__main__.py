@@ -23,13 +23,13 @@ import yaml
 from kubernetes import client
 
 from benchmarks.page import write_tables
+from core.nodes import NodePool
 from local import paths
 from local.plugins import Mode, Selection, select
 from local.pulumi import PROJECT
 from local.rehearsal import Rehearsal
-from stacks.settings import NodePool
-from tests.engine.kubectl import Kubectl
-from tests.engine.platform_stack import DEV, Stack, install_operator, rehearsing
+from testbed.kubectl import Kubectl
+from testbed.platform_stack import DEV, Stack, install_operator, rehearsing
 
 PAGE = paths.ROOT / "docs" / "split.md"
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from stacks.load import parse
 from stacks.rendered import rendered
-from stacks.settings import parse
 
 NODE = {"pool": "a100", "cpu": 64, "memory": "1000Gi", "gpus": 8}
 

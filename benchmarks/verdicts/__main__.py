@@ -11,7 +11,7 @@ import typer
 import yaml
 
 from benchmarks.page import write_tables
-from tests.unit.policies.verdicts import PINNED, Verdict, files, verdict
+from testbed.policies.verdicts import PINNED, Verdict, files, verdict
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "policy-verdicts.md"
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 
-from ..types import DnsSubdomain, Settings
+from core.types import DnsSubdomain, Settings
 
 _ACCOUNT = re.compile(r"serviceAccount:[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-a-z0-9.]*[a-z0-9])?", re.ASCII)
 _NAMED = re.compile(r"(user|group):[^\s\x00-\x1f\x7f]([^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?")

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
+from policies.cel.check import CelCheck
+from policies.cel.expressions import ALWAYS, before, text
+from policies.cel.subjects import resource_rules, variables
+from policies.rule import Rule
+from policies.rules import RULES
+
 from ..tenant.settings import OWN
-from .cel import ALWAYS, before, text
-from .rule import AdmissionRule
-from .rules import RULES
 from .settings import AdmissionException, AdmissionPoliciesSettings
-from .subjects import resource_rules, variables
-from .texts import rule_texts
 
 Body = dict[str, Any]
 
@@ -45,21 +46,21 @@ def admission_policies(
     made: list[Body] = []
     for rule in RULES:
         action = settings.rules.get(rule.id, settings.action)
-        if action != "Disabled" and rule.holds(settings.options_of(rule.id)) != ALWAYS:
+        if rule.cel and action != "Disabled" and rule.cel.holds(settings.options_of(rule)) != ALWAYS:
             held = [each for each in settings.exceptions if each.rule == rule.id and today <= each.expires]
             selected = _selected(settings, namespaces, system, held)
-            made += [_policy(rule, settings), _binding(rule, action, selected, held)]
+            made += [_policy(rule, rule.cel, settings), _binding(rule, action, selected, held)]
     return made
 
 
-def _policy(rule: AdmissionRule, settings: AdmissionPoliciesSettings) -> Body:
-    options, said = settings.options_of(rule.id), rule_texts()[rule.id]
-    holds = rule.holds(options)
+def _policy(rule: Rule, cel: CelCheck, settings: AdmissionPoliciesSettings) -> Body:
+    options = settings.options_of(rule)
+    holds = cel.holds(options)
     # What breaks the rule already may be changed, scaled and ended: its operator and its finalizers go on.
     expression = f"({holds}) || oldObject != null && !({before(holds)})"
-    message = f"{rule.id}: {said.what} {said.fix}"
+    message = f"{rule.id}: {rule.what} {rule.fix}"
     validation = {"expression": expression, "message": message, "reason": "Forbidden"}
-    if (where := rule.where(options)) is not None:
+    if (where := cel.where(options)) is not None:
         validation["messageExpression"] = f"{text(f'{message} Broken by ')} + {where}"
     return {
         "apiVersion": API_VERSION,
@@ -67,14 +68,14 @@ def _policy(rule: AdmissionRule, settings: AdmissionPoliciesSettings) -> Body:
         "metadata": {"name": f"{PREFIX}{rule.id}"},
         "spec": {
             "failurePolicy": settings.failure_policy,
-            "matchConstraints": {"resourceRules": resource_rules(rule.kinds)},
+            "matchConstraints": {"resourceRules": resource_rules(cel.kinds)},
             "variables": variables([expression, where or ""]),
             "validations": [validation],
         },
     }
 
 
-def _binding(rule: AdmissionRule, action: str, selected: Body, held: Sequence[AdmissionException]) -> Body:
+def _binding(rule: Rule, action: str, selected: Body, held: Sequence[AdmissionException]) -> Body:
     name = f"{PREFIX}{rule.id}"
     lines = [f"{each.namespace} until {each.expires}: {each.reason} ({each.owner})" for each in held]
     annotations = {"annotations": {EXCEPTIONS: "\n".join(lines)}} if lines else {}

@@ -8,16 +8,16 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
-from ..problems import Path, Problem, Problems
-from ..types import DnsLabel, NonEmptyText, Settings
-from .rules import BY_ID
-from .texts import rule_texts
+from core.problems import Path, Problem, Problems
+from core.types import DnsLabel, NonEmptyText, Settings
+from policies.rule import Rule
+from policies.rules import ENFORCEABLE
 
 Action = Literal["Deny", "Warn", "Audit"]
 """What becomes of an object that breaks a rule: it is refused; its author is warned; the audit log has it
 (`validationActions`)."""
 
-RuleId = Annotated[str, WithJsonSchema({"type": "string", "enum": sorted(BY_ID)})]
+RuleId = Annotated[str, WithJsonSchema({"type": "string", "enum": sorted(ENFORCEABLE)})]
 
 
 def _a_day(value: Any) -> Any:
@@ -76,9 +76,9 @@ class AdmissionPoliciesSettings(Settings):
     """What becomes of what the API server cannot judge, such as an object that is too large. `Fail`: as of what breaks
     the rule. `Ignore`: it is taken."""
 
-    def options_of(self, rule: str) -> dict[str, Any]:
-        """The options of a rule, with their defaults."""
-        return {**rule_texts()[rule].options, **self.options.get(rule, {})}
+    def options_of(self, rule: Rule) -> Settings:
+        """The options of a rule, with their defaults. They were checked when these settings were made."""
+        return rule.options.model_construct(**self.options.get(rule.id, {}))
 
     @model_validator(mode="after")
     def _is_known(self) -> Self:
@@ -94,16 +94,17 @@ class AdmissionPoliciesSettings(Settings):
             *((("exceptions", index, "rule"), each.rule) for index, each in enumerate(self.exceptions)),
         ]
         for path, rule in said:
-            if rule not in BY_ID:
-                near = difflib.get_close_matches(rule, BY_ID, n=1, cutoff=0.8)
+            if rule not in ENFORCEABLE:
+                near = difflib.get_close_matches(rule, ENFORCEABLE, n=1, cutoff=0.8)
                 hint = f"did you mean {near[0]}?" if near else "docs/policies.md lists those that it can"
                 message = f"the API server enforces no rule {rule!r}: {hint}"
                 yield Problem(path, rule, message, "admission-rule")
 
     def _wrong_options(self) -> Iterator[Problem]:
         for rule, said in self.options.items():
-            if rule in BY_ID:
-                yield from _wrong(("options", rule), said, rule_texts()[rule].options)
+            if rule in ENFORCEABLE:
+                known = ENFORCEABLE[rule].options().model_dump(mode="json", by_alias=True)
+                yield from _wrong(("options", rule), said, known)
 
     def _not_everywhere(self) -> Iterator[Problem]:
         if self.except_namespaces and self.namespaces != "all":

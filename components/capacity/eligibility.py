@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..nodes import GPU_PRODUCT_LABEL, NodePool, Taint
+from core.nodes import GPU_PRODUCT_LABEL, NodePool, Taint
 
 Body = Mapping[str, Any]
 

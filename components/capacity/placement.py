@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from ..nodes import GPU_RESOURCE, NodePool
-from ..quantities import amount
+from core.nodes import GPU_RESOURCE, NodePool
+from core.quantities import amount
+
 from ..tenant.demand import Usage
 from .accounts import NO_ACCOUNTS, Accounts
 from .eligibility import eligible

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from ..types import Settings
+from core.types import Settings
 
 
 class CapacitySettings(Settings):

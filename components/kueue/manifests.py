@@ -13,9 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..pod_security import level_labels
+from core.pod_security import level_labels
+from core.types import image_release
+
 from ..queues.admission import KUEUE_QUEUE_LABEL
-from ..types import image_release
 from . import configuration
 from .configuration import INTEGRATIONS
 from .settings import NAMESPACE, KueueSettings

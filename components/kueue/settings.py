@@ -6,9 +6,10 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, Strict, model_validator
 from pydantic.alias_generators import to_camel
 
+from core.problems import Problem, Problems
+from core.types import DnsLabel, DnsSubdomain, Settings, Version
+
 from ..operator.settings import ComputeResources
-from ..problems import Problem, Problems
-from ..types import DnsLabel, DnsSubdomain, Settings, Version
 from .supported import RELEASES, SUPPORTED, release_of
 
 NAMESPACE = "kueue-system"

@@ -4,7 +4,8 @@ they are."""
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..problems import Path, Problem
+from core.problems import Path, Problem
+
 from ..ray_cluster.settings import RayClusterSettings
 from .settings import IngressSettings, NetworkSettings, TenantNetworkSettings
 

@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, Strict, model_validator
 
-from ..problems import Problem, Problems
-from ..types import Cidr, DnsLabel, DnsSubdomain, LabelKey, Labels, NotEmpty, Settings
+from core.problems import Problem, Problems
+from core.types import Cidr, DnsLabel, DnsSubdomain, LabelKey, Labels, NotEmpty, Settings
 
 Port = Annotated[int, Strict(), Field(ge=1, le=65535)]
 """A TCP or UDP port."""

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 import pulumi
 
+from kuberay.supported import UnsupportedVersionError, check_ray
+
 from ..cluster import ClusterUnreachableError
 from ..crds.component import DefinitionsArgs
 from ..crds.definitions import MissingDefinitionError, definitions_of
@@ -16,7 +18,6 @@ from ..manifest_files import ManifestError
 from . import existing, upgrade
 from .manifests import Body, UnexpectedTreeError, operator_objects
 from .settings import OperatorSettings
-from .supported import UnsupportedVersionError, check_ray
 
 _REASONS = (
     ManifestError,

@@ -5,11 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..cluster import request
-from ..types import image_tag
-from .manifests import arguments, feature_gates
-from .settings import NAME
-from .supported import (
+from core.types import image_tag
+from kuberay.supported import (
     OLDEST,
     SUPPORTED,
     UnsupportedVersionError,
@@ -19,6 +16,10 @@ from .supported import (
     marks_hosts,
     release_of,
 )
+
+from ..cluster import request
+from .manifests import arguments, feature_gates
+from .settings import NAME
 
 RAY_CLUSTER_CRD = "rayclusters.ray.io"
 

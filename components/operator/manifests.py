@@ -4,7 +4,8 @@ import copy
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..pod_security import level_labels
+from core.pod_security import level_labels
+
 from .settings import NAME, OperatorSettings, Toleration
 
 Body = dict[str, Any]

@@ -5,10 +5,10 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, Strict, model_validator
 from pydantic.alias_generators import to_camel
 
-from ..kuberay.context import FEATURE_GATES
-from ..problems import Problem, Problems
-from ..types import DnsLabel, DnsSubdomain, Env, Image, Labels, Memory, Quantity, Settings, Version
-from .supported import SUPPORTED, is_supported, release_of
+from core.problems import Problem, Problems
+from core.types import DnsLabel, DnsSubdomain, Env, Image, Labels, Memory, Quantity, Settings, Version
+from kuberay.context import FEATURE_GATES
+from kuberay.supported import SUPPORTED, is_supported, release_of
 
 NAME = "kuberay-operator"
 """What KubeRay's kustomize tree calls the Deployment, its ServiceAccount and its roles."""

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator
 
 import kubernetes
 
+from kuberay.supported import HOSTS_GATE, NO_WAY_BACK, RELEASES, groups_with_hosts, marks_hosts, newer, release_of
+
 from ..cluster import connect, read
 from ..guard import kuberay_objects
 from ..rollout.pods import CLUSTER_LABEL, GROUP_LABEL
 from .existing import Found, look
 from .settings import OperatorSettings
-from .supported import HOSTS_GATE, NO_WAY_BACK, RELEASES, groups_with_hosts, marks_hosts, newer, release_of
 
 REPLICA_MARK = "ray.io/worker-group-replica-name"
 """Label of the pods of workers with several hosts (ray-operator/controllers/ray/utils/constant.go)."""

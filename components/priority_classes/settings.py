@@ -5,8 +5,8 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from ..problems import Problem, Problems
-from ..types import DnsSubdomain, Settings
+from core.problems import Problem, Problems
+from core.types import DnsSubdomain, Settings
 
 
 @dataclass(frozen=True)

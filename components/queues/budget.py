@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from ..nodes import GPU_RESOURCE, NodePool
-from ..problems import Problem
-from ..quantities import amount, shown
+from core.nodes import GPU_RESOURCE, NodePool
+from core.problems import Problem
+from core.quantities import amount, shown
+
 from ..tenant.demand import Demand, Group, total
 from .queue import Queue, children, parents_first
 from .settings import key_of

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 
 import pulumi
 
+from core.nodes import NodePool
+
 from ..kubernetes import Body, KubernetesObject, in_namespace
-from ..nodes import NodePool
 from . import kueue
 from .admission import KUEUE_QUEUE_LABEL, QUEUE_LABEL, allowed_namespaces
 from .guard import QueueGuard, QueueGuardArgs

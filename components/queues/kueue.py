@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from ..nodes import GPU_PRODUCT_LABEL, GPU_RESOURCE, NodePool
-from ..problems import Problem
+from core.nodes import GPU_PRODUCT_LABEL, GPU_RESOURCE, NodePool
+from core.problems import Problem
+
 from .budget import on_nodes
 from .queue import Queue, children, parents_first
 from .settings import QueueAmounts

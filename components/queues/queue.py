@@ -4,7 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ..problems import Path
+from core.problems import Path
+
 from .settings import QueueSettings
 
 

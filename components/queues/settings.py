@@ -6,11 +6,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, Strict, model_validator
 
+from core.nodes import GPU_RESOURCE
+from core.problems import Problem, Problems
+from core.quantities import amount
+from core.types import DnsLabel, LabelKey, LabelValue, Memory, Quantity, QuantityOrZero, Settings
+
 from ..kueue.settings import KueueSettings
-from ..nodes import GPU_RESOURCE
-from ..problems import Problem, Problems
-from ..quantities import amount
-from ..types import DnsLabel, LabelKey, LabelValue, Memory, Quantity, QuantityOrZero, Settings
 from ..volcano.settings import VolcanoSettings
 
 Backend = Literal["volcano", "kueue"]

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from ..problems import Problem
+from core.problems import Problem
+
 from .admission import ALLOWED_NAMESPACES, OF_THE_STACK
 from .queue import Queue
 

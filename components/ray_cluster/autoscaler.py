@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from ..types import seconds
+from core.types import seconds
+
 from .settings import RayClusterSettings
 
 _ONE_NODE_FOR_EACH = 1.0

@@ -2,11 +2,12 @@
 
 import pulumi
 
+from core.types import seconds
+
 from ..cluster import ClusterUnreachableError
 from ..rollout.pods import Pods
 from ..rollout.retirement import Groups, NotRetiredError, retire
 from ..rollout.settings import UpdatesSettings
-from ..types import seconds
 from .fault_tolerance import OPTIONS, deletion_seconds
 from .overtaken import give_back
 from .pods import Body

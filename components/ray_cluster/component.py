@@ -6,16 +6,17 @@ from typing import Any
 
 import pulumi
 
+from core.nodes import NodePool
+from core.types import seconds
+
 from ..kubernetes import KubernetesObject, in_namespace
 from ..network.component import DashboardIngress, DashboardIngressArgs
-from ..nodes import NodePool
 from ..priority_classes.settings import NO_PRIORITIES, PriorityNames
 from ..redis_gateway.supported import UnsupportedKubernetesError, check_kubernetes
 from ..rollout.component import Rollout, RolloutArgs
 from ..rollout.replacing import Wanted, cannot_join
 from ..rollout.templates import parts, recreates, stamped
 from ..tls.component import ClusterAuthority, ClusterAuthorityArgs
-from ..types import seconds
 from ..whole import whole
 from .changes import keeping_workers, letting_go
 from .fault_tolerance import RedisPlace
@@ -94,7 +95,7 @@ class RayCluster(pulumi.ComponentResource):
     tolerance is switched off again, the RayCluster is replaced. So it is where its network topology changes, or with
     Kueue its queue. With Volcano another queue or priority takes effect at once, without an effect on what runs.
 
-    Raises components.problems.Problems where the settings cannot be rendered, such as fault tolerance without `redis`,
+    Raises core.problems.Problems where the settings cannot be rendered, such as fault tolerance without `redis`,
     and pulumi.RunError where the cluster's Kubernetes is too old for the gateway.
 
     The numbers of workers are the autoscaler's once it runs: no edit changes them, they are no difference in a preview,

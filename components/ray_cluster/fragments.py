@@ -9,8 +9,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator
 
-from ..plaintext import is_secret, plain_secret
-from ..problems import Path, Problem, Problems
+from core.problems import Path, Problem, Problems
+from core.secrets import is_secret, plain_secret
+
 from . import ray_start_params
 
 _CREDENTIALS = {"redisPassword"}

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..nodes import NodePool
+from core.nodes import NodePool
+from core.problems import Problems
+
 from ..priority_classes.settings import NO_PRIORITIES, PriorityNames
-from ..problems import Problems
 from .fault_tolerance import RedisPlace
 from .origin import said_at
 from .pods import CLUSTER_LABEL, NODE_TYPE_LABEL, Body

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, Strict
 
-from ..nodes import PoolName
-from ..types import (
+from core.nodes import PoolName
+from core.types import (
     MOST_PODS,
     Dns1035Label,
     DnsLabel,
@@ -21,6 +21,7 @@ from ..types import (
     Replicas,
     Settings,
 )
+
 from .fragments import PodTemplate
 from .ray_start_params import RayStartParams
 

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ..nodes import GPU_RESOURCE, NodePool
-from ..problems import Path
-from ..strategic_merge import DIRECTIVE, key_of
+from core.nodes import GPU_RESOURCE, NodePool
+from core.problems import Path
+from core.strategic_merge import DIRECTIVE, key_of
+
 from .settings import RayClusterSettings
 from .worker_groups import WorkerGroup, all_groups
 

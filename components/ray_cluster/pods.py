@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..nodes import GPU_PRODUCT_LABEL, NodePool
-from ..problems import Path, Problems
-from ..strategic_merge import merge
+from core.nodes import GPU_PRODUCT_LABEL, NodePool
+from core.problems import Path, Problems
+from core.strategic_merge import merge
+
 from ..tls import manifests as tls
 from . import pod_defaults
 from .settings import RayClusterSettings

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from ..problems import Problem, Problems
+from core.problems import Problem, Problems
 
 _ONE_WORD = re.compile(
     r"""(?:

@@ -4,13 +4,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..problems import Path, Problem
+from core.problems import Path, Problem
+
 from ..redis_gateway.manifests import METRICS_PORT, NAME, PORT, VOLUME
 from .fault_tolerance import RECONNECT_SECONDS, RECONNECT_TIMEOUT, RedisPlace, beside_head
 from .settings import RayClusterSettings
 
 _OF_KUBERAY = {"redis-annotation", "redis-address-env", "redis-password", "redis-username", "redis-namespace"}
-"""KubeRay's own rules on what may not stand beside its options (components/kuberay/gcs_fault_tolerance.py)."""
+"""KubeRay's own rules on what may not stand beside its options (kuberay/gcs_fault_tolerance.py)."""
 
 _STORAGE_NAMESPACE = "RAY_external_storage_namespace"
 """KubeRay does not overrule it, and then cleans up another one (pod.go: configureGCSFaultTolerance)."""

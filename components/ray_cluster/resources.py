@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
-from ..problems import Path, Problem
-from ..quantities import NotAQuantityError, amount
+from core.problems import Path, Problem
+from core.quantities import NotAQuantityError, amount
 
 
 def refused_resources(spec: Mapping[str, Any]) -> Iterator[Problem]:

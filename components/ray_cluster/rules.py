@@ -1,17 +1,37 @@
-"""What a RayCluster's settings may not say together. What KubeRay refuses of the result is components/kuberay's."""
+"""What a RayCluster's settings may not say together. What KubeRay refuses of the result is kuberay/'s."""
 
-from __future__ import annotations
-
+import functools
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import Annotated, Any
 
-from ..problems import Path, Problem
+from pydantic import AfterValidator, TypeAdapter
+
+from core.problems import Path, Problem, Problems
+from core.types import image_version, version_tuple
+
 from ..rollout.templates import recreates
-from ..types import image_version, version_tuple
+from .settings import RayClusterSettings
 
-if TYPE_CHECKING:
-    from .settings import RayClusterSettings
+
+def _sound(cluster: RayClusterSettings) -> RayClusterSettings:
+    if problems := list(problems_of(cluster)):
+        raise Problems(problems)
+    return cluster
+
+
+SoundRayCluster = Annotated[RayClusterSettings, AfterValidator(_sound)]
+"""Settings of a RayCluster that go together."""
+
+
+@functools.cache
+def _adapter() -> TypeAdapter[SoundRayCluster]:
+    return TypeAdapter(SoundRayCluster)
+
+
+def sound(values: Any) -> RayClusterSettings:
+    """The settings in a mapping, by the keys of a stack file. Raises pydantic.ValidationError."""
+    return _adapter().validate_python(values, by_alias=True, by_name=False)
 
 
 def problems_of(cluster: RayClusterSettings) -> Iterator[Problem]:

@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from core.problems import Problem
+
 from ..kueue.settings import KueueSettings
-from ..problems import Problem
 from .scheduling import Scheduling
 from .settings import RayClusterSettings
 

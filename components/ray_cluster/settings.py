@@ -1,15 +1,10 @@
 """What a stack file may say about a RayCluster."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, Strict, model_validator
+from pydantic import BeforeValidator, Field, Strict
 
-from ..network.settings import IngressSettings
-from ..problems import Problems
-from ..queues.settings import QueueName
-from ..rollout.settings import UpdatesSettings
-from ..tls.settings import TlsSettings
-from ..types import (
+from core.types import (
     MOST_SECONDS,
     DnsSubdomain,
     Duration,
@@ -24,9 +19,13 @@ from ..types import (
     dns_1035_label,
     version_tuple,
 )
+
+from ..network.settings import IngressSettings
+from ..queues.settings import QueueName
+from ..rollout.settings import UpdatesSettings
+from ..tls.settings import TlsSettings
 from .fragments import Overrides
 from .node_settings import HeadSettings, WorkerGroupSettings, WorkersSettings
-from .rules import problems_of
 
 FIRST_RAY_WITH_TOKENS = "2.52.0"
 """Ray authenticates by token since this version; KubeRay refuses `authOptions.mode: token` for an older one
@@ -209,12 +208,6 @@ class RayClusterSettings(Settings):
 
     overrides: Overrides = Field(default_factory=dict)
     """Merged last into the RayCluster's spec, in KubeRay's own words: whatever has no setting here."""
-
-    @model_validator(mode="after")
-    def _goes_together(self) -> Self:
-        if problems := list(problems_of(self)):
-            raise Problems(problems)
-        return self
 
     @property
     def knows_tokens(self) -> bool:

@@ -7,9 +7,10 @@ GPUs fits by CPUs and memory as well; `profile: ado`, which rounds CPUs up, does
 from collections.abc import Iterator
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
-from ..nodes import NodePool
-from ..problems import Path, Problem
-from ..quantities import amount
+from core.nodes import NodePool
+from core.problems import Path, Problem
+from core.quantities import amount
+
 from .node_settings import Budget, Profile, Reserve
 
 _GI = Decimal(2**30)

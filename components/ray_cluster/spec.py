@@ -4,10 +4,11 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from ..nodes import GPU_RESOURCE, NodePool
+from core.nodes import GPU_RESOURCE, NodePool
+from core.problems import Problem, Problems
+from core.types import seconds
+
 from ..priority_classes.settings import NO_PRIORITIES, PriorityNames
-from ..problems import Problem, Problems
-from ..types import seconds
 from .autoscaler import autoscaler_options
 from .fault_tolerance import OPTIONS, RedisPlace, beside_head, options
 from .node_settings import WorkersSettings

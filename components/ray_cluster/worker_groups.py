@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..nodes import NodePool
-from ..problems import Path, Problem, Problems
+from core.nodes import NodePool
+from core.problems import Path, Problem, Problems
+
 from .node_settings import Reserve, Variant, WorkerGroupSettings, WorkersSettings
 from .rules import replica_bounds
 from .settings import RayClusterSettings

@@ -4,8 +4,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, Strict, model_validator
 
-from ..problems import Problem, Problems
-from ..types import Cidr, DnsLabel, DnsSubdomain, Settings
+from core.problems import Problem, Problems
+from core.types import Cidr, DnsLabel, DnsSubdomain, Settings
 
 MOST_HOST = 253
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..pod_security import level_labels
+from core.pod_security import level_labels
+
 from ..tls.settings import IssuerSettings
 from .connection import CA_KEY, PASSWORD_KEY, PASSWORDS_KEY, SECRET, USERNAME_KEY
 from .names import (

@@ -6,11 +6,12 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, Strict, model_validator
 from pydantic.alias_generators import to_camel
 
+from core.problems import Problem, Problems
+from core.types import DnsLabel, DnsSubdomain, Image, Labels, Memory, Settings
+
 from ..operator.settings import ComputeResources, Toleration
-from ..problems import Problem, Problems
 from ..redis_gateway.settings import GatewaySettings
 from ..tls.settings import IssuerSettings
-from ..types import DnsLabel, DnsSubdomain, Image, Labels, Memory, Settings
 from .external import ExternalSettings
 
 DEFAULT_IMAGE = "docker.io/library/redis:7.2.11"

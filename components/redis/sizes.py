@@ -2,8 +2,9 @@
 
 from decimal import Decimal
 
+from core.quantities import amount
+
 from ..operator.settings import ComputeResources
-from ..quantities import amount
 from .settings import RedisSettings
 
 SENTINEL = ComputeResources(cpu="100m", memory="64Mi")

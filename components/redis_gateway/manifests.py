@@ -6,8 +6,9 @@ KubeRay's Job that cleans up Redis is made of the head's pod template, whose ini
 
 from typing import Any
 
+from core.types import seconds
+
 from ..redis.connection import CA_KEY, USERNAME_KEY, RedisConnection
-from ..types import seconds
 from .settings import GatewaySettings
 
 Body = dict[str, Any]

@@ -4,8 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, Strict
 
+from core.types import Duration, Image, Settings, seconds
+
 from ..operator.settings import ComputeResources
-from ..types import Duration, Image, Settings, seconds
 
 VERSION = "1.0.0"
 """Version of the gateway's container image. To be raised with every change of `gateway/`, because an image that a node

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from ..types import Duration, Settings
+from core.types import Duration, Settings
 
 Strategy = Literal["onIdle", "drain", "immediate", "none"]
 

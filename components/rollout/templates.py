@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from ..quantities import amount
+from core.quantities import amount
 
 Body = dict[str, Any]
 

@@ -4,7 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ..pod_security import PodSecurityLevel, level_labels
+from core.pod_security import PodSecurityLevel, level_labels
+
 from .settings import ENTRIES, OWN, LimitSettings, QuotaSettings
 
 Body = dict[str, Any]

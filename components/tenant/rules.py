@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from ..problems import Path, Problem, dotted
-from ..quantities import amount, shown
+from core.problems import Path, Problem, dotted
+from core.quantities import amount, shown
+
 from .demand import RESOURCES, Container, Demand, Given, Group, Usage, defaults, total
 from .manifests import hard
 from .settings import ENTRIES, LimitSettings, QuotaSettings

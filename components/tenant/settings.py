@@ -5,11 +5,11 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, Strict, model_validator
 
-from .. import pod_security
-from ..nodes import GPU_RESOURCE
-from ..problems import Problem, Problems
-from ..quantities import amount
-from ..types import LabelKey, Labels, Memory, Quantity, QuantityOrZero, Settings
+from core import pod_security
+from core.nodes import GPU_RESOURCE
+from core.problems import Problem, Problems
+from core.quantities import amount
+from core.types import LabelKey, Labels, Memory, Quantity, QuantityOrZero, Settings
 
 OWN = "ray-platform"
 """Prefix of the labels that say whose a namespace is."""

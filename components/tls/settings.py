@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from ..types import DnsSubdomain, Settings
+from core.types import DnsSubdomain, Settings
 
 
 class IssuerSettings(Settings):

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from core.pod_security import level_labels
+from core.types import image_release
+
 from ..operator.settings import ComputeResources
-from ..pod_security import level_labels
-from ..types import image_release
 from . import scheduler_conf
 from .settings import CONTROLLERS_REQUESTS, NAMESPACE, SCHEDULER_REQUESTS, WEBHOOK_REQUESTS, VolcanoSettings
 from .supported import release_of

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, Strict
 
-from ..nodes import GPU_RESOURCE
-from ..types import DnsLabel, LabelKey, Settings
+from core.nodes import GPU_RESOURCE
+from core.types import DnsLabel, LabelKey, Settings
 
 Weight = Annotated[int, Strict(), Field(ge=0, le=1000)]
 """How much a score counts beside others; 0: not at all."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from kubernetes import client
 
+from core.nodes import GPU_RESOURCE, NodePool
 from local import images, tools, volumes
 from local.commands import run
 from local.errors import RehearsalError
@@ -21,7 +22,6 @@ from local.real_node.box import Box
 from local.real_node.programs import CONTAINERD_SOCKET, NODE, programs
 from local.real_node.requirements import unmet
 from local.supervision import Program
-from stacks.settings import GPU_RESOURCE, NodePool
 
 SOCKET_SECONDS = 30.0
 """How long containerd may take until its socket is there."""

@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from core.nodes import GPU_RESOURCE
 from local.rehearse.observed import Observed
 from stacks.planning.plan import ClusterPlan, Plan
-from stacks.settings import GPU_RESOURCE, StackSettings
+from stacks.settings import StackSettings
 
 UNSAID = "the scheduler has said nothing"
 

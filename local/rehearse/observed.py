@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from core.nodes import GPU_RESOURCE
 from local.nodes import POOL_LABEL
-from stacks.settings import GPU_RESOURCE
 
 Body = Mapping[str, Any]
 

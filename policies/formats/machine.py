@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from components.problems import dotted
-from stacks.check.machine import annotation
+from core.annotations import annotation
+from core.problems import dotted
 
 from ..judge import Finding, Report
 from ..rule import Rule, Severity

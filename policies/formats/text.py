@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from rich.console import Console
 from rich.text import Text
 
-from components.problems import dotted
+from core.problems import dotted
 
 from ..configuration import Level
 from ..judge import Finding, Report

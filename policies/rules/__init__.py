@@ -3,19 +3,39 @@
 import itertools
 
 from ..rule import Rule
-from . import images, jobs, namespaces, network, pods, queues, ray, ray_scaling, ray_spec, rbac, redis, stack, tolerance
+from . import (
+    images,
+    jobs,
+    namespaces,
+    network,
+    pod_security,
+    pods,
+    queues,
+    ray,
+    ray_nodes,
+    ray_scaling,
+    ray_spec,
+    rbac,
+    redis,
+    services,
+    stack,
+    tolerance,
+)
 
 FAMILIES = {
     "ray": ray,
+    "ray_nodes": ray_nodes,
     "ray_spec": ray_spec,
     "ray_scaling": ray_scaling,
     "tolerance": tolerance,
     "redis": redis,
     "queues": queues,
     "jobs": jobs,
+    "pod_security": pod_security,
     "pods": pods,
     "images": images,
     "network": network,
+    "services": services,
     "rbac": rbac,
     "namespaces": namespaces,
     "stack": stack,
@@ -30,3 +50,6 @@ RULES: tuple[Rule, ...] = tuple(
 """All rules."""
 
 BY_ID = {each.id: each for each in RULES}
+
+ENFORCEABLE = {each.id: each for each in RULES if each.cel}
+"""Those that the API server can enforce, by id."""

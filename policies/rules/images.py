@@ -1,10 +1,15 @@
 """Which images run."""
 
-from components.types import ImagePrefix, Settings, image_tag
+from core.types import ImagePrefix, Settings, image_tag
 
+from ..cel.check import of_containers, of_pods
+from ..cel.expressions import ALWAYS, listed
+from ..cel.subjects import OWN_CONTAINERS
 from ..rule import Severity, Violations, rule
 from ..values import NotKnownYetError, is_placeholder
 from ..walk import Container
+
+_NAME_AND_TAG_IN_CEL = "c.image.split('@')[0].find('[^/]*$')"
 
 
 def _image(container: Container) -> str | None:
@@ -22,6 +27,10 @@ def _image(container: Container) -> str | None:
     why="Head and workers that start on different days run different versions of Ray, and cannot speak to each other.",
     source="https://kubernetes.io/docs/concepts/containers/images/#image-names",
     fix="Name the version: rayproject/ray:2.60.0.",
+    cel=of_containers(
+        f"!has(c.image) || c.image.contains('@sha256:') || {_NAME_AND_TAG_IN_CEL}.matches('^[^:]*:')"
+        f" && !{_NAME_AND_TAG_IN_CEL}.matches('^[^:]*:(latest|nightly|master|main)(-.*)?$')"
+    ),
 )
 def no_latest(container: Container) -> Violations:
     """Neither no tag nor `latest`, in any form such as `latest-gpu`, unless there is a digest."""
@@ -40,6 +49,7 @@ def no_latest(container: Container) -> Violations:
     why="Kubernetes refuses a pod without one, and only when KubeRay makes it.",
     source="https://kubernetes.io/docs/concepts/containers/images/",
     fix="Set image.",
+    cel=of_pods(f"{OWN_CONTAINERS}.all(c, has(c.image))"),
 )
 def said(container: Container) -> Violations:
     """An image. The autoscaler's is that of Ray's container where nothing is said."""
@@ -68,6 +78,17 @@ class Registries(Settings):
     """What images' names may begin with; empty: any."""
 
 
+def _registry_in_cel(options: Registries) -> str:
+    if not options.allowed:
+        return ALWAYS
+    beginnings = listed(f"{prefix}{end}" for prefix in options.allowed for end in "/:@")
+    full = (
+        "c.image.matches('^([^/]*[.:][^/]*|localhost)/') ? c.image : "
+        "(c.image.contains('/') ? 'docker.io/' : 'docker.io/library/') + c.image"
+    )
+    return f"!has(c.image) || [{full}].exists(image, {beginnings}.exists(prefix, image.startsWith(prefix)))"
+
+
 @rule(
     "img-registry",
     Severity.HIGH,
@@ -75,6 +96,7 @@ class Registries(Settings):
     why="Who may name any image runs any program.",
     source="https://kubernetes.io/docs/concepts/security/application-security-checklist/#images",
     fix="Copy the image to one of them, or add its registry to the rule's option `allowed`.",
+    cel=of_containers(_registry_in_cel),
 )
 def registry(container: Container, options: Registries) -> Violations:
     """Begins with one of those that are allowed; a name without a registry is Docker Hub's."""
@@ -95,6 +117,7 @@ def registry(container: Container, options: Registries) -> Violations:
     why="Since August 2025 those with versions are frozen, without security fixes, under bitnamilegacy.",
     source="https://github.com/bitnami/containers/issues/83267",
     fix="Take the project's own image, such as redis:8 or valkey/valkey:9.",
+    cel=of_containers("!c.?image.orValue('').matches('(^|/)(bitnami|bitnamilegacy)/')"),
 )
 def no_bitnami(container: Container) -> Violations:
     """Neither `bitnami/` nor `bitnamilegacy/`."""

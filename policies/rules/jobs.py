@@ -2,15 +2,19 @@
 
 from collections.abc import Iterator
 
-from components.types import Settings
+from core.types import Settings
 
+from ..cel.check import CelCheck, of_jobs
 from ..rule import Severity, Violations, rule
-from ..values import Node
-from ..walk import Object
+from ..values import Node, Object
 
 _GUIDE = "https://docs.ray.io/en/latest/cluster/kubernetes/getting-started/rayjob-quick-start.html"
 _VALIDATION = "kuberay ray-operator/controllers/ray/utils/validation.go"
 _RAY_JOBS = ("RayJob", "RayCronJob")
+
+_ENDS_IN_CEL = "job.?shutdownAfterJobFinishes.orValue(false) == true"
+_ON_ANOTHER_IN_CEL = "job.?clusterSelector.hasValue()"
+_INTERACTIVE_IN_CEL = "job.?submissionMode.orValue('') == 'InteractiveMode'"
 
 
 def _ray_job(owner: Object) -> Node:
@@ -24,6 +28,13 @@ class TimeToLive(Settings):
     """So long a cluster may stay after its job."""
 
 
+def _ttl_in_cel(options: TimeToLive) -> str:
+    return (
+        f"{_ON_ANOTHER_IN_CEL} || ({_ENDS_IN_CEL} || job.?deletionStrategy.hasValue())"
+        f" && job.?ttlSecondsAfterFinished.orValue(0) <= {options.seconds}"
+    )
+
+
 @rule(
     "ray-job-ttl",
     Severity.HIGH,
@@ -32,6 +43,7 @@ class TimeToLive(Settings):
     source=_GUIDE,
     fix="Set shutdownAfterJobFinishes: true and ttlSecondsAfterFinished, or deletionStrategy.",
     kinds=_RAY_JOBS,
+    cel=of_jobs(_ttl_in_cel),
 )
 def ttl(owner: Object, options: TimeToLive) -> Violations:
     """It ends, and within the time of the option; a job that goes to a cluster that is there has none to end."""
@@ -53,6 +65,7 @@ def ttl(owner: Object, options: TimeToLive) -> Violations:
     source=f"{_VALIDATION}: validateDeletionConfiguration",
     fix="Remove shutdownAfterJobFinishes, or the rules.",
     kinds=_RAY_JOBS,
+    cel=of_jobs(f"!(job.?deletionStrategy.?deletionRules.hasValue() && {_ENDS_IN_CEL})"),
 )
 def deletion(owner: Object) -> Violations:
     """Not both."""
@@ -85,6 +98,10 @@ def deadline(owner: Object) -> Violations:
     source=f"{_VALIDATION}: ValidateRayJobSpec",
     fix="Set rayClusterSpec, or clusterSelector with ray.io/cluster.",
     kinds=_RAY_JOBS,
+    cel=of_jobs(
+        f"{_ON_ANOTHER_IN_CEL} ? job.clusterSelector[?'ray.io/cluster'].orValue('') != ''"
+        " : job.?rayClusterSpec.hasValue()"
+    ),
 )
 def has_cluster(owner: Object) -> Violations:
     """A spec, or the name of one that is there."""
@@ -104,6 +121,10 @@ def has_cluster(owner: Object) -> Violations:
     source=_GUIDE,
     fix="Set entrypoint, or submissionMode: InteractiveMode.",
     kinds=_RAY_JOBS,
+    cel=of_jobs(
+        f"{_INTERACTIVE_IN_CEL} || job.?entrypoint.orValue('') != ''"
+        " || job.?submitterPodTemplate.?spec.?containers[?0].?command.hasValue()"
+    ),
 )
 def entrypoint(owner: Object) -> Violations:
     """An entrypoint, an interactive job, or a submitter with a command of its own."""
@@ -121,6 +142,7 @@ def entrypoint(owner: Object) -> Violations:
     source=f"{_VALIDATION}: ValidateRayJobSpec",
     fix="Set shutdownAfterJobFinishes: true, and no clusterSelector.",
     kinds=_RAY_JOBS,
+    cel=of_jobs(f"job.?suspend.orValue(false) != true || {_ENDS_IN_CEL} && !{_ON_ANOTHER_IN_CEL}"),
 )
 def suspend(owner: Object) -> Violations:
     """Its cluster is its own, and goes with it."""
@@ -141,6 +163,10 @@ def suspend(owner: Object) -> Violations:
     source=f"{_VALIDATION}: ValidateRayJobSpec",
     fix="Remove backoffLimit.",
     kinds=_RAY_JOBS,
+    cel=of_jobs(
+        "job.?backoffLimit.orValue(0) == 0"
+        f" || job.backoffLimit > 0 && !({_INTERACTIVE_IN_CEL}) && !{_ON_ANOTHER_IN_CEL}"
+    ),
 )
 def backoff(owner: Object) -> Violations:
     """No new tries on a cluster that is another's, or of a job that a person submits."""
@@ -183,6 +209,7 @@ def _jobs(owner: Object) -> Iterator[Node]:
     source="https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/#concurrency-policy",
     fix="Set concurrencyPolicy: Forbid, or Replace.",
     kinds=("CronJob",),
+    cel=CelCheck((("batch", "CronJob"),), "object.spec.?concurrencyPolicy.orValue('') in ['Forbid', 'Replace']"),
 )
 def cron_concurrency(owner: Object) -> Violations:
     """Not `Allow`, which is the default."""
@@ -199,6 +226,7 @@ def cron_concurrency(owner: Object) -> Violations:
     source="https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-template",
     fix="Set restartPolicy: Never or OnFailure.",
     kinds=("Job", "CronJob", *_RAY_JOBS),
+    cel=of_jobs("job.?submitterPodTemplate.?spec.?restartPolicy.orValue('Never') in ['Never', 'OnFailure']"),
 )
 def job_restart(owner: Object) -> Violations:
     """`Never` or `OnFailure`; a submitter that says nothing gets `Never`."""

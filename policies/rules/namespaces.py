@@ -1,10 +1,10 @@
 """Namespaces: what their pods may be, how much they may have, and whose they are."""
 
-from components.types import Settings
+from core.types import Settings
 
 from ..rule import Severity, Violations, rule
-from ..values import Node
-from ..walk import Object, Stack
+from ..values import Node, Object
+from ..walk import Stack
 from . import remedies
 
 _PSA = "https://kubernetes.io/docs/concepts/security/pod-security-admission/"

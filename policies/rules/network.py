@@ -1,18 +1,14 @@
-"""Who reaches Ray, and what Ray reaches."""
+"""NetworkPolicies: who reaches Ray, and what Ray reaches."""
 
 import ipaddress
-from collections.abc import Iterator, Mapping
-
-from components.types import Settings
+from collections.abc import Iterator
 
 from ..rule import Severity, Violations, rule
-from ..values import Node
-from ..walk import Object, Stack
+from ..values import Node, Object
+from ..walk import Stack
 
 _POLICIES = "https://kubernetes.io/docs/concepts/services-networking/network-policies/"
 _RAY_LABELS = "ray.io/"
-_PASSED_THROUGH = "nginx.ingress.kubernetes.io/ssl-passthrough"
-_CERTIFICATE = "alb.ingress.kubernetes.io/certificate-arn"
 _REDIS_PORTS = (6379, 26379)
 _METADATA = ipaddress.ip_address("169.254.169.254")
 
@@ -174,87 +170,6 @@ def no_cloud_metadata(owner: Object) -> Violations:
             holes = [_network(hole) for hole in block.at("except").items()]
             if network and _METADATA in network and not any(hole and _METADATA in hole for hole in holes):
                 yield block.at("cidr").wrong(f"{block.at('cidr').shown()} holds 169.254.169.254")
-
-
-class PublicServices(Settings):
-    """Options of net-no-public-service."""
-
-    allowed: tuple[str, ...] = ()
-    """Names of Services that may be reached from outside."""
-
-
-@rule(
-    "net-no-public-service",
-    Severity.HIGH,
-    what="Services are reached from inside the cluster.",
-    why="A LoadBalancer has an address of its own, often on the internet, with no login before it.",
-    source="https://kubernetes.io/docs/concepts/services-networking/service/#publishing-services-service-types",
-    fix="Use type ClusterIP and an Ingress with TLS and a login, or allow the Service in the rule's options.",
-    kinds=("Service",),
-)
-def no_public_service(owner: Object, options: PublicServices) -> Violations:
-    """Neither NodePort nor LoadBalancer."""
-    said = owner.root.at("spec", "type")
-    if said.text in ("NodePort", "LoadBalancer") and owner.name not in options.allowed:
-        yield said.wrong(f"is {said.shown()}")
-
-
-@rule(
-    "net-no-external-ips",
-    Severity.CRITICAL,
-    what="No Service takes addresses that are not its own.",
-    why="Whoever may make one gets what pods send to that address (CVE-2020-8554).",
-    source="https://github.com/kubernetes/kubernetes/issues/97076",
-    fix="Remove spec.externalIPs.",
-    kinds=("Service",),
-)
-def no_external_ips(owner: Object) -> Violations:
-    """No `externalIPs`."""
-    for address in owner.root.at("spec", "externalIPs").items():
-        yield address.wrong(f"takes {address.shown()}")
-
-
-@rule(
-    "net-ingress-tls",
-    Severity.HIGH,
-    what="Ingresses speak TLS.",
-    why="Ray's token passes the network in plain text otherwise.",
-    source="https://kubernetes.io/docs/concepts/services-networking/ingress/#tls",
-    fix="Set spec.tls with the hosts of all rules.",
-    kinds=("Ingress",),
-)
-def ingress_tls(owner: Object) -> Violations:
-    """Every rule's host is in `tls`, unless pods speak TLS themselves, or the load balancer has the certificate."""
-    if owner.annotation(_PASSED_THROUGH).text == "true" or owner.annotation(_CERTIFICATE).said:
-        return
-    secured = {host.text for each in owner.root.at("spec", "tls").items() for host in each.at("hosts").items()}
-    for each in owner.root.at("spec", "rules").items():
-        if each.at("host").text not in secured:
-            yield each.at("host").wrong(f"{each.at('host').shown() if each.at('host').said else 'any host'} has no TLS")
-
-
-@rule(
-    "net-service-selects",
-    Severity.MEDIUM,
-    what="Services lead to pods of the stack.",
-    why="A typing error in a selector is seen only when nobody answers.",
-    source="https://kubernetes.io/docs/concepts/services-networking/service/",
-    fix="Let spec.selector be labels of a pod template in the same namespace.",
-)
-def service_selects(stack: Stack) -> Violations:
-    """Some pod template of the namespace has the labels, unless they are ones that operators give."""
-    templates: dict[str | None, list[Mapping[str, object]]] = {}
-    for pod in stack.pods():
-        templates.setdefault(pod.owner.namespace, []).append(pod.template.at("metadata", "labels").value or {})
-    for service in stack.of("Service"):
-        selector = service.root.at("spec", "selector")
-        wanted = {key: value.text for key, value in selector.entries()}
-        made = any(key.startswith(_RAY_LABELS) for key in wanted)
-        in_namespace = templates.get(service.namespace, [])
-        if not wanted or made or not in_namespace or service.group:
-            continue
-        if not any(all(labels.get(key) == value for key, value in wanted.items()) for labels in in_namespace):
-            yield selector.wrong("no pod template of its namespace has these labels")
 
 
 def _peers(owner: Object) -> Iterator[Node]:

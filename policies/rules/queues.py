@@ -3,13 +3,17 @@
 from collections.abc import Iterator
 from decimal import Decimal
 
+from core.pod_templates import RAY
+
+from ..cel.check import CelCheck
 from ..rule import Severity, Violations, rule
-from ..values import Node
-from ..walk import Object, RayCluster, Stack
+from ..values import Node, Object
+from ..walk import RayCluster, Stack
 
 _VOLCANO = "scheduling.volcano.sh"
 _VALIDATE = "volcano pkg/webhooks/admission/queues/validate/validate_queue.go"
 _QUEUE_LABEL = "volcano.sh/queue-name"
+_KUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 _GPU = "nvidia.com/gpu"
 _ROOT = "root"
 
@@ -182,9 +186,13 @@ def job_scheduler(owner: Object) -> Violations:
 
 
 def _of_kueue(owner: Object) -> Iterator[Node]:
-    label = owner.label("kueue.x-k8s.io/queue-name")
+    label = owner.label(_KUEUE_LABEL)
     if label.said:
         yield label
+
+
+def _labelled_in_cel(key: str) -> str:
+    return f"object.metadata.?labels[?'{key}'].hasValue()"
 
 
 @rule(
@@ -195,6 +203,10 @@ def _of_kueue(owner: Object) -> Iterator[Node]:
     source="https://docs.ray.io/en/latest/cluster/kubernetes/k8s-ecosystem/kueue.html",
     fix="Remove one of the labels.",
     kinds=("RayCluster", "RayJob"),
+    cel=CelCheck(
+        ((RAY, "RayCluster"), (RAY, "RayJob")),
+        f"!({_labelled_in_cel(_KUEUE_LABEL)} && {_labelled_in_cel(_QUEUE_LABEL)})",
+    ),
 )
 def one_scheduler(owner: Object) -> Violations:
     """Not both labels."""
@@ -211,6 +223,10 @@ def one_scheduler(owner: Object) -> Violations:
     source="kuberay ray-operator/controllers/ray/utils/validation.go: ValidateRayJobSpec",
     fix="Set shutdownAfterJobFinishes: true.",
     kinds=("RayJob",),
+    cel=CelCheck(
+        ((RAY, "RayJob"),),
+        f"!{_labelled_in_cel(_KUEUE_LABEL)} || object.spec.?shutdownAfterJobFinishes.orValue(false) == true",
+    ),
 )
 def kueue_job_ends(owner: Object) -> Violations:
     """`shutdownAfterJobFinishes`, where the label of Kueue's is there."""

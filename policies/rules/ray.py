@@ -1,21 +1,31 @@
-"""RayClusters, wherever they stand: in an object of their own, a RayJob or a RayService."""
+"""RayClusters, in objects of their own, in RayJobs and in RayServices: who gets in, and of which versions they are."""
 
 import re
 
-from components.types import Settings, Version, image_version, version_tuple
+from core.types import Settings, Version, image_version, version_tuple
 
+from ..cel.check import of_ray
+from ..cel.subjects import HEAD, HEAD_CONTAINER
 from ..rule import Severity, Violations, rule
 from ..values import Node
-from ..walk import Container, Pod, RayCluster
+from ..walk import Container, RayCluster
 from . import remedies
 
 _CLUSTERS = ("RayCluster", "RayJob", "RayService", "RayCronJob")
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
+_VERSION_IN_CEL = "[0-9]+[.][0-9]+[.][0-9]+"
+_OUTSIDE_IN_CEL = "['NodePort', 'LoadBalancer']"
 
 
 def _version(node: Node) -> tuple[int, ...] | None:
     found = _VERSION.match(node.text or "")
     return version_tuple(found[0]) if found else None
+
+
+def _tagged_in_cel(container: str) -> str:
+    """The release that an image's tag begins with, or nothing."""
+    tag = f"{container}.?image.orValue('').split('@')[0].find('[^/]*$').find(':.*')"
+    return f"{tag}.find('^:{_VERSION_IN_CEL}').find('{_VERSION_IN_CEL}')"
 
 
 @rule(
@@ -26,6 +36,10 @@ def _version(node: Node) -> tuple[int, ...] | None:
     source="https://docs.ray.io/en/latest/ray-security/token-auth.html; kuberay ray-operator/apis/ray/v1",
     fix="Set spec.authOptions.mode: token, literally. Ray 2.52 or newer knows it.",
     kinds=_CLUSTERS,
+    cel=of_ray(
+        f"ray.?authOptions.?mode.orValue('') == 'token' || {HEAD_CONTAINER}.?env.orValue([])"
+        ".exists(e, e.name == 'RAY_AUTH_MODE' && e.?value.orValue('') == 'token')"
+    ),
 )
 def auth_token(cluster: RayCluster) -> Violations:
     """The mode is `token`, or the head's own variable says so."""
@@ -42,6 +56,17 @@ class MinimalVersion(Settings):
     """The oldest release that is allowed."""
 
 
+def _minimal_version_in_cel(options: MinimalVersion) -> str:
+    major, minor, patch = options.version.split(".")
+    newer = f"v[0] > {major} || v[0] == {major} && (v[1] > {minor} || v[1] == {minor} && v[2] >= {patch})"
+    said = f"ray.?rayVersion.orValue('') != '' ? ray.rayVersion.find('^{_VERSION_IN_CEL}')"
+    return (
+        f"[{said} : {_tagged_in_cel(HEAD_CONTAINER)}]"
+        ".all(release, release != '' && "
+        f"[release.split('.').map(number, int(number))].all(v, {newer}))"
+    )
+
+
 @rule(
     "ray-min-version",
     Severity.HIGH,
@@ -50,6 +75,7 @@ class MinimalVersion(Settings):
     source="https://docs.ray.io/en/latest/ray-security/index.html",
     fix="Set spec.rayVersion, and the images, to a newer release.",
     kinds=_CLUSTERS,
+    cel=of_ray(_minimal_version_in_cel),
 )
 def minimal_version(cluster: RayCluster, options: MinimalVersion) -> Violations:
     """`rayVersion`, or else the tag of the head's image, says a release that is not older than the option."""
@@ -71,6 +97,10 @@ def minimal_version(cluster: RayCluster, options: MinimalVersion) -> Violations:
     source="https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/config.html#rayversion",
     fix="Say the same version in spec.rayVersion and in the images of head and workers.",
     kinds=_CLUSTERS,
+    cel=of_ray(
+        "ray.?rayVersion.orValue('') == '' || variables.rayPods.all(pod,"
+        f" [{_tagged_in_cel('pod.spec.?containers[?0]')}].all(tag, tag == '' || tag == ray.rayVersion))"
+    ),
 )
 def image_is_of_version(cluster: RayCluster) -> Violations:
     """Where a tag begins with a release, it is `rayVersion`."""
@@ -107,6 +137,11 @@ def tls(cluster: RayCluster) -> Violations:
     source="https://docs.ray.io/en/latest/ray-security/index.html",
     fix="Remove serviceType and enableIngress of headGroupSpec; use `kubectl port-forward` or an Ingress with a login.",
     kinds=_CLUSTERS,
+    cel=of_ray(
+        f"!({HEAD}.?serviceType.orValue('') in {_OUTSIDE_IN_CEL})"
+        f" && !({HEAD}.?headService.?spec.?type.orValue('') in {_OUTSIDE_IN_CEL})"
+        f" && {HEAD}.?enableIngress.orValue(false) != true"
+    ),
 )
 def no_public_dashboard(cluster: RayCluster) -> Violations:
     """The head's Service stays inside, and KubeRay makes no Ingress of its own."""
@@ -116,101 +151,6 @@ def no_public_dashboard(cluster: RayCluster) -> Violations:
             yield said.wrong(f"{said.shown()} opens all of Ray's ports to the outside")
     if head.at("enableIngress").value is True:
         yield head.at("enableIngress").wrong("KubeRay's Ingress asks for no login")
-
-
-@rule(
-    "ray-head-zero-cpu",
-    Severity.MEDIUM,
-    what="No task or actor runs on the head.",
-    why="One that fills the head's memory takes the cluster down.",
-    source="https://docs.ray.io/en/latest/cluster/vms/user-guides/large-cluster-best-practices.html",
-    fix='Set headGroupSpec.rayStartParams.num-cpus: "0".',
-    kinds=_CLUSTERS,
-)
-def head_zero_cpu(cluster: RayCluster) -> Violations:
-    """Ray counts no CPU of the head, by its start parameters or its group's resources, where there are workers."""
-    group = cluster.spec.at("headGroupSpec")
-    said, of_group = group.at("rayStartParams", "num-cpus"), group.at("resources", "CPU")
-    if not cluster.alone and (of_group if of_group.said else said).quantity != 0:
-        yield said.wrong(f"is {said.shown()}: tasks run on the head" if said.said else "tasks run on the head")
-
-
-@rule(
-    "ray-head-zero-gpu",
-    Severity.MEDIUM,
-    what="The head has no GPU.",
-    why="It is kept for as long as the cluster lives, and no task should run there.",
-    source="https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/gpu.html",
-    fix="Remove GPUs from the limits of the head's container.",
-    kinds=_CLUSTERS,
-)
-def head_zero_gpu(cluster: RayCluster) -> Violations:
-    """No GPU in the limits of the head's container, where there are workers."""
-    if cluster.alone:
-        return
-    for resource, amount in cluster.head.first.node.at("resources", "limits").entries():
-        if resource.endswith("/gpu") and amount.quantity:
-            yield amount.wrong(f"the head keeps {amount.shown()} of {resource}")
-
-
-@rule(
-    "ray-worker-no-sa-token",
-    Severity.HIGH,
-    what="Workers have no token of Kubernetes.",
-    why="What runs in a task would speak to the API server with the rights of the worker's account.",
-    source="https://kubernetes.io/docs/concepts/security/service-accounts/#assign-to-pod; kuberay#1416",
-    fix="Set automountServiceAccountToken: false in the workers' pod templates.",
-    kinds=_CLUSTERS,
-    remedy=remedies.no_token_in_workers,
-)
-def worker_no_token(cluster: RayCluster) -> Violations:
-    """Not mounted, unless Ray has Kubernetes review tokens, for which workers show theirs."""
-    if cluster.spec.at("authOptions", "enableK8sTokenAuth").value is True:
-        return
-    for pod in cluster.workers():
-        said = pod.spec.at("automountServiceAccountToken")
-        if said.value is not False:
-            yield said.wrong("tasks can use the account's token")
-
-
-@rule(
-    "ray-head-priority",
-    Severity.LOW,
-    what="The head goes before its workers.",
-    why="Where nodes are full the scheduler evicts whoever has the lowest priority, and without its head all is lost.",
-    source="https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/",
-    fix="Give the head a PriorityClass that is higher than the workers'.",
-    kinds=_CLUSTERS,
-)
-def head_priority(cluster: RayCluster) -> Violations:
-    """The head names a class, and no worker names the same."""
-    if cluster.alone:
-        return
-    head = cluster.head.spec.at("priorityClassName")
-    if not head.said:
-        yield head.wrong("is not said")
-    elif head.text in [pod.spec.at("priorityClassName").text for pod in cluster.workers()]:
-        yield head.wrong(f"{head.shown()} is the workers' too")
-
-
-@rule(
-    "ray-gpu-node-affinity",
-    Severity.MEDIUM,
-    what="Workers with GPUs say which nodes they are for.",
-    why="A cluster with two kinds of GPUs gives them either, and a job runs at the speed of the slowest.",
-    source="https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/gpu.html",
-    fix="Set nodeSelector or a node affinity, for example on nvidia.com/gpu.product.",
-    kinds=_CLUSTERS,
-)
-def gpu_node_affinity(cluster: RayCluster) -> Violations:
-    """A node selector or a node affinity."""
-    for pod in cluster.workers():
-        asks = any(
-            resource.endswith("/gpu") and amount.quantity
-            for resource, amount in pod.first.node.at("resources", "limits").entries()
-        )
-        if asks and not pod.spec.at("nodeSelector").said and not pod.spec.at("affinity", "nodeAffinity").said:
-            yield pod.spec.at("nodeSelector").wrong("runs on any node with a GPU")
 
 
 @rule(
@@ -252,42 +192,3 @@ def operator_version(container: Container, options: OperatorVersion) -> Violatio
     found = re.fullmatch(r"(?:.*/)?kuberay/operator:v?(\d+\.\d+\.\d+)", image)
     if found and version_tuple(found[1]) < version_tuple(options.version):
         yield container.image.wrong(f"{container.image.shown()} is older than {options.version}")
-
-
-class HeadMemory(Settings):
-    """Options of ray-head-memory."""
-
-    gibibytes: int = 2
-    """The least that a head should have."""
-
-
-@rule(
-    "ray-head-memory",
-    Severity.MEDIUM,
-    what="The head has memory for the GCS and the dashboard.",
-    why="A head that runs out of memory takes the cluster down with it.",
-    source="https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/config.html; kuberay#4287",
-    fix="Give the head's container more memory: 8Gi is a good beginning.",
-    kinds=_CLUSTERS,
-)
-def head_memory(cluster: RayCluster, options: HeadMemory) -> Violations:
-    """A limit of memory of so many GiB."""
-    limit = cluster.head.first.node.at("resources", "limits", "memory")
-    if limit.quantity is not None and limit.quantity < options.gibibytes * 2**30:
-        yield limit.wrong(f"{limit.shown()} is less than {options.gibibytes}Gi")
-
-
-@rule(
-    "ray-worker-stops",
-    Severity.LOW,
-    what="Pods have time to stop.",
-    why="Kubernetes kills what runs at once, and Ray notices only when its heartbeats are missing.",
-    source="https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/config.html",
-    fix="Remove terminationGracePeriodSeconds: 0.",
-    kinds=_CLUSTERS,
-)
-def worker_stops(pod: Pod) -> Violations:
-    """Not zero seconds."""
-    said = pod.spec.at("terminationGracePeriodSeconds")
-    if pod.ray is not None and said.number == 0:
-        yield said.wrong("is killed at once")

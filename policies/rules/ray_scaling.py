@@ -1,7 +1,9 @@
 """What makes RayClusters grow and shrink."""
 
-from components.types import Settings
+from core.types import Settings
 
+from ..cel.check import of_ray
+from ..cel.subjects import GROUPS, SCALES
 from ..rule import Severity, Violations, rule
 from ..walk import RayCluster
 
@@ -17,6 +19,7 @@ _AUTOSCALING = "https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/con
     source=f"{_AUTOSCALING}; kuberay ray-operator/controllers/ray/utils/util.go: IsAutoscalingV2Enabled",
     fix="Set autoscalerOptions.version: v2.",
     kinds=_CLUSTERS,
+    cel=of_ray(f"!({SCALES}) || ray.?autoscalerOptions.?version.orValue('') == 'v2'"),
 )
 def autoscaler_v2(cluster: RayCluster) -> Violations:
     """The version is said where the cluster scales."""
@@ -32,6 +35,14 @@ class IdleTimeout(Settings):
     """The longest that an idle worker may be kept."""
 
 
+def _idle_timeout_bounded_in_cel(options: IdleTimeout) -> str:
+    most = options.seconds
+    return (
+        f"!({SCALES}) || ray.?autoscalerOptions.?idleTimeoutSeconds.orValue(0) <= {most}"
+        f" && {GROUPS}.all(group, group.?idleTimeoutSeconds.orValue(0) <= {most})"
+    )
+
+
 @rule(
     "ray-idle-timeout-bounded",
     Severity.MEDIUM,
@@ -40,6 +51,7 @@ class IdleTimeout(Settings):
     source=f"{_AUTOSCALING}; kuberay#2998, kuberay#4033",
     fix="Set autoscalerOptions.idleTimeoutSeconds, and those of groups, to a shorter time.",
     kinds=_CLUSTERS,
+    cel=of_ray(_idle_timeout_bounded_in_cel),
 )
 def idle_timeout_bounded(cluster: RayCluster, options: IdleTimeout) -> Violations:
     """Not longer than the option. Ray's default is a minute."""
@@ -59,6 +71,11 @@ class WorkersMost(Settings):
     """The greatest maxReplicas that is allowed."""
 
 
+def _most_workers_in_cel(options: WorkersMost) -> str:
+    hosts = "(group.?numOfHosts.orValue(0) == 0 ? 1 : group.numOfHosts)"
+    return f"{GROUPS}.all(group, group.?maxReplicas.orValue(0) * {hosts} <= {options.replicas})"
+
+
 @rule(
     "ray-most-workers",
     Severity.MEDIUM,
@@ -67,6 +84,7 @@ class WorkersMost(Settings):
     source=_AUTOSCALING,
     fix="Set maxReplicas to what the team may have.",
     kinds=_CLUSTERS,
+    cel=of_ray(_most_workers_in_cel),
 )
 def most_workers(cluster: RayCluster, options: WorkersMost) -> Violations:
     """`maxReplicas` times hosts is at most the option."""

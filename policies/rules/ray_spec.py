@@ -2,13 +2,18 @@
 
 import re
 
-from components.types import Settings
+from core.pod_templates import RAY
+from core.types import Settings
 
+from ..cel.check import of_ray
+from ..cel.expressions import ALWAYS
+from ..cel.subjects import GROUPS, HEAD, HEAD_CONTAINER, SCALES
 from ..rule import Severity, Violations, rule
 from ..walk import RayCluster
 
 _VALIDATION = "kuberay ray-operator/controllers/ray/utils/validation.go"
 _CLUSTERS = ("RayCluster", "RayJob", "RayService", "RayCronJob")
+_NAMED = ("RayCluster", "RayJob", "RayService")
 
 
 @rule(
@@ -19,6 +24,10 @@ _CLUSTERS = ("RayCluster", "RayJob", "RayService", "RayCronJob")
     source=f"{_VALIDATION}: ValidateRayClusterSpec",
     fix="Set restartPolicy: Never, or remove it.",
     kinds=_CLUSTERS,
+    cel=of_ray(
+        f"!({SCALES} && ray.?autoscalerOptions.?version.orValue('') == 'v2') || "
+        "variables.rayPods.all(pod, pod.spec.?restartPolicy.orValue('Never') == 'Never')"
+    ),
 )
 def restart_never(cluster: RayCluster) -> Violations:
     """`Never`, or nothing said, where the cluster scales with v2."""
@@ -37,6 +46,11 @@ def restart_never(cluster: RayCluster) -> Violations:
     source=f"{_VALIDATION}: validateRayGroupResources, validateRayGroupLabels",
     fix="Keep one of them.",
     kinds=_CLUSTERS,
+    cel=of_ray(
+        f"([?{HEAD}] + {GROUPS}).all(group, !group.?rayStartParams[?'labels'].hasValue()"
+        " && (!group.?resources.hasValue() || ['num-cpus', 'num-gpus', 'memory', 'resources']"
+        ".all(key, !group.?rayStartParams[?key].hasValue())))"
+    ),
 )
 def start_params(cluster: RayCluster) -> Violations:
     """No resources beside a group's `resources`, and no `labels` at all, in `rayStartParams`."""
@@ -61,6 +75,11 @@ class NameLengths(Settings):
     """Characters of a RayJob's and a RayService's."""
 
 
+def _name_length_in_cel(options: NameLengths) -> str:
+    longest = f"(request.kind.kind == 'RayCluster' ? {options.cluster} : {options.others})"
+    return f"object.metadata.name.size() <= {longest} && object.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')"
+
+
 @rule(
     "ray-name-length",
     Severity.HIGH,
@@ -68,7 +87,8 @@ class NameLengths(Settings):
     why="KubeRay refuses longer ones, and those that are no DNS-1035 label, with an event only.",
     source=f"{_VALIDATION}: ValidateRayClusterMetadata",
     fix="Choose a shorter name of lower-case letters, digits and hyphens that begins with a letter.",
-    kinds=("RayCluster", "RayJob", "RayService"),
+    kinds=_NAMED,
+    cel=of_ray(_name_length_in_cel, tuple((RAY, kind) for kind in _NAMED)),
 )
 def name_length(cluster: RayCluster, options: NameLengths) -> Violations:
     """A DNS-1035 label of at most so many characters."""
@@ -89,6 +109,10 @@ def name_length(cluster: RayCluster, options: NameLengths) -> Violations:
     source=f"{_VALIDATION}: ValidateRayClusterSpec",
     fix="Give each a groupName.",
     kinds=_CLUSTERS,
+    cel=of_ray(
+        f"{GROUPS}.all(group, has(group.groupName) && "
+        "ray.workerGroupSpecs.exists_one(other, other.?groupName.orValue('') == group.groupName))"
+    ),
 )
 def group_names(cluster: RayCluster) -> Violations:
     """All are there, and each only once."""
@@ -108,6 +132,10 @@ def group_names(cluster: RayCluster) -> Violations:
     source=f"{_VALIDATION}: ValidateRayClusterSpec; utils/util.go: GetWorkerGroupDesiredReplicas",
     fix="Set maxReplicas to at least minReplicas and replicas.",
     kinds=_CLUSTERS,
+    cel=of_ray(
+        f"{GROUPS}.all(group, has(group.maxReplicas) ? group.?minReplicas.orValue(0) <= group.maxReplicas"
+        f" && group.?replicas.orValue(0) <= group.maxReplicas : !({SCALES}))"
+    ),
 )
 def replica_bounds(cluster: RayCluster) -> Violations:
     """`maxReplicas` is said where the cluster scales, and neither of the others is more.
@@ -133,12 +161,30 @@ def replica_bounds(cluster: RayCluster) -> Violations:
     source=f"{_VALIDATION}: ValidateRayClusterSpec",
     fix="Give the pod template Ray's container, as its first.",
     kinds=_CLUSTERS,
+    cel=of_ray("variables.rayPods.all(pod, pod.spec.?containers.orValue([]).size() > 0)"),
 )
 def has_containers(cluster: RayCluster) -> Violations:
     """At least one in each pod template."""
     for pod in cluster.pods():
         if not list(pod.spec.at("containers").items()):
             yield pod.template.at("spec", "containers").wrong("is empty")
+
+
+_ANNOTATIONS_IN_CEL = "object.metadata.?annotations"
+_TOLERANT_IN_CEL = "ray.?gcsFaultToleranceOptions.hasValue()"
+_NO_FT_IN_CEL = f"{_ANNOTATIONS_IN_CEL}[?'ray.io/ft-enabled'].orValue('') != 'true'"
+
+
+def _no_variable_in_cel(name: str, when: str = ALWAYS) -> str:
+    return f"(!({when}) || !{HEAD_CONTAINER}.?env.orValue([]).exists(e, e.name == '{name}'))"
+
+
+def _no_parameter_in_cel(name: str, when: str = ALWAYS) -> str:
+    return f"(!({when}) || !{HEAD}.?rayStartParams[?'{name}'].hasValue())"
+
+
+def _no_annotation_in_cel(key: str, when: str) -> str:
+    return f"(!{when} || !{_ANNOTATIONS_IN_CEL}[?'{key}'].hasValue())"
 
 
 @rule(
@@ -149,6 +195,22 @@ def has_containers(cluster: RayCluster) -> Violations:
     source=f"{_VALIDATION}: ValidateRayClusterSpec",
     fix="Use gcsFaultToleranceOptions and autoscalerOptions.version alone.",
     kinds=_CLUSTERS,
+    cel=of_ray(
+        " && ".join(
+            [
+                _no_variable_in_cel("REDIS_USERNAME"),
+                _no_variable_in_cel("REDIS_PASSWORD", _TOLERANT_IN_CEL),
+                _no_variable_in_cel("RAY_REDIS_ADDRESS", f"{_TOLERANT_IN_CEL} || {_NO_FT_IN_CEL}"),
+                _no_variable_in_cel(
+                    "RAY_enable_autoscaler_v2", f"ray.?autoscalerOptions.?version.hasValue() || !({SCALES})"
+                ),
+                _no_parameter_in_cel("redis-username"),
+                _no_parameter_in_cel("redis-password", _TOLERANT_IN_CEL),
+                _no_annotation_in_cel("ray.io/ft-enabled", _TOLERANT_IN_CEL),
+                _no_annotation_in_cel("ray.io/external-storage-namespace", _TOLERANT_IN_CEL),
+            ]
+        )
+    ),
 )
 def no_env_conflict(cluster: RayCluster) -> Violations:
     """Variables and start parameters of the head that KubeRay keeps to itself."""
@@ -180,6 +242,10 @@ def no_env_conflict(cluster: RayCluster) -> Violations:
     source=f"{_VALIDATION}: ValidateRayClusterSpec, ValidateRayJobSpec",
     fix="Remove enableK8sTokenAuth, or what contradicts it.",
     kinds=_CLUSTERS,
+    cel=of_ray(
+        "ray.?authOptions.?enableK8sTokenAuth.orValue(false) != true || request.kind.kind == 'RayCluster'"
+        " && ray.authOptions.?mode.orValue('') == 'token' && ray.authOptions.?secretName.orValue('') == ''"
+    ),
 )
 def k8s_token_auth(cluster: RayCluster) -> Violations:
     """Only in a RayCluster of its own, with the mode, and with no Secret."""

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from components.types import Settings
+from core.types import Settings
 
 from ..rule import Severity, Violations, rule
-from ..values import Node
-from ..walk import Object, Stack
+from ..values import Node, Object
+from ..walk import Stack
 
 _GOOD_PRACTICES = "https://kubernetes.io/docs/concepts/security/rbac-good-practices/"
 _ROLES = ("Role", "ClusterRole")

@@ -3,11 +3,11 @@
 import itertools
 from collections.abc import Iterator, Mapping
 
-from components.types import Settings
+from core.types import Settings
 
 from ..rule import Severity, Violations, rule
-from ..values import Node
-from ..walk import Container, Object, Pod, Stack, containers
+from ..values import Node, Object
+from ..walk import Container, Pod, Stack, containers
 
 _PERSISTENCE = "https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/"
 _SENTINEL = "https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/"

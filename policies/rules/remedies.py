@@ -5,8 +5,8 @@ changes what somebody has said: that may be meant, and blocks as before.
 """
 
 from ..rule import Changes
-from ..values import Node
-from ..walk import Container, Object, RayCluster
+from ..values import Node, Object
+from ..walk import Container, RayCluster
 
 
 def in_force(container: Container, *steps: str) -> Node:

@@ -1,8 +1,8 @@
 """What holds for all objects of a stack, and for how Pulumi makes them."""
 
 from ..rule import Severity, Violations, rule
-from ..values import is_placeholder
-from ..walk import Object, Stack
+from ..values import Object, is_placeholder
+from ..walk import Stack
 
 _DEPRECATION = "https://kubernetes.io/docs/reference/using-api/deprecation-guide/"
 

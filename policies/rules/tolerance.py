@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+from ..cel.check import of_ray
+from ..cel.subjects import HEAD
 from ..rule import Severity, Violations, rule
 from ..values import Node
 from ..walk import Pod, RayCluster, Stack
@@ -13,6 +15,8 @@ _RECONNECT = "RAY_gcs_rpc_server_reconnect_timeout_s"
 _RECONNECT_SECONDS = {"head": 60, "worker": 600}
 """Ray's default (src/ray/common/ray_config_def.h), and KubeRay's for workers with GCS fault tolerance
 (ray-operator/controllers/ray/common/pod.go: configureGCSFaultTolerance)."""
+
+_OPTIONS_IN_CEL = "ray.?gcsFaultToleranceOptions"
 
 
 def _options(cluster: RayCluster) -> Node:
@@ -87,6 +91,11 @@ def redis_tls(cluster: RayCluster) -> Violations:
     source=_GUIDE,
     fix="Set gcsFaultToleranceOptions.redisPassword.valueFrom.secretKeyRef.",
     kinds=_CLUSTERS,
+    cel=of_ray(
+        f"!{_OPTIONS_IN_CEL}.hasValue() || !{_OPTIONS_IN_CEL}.?redisPassword.?value.hasValue()"
+        f" && {_OPTIONS_IN_CEL}.?redisPassword.?valueFrom.?secretKeyRef.hasValue()"
+        f" && !{HEAD}.?rayStartParams[?'redis-password'].hasValue()"
+    ),
 )
 def password_from_secret(cluster: RayCluster) -> Violations:
     """`valueFrom`, and no `value`. The value is never shown."""

@@ -5,11 +5,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from components.images import with_mirrors
-from components.problems import dotted
+from components.ray_cluster.rules import sound
 from components.ray_cluster.scheduling import SETTINGS_BY_LABEL, said_by
-from components.ray_cluster.settings import RayClusterSettings
-from components.strategic_merge import difference
+from core.images import with_mirrors
+from core.problems import dotted
+from core.strategic_merge import difference
 
 from ..importing.manifests import from_manifest
 from ..importing.notes import RefusedError
@@ -115,6 +115,6 @@ def _exact(cluster: dict[str, Any], body: Body, tenant: TenantSettings, stack: S
 
 
 def _rendered(cluster: dict[str, Any], tenant: TenantSettings, stack: StackSettings) -> Body:
-    settings = RayClusterSettings.model_validate(cluster, by_alias=True, by_name=False)
+    settings = sound(cluster)
     scheduling = scheduling_of(stack, tenant, settings)
     return with_mirrors(as_tenant_gives(tenant, settings, scheduling=scheduling), stack.images.mirrors)

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from ..stack_file import PROJECT
+from core.stack_file import PROJECT
 
 _TENANTS = f"{PROJECT}:tenants"
 

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..findings import Finding, StackFileError
-from ..settings import settings_of
-from ..stack_file import UNREADABLE, read, stack_file
+from core.findings import Finding, StackFileError
+from core.stack_file import UNREADABLE, read, stack_file
+
+from ..load import settings_of
 
 
 @dataclass(frozen=True)

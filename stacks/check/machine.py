@@ -1,10 +1,12 @@
 """Findings for programs: JSON, and the annotations that GitHub shows in a pull request."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..findings import Finding, place
+from core.annotations import annotation
+from core.findings import Finding, place
+
 from .checked import Checked
 
 
@@ -29,7 +31,7 @@ def _object(file: str, finding: Finding) -> dict[str, Any]:
 
 
 def as_annotations(checked: Iterable[Checked]) -> Iterator[str]:
-    """A workflow command for each finding (docs.github.com, Workflow commands: setting an error message)."""
+    """An annotation of each finding."""
     for each in checked:
         for finding in each.findings:
             places = {
@@ -40,17 +42,3 @@ def as_annotations(checked: Iterable[Checked]) -> Iterator[str]:
                 "title": finding.rule,
             }
             yield annotation("error", places, str(finding))
-
-
-def annotation(level: str, places: Mapping[str, str | int | None], text: str) -> str:
-    """A workflow command: `error`, `warning` or `notice`, where it is, and what it says."""
-    properties = ",".join(f"{key}={_property(str(value))}" for key, value in places.items() if value is not None)
-    return f"::{level} {properties}::{_data(text)}"
-
-
-def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from rich.console import Console
 from rich.text import Text
 
-from ..findings import UNSHOWN, Finding, place
-from ..messages import may_be_secret, secret_key
+from core.findings import UNSHOWN, Finding, place
+from core.messages import may_be_secret, secret_key
+
 from .checked import Checked
 
 _WIDEST = 110

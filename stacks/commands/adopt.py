@@ -20,11 +20,13 @@ def adopt(
 
     Only reads the cluster. Shows the lines to add as a diff, or adds them with --write.
     """
+    from core.findings import StackFileError
+    from core.stack_file import read, stack_file
+
     from ..adopt.entry import entry
     from ..adopt.insertion import CannotInsertError, insert_cluster
     from ..adopt.live import CannotAdoptError, live_cluster
-    from ..settings import StackFileError, settings_of
-    from ..stack_file import read, stack_file
+    from ..load import settings_of
 
     namespace, _, name = cluster.partition("/")
     if not namespace or not name or "/" in name:

@@ -136,9 +136,10 @@ def move_state(
 
 
 def _loaded(stack: str, config_file: Path | None) -> "tuple[Stacks, StackSettings]":
+    from core.findings import StackFileError
+
     from ..environment.workspace import Stacks, StacksError
-    from ..findings import StackFileError
-    from ..settings import load
+    from ..load import load
 
     file = config_file or stack_path(stack.rpartition("/")[2])
     try:

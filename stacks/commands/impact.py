@@ -39,12 +39,13 @@ def impact(
 
     Exit code: 0 nothing that runs is hurt; 1 something is, unless --allow-disruption; 2 wrong use, or a file is wrong.
     """
-    from ..findings import StackFileError
+    from core.findings import StackFileError
+    from core.stack_file import stack_name
+
     from ..impact.comparison import impact_of, impact_on
     from ..impact.report import as_object, report
     from ..impact.sources import LIVE, NoSuchSourceError, running, stack_before
-    from ..settings import load
-    from ..stack_file import stack_name
+    from ..load import load
 
     file = stack_path(to)
     try:

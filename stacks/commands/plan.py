@@ -62,12 +62,13 @@ def plan(
     Exit code: 0 it fits, or what does not is no error to the stack; 1 it does not, or a stack file is wrong (see
     `check`); 2 wrong use.
     """
-    from ..findings import StackFileError
+    from core.findings import StackFileError
+
+    from ..load import load
     from ..planning import sharing
     from ..planning.machine import as_object
     from ..planning.plan import plan_of
     from ..planning.report import report
-    from ..settings import load
 
     paths = [stack_path(each) for each in stacks] if stacks else sorted(Path().glob("Pulumi.*.yaml"))
     if not paths:

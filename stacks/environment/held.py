@@ -11,8 +11,8 @@ from typing import Any
 
 import pulumi
 
-from components.environment import environment_of
 from components.last_state import last_outputs, last_resources
+from core.environment import environment_of
 
 from .part import Part
 from .rows import ROOT_TYPE, tenants_among, types_in

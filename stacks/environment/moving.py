@@ -5,22 +5,18 @@ resource is never in no state, and until all is done that stack's `up` refuses t
 it leaves, so that one that was interrupted is finished by the next.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..settings import StackSettings
 from .arrangement import Rows, arranged
 from .part import stack_of, stacks_of
 from .rows import ROOT_TYPE, Row, namespace_of
-
-if TYPE_CHECKING:
-    from ..settings import StackSettings
-    from .workspace import Stacks, State
+from .workspace import Stacks, State
 
 
 class MoveError(Exception):

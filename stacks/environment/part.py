@@ -1,18 +1,13 @@
 """Which of an environment's resources each of its Pulumi stacks has. Pure functions."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from components.environment import environment_of, group_of, tenants_stack
+from core.environment import environment_of, group_of, tenants_stack
+from core.findings import Finding, StackFileError
+from core.stack_file import PREFIX
 
-from ..findings import Finding, StackFileError
-from ..stack_file import PREFIX
-
-if TYPE_CHECKING:
-    from ..settings import StackSettings, TenantSettings
+from ..settings import StackSettings, TenantSettings
 
 
 @dataclass(frozen=True)

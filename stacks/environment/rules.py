@@ -1,14 +1,10 @@
 """What cannot be said of an environment that is split. Pure functions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from components.problems import Problem
+from core.problems import Problem
 
-if TYPE_CHECKING:
-    from ..settings import StackSettings
+from ..settings import StackSettings
 
 
 def problems_of_split(stack: StackSettings) -> Iterator[Problem]:

@@ -1,27 +1,21 @@
 """Previews, updates, refreshes and destroys all stacks of an environment as one."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pulumi.automation import CommandError, EngineEvent
 
-from components.environment import group_of
+from core.environment import group_of
 
+from ..settings import StackSettings
 from .outcome import Operation, Outcome
 from .part import stack_of, stacks_of
-from .workspace import StacksError, configuration_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ..settings import StackSettings
-    from .workspace import Stacks
+from .workspace import Stacks, StacksError, configuration_of
 
 Show = Callable[[Outcome], None]
 """Called with each stack that has ended, from several threads in turn."""

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field, Strict
 
-from components.types import Settings
+from core.types import Settings
 
 MOST_STACKS = 200
 """Each stack's program reads the whole stack file, which is not worth it for a tenant or two."""

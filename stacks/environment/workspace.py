@@ -1,24 +1,20 @@
 """The Pulumi stacks of one environment, by Pulumi's Automation API: all read the environment's one stack file."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import tempfile
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 from pulumi import automation
 
-from components.environment import environment_of
+from core.environment import environment_of
+from core.stack_file import PREFIX, PULUMIS_OWN
 
 from ..running import BESIDE_FILE, FILE
-from ..stack_file import PREFIX, PULUMIS_OWN
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
 """The folder with Pulumi.yaml."""

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from components.operator.supported import release_of
 from components.ray_cluster.fault_tolerance import OPTIONS
 from components.ray_cluster.scheduling import SETTINGS_BY_LABEL
 from components.rollout.settings import UpdatesSettings
+from core.stack_file import PROJECT
+from kuberay.supported import release_of
 
 from ..settings import StackSettings
-from ..stack_file import PROJECT
 from .effects import ObjectImpact, Verdict, worst
 from .figures import Budget, budget
 from .kinds import of_objects

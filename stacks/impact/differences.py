@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from components.quantities import NotAQuantityError, amount
+from core.quantities import NotAQuantityError, amount
 
 Steps = tuple[str, ...]
 """A path in a body: keys, and names of the items of lists."""

@@ -1,32 +1,17 @@
 """What an edit adds in GPUs, cost and promises. Pure functions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from components.nodes import GPU_RESOURCE
+from components.tenant.demand import Usage
+from core.nodes import GPU_RESOURCE
 
-from ..planning.plan import plan_of
+from ..planning.overcommitment import overcommitments
+from ..planning.plan import Plan, plan_of
 from ..planning.report import figure, money
-
-if TYPE_CHECKING:
-    from components.tenant.demand import Usage
-
-    from ..planning.plan import Plan
-    from ..settings import StackSettings
+from ..settings import StackSettings
 
 ALL = "all tenants"
-
-
-@dataclass(frozen=True)
-class Figures:
-    """Of one tenant, or of all together: what was and what will be. None: the tenant is not there."""
-
-    whose: str
-    before: Amounts | None
-    after: Amounts | None
 
 
 @dataclass(frozen=True)
@@ -37,6 +22,15 @@ class Amounts:
     most: str
     cost: str
     """Per hour, from what always runs to the most; `-` where no price is said."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Of one tenant, or of all together: what was and what will be. None: the tenant is not there."""
+
+    whose: str
+    before: Amounts | None
+    after: Amounts | None
 
 
 @dataclass(frozen=True)
@@ -54,8 +48,8 @@ def budget(before: StackSettings, after: StackSettings, price: float | None = No
     was, will = plan_of(before, price), plan_of(after, price)
     had, has = dict(_amounts(was)), dict(_amounts(will))
     rows = (Figures(whose, had.get(whose), has.get(whose)) for whose in dict.fromkeys([*had, *has]))
-    known = {problem.message for problem in was.overcommitments}
-    new = (problem.message for problem in will.overcommitments if problem.message not in known)
+    known = {problem.message for problem in overcommitments(was)}
+    new = (problem.message for problem in overcommitments(will) if problem.message not in known)
     return Budget(tuple(row for row in rows if row.before != row.after), tuple(new))
 
 

@@ -1,21 +1,15 @@
 """The RayClusters of namespaces, and their pods, as they run. Only reads."""
 
-from __future__ import annotations
-
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import kubernetes
 
 from components.cluster import connect, read
-from components.rollout.pods import CLUSTER_LABEL, group, kind, leaves
+from components.rollout.pods import CLUSTER_LABEL, Pod, group, kind, leaves
 
 from .ray_pods import Known
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from components.rollout.pods import Pod
 
 _OF_RAY = ("head", "worker")
 """Not the pod that cleans up in Redis (ray-operator/apis/ray/v1/raycluster_types.go: RayNodeType)."""

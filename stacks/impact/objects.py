@@ -1,9 +1,7 @@
 """What a stack makes beside RayClusters, as far as it can be told offline. Pure functions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from components.priority_classes.manifests import priority_classes
 from components.queues.kueue import cluster_queue
@@ -16,9 +14,7 @@ from components.tenant.manifests import limit_range, namespace, resource_quota
 from ..network import tenant_policies
 from ..queues import queues_of
 from ..redis import redis_parts
-
-if TYPE_CHECKING:
-    from ..settings import StackSettings, TenantSettings
+from ..settings import StackSettings, TenantSettings
 
 Body = Mapping[str, Any]
 

@@ -1,24 +1,12 @@
 """What another version of the operator does to what runs. Pure functions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from components.operator.supported import (
-    HOSTS_GATE,
-    NO_WAY_BACK,
-    RELEASES,
-    groups_with_hosts,
-    marks_hosts,
-    newer,
-    release_of,
-)
+from components.operator.settings import OperatorSettings
+from kuberay.supported import HOSTS_GATE, NO_WAY_BACK, RELEASES, groups_with_hosts, marks_hosts, newer, release_of
 
 from .effects import Effect, Verdict
-
-if TYPE_CHECKING:
-    from components.operator.settings import OperatorSettings
 
 _CONTROLLER = "kuberay ray-operator/controllers/ray/raycluster_controller.go"
 _UPGRADE = "components/operator/upgrade.py"

@@ -1,19 +1,15 @@
 """What an edit does to the operator and to what schedules. Pure functions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pydantic import BaseModel
+
+from ..settings import StackSettings
 from .differences import differences
 from .effects import Effect, ObjectImpact, Verdict, impact
 from .operator_version import of_marks, of_version
 from .ray_clusters import ray_clusters
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
-    from ..settings import StackSettings
 
 
 def of_programs(before: StackSettings | None, after: StackSettings) -> Iterator[ObjectImpact]:

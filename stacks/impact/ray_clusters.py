@@ -1,17 +1,14 @@
 """The RayClusters of a stack, as it makes them, by `<namespace>/<name>`. Pure functions."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from components.images import with_mirrors
+from components.rollout.settings import UpdatesSettings
+from core.images import with_mirrors
 
 from ..once import once
 from ..rendered import rendered
-
-if TYPE_CHECKING:
-    from components.rollout.settings import UpdatesSettings
-
-    from ..settings import StackSettings
+from ..settings import StackSettings
 
 Body = Mapping[str, Any]
 

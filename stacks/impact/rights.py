@@ -1,10 +1,7 @@
 """Who may do what, before and after an edit. Pure functions."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from components.access.manifests import (
     Grant,
@@ -16,10 +13,8 @@ from components.access.manifests import (
 from components.access.personas import RAY_DEPLOYER
 
 from ..access import named_clusters
+from ..settings import StackSettings
 from .effects import Effect, ObjectImpact, Verdict, impact
-
-if TYPE_CHECKING:
-    from ..settings import StackSettings
 
 _EVERYWHERE = "the whole cluster"
 

@@ -1,18 +1,14 @@
 """Stack files to compare: as they lie there, as git has them, or the cluster."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from components.operator.supported import release_of
+from core.stack_file import stack_file
+from kuberay.supported import release_of
 
-from ..settings import StackSettings, load, settings_of
-from ..stack_file import stack_file
-
-if TYPE_CHECKING:
-    from .ray_pods import Known
+from ..load import load, settings_of
+from ..settings import StackSettings
+from .ray_pods import Known
 
 LIVE = "live"
 """Word for the cluster."""

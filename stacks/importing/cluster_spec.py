@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from components.nodes import GPU_RESOURCE
+from core.nodes import GPU_RESOURCE
 
 from .names import duration
 

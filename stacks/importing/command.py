@@ -4,7 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path as File
 
-from ..settings import StackFileError, parse
+from core.findings import StackFileError
+
+from ..load import parse
 from .answers import Answers
 from .documents import Document, documents
 from .kinds import clusters_in

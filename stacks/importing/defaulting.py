@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from components.kuberay import OperatorContext
-from components.kuberay.schema import stored
+from kuberay import OperatorContext
+from kuberay.schema import stored
 
 
 def defaulted(spec: Mapping[str, Any]) -> dict[str, Any]:

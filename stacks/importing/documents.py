@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path as File
 from typing import Any
 
-from components.problems import Path
+from core.problems import Path
+from core.stack_file import LARGEST_FILE
+from core.yaml_reader import document as yaml_document
 
-from .. import document as yaml_document
-from ..settings import LARGEST_FILE
 from .notes import Note, RefusedError
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from components.nodes import GPU_RESOURCE
+from core.nodes import GPU_RESOURCE
 
 from .answers import Answers
 from .docker import image_of, pull_policy, run_options

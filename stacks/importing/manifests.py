@@ -9,11 +9,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from components.kuberay import OperatorContext, validate
-from components.kuberay.context import DEFAULT_FEATURE_GATES
-from components.problems import Problems
 from components.ray_cluster.settings import RayClusterSettings
-from components.strategic_merge import difference
+from core.problems import Problems
+from core.strategic_merge import difference
+from kuberay import OperatorContext, validate
+from kuberay.context import DEFAULT_FEATURE_GATES
 
 from ..rendered import as_tenant_gives
 from ..settings import TenantSettings

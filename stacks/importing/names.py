@@ -3,7 +3,7 @@
 import re
 from math import ceil
 
-from components.quantities import NotAQuantityError, amount
+from core.quantities import NotAQuantityError, amount
 
 
 def dns_name(text: str, limit: int, fallback: str) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from components.problems import Path, dotted
+from core.problems import Path, dotted
 
 __all__ = ["Imported", "Note", "Path", "RefusedError", "dotted"]
 

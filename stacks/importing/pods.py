@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from components.nodes import GPU_RESOURCE
 from components.ray_cluster.manifests import HEAD_PORTS
+from core.nodes import GPU_RESOURCE
 
 from .reader import Reader, says_something
 from .secrets import is_noted_secret

@@ -1,6 +1,6 @@
 """Environment variables that a stack file must not have in plain text."""
 
-from components.plaintext import ADVICE, is_secret
+from core.secrets import ADVICE, is_secret
 
 from .reader import Reader
 

@@ -3,9 +3,9 @@
 import re
 from typing import Any
 
-from components.problems import Path
 from components.ray_cluster.settings import FIRST_RAY_WITH_TOKENS
-from components.types import image_version, version_tuple
+from core.problems import Path
+from core.types import image_version, version_tuple
 
 from .answers import Answers
 from .notes import Note, RefusedError

@@ -5,12 +5,13 @@ from typing import Any
 
 import yaml
 
-from components.problems import Path
 from components.ray_cluster.node_settings import HeadSettings, WorkerGroupSettings
 from components.ray_cluster.settings import RayClusterSettings
-from components.types import Settings
+from core.problems import Path
+from core.stack_file import PROJECT
+from core.types import Settings
 
-from ..settings import LONGEST_TENANT_NAME, PROJECT
+from ..settings import LONGEST_TENANT_NAME
 from .names import dns_name
 from .notes import Imported
 

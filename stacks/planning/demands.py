@@ -1,25 +1,21 @@
 """The pods of a stack's RayClusters and Redis, and what bounds how many there are. Pure functions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from components.capacity.accounts import Account, Accounts
 from components.capacity.placement import Workers
-from components.quantities import amount
 from components.queues.budget import Room
 from components.redis.manifests import stateful_set
 from components.tenant.demand import Body, Demand, of_stateful_set
 from components.tenant.manifests import hard
+from core.quantities import amount
 
 from ..queues import queue_of
 from ..redis import redis_parts
 from ..rendered import demanded, rendered
-
-if TYPE_CHECKING:
-    from ..settings import StackSettings, TenantSettings
+from ..settings import StackSettings, TenantSettings
 
 Rooms = Mapping[str, Mapping[str, Room]]
 """By queue and resource, the most that the queue can have."""

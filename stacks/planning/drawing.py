@@ -9,7 +9,7 @@ from html import escape
 
 from components.capacity.eligibility import eligible
 from components.capacity.placement import RESOURCES, Node, Nodes, Workers, held
-from components.quantities import shown
+from core.quantities import shown
 
 from .plan import Plan
 

@@ -1,32 +1,27 @@
 """A RayCluster's worker groups beside those that jobs of the past would have wanted, as a report."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from components.nodes import NodePool
-from components.problems import Problems
-from components.quantities import amount
 from components.ray_cluster.autoscaler import idle_seconds
 from components.ray_cluster.node_settings import Variant, WorkersSettings
+from components.ray_cluster.settings import RayClusterSettings
 from components.ray_cluster.sizes import tiling
 from components.ray_cluster.spec import custom_resources
 from components.ray_cluster.worker_groups import WorkerGroup, all_groups, pool_named, worker_groups
-from components.types import seconds
+from core.nodes import NodePool
+from core.problems import Problems
+from core.quantities import amount
+from core.types import seconds
 
 from ..history.autoscaler import Size
 from ..history.jobs import Job
 from ..history.proposal import Outcome, Sizes, outcome, proposal
+from ..settings import StackSettings
+from ..tenant_defaults import with_tenant_defaults
 from .report import NONE, Report, Table
-
-if TYPE_CHECKING:
-    from components.ray_cluster.settings import RayClusterSettings
-
-    from ..settings import StackSettings
-
 
 Own = Mapping[int, Mapping[str, Any]]
 """`cpu` and `memory` of sizes for which the stack file says them itself, by their GPUs."""
@@ -96,7 +91,7 @@ def compare(stack: StackSettings, name: str, jobs: Sequence[Job], notes: tuple[s
 def _comparable(stack: StackSettings) -> dict[str, RayClusterSettings]:
     """The RayClusters that scale and whose workers are cut from one pool, by `<namespace>/<name>`."""
     return {
-        f"{tenant.namespace_name}/{cluster.name}": tenant.given(cluster)
+        f"{tenant.namespace_name}/{cluster.name}": with_tenant_defaults(tenant, cluster)
         for tenant in stack.tenants
         for cluster in tenant.clusters
         if len(cluster.workers) == 1 and cluster.scales

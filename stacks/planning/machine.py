@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 
-from components.nodes import GPU_RESOURCE
 from components.queues.budget import on_nodes
+from core.nodes import GPU_RESOURCE
 
+from .overcommitment import overcommitments
 from .plan import Plan, TenantPlan
 
 
@@ -39,7 +40,7 @@ def as_object(plan: Plan) -> dict[str, object]:
         "cost": _cost_object(plan.cost),
         "largestGang": {"cluster": gang.name, **numbers(gang.beside)} if gang else None,
         "leftOut": [{"cluster": each.owner, "group": each.group, "workers": number} for each, number in plan.left_out],
-        "overcommitments": [{"rule": each.rule, "message": each.message} for each in plan.overcommitments],
+        "overcommitments": [{"rule": each.rule, "message": each.message} for each in overcommitments(plan)],
     }
 
 

@@ -1,20 +1,16 @@
 """Promises of a stack that its nodes cannot keep all at once. Pure functions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 from components.capacity.placement import RESOURCES
-from components.nodes import GPU_RESOURCE
-from components.problems import Path, Problem
-from components.quantities import shown
 from components.queues.budget import on_nodes
 from components.tenant.demand import Usage
+from core.nodes import GPU_RESOURCE
+from core.problems import Path, Problem
+from core.quantities import shown
 
-if TYPE_CHECKING:
-    from .plan import Plan
+from .plan import Plan
 
 SAID_AT: Path = ("capacity", "overcommitment")
 """Where a stack file says what is thought of it."""

@@ -4,26 +4,19 @@ It knows what the stack file says and nothing else: other pods on the nodes, and
 means, are not counted. `reserve` of workers and `nodes`, which are allocatable amounts, leave room for daemons.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 from components.capacity.accounts import Accounts
 from components.capacity.placement import NOTHING, Nodes, Workers, held
-from components.nodes import GPU_RESOURCE, NodePool
-from components.problems import Problem
 from components.queues.queue import Queue
 from components.tenant.demand import Usage, total
+from core.nodes import GPU_RESOURCE, NodePool
 
 from ..queues import queue_of, queues_of, rooms_of
+from ..settings import StackSettings, TenantSettings
 from .demands import Rooms, accounts_of, clusters_of, fresh, redis_pods
-from .overcommitment import overcommitments
-
-if TYPE_CHECKING:
-    from ..settings import StackSettings, TenantSettings
 
 
 @dataclass(frozen=True)
@@ -107,8 +100,6 @@ class Plan:
     promised: Usage
     """What tenants may have at most, all together, where the nodes do not bound it. A queue counts once."""
 
-    overcommitments: tuple[Problem, ...] = ()
-
     @property
     def largest_gang(self) -> ClusterPlan | None:
         """The RayCluster that can hold most GPUs beside what all others start with; the first of equals."""
@@ -142,7 +133,7 @@ def plan_of(stack: StackSettings, price: float | None = None) -> Plan:
         tenants.append(
             _tenant(tenant, clusters, mine, empty, accounts, total([NOTHING, *(in_turn[name] for name in mine)]))
         )
-    plan = Plan(
+    return Plan(
         pools=pools,
         tenants=tuple(tenants),
         queues=tuple(queues_of(stack)),
@@ -152,7 +143,6 @@ def plan_of(stack: StackSettings, price: float | None = None) -> Plan:
         cost=_range(pools, started.gpus_by_pool(), grown),
         promised=total(promised),
     )
-    return replace(plan, overcommitments=tuple(overcommitments(plan)))
 
 
 def _priced(pool: NodePool, price: float | None) -> NodePool:

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from components.capacity.placement import RESOURCES
-from components.nodes import GPU_RESOURCE
-from components.quantities import shown
 from components.queues.budget import on_nodes
 from components.tenant.demand import Usage, total
 from components.tenant.manifests import hard
+from core.nodes import GPU_RESOURCE
+from core.quantities import shown
 
+from .overcommitment import overcommitments
 from .plan import ClusterPlan, Plan, TenantPlan
 
 NONE = "-"
@@ -151,7 +152,7 @@ def _sentences(plan: Plan) -> Iterable[str]:
     number = len(_all_clusters(plan))
     if number and not plan.left_out:
         yield f"All {number} RayClusters can start at once." if number > 1 else "The RayCluster can start."
-    yield from (f"Overcommitted: {each.message}." for each in plan.overcommitments)
+    yield from (f"Overcommitted: {each.message}." for each in overcommitments(plan))
     short = [each for each in plan.tenants if each.in_turn[GPU_RESOURCE] < each.greatest[GPU_RESOURCE]]
     if number and not short:
         yield "All tenants can have their greatest number of GPUs at once."

@@ -1,23 +1,18 @@
 """What all stack files promise that share a cluster. Pure functions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
-from components.nodes import GPU_RESOURCE, NodePool
-from components.problems import Problem
 from components.queues.budget import on_nodes
 from components.tenant.demand import total
+from core.nodes import GPU_RESOURCE, NodePool
+from core.problems import Problem
 
+from ..settings import StackSettings
 from .machine import numbers
 from .overcommitment import SAID_AT, more_than
 from .plan import Plan
 from .report import Report, Table, figure, money, triple
-
-if TYPE_CHECKING:
-    from ..settings import StackSettings
 
 Planned = tuple[str, "StackSettings", Plan]
 """A stack's name, its settings, its plan."""

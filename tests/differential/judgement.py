@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from components.kuberay import OperatorContext, validate
+from kuberay import OperatorContext, validate
 from tests.differential.go_messages import STRICTER, says
 from tests.differential.operator import Operator
 

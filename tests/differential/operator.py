@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any
 
-from components.kuberay import OperatorContext
+from kuberay import OperatorContext
 from local.install import install_missing
 from local.tools import KUBERAY, KUBERAY_VALIDATION
 

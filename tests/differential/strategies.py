@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from components.kuberay import OperatorContext
+from kuberay import OperatorContext
 from tests.differential.values import CLUSTER, JOB, METADATA, SCHEDULES, SERVICE, Values
 from tests.unit.kuberay.manifests import GONE, SPECS, Body, edited, manifest
 

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given
 from kubernetes import client
 
-from components.kuberay import OperatorContext
+from kuberay import OperatorContext
 from local.rehearsal import Rehearsal
 from local.tools import KUBERAY
 from tests.differential import strategies

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from components.kuberay import RULES, OperatorContext
+from kuberay import RULES, OperatorContext
 from local.crd_schemas import generate, target
 from local.tools import KUBERAY, KUBERAY_VALIDATION
 from tests.differential.go_messages import MESSAGES, STRICTER

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from components.kuberay import OperatorContext
+from kuberay import OperatorContext
 from tests.differential import strategies
 from tests.differential.judgement import Tally, agree
 from tests.differential.operator import Operator

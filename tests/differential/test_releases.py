@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from components.kuberay.releases import EACH, SINCE, Steps
-from components.kuberay.schema import KINDS
+from kuberay.releases import EACH, SINCE, Steps
+from kuberay.schema import KINDS
 from local.crd_schemas import VERSION
 from local.install import install_missing
 from local.tools import KUBERAY, KUBERAY_1_5, Tool

@@ -8,11 +8,11 @@ from typing import Any, cast
 import pytest
 from kubernetes import client
 
+from core.nodes import NodePool
 from local.plugins import Mode, Selection, select
 from local.rehearsal import Rehearsal
-from stacks.settings import NodePool
-from tests.engine.harness import Project
-from tests.engine.platform_stack import Rays, Stack, install_operator, on_operator, rehearsing
+from testbed.harness import Project
+from testbed.platform_stack import Rays, Stack, install_operator, on_operator, rehearsing
 
 POOL = NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8, gpu_product="NVIDIA-A100-SXM4-80GB")
 

@@ -9,9 +9,10 @@ import yaml
 from kubernetes import client
 
 from local.pulumi import PROJECT
-from stacks.settings import StackSettings, parse
+from stacks.load import parse
+from stacks.settings import StackSettings
+from testbed.platform_stack import DEV, training
 from tests.engine.access_table import Action
-from tests.engine.platform_stack import DEV, training
 
 TEAM, OTHER_TEAM = "team-access", "team-foreign"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from local import tools
 from local.rehearsal import Rehearsal
-from tests.engine.harness import Project, Result
+from testbed.harness import Project, Result
 
 _NUMBERS = itertools.count(1)
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from stacks.settings import GPU_RESOURCE
-from tests.engine.gangs import CONFINED, Gangs, pod_spec, settled
+from core.nodes import GPU_RESOURCE
+from testbed.gangs import CONFINED, Gangs, pod_spec, settled
 
 
 class RayGangs(Gangs):

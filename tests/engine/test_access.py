@@ -22,6 +22,7 @@ from components.access.manifests import (
 )
 from local.rehearsal import Rehearsal
 from stacks.access import named_clusters
+from testbed.platform_stack import Rays, Stack
 from tests.engine.access_table import table
 from tests.engine.conftest import MakeStack
 from tests.engine.people import (
@@ -37,7 +38,6 @@ from tests.engine.people import (
     refusal,
     settings_with_people,
 )
-from tests.engine.platform_stack import Rays, Stack
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
 

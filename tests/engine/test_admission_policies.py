@@ -13,18 +13,17 @@ from typing import Any
 import pytest
 
 from components.admission_policies.manifests import admission_policies
-from components.admission_policies.rules import BY_ID
 from components.admission_policies.settings import AdmissionPoliciesSettings
 from local.rehearsal import Rehearsal
 from policies.configuration import Configuration
 from policies.judge import Judge
-from policies.rules import BY_ID as OF_POLICIES
-from policies.walk import Object
+from policies.rules import ENFORCEABLE
+from policies.values import Object
+from testbed.kubectl import Kubectl
+from testbed.policies.bodies import body, deployment, pod, ray_cluster, ray_job, service
+from testbed.policies.case import Case, case, put
 from tests.engine.conftest import MakeStack
-from tests.engine.kubectl import Kubectl
 from tests.unit.policies import cases_of_kubernetes, cases_of_pods, cases_of_ray
-from tests.unit.policies.bodies import body, deployment, pod, ray_cluster, ray_job, service
-from tests.unit.policies.case import Case, case, put
 
 pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(600)]
 
@@ -42,7 +41,7 @@ WHOLE = [
 CASES = [
     each
     for each in (*cases_of_ray.CASES, *cases_of_pods.CASES, *cases_of_kubernetes.CASES, *WHOLE)
-    if each.rule in BY_ID and each.protected is None
+    if each.rule in ENFORCEABLE and each.protected is None
 ]
 
 SETTLES = 30.0
@@ -76,7 +75,7 @@ class Judged:
         """The policies as components make them, under names that no stack has."""
         made = []
         for options in self._options:
-            others = {id_: "Disabled" for id_ in BY_ID if options and id_ not in options}
+            others = {id_: "Disabled" for id_ in ENFORCEABLE if options and id_ not in options}
             said = {"action": "Warn", "options": options, "rules": others}
             settings = AdmissionPoliciesSettings.model_validate(said)
             name = self.namespace(options)
@@ -120,7 +119,7 @@ class Judged:
         warned = re.findall(r"ValidatingAdmissionPolicy '([^']+)'", ", ".join(answer.headers.getlist("Warning")))
         judge = Judge(Configuration.model_validate({"options": options}), "prod")
         found = {each.rule.id for each in judge.report([Object(kept)]).findings}
-        asked = BY_ID.keys() & (options or BY_ID)
+        asked = ENFORCEABLE.keys() & (options or ENFORCEABLE)
         return Verdicts(frozenset(name.removeprefix(f"{namespace}-") for name in warned), frozenset(found & asked))
 
     def verdicts(self, body: Body, method: str = "POST", path: str = "") -> Verdicts:
@@ -206,8 +205,8 @@ def test_each_rule_is_seen_kept_and_broken(said: Said) -> None:
         for each, (_, of_bad) in zip(CASES, said, strict=True)
         if any(each.rule in verdicts.cel for verdicts in of_bad)
     }
-    assert set(BY_ID) - kept == set()
-    assert set(BY_ID) - broken == set()
+    assert set(ENFORCEABLE) - kept == set()
+    assert set(ENFORCEABLE) - broken == set()
 
 
 def test_what_broke_a_rule_before_may_be_changed_and_nothing_may_begin_to(judged: Judged, core: Any) -> None:
@@ -266,6 +265,6 @@ def test_a_stack_with_them_comes_up_and_nobody_else_makes_what_breaks_them(
     for each, rule in ((latest, "img-no-latest"), (open_, "ray-no-public-dashboard")):
         said = kubectl.creates("team-a", each)
         assert f"ValidatingAdmissionPolicy 'ray-platform-{rule}'" in said
-        assert f"{rule}: {OF_POLICIES[rule].what} {OF_POLICIES[rule].fix}" in said
+        assert f"{rule}: {ENFORCEABLE[rule].what} {ENFORCEABLE[rule].fix}" in said
     assert kubectl.creates("team-a", ray_cluster()) == ""
     made.destroy()

@@ -11,9 +11,9 @@ import pytest
 
 from local import paths
 from local.rehearsal import Rehearsal
+from testbed.kubectl import Kubectl
+from testbed.platform_stack import Rays, Stack
 from tests.engine.conftest import MakeStack
-from tests.engine.kubectl import Kubectl
-from tests.engine.platform_stack import Rays, Stack
 
 pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(1200)]
 

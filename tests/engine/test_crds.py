@@ -14,7 +14,7 @@ from components.crds.live import DefinitionError
 from components.crds.provider import DefinitionsProvider
 from components.guard import InUseError
 from local.rehearsal import Rehearsal
-from tests.engine.kubectl import Kubectl
+from testbed.kubectl import Kubectl
 
 pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster]
 

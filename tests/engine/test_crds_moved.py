@@ -18,8 +18,8 @@ from kubernetes import client
 from components.crds.guard import CrdGuardProvider
 from local import paths
 from local.rehearsal import Rehearsal
+from testbed.platform_stack import Rays, Stack
 from tests.engine.conftest import MakeStack
-from tests.engine.platform_stack import Rays, Stack
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1500)]
 

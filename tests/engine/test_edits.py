@@ -6,8 +6,8 @@ Many more of them: `python -m benchmarks.edits` (docs/edit-sequences.md).
 import pytest
 
 from local.rehearsal import Rehearsal
+from testbed.edits.rounds import Rounds
 from tests.engine.conftest import MakeStack
-from tests.engine.edits.rounds import Rounds
 
 pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(1200)]
 

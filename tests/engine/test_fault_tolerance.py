@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from local.rehearsal import Rehearsal
+from testbed.platform_stack import Rays, Stack, existing, training
 from tests.engine.conftest import MakeStack
-from tests.engine.platform_stack import Rays, Stack, existing, training
 
 pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(1200)]
 

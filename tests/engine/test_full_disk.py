@@ -17,7 +17,7 @@ from local.errors import RehearsalError
 from local.plugins import Selection
 from local.pulumi import RehearsalStack
 from local.rehearsal import Rehearsal
-from tests.engine.platform_stack import Rays, existing, on_operator
+from testbed.platform_stack import Rays, existing, on_operator
 
 pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(900)]
 

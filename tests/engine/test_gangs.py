@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from local.rehearsal import Rehearsal
+from testbed.gangs import settled
+from testbed.platform_stack import Stack, rehearsing
 from tests.engine.conftest import POOL, MakeStack
-from tests.engine.gangs import settled
-from tests.engine.platform_stack import Stack, rehearsing
 from tests.engine.ray_gangs import RayGangs
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]

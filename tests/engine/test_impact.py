@@ -21,9 +21,9 @@ from local.rehearsal import Rehearsal
 from stacks.impact.pods import PodChange, change_of_pods
 from stacks.impact.ray_clusters import ray_clusters
 from stacks.impact.ray_pods import sent
-from stacks.settings import load
-from tests.engine.kubectl import Kubectl
-from tests.engine.platform_stack import DEV
+from stacks.load import load
+from testbed.kubectl import Kubectl
+from testbed.platform_stack import DEV
 from tests.engine.ray_edits import ANY_CLUSTER, WITH_AUTOSCALER, WITH_SEVERAL_HOSTS, WITHOUT_AUTOSCALER, Edit, spec
 
 pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(1800)]

@@ -8,14 +8,14 @@ import pytest
 import yaml
 
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.settings import RayClusterSettings
+from components.ray_cluster.rules import sound
 from local.tools import KUBERAY
 from stacks.importing.answers import Answers
 from stacks.importing.defaulting import defaulted
 from stacks.importing.manifests import KINDS, from_manifest, has_cluster
 from stacks.importing.notes import RefusedError
 from stacks.importing.writing import tenants
-from stacks.settings import parse
+from stacks.load import parse
 
 pytestmark = pytest.mark.engine
 
@@ -57,7 +57,7 @@ def test_every_sample_renders_to_itself_or_is_refused_for_a_known_reason() -> No
         spec: Any = body
         for step in KINDS[body["kind"]]:
             spec = spec[step]
-        made = ray_cluster(RayClusterSettings.model_validate(result.cluster), ())
+        made = ray_cluster(sound(result.cluster), ())
         if defaulted(made["spec"]) != defaulted(spec):
             wrong[name] = "differs"
         parse({"tenants": tenants([result], namespace="team")})

@@ -11,10 +11,10 @@ from kubernetes import utils
 from local import tools
 from local.host_pods.states import read_states
 from local.rehearsal import Rehearsal
+from testbed.gangs import settled
+from testbed.platform_stack import Rays, Stack, existing
 from tests.engine.conftest import MakeStack
-from tests.engine.gangs import settled
 from tests.engine.people import Judge, Person, account, refusal
-from tests.engine.platform_stack import Rays, Stack, existing
 from tests.engine.ray_gangs import RayGangs
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]

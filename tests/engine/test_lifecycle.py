@@ -7,8 +7,8 @@ from kubernetes import client
 
 from local.plugins import Selection
 from local.rehearsal import Rehearsal
+from testbed.harness import TAKE_OVER, Project
 from tests.engine.conftest import PROGRAMS
-from tests.engine.harness import TAKE_OVER, Project
 
 pytestmark = [
     pytest.mark.stand_ins,

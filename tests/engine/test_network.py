@@ -9,8 +9,8 @@ import pytest
 from kubernetes import client
 
 from local.rehearsal import Rehearsal
+from testbed.platform_stack import Stack, existing, training
 from tests.engine.conftest import MakeStack
-from tests.engine.platform_stack import Stack, existing, training
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 

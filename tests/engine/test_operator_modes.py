@@ -6,8 +6,8 @@ import pytest
 from kubernetes import client, config
 
 from local.rehearsal import Rehearsal
+from testbed.platform_stack import Rays, existing, training
 from tests.engine.conftest import MakeStack
-from tests.engine.platform_stack import Rays, existing, training
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 

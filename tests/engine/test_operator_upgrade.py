@@ -10,9 +10,9 @@ from kubernetes import client
 
 from local.rehearsal import Rehearsal
 from local.tools import KUBERAY, KUBERAY_1_5
+from testbed.kubectl import Kubectl
+from testbed.platform_stack import Rays, Stack, training
 from tests.engine.conftest import MakeStack
-from tests.engine.kubectl import Kubectl
-from tests.engine.platform_stack import Rays, Stack, training
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1500)]
 

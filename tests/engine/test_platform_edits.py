@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from testbed.harness import TAKE_OVER
+from testbed.platform_stack import Rays, Stack, training
 from tests.engine.conftest import MakeStack
-from tests.engine.harness import TAKE_OVER
-from tests.engine.platform_stack import Rays, Stack, training
 
 pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(600)]
 

@@ -8,8 +8,8 @@ import pytest
 from kubernetes import client
 
 from local.rehearsal import Rehearsal
+from testbed.platform_stack import Rays, existing
 from tests.engine.conftest import MakeStack
-from tests.engine.platform_stack import Rays, existing
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
 

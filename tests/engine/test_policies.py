@@ -9,8 +9,8 @@ from kubernetes import client
 
 from local.pulumi import POLICY_PACK
 from local.rehearsal import Rehearsal
+from testbed.harness import Project
 from tests.engine.conftest import PROGRAMS, MakeProject, MakeStack
-from tests.engine.harness import Project
 
 pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(600)]
 

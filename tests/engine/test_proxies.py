@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from kubernetes import client
 
+from core.nodes import NodePool
 from local.nodes import live
 from local.rehearsal import Rehearsal
-from stacks.settings import NodePool
 from tests.engine.conftest import MakeProject
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(120)]

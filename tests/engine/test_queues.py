@@ -21,8 +21,8 @@ from components.queues.volcano import volcano_queue
 from components.ray_cluster.pod_group import pod_group
 from local import paths, tools
 from local.rehearsal import Rehearsal
+from testbed.kubectl import Kubectl
 from tests.engine.conftest import PROGRAMS, MakeProject
-from tests.engine.kubectl import Kubectl
 from tests.unit.kuberay.manifests import Body, manifest
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]

@@ -10,8 +10,8 @@ import pytest
 from kubernetes import client
 
 from local.rehearsal import Rehearsal
+from testbed.harness import STATE_AT_END, Project
 from tests.engine.conftest import PROGRAMS, MakeProject
-from tests.engine.harness import STATE_AT_END, Project
 
 pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(480)]
 

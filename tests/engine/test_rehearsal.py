@@ -10,12 +10,12 @@ import psutil
 import pytest
 from kubernetes import client
 
+from core.nodes import NodePool
 from local.errors import RehearsalError
 from local.nodes import live
 from local.plugins import Selection
 from local.pulumi import RehearsalStack
 from local.rehearsal import Rehearsal
-from stacks.settings import NodePool
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(240)]
 

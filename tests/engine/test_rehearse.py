@@ -13,7 +13,7 @@ from local.pulumi import PROJECT
 from local.rehearse.comparison import Beside
 from local.rehearse.rehearsed import Rehearsed
 from local.rehearse.session import Session
-from tests.engine.platform_stack import DEV
+from testbed.platform_stack import DEV
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1800)]
 

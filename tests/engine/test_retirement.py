@@ -11,10 +11,10 @@ from components.rollout import pods, retirement
 from components.rollout.pods import Pods, group
 from components.rollout.retirement import Groups, NotRetiredError, retire
 from local.rehearsal import Rehearsal
-from tests.engine.edits.autoscalers import JSON_PATCH, Autoscalers
-from tests.engine.edits.drawn import seeded
-from tests.engine.kubectl import Kubectl
-from tests.engine.platform_stack import Rays
+from testbed.edits.autoscalers import JSON_PATCH, Autoscalers
+from testbed.edits.drawn import seeded
+from testbed.kubectl import Kubectl
+from testbed.platform_stack import Rays
 from tests.engine.ray_edits import spec
 
 pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(600)]

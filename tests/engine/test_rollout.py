@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from kubernetes import client
 
+from testbed.platform_stack import Rays, Stack, training
 from tests.engine.conftest import MakeStack
-from tests.engine.platform_stack import Rays, Stack, training
 
 pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(900)]
 

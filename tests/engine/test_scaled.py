@@ -11,9 +11,9 @@ from components.ray_cluster import overtaken
 from components.ray_cluster.overtaken import give_back
 from components.ray_cluster.scaled import DIGEST
 from local.rehearsal import Rehearsal
+from testbed.kubectl import Kubectl
+from testbed.platform_stack import Rays, Stack, training
 from tests.engine.conftest import MakeStack
-from tests.engine.kubectl import Kubectl
-from tests.engine.platform_stack import Rays, Stack, training
 
 pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(900)]
 

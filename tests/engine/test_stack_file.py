@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from stacks.document import document
+from core.yaml_reader.document import document
 from tests.engine.conftest import MakeProject
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(120)]

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from testbed.platform_stack import Edit
 from tests.engine.conftest import MakeStack
-from tests.engine.platform_stack import Edit
 
 pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(400)]
 

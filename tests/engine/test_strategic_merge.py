@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from components.strategic_merge import merge
+from core.strategic_merge import merge
 from local.tools import KUBERNETES
 
 pytestmark = pytest.mark.engine

@@ -9,8 +9,8 @@ import pytest
 from kubernetes import client
 
 from local.rehearsal import Rehearsal
+from testbed.platform_stack import Rays, Stack, existing
 from tests.engine.conftest import MakeStack
-from tests.engine.platform_stack import Rays, Stack, existing
 
 pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(1200)]
 

@@ -8,14 +8,14 @@ import pytest
 import yaml
 from kubernetes import client, utils
 
+from core.nodes import GPU_RESOURCE
 from local import tools
 from local.host_pods.states import read_states
 from local.rehearsal import Rehearsal
-from stacks.settings import GPU_RESOURCE
+from testbed.gangs import HOME, SCHEDULING, Gangs, settled
+from testbed.platform_stack import Rays, Stack, existing
 from tests.engine.conftest import MakeStack
-from tests.engine.gangs import HOME, SCHEDULING, Gangs, settled
 from tests.engine.people import Judge, Person, account, refusal
-from tests.engine.platform_stack import Rays, Stack, existing
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 

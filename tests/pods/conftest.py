@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped] # has none
 
+from core.nodes import NodePool
 from local.images import IMAGES
 from local.install import install_missing
 from local.real_node import RealNode, unmet
 from local.rehearsal import Rehearsal
-from stacks.settings import NodePool
-from tests.engine.platform_stack import training
+from testbed.platform_stack import training
+from testbed.pods.node import Node
+from testbed.pods.platform import GANGS, NAMESPACE, REVIEWED, SECURED, USER, Platform, brought_up
+from testbed.pods.steps import TABLE, Steps
 from tests.pods.machine import traces
-from tests.pods.node import Node
-from tests.pods.platform import GANGS, NAMESPACE, REVIEWED, SECURED, USER, Platform, brought_up
-from tests.pods.steps import TABLE, Steps
 
 LEFT_OUT = pytest.StashKey[str]()
 

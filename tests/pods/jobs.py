@@ -6,7 +6,7 @@ from typing import Any
 
 import urllib3
 
-from tests.pods.steps import until
+from testbed.pods.steps import until
 
 HTTP = urllib3.PoolManager(timeout=30.0)
 

@@ -8,9 +8,9 @@ from http import HTTPStatus
 import pytest
 import yaml
 
+from testbed.pods.platform import CLUSTER, NAMESPACE, Platform
+from testbed.pods.steps import Steps, until
 from tests.pods.jobs import Jobs
-from tests.pods.platform import CLUSTER, NAMESPACE, Platform
-from tests.pods.steps import Steps, until
 
 pytestmark = [pytest.mark.pods, pytest.mark.timeout(300, func_only=True)]
 

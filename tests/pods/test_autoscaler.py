@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.pods.platform import Platform
-from tests.pods.steps import WAIT_SECONDS, Steps, until
+from testbed.pods.platform import Platform
+from testbed.pods.steps import WAIT_SECONDS, Steps, until
 
 pytestmark = [pytest.mark.pods, pytest.mark.timeout(300, func_only=True)]
 

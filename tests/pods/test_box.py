@@ -11,15 +11,15 @@ import psutil
 import pytest
 from kubernetes import client
 
+from core.nodes import NodePool
 from local import paths
 from local.errors import RehearsalError
 from local.nodes import live
 from local.real_node.box import Box, hierarchies
 from local.rehearsal import Rehearsal
-from stacks.settings import NodePool
+from testbed.pods.node import Node
+from testbed.pods.steps import Steps, until
 from tests.pods.machine import traces
-from tests.pods.node import Node
-from tests.pods.steps import Steps, until
 
 pytestmark = [pytest.mark.pods, pytest.mark.timeout(180, func_only=True)]
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.engine.platform_stack import training
-from tests.pods.platform import Platform
-from tests.pods.steps import until
+from testbed.platform_stack import training
+from testbed.pods.platform import Platform
+from testbed.pods.steps import until
 
 pytestmark = [pytest.mark.pods, pytest.mark.timeout(300, func_only=True)]
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from tests.pods.node import is_ready
-from tests.pods.platform import CLUSTER, NAMESPACE, Platform
-from tests.pods.steps import WAIT_SECONDS, Steps, until
+from testbed.pods.node import is_ready
+from testbed.pods.platform import CLUSTER, NAMESPACE, Platform
+from testbed.pods.steps import WAIT_SECONDS, Steps, until
 
 pytestmark = [pytest.mark.pods, pytest.mark.timeout(300, func_only=True)]
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from stacks.settings import GPU_RESOURCE
-from tests.pods.node import is_ready
-from tests.pods.platform import CLUSTER, GANGS, NAMESPACE, Platform
-from tests.pods.steps import Steps, until
+from core.nodes import GPU_RESOURCE
+from testbed.pods.node import is_ready
+from testbed.pods.platform import CLUSTER, GANGS, NAMESPACE, Platform
+from testbed.pods.steps import Steps, until
 
 pytestmark = [pytest.mark.pods, pytest.mark.timeout(300, func_only=True)]
 

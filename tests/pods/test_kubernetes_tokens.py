@@ -5,8 +5,8 @@ from http import HTTPStatus
 
 import pytest
 
+from testbed.pods.platform import NAMESPACE, REVIEWED, USER, Platform
 from tests.pods.jobs import Jobs
-from tests.pods.platform import NAMESPACE, REVIEWED, USER, Platform
 
 pytestmark = [pytest.mark.pods, pytest.mark.timeout(300, func_only=True)]
 

@@ -12,10 +12,10 @@ import yaml
 from local import paths
 from local.images import RAY
 from local.real_node.programs import DNS
-from tests.pods.node import is_ready
-from tests.pods.platform import CLUSTER, NAMESPACE, Platform, PodsStack, plugins
+from testbed.pods.node import is_ready
+from testbed.pods.platform import CLUSTER, NAMESPACE, Platform, PodsStack, plugins
+from testbed.pods.steps import Steps, until
 from tests.pods.port_matrix import DESTINATIONS, PORTS, REACH, SOURCES
-from tests.pods.steps import Steps, until
 
 pytestmark = [pytest.mark.pods, pytest.mark.timeout(300, func_only=True)]
 

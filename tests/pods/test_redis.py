@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from local.images import REDIS
-from tests.pods.node import Node, is_ready
-from tests.pods.steps import Steps, until
+from testbed.pods.node import Node, is_ready
+from testbed.pods.steps import Steps, until
 
 pytestmark = [pytest.mark.pods, pytest.mark.timeout(180, func_only=True)]
 

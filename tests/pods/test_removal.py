@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from tests.engine.platform_stack import existing
+from testbed.platform_stack import existing
+from testbed.pods.platform import NAMESPACE, Platform
+from testbed.pods.steps import Steps, until
 from tests.pods.machine import traces
-from tests.pods.platform import NAMESPACE, Platform
-from tests.pods.steps import Steps, until
 
 pytestmark = [pytest.mark.pods, pytest.mark.timeout(240, func_only=True)]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.pods.platform import SECURED, Platform
+from testbed.pods.platform import SECURED, Platform
 
 pytestmark = [pytest.mark.pods, pytest.mark.timeout(300, func_only=True)]
 

@@ -7,7 +7,7 @@ import pytest
 from pulumi.dynamic import CreateResult, ResourceProvider
 
 from components.dynamic import Resource
-from tests.unit.recorder import record
+from testbed.recorder import record
 
 pytestmark = pytest.mark.unit
 

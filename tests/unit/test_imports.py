@@ -1,6 +1,4 @@
-"""Imports go one way: the program, then stacks, then components. Everything else reaches components through stacks.
-
-Rules of policies/ are below stacks, which may say what they weigh; what reads and reports them is above."""
+"""Imports go one way: core, kuberay, policies, components, stacks, and then what works with stacks."""
 
 import ast
 from collections.abc import Iterator
@@ -12,16 +10,16 @@ pytestmark = pytest.mark.unit
 
 ROOT = Path(__file__).parents[2]
 
-MAY_IMPORT = {
-    "components": {"components"},
-    "stacks": {"stacks", "policies", "components"},
-    "__main__.py": {"stacks"},
-    "local": {"local", "stacks"},
-    "policies": {"policies", "stacks", "components"},
-    "gateway": {"gateway"},
-    "benchmarks": {"benchmarks", "stacks", "local", "tests", "policies"},
-}
-"""What each part of the project may import of the project; of components, policies may have what these share."""
+ORDER = ("core", "kuberay", "policies", "components", "stacks", "local", "testbed", "benchmarks")
+"""Each part imports itself and those before it."""
+
+ALONE = {"__main__.py": {"stacks", "core"}, "gateway": {"gateway"}}
+"""Other parts, and all that they import."""
+
+MAY_IMPORT = {part: {*ORDER[: place + 1]} for place, part in enumerate(ORDER)} | ALONE
+
+RULES = {"policies.rule", "policies.rules"}
+"""The rules of policies/, and what they are."""
 
 WITH_PULUMI = {
     *(
@@ -53,8 +51,8 @@ WITH_PULUMI = {
         "last_state.py",
     ),
 }
-"""Files that make resources or speak to the engine. All others of components and stacks are plain functions and data:
-they are tested and reused without an engine."""
+"""Files that make resources or speak to the engine. All others of these parts are plain functions and data: they
+are tested and reused without an engine."""
 
 
 def files_of(part: str) -> list[Path]:
@@ -93,30 +91,22 @@ def test_imports_go_one_way(part: str) -> None:
     assert wrong == []
 
 
-def test_policies_know_no_component_s_inside() -> None:
-    """Of components/ only the files that all components share."""
-    wrong = [
-        f"{file.relative_to(ROOT)} imports {node.module}"
-        for file in files_of("policies")
-        for node in IMPORTS[file]
-        if isinstance(node, ast.ImportFrom) and node.level == 0 and (node.module or "").startswith("components")
-        if not (ROOT / f"{(node.module or '').replace('.', '/')}.py").is_file() or (node.module or "").count(".") != 1
-    ]
-    assert wrong == []
-
-
-def test_stacks_know_of_policies_what_may_be_said_about_them() -> None:
-    """And what that is made of, the rules, knows no stack: no module is above another and below it."""
+@pytest.mark.parametrize(
+    ("part", "known"),
+    [
+        ("components", {"policies.cel.check", "policies.cel.expressions", "policies.cel.subjects"} | RULES),
+        ("stacks", {"policies.configuration"}),
+    ],
+)
+def test_of_policies_the_rules_are_known_and_what_may_be_said_about_them(part: str, known: set[str]) -> None:
+    """And nothing that reads, judges and reports."""
     used = {
         node.module
-        for file in files_of("stacks")
+        for file in files_of(part)
         for node in IMPORTS[file]
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("policies")
     }
-    assert used == {"policies.configuration"}
-    below = [ROOT / "policies" / f"{name}.py" for name in ("configuration", "rule", "values", "walk")]
-    wrong = [file.name for file in [*below, *files_of("policies/rules")] if "stacks" in imported(file)]
-    assert wrong == []
+    assert used == known
 
 
 def test_a_component_reaches_into_no_other_package_by_relative_imports() -> None:
@@ -131,8 +121,7 @@ def test_a_component_reaches_into_no_other_package_by_relative_imports() -> None
 
 
 def test_rules_and_bodies_know_no_pulumi() -> None:
-    plain = [
-        file for part in ("components", "stacks", "gateway") for file in files_of(part) if file.name not in WITH_PULUMI
-    ]
+    parts = ("core", "kuberay", "components", "stacks", "gateway")
+    plain = [file for part in parts for file in files_of(part) if file.name not in WITH_PULUMI]
     wrong = [str(file.relative_to(ROOT)) for file in plain if {"pulumi", "pulumi_kubernetes"} & set(imported(file))]
     assert wrong == []

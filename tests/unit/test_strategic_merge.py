@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.problems import Problems
-from components.strategic_merge import MERGE_KEYS, difference, merge
+from core.problems import Problems
+from core.strategic_merge import MERGE_KEYS, difference, merge
 from tests.suites import cases
 
 pytestmark = [pytest.mark.unit, pytest.mark.suite("strategic merge")]

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from kubernetes.utils.quantity import parse_quantity
 from pydantic import TypeAdapter, ValidationError
 
-from components.plaintext import is_secret
-from components.quantities import NotAQuantityError, amount
-from components.types import Duration, Env, Gpus, Image, Memory, Quantity, QuantityOrZero, Replicas, Version, seconds
+from core.quantities import NotAQuantityError, amount
+from core.secrets import is_secret
+from core.types import Duration, Env, Gpus, Image, Memory, Quantity, QuantityOrZero, Replicas, Version, seconds
 
 pytestmark = pytest.mark.unit
 

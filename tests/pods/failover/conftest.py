@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.pods.failover.day import DAY, Day
-from tests.pods.failover.driver import working
-from tests.pods.failover.redis import KINDS, Redis
-from tests.pods.failover.stack import fault_tolerant, gateway_counts, started
-from tests.pods.platform import NAMESPACE, Platform, brought_up
-from tests.pods.steps import Steps
+from testbed.failover.day import DAY, Day
+from testbed.failover.driver import working
+from testbed.failover.redis import KINDS, Redis
+from testbed.failover.stack import fault_tolerant, gateway_counts, started
+from testbed.pods.platform import NAMESPACE, Platform, brought_up
+from testbed.pods.steps import Steps
 
 RUNS = int(os.environ.get("FAILOVERS") or 5)
 """How many times a master is lost: at least once in each way."""

@@ -8,8 +8,8 @@ from functools import partial
 
 import psutil
 
-from tests.pods.failover.redis import Redis
-from tests.pods.steps import until
+from testbed.failover.redis import Redis
+from testbed.pods.steps import until
 
 LASTS = 15.0
 """Seconds that an outage lasts which ends only when the test ends it; the gateway holds writes for 60."""

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.pods.failover.day import Day
-from tests.pods.failover.redis import Redis
-from tests.pods.failover.stack import OTHER
-from tests.pods.platform import CLUSTER, NAMESPACE
+from testbed.failover.day import Day
+from testbed.failover.redis import Redis
+from testbed.failover.stack import OTHER
+from testbed.pods.platform import CLUSTER, NAMESPACE
 
 pytestmark = [pytest.mark.pods, pytest.mark.timeout(3600)]
 

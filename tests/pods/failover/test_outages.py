@@ -4,12 +4,12 @@ from functools import partial
 
 import pytest
 
-from tests.pods.failover.driver import working
+from testbed.failover.driver import working
+from testbed.failover.redis import Redis
+from testbed.failover.stack import gateway_counts, started
+from testbed.pods.platform import CLUSTER, NAMESPACE, Platform
+from testbed.pods.steps import Steps, until
 from tests.pods.failover.outages import OUTAGES
-from tests.pods.failover.redis import Redis
-from tests.pods.failover.stack import gateway_counts, started
-from tests.pods.platform import CLUSTER, NAMESPACE, Platform
-from tests.pods.steps import Steps, until
 
 pytestmark = [pytest.mark.pods, pytest.mark.timeout(300, func_only=True)]
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.pods.failover.redis import Redis
-from tests.pods.failover.stack import OTHER
-from tests.pods.platform import NAMESPACE, Platform
+from testbed.failover.redis import Redis
+from testbed.failover.stack import OTHER
+from testbed.pods.platform import NAMESPACE, Platform
 
 pytestmark = [pytest.mark.pods, pytest.mark.timeout(300, func_only=True)]
 

@@ -9,7 +9,7 @@ import pytest
 from components.access.component import ClusterAccess, ClusterAccessArgs, TenantAccess, TenantAccessArgs
 from components.access.personas import NamedCluster
 from components.access.settings import AccessSettings, RayUserSettings
-from tests.unit.recorder import Registered, record
+from testbed.recorder import Registered, record
 
 pytestmark = pytest.mark.unit
 

@@ -6,7 +6,7 @@ import pytest
 from components.access.component import RayDeployer, RayDeployerArgs
 from components.access.manifests import ray_deployer
 from components.access.settings import RayDeployerSettings
-from tests.unit.recorder import record
+from testbed.recorder import record
 
 pytestmark = pytest.mark.unit
 

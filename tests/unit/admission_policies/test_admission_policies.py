@@ -11,15 +11,15 @@ import pytest
 
 from components.admission_policies.component import AdmissionPolicies, AdmissionPoliciesArgs
 from components.admission_policies.manifests import EXCEPTIONS, admission_policies
-from components.admission_policies.rules import BY_ID, RULES
 from components.admission_policies.settings import AdmissionPoliciesSettings
-from components.admission_policies.subjects import WITH_PODS, variables
-from policies import rules as of_policies
+from policies.cel.subjects import WITH_PODS, variables
 from policies.rule import Severity
+from policies.rules import ENFORCEABLE
+from policies.walk import Stack
 from stacks.admission import installed_namespaces, tenants_namespaces
 from stacks.build import build
-from stacks.settings import parse
-from tests.unit.recorder import record
+from stacks.load import parse
+from testbed.recorder import record
 
 pytestmark = pytest.mark.unit
 
@@ -47,13 +47,14 @@ def selected(bodies: dict[tuple[str, str], Body], rule: str = "pod-no-host") -> 
     return found
 
 
-def test_each_is_a_rule_of_the_pack_about_one_object_that_is_no_mere_advice() -> None:
-    assert len(BY_ID) == len(RULES) >= 20
-    for rule in RULES:
-        known = of_policies.BY_ID[rule.id]
-        assert known.severity is not Severity.LOW
-        if known.kinds:
-            assert {kind for _, kind in rule.kinds} <= set(known.kinds)
+def test_each_is_a_rule_about_one_object_that_is_no_mere_advice() -> None:
+    assert len(ENFORCEABLE) >= 20
+    for rule in ENFORCEABLE.values():
+        assert rule.severity is not Severity.LOW
+        assert rule.subject is not Stack
+        assert rule.cel
+        if rule.kinds:
+            assert {kind for _, kind in rule.cel.kinds} <= set(rule.kinds)
 
 
 def test_a_rule_about_pods_is_asked_of_whatever_has_them_and_of_debugging_containers() -> None:
@@ -67,7 +68,7 @@ def test_a_rule_about_pods_is_asked_of_whatever_has_them_and_of_debugging_contai
 
 def test_the_message_is_the_rule_s_own_with_its_fix_and_with_names_of_containers() -> None:
     [said] = made()["policy", "img-no-latest"]["spec"]["validations"]
-    rule = of_policies.BY_ID["img-no-latest"]
+    rule = ENFORCEABLE["img-no-latest"]
     assert said["message"] == f"img-no-latest: {rule.what} {rule.fix}"
     assert said["messageExpression"].startswith(f'"{said["message"]} Broken by " + ')
 
@@ -151,7 +152,7 @@ def test_a_policy_and_its_binding_are_made_for_each_rule() -> None:
     recorder = record(lambda: AdmissionPolicies("admission", args))
     kinds = recorder.kinds()
     assert "admission-ray-platform-pod-no-host-policy" in kinds[KIND]
-    assert len(kinds[KIND]) == len(kinds[f"{KIND}Binding"]) == len(RULES) - 1
+    assert len(kinds[KIND]) == len(kinds[f"{KIND}Binding"]) == len(ENFORCEABLE) - 1
 
 
 def test_rayclusters_wait_for_the_policies_that_a_stack_asks_for(kubectl_that_renders: Path) -> None:

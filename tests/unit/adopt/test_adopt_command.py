@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from stacks.adopt import live as live_module
 from stacks.commands.adopt import adopt
-from stacks.settings import load
+from stacks.load import load
 from tests.unit.adopt.live import live
 
 pytestmark = pytest.mark.unit

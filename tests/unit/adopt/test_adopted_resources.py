@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from stacks.build import build
-from stacks.settings import parse
-from tests.unit.recorder import Recorder, record
+from stacks.load import parse
+from testbed.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit
 

@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.settings import RayClusterSettings
+from components.ray_cluster.rules import sound
 from stacks.adopt.entry import entry, tenant_name
 from stacks.adopt.live import CannotAdoptError
+from stacks.load import parse
 from stacks.rendered import rendered as as_rendered
-from stacks.settings import parse
+from stacks.tenant_defaults import with_tenant_defaults
 from tests.unit.adopt.live import IMAGE, live
 
 pytestmark = pytest.mark.unit
@@ -19,7 +20,7 @@ NOTHING = parse({})
 
 def rendered(cluster: dict[str, Any], account: str | None = None) -> dict[str, Any]:
     """What `up` sends for the entry."""
-    return ray_cluster(RayClusterSettings.model_validate(cluster), (), account)
+    return ray_cluster(sound(cluster), (), account)
 
 
 def test_the_stack_renders_the_very_spec_that_runs() -> None:
@@ -48,8 +49,8 @@ def test_the_account_of_the_tenant_is_kept_out() -> None:
 
 def test_the_pull_secrets_of_the_tenant_are_kept_out() -> None:
     stack = parse({"tenants": [{"name": "research", "images": {"pullSecrets": ["registry"]}}]})
-    settings = RayClusterSettings.model_validate(entry(live(), stack).cluster)
-    assert ray_cluster(stack.tenants[0].given(settings), ())["spec"] == live()["spec"]
+    settings = sound(entry(live(), stack).cluster)
+    assert ray_cluster(with_tenant_defaults(stack.tenants[0], settings), ())["spec"] == live()["spec"]
 
 
 def test_a_cluster_whose_images_a_mirror_would_rename_is_refused() -> None:

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from stacks.findings import StackFileError
+from core.findings import StackFileError
 from stacks.impact.comparison import Impact, impact_of
 from stacks.impact.effects import Effect, ObjectImpact, Range, Verdict
 from stacks.impact.ray_pods import Known
-from tests.engine.edits.autoscalers import Worker
-from tests.engine.edits.drawn import CHANGES, Cluster, edited, first, scales, seeded, strategy, wrong
-from tests.engine.edits.outcome import gone, set_back, unforetold
+from testbed.edits.autoscalers import Worker
+from testbed.edits.drawn import CHANGES, Cluster, edited, first, scales, seeded, strategy, wrong
+from testbed.edits.outcome import gone, set_back, unforetold
 from tests.unit.planning.stacks import stack, tenant
 
 pytestmark = pytest.mark.unit

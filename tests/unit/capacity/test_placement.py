@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from components.capacity.accounts import Account
 from components.capacity.eligibility import eligible
 from components.capacity.placement import PODS_PER_NODE, RESOURCES, Nodes, Workers, held
-from components.nodes import GPU_RESOURCE, NodePool
 from components.tenant.demand import Usage
+from core.nodes import GPU_RESOURCE, NodePool
 
 pytestmark = pytest.mark.unit
 

@@ -8,7 +8,7 @@ import pytest
 from components.crds.rows import OUTPUTS, Rows, rows_of_this_stack
 from components.operator.component import KubeRayOperator, KubeRayOperatorArgs
 from components.operator.settings import OperatorSettings
-from tests.unit.recorder import record
+from testbed.recorder import record
 
 pytestmark = pytest.mark.unit
 

@@ -8,7 +8,8 @@ import pytest
 from stacks.environment.arrangement import Rows, arranged
 from stacks.environment.part import stack_of
 from stacks.environment.rows import Row, namespace_of, tenants_among
-from stacks.settings import StackSettings, parse
+from stacks.load import parse
+from stacks.settings import StackSettings
 
 pytestmark = pytest.mark.unit
 

@@ -7,7 +7,7 @@ import pytest
 
 from stacks.environment.held import refuse_foreign
 from stacks.environment.part import Part, group_for
-from tests.unit.recorder import record
+from testbed.recorder import record
 
 pytestmark = pytest.mark.unit
 

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from components.manifest_files import read
+from core.findings import StackFileError
 from stacks.build import build
 from stacks.environment.part import group_for, part_of, stack_of, stacks_of
-from stacks.findings import StackFileError
-from stacks.settings import StackSettings, parse
-from tests.unit.recorder import Recorder, record
+from stacks.load import parse
+from stacks.settings import StackSettings
+from testbed.recorder import Recorder, record
 
 pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("kubectl_that_renders")]
 

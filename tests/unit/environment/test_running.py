@@ -15,8 +15,9 @@ from pulumi.automation import CommandError, CommandResult, EngineEvent
 from stacks.environment.outcome import Operation, Outcome, exit_code
 from stacks.environment.running import Options, run
 from stacks.environment.workspace import ROOT, Stacks, StacksError, configuration_of
+from stacks.load import load, parse
 from stacks.running import running_stack
-from stacks.settings import StackSettings, load, parse
+from stacks.settings import StackSettings
 
 pytestmark = pytest.mark.unit
 

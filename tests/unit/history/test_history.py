@@ -12,7 +12,7 @@ from stacks.__main__ import app
 from stacks.history.autoscaler import Size
 from stacks.history.jobs import HistoryError, Job, read
 from stacks.history.proposal import Outcome, at_once, outcome, proposal
-from stacks.settings import parse
+from stacks.load import parse
 
 pytestmark = pytest.mark.unit
 

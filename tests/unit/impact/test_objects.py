@@ -7,7 +7,8 @@ import pytest
 
 from stacks.impact.comparison import Impact, impact_of
 from stacks.impact.effects import Verdict
-from stacks.settings import StackSettings, load
+from stacks.load import load
+from stacks.settings import StackSettings
 from tests.unit.planning.stacks import stack, tenant
 
 from .stacks import effects_on, ray

@@ -20,7 +20,7 @@ REST = {release: rules[-1] for release, rules in RULES.items()}
 
 def fields(release: str) -> Iterator[Steps]:
     """Those of a RayCluster's spec down to the pod templates, by the CRD of a release."""
-    text = resources.files("components.kuberay").joinpath("schemas", f"{release}.json").read_text(encoding="utf-8")
+    text = resources.files("kuberay").joinpath("schemas", f"{release}.json").read_text(encoding="utf-8")
     known = json.loads(text)["$defs"]
 
     def below(schema: dict[str, Any], at: Steps) -> Iterator[Steps]:

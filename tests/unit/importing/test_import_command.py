@@ -7,7 +7,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from stacks.commands.import_ import import_
-from stacks.settings import load
+from stacks.load import load
 
 pytestmark = pytest.mark.unit
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.settings import RayClusterSettings
+from components.ray_cluster.rules import sound
 from stacks.importing.answers import Answers
 from stacks.importing.defaulting import defaulted
 from stacks.importing.manifests import from_manifest
@@ -121,7 +121,7 @@ def job(kind: str, cluster: str, **spec: Any) -> dict[str, Any]:
 
 
 def rendered(result: Imported) -> dict[str, Any]:
-    return ray_cluster(RayClusterSettings.model_validate(result.cluster), ())
+    return ray_cluster(sound(result.cluster), ())
 
 
 def lines(result: Imported) -> list[str]:

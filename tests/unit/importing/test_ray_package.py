@@ -7,7 +7,7 @@ import pytest
 
 from stacks.importing.answers import Answers
 from stacks.importing.command import import_file
-from stacks.settings import load
+from stacks.load import load
 
 pytestmark = pytest.mark.unit
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from components.kuberay import OperatorContext
+from kuberay import OperatorContext
 from tests.unit.kuberay.manifests import GONE, Body, edited, manifest, path_of
 
 FOLDER = Path(__file__).parent / "examples"

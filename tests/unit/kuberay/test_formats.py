@@ -4,9 +4,9 @@ import itertools
 
 import pytest
 
-from components.kuberay import cron
-from components.kuberay.formats import duration, generic_version, integer, is_qualified_name, older, release_of
-from components.kuberay.yaml_text import is_mapping
+from kuberay import cron
+from kuberay.formats import duration, generic_version, integer, is_qualified_name, older, release_of
+from kuberay.yaml_text import is_mapping
 
 pytestmark = pytest.mark.unit
 

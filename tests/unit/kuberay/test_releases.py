@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.kuberay import OperatorContext, validate
+from kuberay import OperatorContext, validate
 from tests.unit.kuberay.manifests import edited, manifest
 
 pytestmark = pytest.mark.unit

@@ -2,7 +2,7 @@
 
 import pytest
 
-from components.kuberay import RULES, OperatorContext, validate
+from kuberay import RULES, OperatorContext, validate
 from tests.unit.kuberay.examples import EXAMPLES, Example
 from tests.unit.kuberay.manifests import SPECS, edited, manifest
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.kuberay import OperatorContext, validate
-from components.kuberay.schema import KINDS, RELEASE, stored
+from kuberay import OperatorContext, validate
+from kuberay.schema import KINDS, RELEASE, stored
 from local.crd_schemas import target
 from tests.unit.kuberay.manifests import SPECS, edited, manifest, put
 

@@ -7,7 +7,7 @@ import pytest
 
 from components.kueue.component import Kueue, KueueArgs
 from components.kueue.settings import KueueSettings
-from tests.unit.recorder import Recorder, record
+from testbed.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from core.nodes import NodePool
 from local.nodes import manifests
-from stacks.settings import NodePool
 
 pytestmark = pytest.mark.unit
 

@@ -14,7 +14,7 @@ from local.real_node import RealNode, requirements
 from local.real_node.box import Box
 from local.rehearsal import Rehearsal
 from stacks.images import images_of
-from stacks.settings import load
+from stacks.load import load
 
 pytestmark = pytest.mark.unit
 

@@ -10,7 +10,7 @@ from components.network.component import (
 )
 from components.network.manifests import default_deny
 from components.network.settings import IngressSettings
-from tests.unit.recorder import record
+from testbed.recorder import record
 
 pytestmark = pytest.mark.unit
 

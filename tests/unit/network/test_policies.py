@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from stacks.load import parse
 from stacks.network import operator_policies, scheduler_policies, tenant_policies
-from stacks.settings import parse
 from tests.pods.port_matrix import ports_table, reach_table
 
 pytestmark = pytest.mark.unit

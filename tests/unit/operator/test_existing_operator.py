@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from components.operator.existing import Found, check, found
-from components.operator.supported import UnsupportedVersionError, check_ray
+from kuberay.supported import UnsupportedVersionError, check_ray
 
 pytestmark = pytest.mark.unit
 

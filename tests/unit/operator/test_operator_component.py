@@ -9,7 +9,7 @@ import pytest
 from components.crds.definitions import content
 from components.operator.component import KubeRayOperator, KubeRayOperatorArgs
 from components.operator.settings import OperatorSettings
-from tests.unit.recorder import Recorder, record
+from testbed.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit
 

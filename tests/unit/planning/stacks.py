@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from stacks.settings import StackSettings, parse
+from stacks.load import parse
+from stacks.settings import StackSettings
 
 A100 = {"pool": "a100", "count": 4, "cpu": 64, "memory": "1000Gi", "gpus": 8, "gpuProduct": "NVIDIA-A100-SXM4-80GB"}
 

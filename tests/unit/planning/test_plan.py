@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.nodes import GPU_RESOURCE
+from core.findings import StackFileError
+from core.nodes import GPU_RESOURCE
+from stacks.planning.overcommitment import overcommitments
 from stacks.planning.plan import Plan, plan_of
 from stacks.planning.report import report
-from stacks.settings import StackFileError
 
 from .stacks import A100, always, cluster, stack, tenant
 
@@ -21,7 +22,7 @@ def greatest(plan: Plan) -> dict[str, int]:
 
 
 def rules(plan: Plan) -> list[str]:
-    return [each.rule for each in plan.overcommitments]
+    return [each.rule for each in overcommitments(plan)]
 
 
 def test_what_there_is_bounds_a_tenant_that_nothing_else_does() -> None:
@@ -60,7 +61,7 @@ def test_what_is_guaranteed_to_others_is_not_there() -> None:
 def test_two_tenants_that_may_both_have_everything_are_too_many_and_grow_in_turn() -> None:
     plan = plan_of(stack(tenant("a"), tenant("b")))
     assert rules(plan) == ["promises-fit-nodes"]
-    assert "nvidia.com/gpu 64 of 32" in plan.overcommitments[0].message
+    assert "nvidia.com/gpu 64 of 32" in next(overcommitments(plan)).message
     assert [int(each.in_turn[GPU_RESOURCE]) for each in plan.tenants] == [32, 0]
 
 
@@ -84,7 +85,7 @@ def test_what_finds_no_room_to_start_is_named() -> None:
     )
     assert [(each.owner, each.group, number) for each, number in plan.left_out] == [("b/c", "a100-4gpu", 1)]
     assert rules(plan) == ["starts-fit-nodes", "promises-fit-nodes"]
-    assert "1 of b/c (a100-4gpu) would wait" in plan.overcommitments[0].message
+    assert "1 of b/c (a100-4gpu) would wait" in next(overcommitments(plan)).message
 
 
 def test_gpus_that_are_there_in_parts_hold_no_worker_of_a_whole_node() -> None:
@@ -99,8 +100,8 @@ def test_gpus_whose_cpus_heads_have_taken_are_promised_in_vain() -> None:
     clusters = (cluster("always", workers=always(1, 0)), cluster("grows"))
     plan = plan_of(stack(tenant("a", *clusters, quota={"gpus": 8}), tenant("b", *clusters, quota={"gpus": 24})))
     assert rules(plan) == ["promises-fit-nodes"]
-    assert "no room for 1 of them" in plan.overcommitments[0].message
-    assert "(b 23 of 24 GPUs)" in plan.overcommitments[0].message
+    assert "no room for 1 of them" in next(overcommitments(plan)).message
+    assert "(b 23 of 24 GPUs)" in next(overcommitments(plan)).message
 
 
 def test_the_largest_gang_is_what_is_left_beside_what_always_runs() -> None:
@@ -168,7 +169,7 @@ def test_no_tenant_has_more_than_quota_and_nodes_and_none_has_less_in_turn_than_
         assert each.in_turn[GPU_RESOURCE] <= each.greatest[GPU_RESOURCE] <= most
         if not plan.left_out:
             assert each.in_turn[GPU_RESOURCE] >= each.starts.get(GPU_RESOURCE, 0)
-    if not plan.overcommitments:
+    if not list(overcommitments(plan)):
         assert all(each.in_turn[GPU_RESOURCE] == each.greatest[GPU_RESOURCE] for each in plan.tenants)
 
 

@@ -1,6 +1,6 @@
 """Cases of the rules about networks, rights, namespaces, and all objects of a stack."""
 
-from .bodies import (
+from testbed.policies.bodies import (
     binding,
     body,
     budget,
@@ -16,7 +16,7 @@ from .bodies import (
     role,
     service,
 )
-from .case import MISSING, case
+from testbed.policies.case import MISSING, case
 
 RULE = "rules 0"
 ENFORCE = "metadata labels pod-security.kubernetes.io/enforce"

@@ -1,7 +1,7 @@
 """Cases of the rules about pods, their containers and images, and jobs."""
 
-from .bodies import cron_job, deployment, job, pod, ray_cluster, ray_job
-from .case import MISSING, case
+from testbed.policies.bodies import cron_job, deployment, job, pod, ray_cluster, ray_job
+from testbed.policies.case import MISSING, case
 
 C = "spec containers 0"
 DIGEST = "@sha256:" + "c" * 64

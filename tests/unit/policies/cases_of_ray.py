@@ -1,6 +1,6 @@
 """Cases of the rules about RayClusters, their Redis and their queues."""
 
-from .bodies import (
+from testbed.policies.bodies import (
     budget,
     deployment,
     head_that_works,
@@ -12,7 +12,7 @@ from .bodies import (
     redis_conf,
     volcano_job,
 )
-from .case import MISSING, case
+from testbed.policies.case import MISSING, case
 
 HEAD = "spec headGroupSpec"
 HEAD_RAY = f"{HEAD} template spec containers 0"

@@ -7,32 +7,18 @@ import pulumi
 import pytest
 import yaml
 
+from core.stack_file import PREFIX
 from policies.configuration import Configuration
-from policies.decode import kubernetes_object
 from policies.judge import Judge
 from policies.load import of_stack_file
-from policies.walk import Object
+from policies.values import Object
 from stacks.build import build
-from stacks.settings import parse
-from stacks.stack_file import PREFIX
-from tests.unit.recorder import Recorder
+from stacks.load import parse
+from testbed.policies.rendered import Decoding
 
 pytestmark = pytest.mark.unit
 
 ROOT = Path(__file__).parents[3]
-
-
-class Decoding(Recorder):
-    """Remembers resources as the engine would tell them to a policy pack."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.objects: list[Object] = []
-
-    def RegisterResource(self, request: Any) -> Any:  # noqa: N802 (the protocol's name)
-        found = kubernetes_object(request.type, request.object, request.name, request.protect)
-        self.objects += [found] if found else []
-        return super().RegisterResource(request)
 
 
 def objects(stack: str, volcano: Path | None = None, **said: Any) -> list[Object]:

@@ -15,8 +15,7 @@ from pulumi.runtime.proto import analyzer_pb2, analyzer_pb2_grpc
 from policies.configuration import Configuration
 from policies.pack import NAME, Pack
 from policies.rules import RULES
-
-from .bodies import default_deny, deployment, queue, ray_cluster
+from testbed.policies.bodies import default_deny, deployment, queue, ray_cluster
 
 pytestmark = pytest.mark.unit
 

@@ -11,9 +11,9 @@ from pulumi.runtime.proto import analyzer_pb2
 from policies.configuration import Configuration, Level
 from policies.pack import Pack
 from policies.rules import RULES
+from testbed.policies.bodies import Body, deployment, namespace, pod, ray_cluster
+from testbed.policies.case import MISSING, put
 
-from .bodies import Body, deployment, namespace, pod, ray_cluster
-from .case import MISSING, put
 from .test_pack import CONTEXT, SECRET, UNKNOWN, names, struct
 
 pytestmark = pytest.mark.unit

@@ -7,10 +7,8 @@ import pytest
 from policies.configuration import Level
 from policies.rule import Rule, Severity
 from policies.rules import FAMILIES, RULES
-from policies.walk import Object
-
-from . import cases_of_kubernetes, cases_of_pods, cases_of_ray
-from .bodies import (
+from policies.values import Object
+from testbed.policies.bodies import (
     budget,
     cron_job,
     default_deny,
@@ -28,7 +26,9 @@ from .bodies import (
     service,
     volcano_job,
 )
-from .case import Case, case
+from testbed.policies.case import Case, case
+
+from . import cases_of_kubernetes, cases_of_pods, cases_of_ray
 
 pytestmark = pytest.mark.unit
 

@@ -7,8 +7,7 @@ import pytest
 
 from policies.rule import Severity
 from policies.rules import BY_ID
-
-from .verdicts import files, pinned, verdict
+from testbed.policies.verdicts import files, pinned, verdict
 
 pytestmark = pytest.mark.unit
 

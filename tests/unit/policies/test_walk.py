@@ -7,10 +7,20 @@ import pytest
 
 from policies.configuration import Configuration
 from policies.judge import Judge
-from policies.values import UNKNOWN, NotKnownYetError, Secret
-from policies.walk import Object, containers, pods
-
-from .bodies import body, cron_job, deployment, job, pod, ray_cluster, ray_job, redis, template, volcano_job
+from policies.values import UNKNOWN, NotKnownYetError, Object, Secret
+from policies.walk import containers, pods
+from testbed.policies.bodies import (
+    body,
+    cron_job,
+    deployment,
+    job,
+    pod,
+    ray_cluster,
+    ray_job,
+    redis,
+    template,
+    volcano_job,
+)
 
 pytestmark = pytest.mark.unit
 

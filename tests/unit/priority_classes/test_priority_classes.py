@@ -6,7 +6,7 @@ from pydantic import ValidationError
 from components.priority_classes.component import PriorityClasses
 from components.priority_classes.manifests import priority_classes
 from components.priority_classes.settings import NO_PRIORITIES, PriorityClassesSettings, PriorityNames
-from tests.unit.recorder import record
+from testbed.recorder import record
 
 pytestmark = pytest.mark.unit
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from components.nodes import GPU_RESOURCE, NodePool
 from components.queues.kueue import WHOLE, cluster_queue, cohorts, local_queue, resource_flavors
 from components.queues.volcano import volcano_queue
 from components.ray_cluster.manifests import ray_cluster
+from components.ray_cluster.rules import sound
 from components.ray_cluster.scheduling import NO_SCHEDULING, Scheduling
-from components.ray_cluster.settings import RayClusterSettings
+from core.nodes import GPU_RESOURCE, NodePool
 from tests.unit.queues.tree import POOL, queue
 
 pytestmark = pytest.mark.unit
@@ -134,9 +134,7 @@ def test_order_weight_and_namespaces_are_said_in_kueues_words(strategy: str, of_
 
 def metadata(scheduling: Scheduling, **said: Any) -> dict[str, Any]:
     """The metadata of a RayCluster."""
-    settings = RayClusterSettings.model_validate(
-        {"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", **said}
-    )
+    settings = sound({"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", **said})
     found: dict[str, Any] = ray_cluster(settings, (POOL,), scheduling=scheduling)["metadata"]
     return found
 
@@ -164,7 +162,7 @@ def test_kueue_is_told_queue_and_priority_and_that_a_cluster_scales() -> None:
 
 def replicas(scheduling: Scheduling, **said: Any) -> list[int | None]:
     """Workers at first of a RayCluster with a worker group of a pool and one that is said."""
-    settings = RayClusterSettings.model_validate(
+    settings = sound(
         {
             "name": "training",
             "rayVersion": "2.60.0",
@@ -190,9 +188,7 @@ def test_without_a_scheduler_a_raycluster_is_what_it_was() -> None:
 
 
 def head_annotations(scheduling: Scheduling, **said: Any) -> dict[str, str]:
-    settings = RayClusterSettings.model_validate(
-        {"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", **said}
-    )
+    settings = sound({"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", **said})
     template = ray_cluster(settings, (POOL,), scheduling=scheduling)["spec"]["headGroupSpec"]["template"]
     return dict((template.get("metadata") or {}).get("annotations") or {})
 

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from components.nodes import GPU_RESOURCE
-from components.problems import Problem, Problems
 from components.queues.budget import beyond_quotas, beyond_room, on_nodes, problems_of_queues, rooms
 from components.queues.queue import Queue, children, parents_first
 from components.queues.settings import QueueSettings
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.settings import RayClusterSettings
+from components.ray_cluster.rules import sound
 from components.tenant.demand import Demand, demand
+from core.nodes import GPU_RESOURCE
+from core.problems import Problem, Problems
 from tests.unit.queues.tree import POOL, amounts, queue, trees
 
 pytestmark = pytest.mark.unit
@@ -29,9 +29,7 @@ def training(*variants: dict[str, Any], **said: Any) -> Demand:
     """A RayCluster's demand; its head has 2 CPUs, beside which KubeRay puts the autoscaler."""
     workers = {"pool": "a100", "variants": list(variants)} if variants else None
     cluster = {"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", **said}
-    settings = RayClusterSettings.model_validate(
-        {**cluster, **({"workers": workers} if workers else {}), "head": {"cpu": 2, "memory": "8Gi"}}
-    )
+    settings = sound({**cluster, **({"workers": workers} if workers else {}), "head": {"cpu": 2, "memory": "8Gi"}})
     return demand(ray_cluster(settings, (POOL,)), None)
 
 

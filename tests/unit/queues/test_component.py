@@ -8,9 +8,9 @@ import pytest
 from components.queues.component import Queues, QueuesArgs
 from components.ray_cluster import pod_group
 from stacks.build import build
-from stacks.settings import parse
+from stacks.load import parse
+from testbed.recorder import Recorder, record
 from tests.unit.queues.tree import POOL, queue
-from tests.unit.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit
 

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from components.ray_cluster.scheduling import NO_SCHEDULING, Scheduling
+from stacks.load import parse
 from stacks.queues import queues_of, scheduling_of, usable
-from stacks.settings import StackSettings, parse
+from stacks.settings import StackSettings
 
 pytestmark = pytest.mark.unit
 

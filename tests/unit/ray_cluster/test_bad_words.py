@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from components.problems import Problems
 from components.ray_cluster.ray_start_params import faults
-from components.ray_cluster.settings import RayClusterSettings
+from components.ray_cluster.rules import sound
+from core.problems import Problems
 
 pytestmark = pytest.mark.unit
 
@@ -23,7 +23,7 @@ def refusals(**said: Any) -> list[tuple[tuple[Any, ...], str]]:
     """Where in the entry something is refused, and why."""
     entry = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", **said}
     with pytest.raises(ValidationError) as refused:
-        RayClusterSettings.model_validate(entry)
+        sound(entry)
     found: list[tuple[tuple[Any, ...], str]] = []
     for error in refused.value.errors():
         cause = error.get("ctx", {}).get("error")
@@ -181,6 +181,6 @@ def test_all_that_does_not_go_together_is_said_at_once() -> None:
 def test_token_authentication_is_on_where_nothing_or_no_mode_is_said() -> None:
     """KubeRay itself leaves it off in both cases."""
     entry = {"name": "a", "rayVersion": "2.60.0", "image": "ray:2.60.0"}
-    said = RayClusterSettings.model_validate({**entry, "authOptions": {}})
+    said = sound({**entry, "authOptions": {}})
     assert said.auth_options is not None
     assert said.auth_options.mode == "token"

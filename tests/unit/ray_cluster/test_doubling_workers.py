@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
-from components.nodes import NodePool
-from components.quantities import amount
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.node_settings import Reserve, Variant, WorkersSettings
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_cluster.sizes import doubling
 from components.ray_cluster.worker_groups import worker_groups
+from core.nodes import NodePool
+from core.quantities import amount
 
 pytestmark = pytest.mark.unit
 

@@ -6,19 +6,20 @@ from typing import Any
 import pulumi
 import pytest
 
-from components.kuberay import OperatorContext, validate
-from components.nodes import NodePool
-from components.problems import Problems
 from components.ray_cluster import component
 from components.ray_cluster.component import RayCluster, RayClusterArgs
 from components.ray_cluster.fault_tolerance import RedisPlace, deletion_seconds
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.origin import said_at
 from components.ray_cluster.redis_rules import of_the_stack, redis_problems
+from components.ray_cluster.rules import sound
 from components.ray_cluster.settings import RayClusterSettings
 from components.redis.connection import RedisConnection
 from components.redis_gateway.supported import UnsupportedKubernetesError
-from tests.unit.recorder import Recorder, record
+from core.nodes import NodePool
+from core.problems import Problems
+from kuberay import OperatorContext, validate
+from testbed.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit
 
@@ -37,7 +38,7 @@ TIMEOUT = "RAY_gcs_rpc_server_reconnect_timeout_s"
 
 def settings(**said: Any) -> RayClusterSettings:
     short = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", "workers": {"pool": "cpu"}}
-    return RayClusterSettings.model_validate({**short, "faultTolerance": True, **said})
+    return sound({**short, "faultTolerance": True, **said})
 
 
 def spec(place: RedisPlace = WITH_GATEWAY, **said: Any) -> dict[str, Any]:

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from components.nodes import NodePool
 from components.ray_cluster import origin
 from components.ray_cluster.manifests import ray_cluster
+from components.ray_cluster.rules import sound
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_cluster.spec import cluster_spec
+from core.nodes import NodePool
 
 pytestmark = pytest.mark.unit
 
@@ -89,7 +90,7 @@ ENTRY: dict[str, Any] = {
     },
 }
 
-SETTINGS = RayClusterSettings.model_validate(ENTRY)
+SETTINGS = sound(ENTRY)
 BODY = ray_cluster(SETTINGS, POOLS)
 
 
@@ -190,7 +191,7 @@ def test_figures_of_a_group_are_found_at_what_it_was_made_from(group: str, field
 )
 def test_what_stands_for_something_else_is_found_as_it_was_said(said: Any, path: Any, found: Any) -> None:
     entry = {"name": "a", "rayVersion": "2.60.0", "image": "ray:2.60.0", "workerGroups": [{"groupName": "w"}], **said}
-    assert said_at(RayClusterSettings.model_validate(entry), (), ("spec", *path)) == found
+    assert said_at(sound(entry), (), ("spec", *path)) == found
 
 
 def test_a_cluster_is_found_by_its_name() -> None:

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from components.kuberay import OperatorContext, validate
-from components.nodes import NodePool
 from components.priority_classes.settings import PriorityNames
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.settings import RayClusterSettings
+from components.ray_cluster.rules import sound
+from core.nodes import NodePool
+from kuberay import OperatorContext, validate
 
 pytestmark = pytest.mark.unit
 
@@ -26,7 +26,7 @@ RESTRICTED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"
 
 def spec(account: str | None = None, priorities: PriorityNames | None = None, **said: Any) -> dict[str, Any]:
     """The spec of a cluster that the operator takes."""
-    settings = RayClusterSettings.model_validate({**SAID, **said})
+    settings = sound({**SAID, **said})
     body = ray_cluster(settings, POOLS, account, priorities or PriorityNames())
     assert validate(body, OperatorContext()) == []
     return dict(body["spec"])

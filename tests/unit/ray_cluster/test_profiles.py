@@ -9,14 +9,16 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.nodes import NodePool
-from components.quantities import amount
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.node_settings import Budget, Reserve, Variant, WorkersSettings
+from components.ray_cluster.rules import sound
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_cluster.sizes import tiling
 from components.ray_cluster.worker_groups import WorkerGroup, worker_groups
+from core.nodes import NodePool
+from core.quantities import amount
 from stacks.settings import TenantSettings
+from stacks.tenant_defaults import with_tenant_defaults
 
 pytestmark = pytest.mark.unit
 
@@ -112,7 +114,7 @@ def given_to(profile: str, budget: Budget | None = None, **tenant: Any) -> Budge
         workers=(WorkersSettings.model_validate({"pool": "a100", "profile": profile, "budget": budget or Budget()}),),
     )
     settings = TenantSettings.model_validate({"name": "team-a", **tenant})
-    return settings.given(settings.given(cluster)).workers[0].budget
+    return with_tenant_defaults(settings, with_tenant_defaults(settings, cluster)).workers[0].budget
 
 
 def test_the_budget_is_by_default_what_quota_and_own_queue_let_the_tenant_have() -> None:
@@ -137,7 +139,7 @@ def test_ados_figures_come_out_for_the_node_that_they_were_published_for() -> No
 
 
 def test_a_size_may_be_idle_for_a_time_of_its_own() -> None:
-    settings = RayClusterSettings.model_validate(
+    settings = sound(
         {
             "name": "training",
             "rayVersion": "2.60.0",
@@ -152,7 +154,7 @@ def test_a_size_may_be_idle_for_a_time_of_its_own() -> None:
 
 def test_without_an_autoscaler_no_size_has_an_idle_timeout() -> None:
     with pytest.raises(ValueError, match=r"workers\[0\].variants\[0\].idleTimeout: means nothing"):
-        RayClusterSettings.model_validate(
+        sound(
             {
                 "name": "training",
                 "rayVersion": "2.60.0",

@@ -6,11 +6,11 @@ from typing import Any
 import pulumi
 import pytest
 
-from components.nodes import NodePool
 from components.ray_cluster.component import RayCluster, RayClusterArgs
-from components.ray_cluster.settings import RayClusterSettings
+from components.ray_cluster.rules import sound
 from components.ray_cluster.status import status_summary
-from tests.unit.recorder import Recorder, record
+from core.nodes import NodePool
+from testbed.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit
 
@@ -25,9 +25,7 @@ def provisioned(live: dict[str, dict[str, Any]] | None = None, preview: bool = T
         account = pulumi.CustomResource("kubernetes:core/v1:ServiceAccount", "account", {"kind": "ServiceAccount"})
         operator = pulumi.ComponentResource("ray-platform:index:KubeRayOperator", "operator")
         pulumi.CustomResource("t:t:Guard", "guard", {}, pulumi.ResourceOptions(parent=operator))
-        args = RayClusterArgs(
-            RayClusterSettings.model_validate(said), POOLS, "team-a", account.id.apply(lambda _: "ray-deployer")
-        )
+        args = RayClusterArgs(sound(said), POOLS, "team-a", account.id.apply(lambda _: "ray-deployer"))
         RayCluster("team-a-training", args, pulumi.ResourceOptions(depends_on=[operator]))
 
     return record(program, live, preview)

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from components.nodes import NodePool
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.settings import RayClusterSettings
+from components.ray_cluster.rules import sound
+from core.nodes import NodePool
 
 pytestmark = pytest.mark.unit
 
@@ -19,7 +19,7 @@ POOLS = (
 
 def spec(account: str | None = "ray-deployer", **settings: Any) -> dict[str, Any]:
     said = {"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "workers": {"pool": "a100"}}
-    rendered: dict[str, Any] = ray_cluster(RayClusterSettings.model_validate({**said, **settings}), POOLS, account)
+    rendered: dict[str, Any] = ray_cluster(sound({**said, **settings}), POOLS, account)
     return {**rendered["spec"], "metadata": rendered["metadata"]}
 
 

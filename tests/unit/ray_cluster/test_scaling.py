@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from components.kuberay import OperatorContext, validate
-from components.nodes import NodePool
-from components.problems import Problem, Problems
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.settings import RayClusterSettings
+from components.ray_cluster.rules import sound
+from core.nodes import NodePool
+from core.problems import Problem, Problems
+from kuberay import OperatorContext, validate
 
 pytestmark = pytest.mark.unit
 
@@ -20,7 +20,7 @@ ONE_GROUP = {"workerGroups": [{"groupName": "only", "cpu": 2, "memory": "4Gi"}]}
 def spec(**said: Any) -> dict[str, Any]:
     """The spec of a cluster that the operator takes."""
     entry = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", **ONE_GROUP, **said}
-    body = ray_cluster(RayClusterSettings.model_validate(entry), POOLS)
+    body = ray_cluster(sound(entry), POOLS)
     assert validate(body, OperatorContext()) == []
     return dict(body["spec"])
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from components.kuberay import OperatorContext, validate
-from components.nodes import NodePool
-from components.problems import Problems
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.settings import RayClusterSettings
+from components.ray_cluster.rules import sound
+from core.nodes import NodePool
+from core.problems import Problems
+from kuberay import OperatorContext, validate
 
 pytestmark = pytest.mark.unit
 
@@ -22,7 +22,7 @@ SMALL = {"groupName": "small", "cpu": 2, "memory": "4Gi"}
 def spec(**said: Any) -> dict[str, Any]:
     """The spec of a cluster that the operator takes."""
     entry = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", **said}
-    body = ray_cluster(RayClusterSettings.model_validate(entry), POOLS)
+    body = ray_cluster(sound(entry), POOLS)
     assert validate(body, OperatorContext()) == []
     return dict(body["spec"])
 

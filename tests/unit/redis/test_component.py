@@ -11,8 +11,8 @@ from components.redis.component import ExternalRedis, ExternalRedisArgs
 from components.redis.external import ExternalSettings
 from components.tls.issuing import new_certificate
 from stacks.build import build
-from stacks.settings import parse
-from tests.unit.recorder import Recorder, record
+from stacks.load import parse
+from testbed.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit
 

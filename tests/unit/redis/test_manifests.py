@@ -6,7 +6,6 @@ import pytest
 
 from components.network.manifests import redis_metrics_policy, redis_policy
 from components.network.settings import DnsSettings
-from components.quantities import amount
 from components.redis.backup import backup_objects
 from components.redis.connection import connection
 from components.redis.external import ExternalSettings
@@ -14,6 +13,7 @@ from components.redis.manifests import disruption_budget, objects, services, sta
 from components.redis.names import LABELS, SELECTOR
 from components.redis.settings import RedisBackupSettings, RedisExporterSettings, RedisSettings, RedisTlsSettings
 from components.redis.users import EXPORTER_USER, NODES_USER
+from core.quantities import amount
 
 pytestmark = pytest.mark.unit
 

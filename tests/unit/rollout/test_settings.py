@@ -5,15 +5,14 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from components.ray_cluster.rules import sound
 from components.ray_cluster.settings import RayClusterSettings
 
 pytestmark = pytest.mark.unit
 
 
 def said(**more: Any) -> RayClusterSettings:
-    return RayClusterSettings.model_validate(
-        {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", **more}
-    )
+    return sound({"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", **more})
 
 
 def test_the_default_ends_no_busy_worker() -> None:

@@ -10,7 +10,7 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from stacks.document import document as yaml_document
+from core.yaml_reader.document import document as yaml_document
 from stacks.schema import FILE, schema_text
 
 pytestmark = pytest.mark.unit

@@ -7,8 +7,9 @@ import pytest
 from components.access.personas import NamedCluster
 from stacks.access import named_clusters, own_accounts
 from stacks.build import build
-from stacks.settings import StackSettings, TenantSettings, parse
-from tests.unit.recorder import Recorder, record
+from stacks.load import parse
+from stacks.settings import StackSettings, TenantSettings
+from testbed.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit
 

@@ -11,10 +11,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stacks.document import document
-from stacks.findings import Finding, StackFileError
-from stacks.settings import settings_of
-from stacks.stack_file import stack_file
+from core.findings import Finding, StackFileError
+from core.stack_file import stack_file
+from core.yaml_reader.document import document
+from stacks.load import settings_of
 from tests.suites import cases
 
 pytestmark = [pytest.mark.unit, pytest.mark.suite("stack files")]

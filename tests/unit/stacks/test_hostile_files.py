@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from core.yaml_reader.composer import DEEPEST, GREATEST
 from stacks.check.checked import check
 from stacks.check.text import show
-from stacks.composer import DEEPEST, GREATEST
 
 pytestmark = pytest.mark.unit
 

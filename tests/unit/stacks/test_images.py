@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from stacks.images import images_of
-from stacks.settings import parse
+from stacks.load import parse
 
 pytestmark = pytest.mark.unit
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
-from stacks.findings import Finding, StackFileError
-from stacks.messages import MOST
+from core.findings import Finding, StackFileError
+from core.messages import MOST
+from core.stack_file import LARGEST_FILE
+from stacks.load import load, parse
 from stacks.running import running_stack
-from stacks.settings import load, parse
-from stacks.stack_file import LARGEST_FILE
 
 pytestmark = pytest.mark.unit
 

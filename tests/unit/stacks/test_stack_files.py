@@ -17,7 +17,8 @@ from stacks.check import checked
 from stacks.check.checked import Checked
 from stacks.check.machine import as_annotations, as_json
 from stacks.check.text import show
-from stacks.settings import StackSettings, load
+from stacks.load import load
+from stacks.settings import StackSettings
 
 pytestmark = pytest.mark.unit
 

@@ -6,9 +6,10 @@ import pulumi
 import pytest
 
 from stacks.build import build
-from stacks.settings import StackSettings, parse
+from stacks.load import parse
+from stacks.settings import StackSettings
 from stacks.tenant_only import PlatformMismatchError, check, told
-from tests.unit.recorder import Recorder, record
+from testbed.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit
 

@@ -5,12 +5,12 @@ import json
 import pulumi
 import pytest
 
-from components.nodes import GPU_RESOURCE
 from components.tenant.component import Quota, QuotaArgs
 from components.tenant.manifests import limit_range, namespace, resource_quota
 from components.tenant.settings import DEFAULT_LIMITS, Amounts, LimitSettings, QuotaSettings
+from core.nodes import GPU_RESOURCE
 from stacks.settings import TenantSettings
-from tests.unit.recorder import record
+from testbed.recorder import record
 
 pytestmark = pytest.mark.unit
 

@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from components.kuberay import OperatorContext, validate
-from components.nodes import NodePool
-from components.quantities import shown
 from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.settings import RayClusterSettings
+from components.ray_cluster.rules import sound
 from components.redis.connection import RedisConnection
 from components.tenant.demand import demand
 from components.tenant.rules import beyond_limits, beyond_quota
 from components.tenant.settings import DEFAULT_LIMITS, LimitSettings, QuotaSettings
+from core.nodes import NodePool
+from core.quantities import shown
+from kuberay import OperatorContext, validate
 
 pytestmark = pytest.mark.unit
 
@@ -23,7 +23,7 @@ POOLS = (NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8),)
 
 def body(name: str = "training", redis: RedisPlace | None = None, **settings: Any) -> dict[str, Any]:
     said = {"name": name, "rayVersion": "2.60.0", "image": "ray:2.60.0", **settings}
-    made = ray_cluster(RayClusterSettings.model_validate(said, by_alias=True), POOLS, redis=redis)
+    made = ray_cluster(sound(said), POOLS, redis=redis)
     assert validate(made, OperatorContext()) == []
     return made
 

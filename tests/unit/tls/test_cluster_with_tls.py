@@ -4,13 +4,14 @@ from typing import Any
 
 import pytest
 
-from components.kuberay import OperatorContext, validate
-from components.nodes import NodePool
 from components.ray_cluster.component import RayCluster, RayClusterArgs
 from components.ray_cluster.manifests import ray_cluster
+from components.ray_cluster.rules import sound
 from components.ray_cluster.settings import RayClusterSettings
 from components.tls.manifests import ENVIRONMENT, FOLDER
-from tests.unit.recorder import Recorder, record
+from core.nodes import NodePool
+from kuberay import OperatorContext, validate
+from testbed.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit
 
@@ -19,7 +20,7 @@ POOLS = (NodePool(pool="cpu", count=2, cpu="8", memory="64Gi"),)
 
 def settings(**said: Any) -> RayClusterSettings:
     short = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", "workers": {"pool": "cpu"}, "tls": {}}
-    return RayClusterSettings.model_validate({**short, **said})
+    return sound({**short, **said})
 
 
 def spec(**said: Any) -> dict[str, Any]:

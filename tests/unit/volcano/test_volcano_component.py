@@ -8,7 +8,7 @@ import pytest
 
 from components.volcano.component import Volcano, VolcanoArgs
 from components.volcano.settings import VolcanoSettings
-from tests.unit.recorder import Recorder, record
+from testbed.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit
 

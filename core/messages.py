@@ -1,0 +1,173 @@
+"""What pydantic finds wrong as people read it: each fault once, where it was written, with what to write instead."""
+
+import difflib
+import functools
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, get_args
+
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails
+
+from .findings import UNKNOWN_FIELD, Finding, in_one_line, shown
+from .problems import Path, Problem, Problems
+
+_MAPPING = "a mapping (`key: value`) is wanted here"
+_LIST = "a list (`- item`) is wanted here"
+_WHOLE = "a whole number is wanted here"
+_NUMBER = "a number is wanted here"
+
+_EXPECTED = {
+    "model_type": ("wrong-type", _MAPPING),
+    "dict_type": ("wrong-type", _MAPPING),
+    "tuple_type": ("wrong-type", _LIST),
+    "list_type": ("wrong-type", _LIST),
+    "string_type": ("wrong-type", "text is wanted here; put in quotes what YAML takes for a number or a truth value"),
+    "int_type": ("wrong-type", _WHOLE),
+    "int_parsing": ("wrong-type", _WHOLE),
+    "int_from_float": ("wrong-type", _WHOLE),
+    "int_parsing_size": ("out-of-range", "a smaller number is wanted here"),
+    "float_type": ("wrong-type", _NUMBER),
+    "float_parsing": ("wrong-type", _NUMBER),
+    "finite_number": ("out-of-range", "a finite number is wanted here"),
+    "bool_type": ("wrong-type", "write true or false"),
+    "bool_parsing": ("wrong-type", "write true or false"),
+    "literal_error": ("not-allowed-value", "use {expected}"),
+    "enum": ("not-allowed-value", "use {expected}"),
+    "greater_than_equal": ("out-of-range", "give at least {ge}"),
+    "greater_than": ("out-of-range", "give more than {gt}"),
+    "less_than_equal": ("out-of-range", "give at most {le}"),
+    "less_than": ("out-of-range", "give less than {lt}"),
+    "too_short": ("out-of-range", "write something, or leave the key out"),
+    "string_too_short": ("out-of-range", "write something, or leave the key out"),
+    "string_pattern_mismatch": ("wrong-format", "give a match of {pattern}"),
+}
+"""By pydantic's name of a fault the name of the rule, and what to write instead."""
+
+_SECRET_KEY = re.compile(
+    r"(?!.*(names?|secrets|ref|path|file|mode|auth)$).*"
+    r"(passw|passphrase|secret|token|credential|api_?key|private_?key|access_?key)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A key whose value may be secret, other than one that only says where a secret is."""
+
+MOST = 1000
+"""Faults that are listed."""
+
+LONGEST_VALUE = 200
+"""Characters of a value that a finding keeps."""
+
+_LONGEST_KEY = 100
+
+
+def findings(
+    faults: list[ErrorDetails], model: type[BaseModel], values: Mapping[str, Any], prefix: str
+) -> list[Finding]:
+    """The faults that `model` found in the values; `prefix` stands before their keys: `ray-platform:`."""
+    problems = (problem for fault in faults[:MOST] for problem in _problems(fault, model))
+    return [*of_problems(problems, values, prefix), *_too_many(len(faults))]
+
+
+def of_problems(problems: Iterable[Problem], values: Mapping[str, Any], prefix: str) -> list[Finding]:
+    """The problems of settings that were read from the values, each once."""
+    found: dict[tuple[Path, str], Finding] = {}
+    for problem in problems:
+        path = _as_written(problem.path, values)
+        finding = _finding((f"{prefix}{path[0]}", *path[1:]) if path else (), problem)
+        found.setdefault((finding.path, finding.rule), finding)
+    return list(found.values())
+
+
+def _too_many(faults: int) -> list[Finding]:
+    left = f"{faults - MOST} more faults are not listed: correct these first"
+    return [Finding((), None, left, "too-many")] if faults > MOST else []
+
+
+def may_be_secret(path: Path, rule: str = "") -> bool:
+    """Whether what stands at a path must not be shown: its key or the rule says that it is secret."""
+    key = next((step for step in reversed(path) if isinstance(step, str)), "")
+    return "secret" in rule or secret_key(key)
+
+
+def secret_key(key: str) -> bool:
+    """Whether the value of a key may be secret."""
+    return bool(_SECRET_KEY.match(key))
+
+
+def _finding(path: Path, problem: Problem) -> Finding:
+    value, message = problem.value, problem.message
+    if may_be_secret(path, problem.rule):
+        if isinstance(value, str) and value:
+            message = message.replace(repr(value), "the value").replace(value, "***")
+        value = None
+    elif isinstance(value, str):
+        message = message.replace(repr(value), shown(value))
+        value = value[:LONGEST_VALUE]
+    return Finding(path, value, in_one_line(message), problem.rule)
+
+
+def _problems(fault: ErrorDetails, model: type[BaseModel]) -> Iterator[Problem]:
+    location, kind = fault["loc"], fault["type"]
+    value = fault["input"]
+    if kind == "extra_forbidden":
+        message = _unknown_key(str(location[-1]), tuple(_keys(model, location[:-1])))
+        yield Problem(location, None, message, UNKNOWN_FIELD)
+    elif kind == "missing":
+        yield Problem(location, None, "is required and not there", "required-field")
+    elif kind == "value_error":
+        said = fault["ctx"]["error"]
+        if isinstance(said, Problems):
+            yield from (each.below(location) for each in said.problems)
+        else:
+            yield Problem(location, value if _is_scalar(value) else None, str(said), "wrong-value")
+    else:
+        rule, wanted = _EXPECTED.get(kind, ("wrong-value", ""))
+        wanted = wanted.format(**fault.get("ctx", {})) or fault["msg"]
+        said = "is empty" if value is None else f"{shown(value)} is not allowed"
+        yield Problem(location, value if _is_scalar(value) else None, f"{said}: {wanted}", rule)
+
+
+def _is_scalar(value: Any) -> bool:
+    return value is None or isinstance(value, str | int | float)
+
+
+def _as_written(location: Path, values: Any) -> Path:
+    """A location as it stands in the file: without pydantic's own steps, and those that a short form leaves out."""
+    path: list[str | int] = []
+    for step in location:
+        if isinstance(values, list) and isinstance(step, int):
+            values = values[step] if step < len(values) else None
+        elif isinstance(values, dict) and isinstance(step, str) and (step != "[key]" or step in values):
+            values = values.get(step)
+        elif values is not None:
+            continue
+        path.append(step)
+    return tuple(path)
+
+
+def _unknown_key(key: str, known: tuple[str, ...]) -> str:
+    near = _nearest(key, known)
+    suggestion = f"did you mean {near!r}? " if near else ""
+    return f"unknown key {shown(key)}: {suggestion}Known keys: {', '.join(known)}"
+
+
+@functools.lru_cache
+def _nearest(key: str, known: tuple[str, ...]) -> str | None:
+    return next(iter(difflib.get_close_matches(key[:_LONGEST_KEY], known, n=1, cutoff=0.6)), None)
+
+
+def _keys(model: type[BaseModel], location: Path) -> list[str]:
+    """The keys of the model at a location, in the order in which they are documented."""
+    for step in location:
+        if isinstance(step, str):
+            field = next((each for each in model.model_fields.values() if each.alias == step), None)
+            model = next(_models(field.annotation), model) if field else model
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models inside a type such as `tuple[Model, ...] | None`."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models(argument)

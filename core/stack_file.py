@@ -1,0 +1,104 @@
+"""A stack file as it lies there: its text, its YAML, and the values of one program in it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from .findings import UNKNOWN_FIELD, Finding, StackFileError, in_one_line
+from .yaml_reader.document import Document, DocumentError, Span, document
+
+PROJECT = "ray-platform"
+"""Namespace of the program's keys in a stack file: `ray-platform:nodes`."""
+
+PREFIX = f"{PROJECT}:"
+
+LARGEST_FILE = 4 * 2**20
+"""Bytes. A thousand clusters take one or two hundred kilobytes; a greater file was given by mistake."""
+
+
+PULUMIS_OWN = ("secretsprovider", "encryptedkey", "encryptionsalt", "environment")
+"""What Pulumi keeps in a stack file beside `config` (pkg/workspace, ProjectStack)."""
+
+UNREADABLE = "unreadable"
+"""Rule of a finding on a file that cannot be opened: nothing can be said of what is in it."""
+
+
+@dataclass(frozen=True)
+class StackFile:
+    """A stack file that is YAML."""
+
+    name: str
+    """What people called it."""
+    text: str
+    document: Document
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """What stands under `config`, of all programs."""
+        return self.document.value.get("config") or {}
+
+    def values(self, prefix: str) -> dict[str, Any]:
+        """What stands under `config` behind keys that begin with the prefix, by the rest of the key."""
+        return {key.removeprefix(prefix): value for key, value in self.config.items() if key.startswith(prefix)}
+
+    def error(self, findings: Iterable[Finding]) -> StackFileError:
+        """The findings with the lines and columns where they stand."""
+        return StackFileError([self._placed(each) for each in findings], self.name)
+
+    def _placed(self, finding: Finding) -> Finding:
+        if not finding.path:
+            return finding
+        path = ("config", *finding.path)
+        span = self.document.span(path, of_key=finding.rule == UNKNOWN_FIELD)
+        return replace(finding, line=span.line, column=span.column, end_column=span.end_column)
+
+
+def read(file: Path) -> str:
+    """The text of a file. Raises StackFileError where it cannot be read, is too great or is not UTF-8."""
+    try:
+        if file.is_dir():
+            raise _refused(file, "is a folder: name a stack file in it", UNREADABLE)
+        with file.open("rb") as stream:
+            content = stream.read(LARGEST_FILE + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise _refused(file, f"cannot be read: {reason}", UNREADABLE) from error
+    if len(content) > LARGEST_FILE:
+        raise _refused(file, f"the file is greater than {LARGEST_FILE} bytes: is it a stack file?", "file-size")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = content[: error.start].decode(errors="replace")
+        span = Span(before.count("\n") + 1, len(before) - before.rfind("\n"))
+        wrong = f"byte 0x{content[error.start]:02x} is not UTF-8: save the file in that encoding"
+        raise _refused(file, wrong, "encoding", span) from error
+
+
+def stack_name(file: Path) -> str:
+    """The stack's name in the name of its file, `Pulumi.<stack>.yaml`."""
+    return file.name.removeprefix("Pulumi.").removesuffix(file.suffix)
+
+
+def stack_file(name: str | Path, text: str) -> StackFile:
+    """The stack file of a text. Raises StackFileError where it is not YAML, or not a stack file."""
+    try:
+        found = document(text)
+    except DocumentError as error:
+        raise _refused(name, error.message, error.rule, error.span) from error
+    if found is None or found.value is None:
+        raise _refused(name, "the file is empty: begin with `config:`", "no-stack-file", Span(1, 1))
+    keys = found.value if isinstance(found.value, dict) else {}
+    config = keys.get("config")
+    if not keys.keys() & {"config", *PULUMIS_OWN}:
+        message = "this is no stack file: it is a mapping with the key `config`"
+        raise _refused(name, message, "no-stack-file", found.span(()))
+    if config is not None and not isinstance(config, dict):
+        message = "this is no stack file: under `config` stands a mapping of keys such as `ray-platform:tenants`"
+        raise _refused(name, message, "no-stack-file", found.span(("config",)))
+    return StackFile(str(name), text, found)
+
+
+def _refused(name: str | Path, message: str, rule: str, span: Span | None = None) -> StackFileError:
+    place = (span.line, span.column, span.end_column) if span else ()
+    return StackFileError([Finding((), None, in_one_line(message), rule, *place)], str(name))

@@ -1,0 +1,306 @@
+"""Formats that settings share: names, quantities, durations, versions, images. Knows neither Pulumi nor a cluster."""
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    Strict,
+    StringConstraints,
+)
+from pydantic.alias_generators import to_camel
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+from .problems import Problems
+from .quantities import GREATEST, amount
+from .secrets import plain_secrets
+
+NonEmptyText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+"""A text with more than spaces in it."""
+
+
+class Settings(BaseModel):
+    """Base of everything that a stack file may say: camelCase keys there, no unknown key, never changed once read."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        validate_by_alias=True,
+        validate_by_name=True,
+        use_attribute_docstrings=True,
+        # The whole is built once, when the first stack file is read, and not each part and then each whole around it.
+        defer_build=True,
+    )
+
+
+def _number_as_text(value: Any) -> Any:
+    # YAML reads `cpu: 64` as a number; true and false are numbers to Python, but no quantity.
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    if isinstance(value, int) and abs(value) > GREATEST:
+        raise ValueError(f"a number of more than {len(str(GREATEST))} digits is too great: write a smaller one")
+    return str(value)
+
+
+_NumberAsText = BeforeValidator(_number_as_text, json_schema_input_type=str | float)
+
+
+def _amount_of(text: str) -> Decimal:
+    value = amount(text)
+    if value < 0:
+        raise ValueError(f"{text!r} is less than zero; write for example 8, 500m or 64Gi")
+    if value > GREATEST:
+        raise ValueError(f"{text!r} is greater than Kubernetes can count (2^63 - 1): write a smaller amount")
+    return value
+
+
+def _quantity_or_zero(text: str) -> str:
+    _amount_of(text)
+    return text
+
+
+def _quantity(text: str) -> str:
+    if _amount_of(text) == 0:
+        raise ValueError(f"{text!r} is not more than zero; write for example 8, 500m or 64Gi")
+    return text
+
+
+def _memory(text: str) -> str:
+    if amount(text) < 2**20:
+        raise ValueError(f"{text!r} is less than 1Mi, and memory is in bytes: write for example 64Gi")
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked(AfterValidator):
+    """A validator that says in the JSON Schema what it can of its rule."""
+
+    keywords: tuple[tuple[str, Any], ...]
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {**handler(schema), **dict(self.keywords)}
+
+
+def _matching(pattern: str, limit: int, explanation: str) -> AfterValidator:
+    compiled = re.compile(pattern, re.ASCII)
+
+    def check(text: str) -> str:
+        if len(text) > limit or not compiled.fullmatch(text):
+            raise ValueError(f"{text!r} is not {explanation}")
+        return text
+
+    return _Checked(check, (("pattern", f"^({pattern})$"), ("maxLength", limit)))
+
+
+_QUANTITY = (
+    ("pattern", r"^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][-+]?[0-9]+)?$"),
+    ("minimum", 0),
+)
+
+Quantity = Annotated[str, _NumberAsText, _Checked(_quantity, _QUANTITY)]
+"""A positive amount as Kubernetes writes it: `8`, `500m`, `64Gi`."""
+
+QuantityOrZero = Annotated[str, _NumberAsText, _Checked(_quantity_or_zero, _QUANTITY)]
+"""A `Quantity`, or `0`."""
+
+Memory = Annotated[Quantity, AfterValidator(_memory)]
+"""A `Quantity` of bytes: `64Gi`. One of a few bytes lacks its unit."""
+
+MOST_PODS = 150_000
+"""Kubernetes is built for at most so many pods (kubernetes.io, Considerations for large clusters)."""
+
+Replicas = Annotated[int, Strict(), Field(ge=0, le=MOST_PODS)]
+"""A number of pods."""
+
+Gpus = Annotated[int, Strict(), Field(ge=0, le=64)]
+"""A number of whole GPUs. Tasks share one with Ray's `num_gpus=0.5`."""
+
+
+def dns_1035_label(limit: int = 63) -> AfterValidator:
+    """Validator of an RFC 1035 label: as RFC 1123's, but it starts with a letter."""
+    explanation = f"a name of at most {limit} lower-case letters, digits and hyphens that starts with a letter"
+    return _matching(r"[a-z]([-a-z0-9]*[a-z0-9])?", limit, f"{explanation} and ends with a letter or digit")
+
+
+DnsLabel = Annotated[
+    str,
+    _matching(
+        r"[a-z0-9]([-a-z0-9]*[a-z0-9])?",
+        63,
+        "a name of at most 63 lower-case letters, digits and hyphens that starts and ends with a letter or digit",
+    ),
+]
+"""RFC 1123 label: what a namespace is called."""
+
+Dns1035Label = Annotated[str, dns_1035_label()]
+"""RFC 1035 label: what a Service is called."""
+
+DnsSubdomain = Annotated[
+    str,
+    _matching(
+        r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*",
+        253,
+        "a name of at most 253 lower-case letters, digits, hyphens and dots, a letter or digit at both ends",
+    ),
+]
+"""RFC 1123 subdomain: what most objects are called, ServiceAccounts, Roles and Secrets among them."""
+
+
+def _not_empty(items: tuple[Any, ...]) -> tuple[Any, ...]:
+    if not items:
+        raise ValueError("the list is empty: give at least one, or leave the key out where it has a default")
+    return items
+
+
+# Not pydantic's min_length: that also complains of a tuple whose items are refused.
+NotEmpty = _Checked(_not_empty, (("minItems", 1),))
+
+LabelKey = Annotated[
+    str,
+    _matching(
+        r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?",
+        317,
+        "a label key such as nvidia.com/gpu.product",
+    ),
+]
+LabelValue = Annotated[
+    str,
+    _NumberAsText,
+    _matching(
+        r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?",
+        63,
+        "a label value: at most 63 letters, digits, hyphens, underscores and dots, a letter or digit at both ends",
+    ),
+]
+Labels = dict[LabelKey, LabelValue]
+"""Kubernetes labels or a node selector."""
+
+
+def _without_secrets(env: dict[str, str]) -> dict[str, str]:
+    if problems := plain_secrets(env):
+        raise Problems(problems)
+    return env
+
+
+EnvName = Annotated[str, _matching(r"[A-Za-z_][A-Za-z0-9_]*", 253, "an environment variable's name such as HF_HOME")]
+Env = Annotated[dict[EnvName, Annotated[str, _NumberAsText]], AfterValidator(_without_secrets)]
+"""Environment variables in plain text. A secret does not belong here: name its Secret in `podTemplate`."""
+
+Image = Annotated[
+    str,
+    _matching(
+        r"([a-zA-Z0-9.-]+(:[0-9]+)?/)?[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*"
+        r"(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?",
+        512,
+        "an image reference such as rayproject/ray:2.60.0",
+    ),
+]
+"""Image reference: name with an optional registry, tag and sha256 digest."""
+
+ImagePrefix = Annotated[
+    str,
+    _matching(
+        r"([a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)+(:[0-9]+)?|[a-zA-Z0-9-]+:[0-9]+|localhost)"
+        r"(/[a-z0-9]+([._-]+[a-z0-9]+)*)*",
+        255,
+        "the beginning of images' names, a registry and perhaps a path, such as docker.io/rayproject",
+    ),
+]
+"""Registry, with or without a path, that names of images begin with."""
+
+Version = Annotated[
+    str,
+    BeforeValidator(_number_as_text),
+    _matching(r"[0-9]+\.[0-9]+\.[0-9]+", 32, "a version of three numbers such as 2.60.0"),
+]
+"""A release: three numbers."""
+
+
+StackName = Annotated[
+    str,
+    _matching(
+        r"[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+/[A-Za-z0-9_.-]+",
+        300,
+        "the full name of a Pulumi stack, such as acme/ray-platform/prod; in a backend of one's own the first part is "
+        "`organization`",
+    ),
+]
+"""Full name of a Pulumi stack, as a StackReference takes it."""
+
+
+def version_tuple(version: str) -> tuple[int, ...]:
+    """A `Version` as numbers, so that 2.9.0 is older than 2.60.0."""
+    return tuple(int(part) for part in version.split("."))
+
+
+def image_tag(image: str) -> str | None:
+    """The tag of an image reference, None where there is none (a digest alone, or nothing)."""
+    name = image.partition("@")[0]
+    _, colon, tag = name.rpartition("/")[2].partition(":")
+    return tag if colon else None
+
+
+def image_version(image: str) -> str | None:
+    """The version that an image's tag starts with, None where the tag does not tell it."""
+    found = re.match(r"\d+\.\d+\.\d+(?![0-9])", image_tag(image) or "")
+    return found[0] if found else None
+
+
+def image_release(image: str) -> str | None:
+    """The release that an image's tag names, `1.14.1` of `v1.14.1`; None where it names none."""
+    found = re.match(r"v?(\d+\.\d+\.\d+)", image_tag(image) or "")
+    return found[1] if found else None
+
+
+def _network(text: str) -> str:
+    try:
+        network = ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a network such as 10.20.0.0/16 or 2001:db8::/32") from None
+    if network.prefixlen == 0:
+        raise ValueError(
+            f"{text!r} is every address, those of other tenants and of the cloud's metadata service among them: "
+            "name the networks that are meant (egress may say internet: true)"
+        )
+    if str(network) != text:
+        raise ValueError(f"{text!r} is not written as a network: write {network}")
+    return text
+
+
+Cidr = Annotated[str, _Checked(_network, (("pattern", "^[0-9a-f.:]+/[0-9]{1,3}$"), ("maxLength", 43)))]
+"""Network of IPv4 or IPv6 addresses: `10.20.0.0/16`, one address as `10.20.0.7/32`."""
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
+
+MOST_SECONDS = 2**31 - 1
+"""KubeRay's fields of seconds have 32 bits."""
+
+
+def seconds(duration: str) -> int:
+    """How long a `Duration` is, in seconds."""
+    return sum(int(number) * _SECONDS[unit] for number, unit in re.findall(r"([0-9]+)([smh])", duration))
+
+
+def _countable(duration: str) -> str:
+    if seconds(duration) > MOST_SECONDS:
+        raise ValueError(f"{duration!r} is longer than KubeRay can count (2^31 - 1 seconds): write a shorter time")
+    return duration
+
+
+Duration = Annotated[
+    str,
+    BeforeValidator(_number_as_text),
+    _matching(r"([0-9]+[smh])+", 32, "a duration such as 90s, 5m or 1h30m"),
+    AfterValidator(_countable),
+]
+"""A time as Go and Kubernetes write it, in whole seconds: `90s`, `5m`, `1h30m`."""

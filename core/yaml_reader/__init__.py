@@ -1,0 +1,1 @@
+"""A stack file as YAML: where each value stands, and what Pulumi makes of it."""

@@ -1,0 +1,211 @@
+"""Makes the values of a YAML document from libyaml's events, as Pulumi does, and within bounds.
+
+PyYAML's own composing follows nesting and aliases as far as they lead, and crashes or hangs on a file that was made to
+do so. Tags, dates and keys that are no text are refused, because they reach the program as something else than what
+was written.
+"""
+
+from typing import Any
+
+import yaml
+from yaml._yaml import CParser, Mark
+
+from .nodes import DocumentError, Node, Span
+from .scalars import NotPlainError, resolve
+
+DEEPEST = 50
+"""Mappings and lists within each other. A RayCluster's deepest field is below 20."""
+
+GREATEST = 200_000
+"""Values in a document, those behind aliases counted each time; text counts by its length. A cluster has 10 to 100."""
+
+_MERGE = object()
+"""Value of the key `<<`, which is no text."""
+
+_TEXT = "tag:yaml.org,2002:str"
+_CHARACTERS = 100
+"""Characters of text that count as one value."""
+
+
+class _Open:
+    """A mapping or list that has begun."""
+
+    __slots__ = ("anchor", "key", "merged", "node")
+
+    def __init__(self, node: Node, anchor: str | None) -> None:
+        self.node = node
+        self.anchor = anchor
+        self.key: Node | None = None
+        self.merged: list[Node] = []
+
+
+class Composer:
+    """Makes the node of one document from its events, without recursion."""
+
+    def __init__(self, parser: CParser) -> None:
+        """A composer for the document that the parser has begun."""
+        self._parser = parser
+        self._open: list[_Open] = []
+        self._anchors: dict[str, Node] = {}
+        self._size = 0
+
+    def compose(self) -> Node:
+        """The document's root; the parser then stands behind it."""
+        root: Node | None = None
+        while not isinstance(event := self._parser.get_event(), yaml.DocumentEndEvent):
+            node = self._node(event)
+            if node is not None and self._open:
+                self._put(node)
+            elif node is not None:
+                root = node
+        return root or Node(None, Span(1, 1))
+
+    def _node(self, event: yaml.Event | None) -> Node | None:
+        """The node that an event completes; None where it only begins one."""
+        if isinstance(event, yaml.ScalarEvent):
+            node = _scalar(event)
+            if event.implicit[0] and event.value == "<<" and self._open and self._awaits_key():
+                node.value = _MERGE
+            if event.anchor:
+                self._anchors[event.anchor] = node
+            return self._counted(node)
+        if isinstance(event, yaml.AliasEvent):
+            return self._counted(self._behind(event))
+        if isinstance(event, yaml.CollectionStartEvent):
+            self._begin(event)
+            return None
+        done = self._open.pop()
+        if done.anchor:
+            self._anchors[done.anchor] = done.node
+        for merged in done.merged:
+            self._merge(merged, done.node)
+        return done.node
+
+    def _begin(self, event: yaml.CollectionStartEvent) -> None:
+        span = _span(event)
+        if len(self._open) == DEEPEST:
+            raise _too_deep(span)
+        if not event.implicit:
+            raise _tagged(event.tag, span)
+        if self._open and self._awaits_key():
+            raise DocumentError("a key that is a mapping or a list: write a word before the colon", span)
+        if event.anchor:
+            self._anchors.pop(event.anchor, None)
+        value: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
+        node = self._counted(Node(value, span))
+        node.children, node.key_spans = {}, {}
+        self._open.append(_Open(node, event.anchor))
+
+    def _awaits_key(self) -> bool:
+        top = self._open[-1]
+        return isinstance(top.node.value, dict) and top.key is None
+
+    def _behind(self, event: yaml.AliasEvent) -> Node:
+        """The node that an alias stands for."""
+        name, span = event.anchor, _span(event)
+        if any(each.anchor == name for each in self._open):
+            raise DocumentError(f"alias *{name} stands within what it repeats: write the values out", span)
+        if name not in self._anchors:
+            raise DocumentError(f"alias *{name} has no anchor &{name} before it", span)
+        node = self._anchors[name]
+        if len(self._open) + node.depth > DEEPEST:
+            raise _too_deep(span)
+        return node
+
+    def _counted(self, node: Node) -> Node:
+        self._size += node.size
+        if self._size > GREATEST:
+            raise DocumentError(
+                f"more than {GREATEST} values, aliases counted as what they repeat: is it a stack file?", node.span
+            )
+        return node
+
+    def _put(self, node: Node) -> None:
+        """Puts a node into the mapping or list that is open."""
+        top = self._open[-1]
+        holder = top.node
+        if isinstance(holder.value, list):
+            holder.children[len(holder.value)] = node
+            holder.value.append(node.value)
+        elif top.key is None:
+            top.key = _key(node, holder)
+            return
+        elif top.key.value is _MERGE:
+            if top.merged:
+                raise DocumentError("<< is there already: write one list of aliases", top.key.span, "repeated-key")
+            top.merged = _mappings(node)
+            top.key = None
+            return
+        else:
+            holder.children[top.key.value] = node
+            holder.key_spans[top.key.value] = top.key.span
+            holder.value[top.key.value] = node.value
+            top.key = None
+        holder.size += node.size
+        holder.depth = max(holder.depth, node.depth + 1)
+
+    def _merge(self, merged: Node, into: Node) -> None:
+        """Adds what a mapping does not say itself (`<<`)."""
+        self._counted(merged)
+        into.size += merged.size
+        into.depth = max(into.depth, merged.depth)
+        into.value.update({key: value for key, value in merged.value.items() if key not in into.value})
+        into.children.update({key: child for key, child in merged.children.items() if key not in into.children})
+        into.key_spans.update({key: span for key, span in merged.key_spans.items() if key not in into.key_spans})
+
+
+def _scalar(event: yaml.ScalarEvent) -> Node:
+    span = _span(event)
+    plain, quoted = event.implicit
+    if not plain and not quoted and event.tag != _TEXT:
+        raise _tagged(event.tag, span)
+    try:
+        value = resolve(event.value) if plain else event.value
+    except NotPlainError as error:
+        raise DocumentError(str(error), span) from error
+    node = Node(value, span)
+    node.size += len(event.value) // _CHARACTERS
+    return node
+
+
+def _key(node: Node, holder: Node) -> Node:
+    if node.value is _MERGE:
+        return node
+    if not isinstance(node.value, str):
+        written = "an empty key" if node.value is None else f"key {str(node.value).lower()}"
+        raise DocumentError(f"{written} is not text: put it in quotes", node.span)
+    if node.value in holder.value:
+        first = holder.key_spans[node.value].line
+        raise DocumentError(
+            f"key {node.value!r} is there already, in line {first}: keep one", node.span, "repeated-key"
+        )
+    return node
+
+
+def _mappings(node: Node) -> list[Node]:
+    """The mappings that stand behind `<<`."""
+    found = list(node.children.values()) if isinstance(node.value, list) else [node]
+    if all(isinstance(each.value, dict) for each in found):
+        return found
+    raise DocumentError("behind << stands no mapping: write an alias of one, or a list of such aliases", node.span)
+
+
+def _tagged(tag: str | None, span: Span) -> DocumentError:
+    written = (tag or "!").replace("tag:yaml.org,2002:", "!!")
+    return DocumentError(f"tag {written} is not allowed: remove it, and put what is text in quotes", span)
+
+
+def _span(event: yaml.Event) -> Span:
+    start, end = mark_of(event.start_mark), mark_of(event.end_mark)
+    same_line = start.line == end.line and end.column > start.column
+    return Span(start.line + 1, start.column + 1, end.column + 1 if same_line else None)
+
+
+def mark_of(mark: object) -> Mark:
+    """A mark that is there: libyaml gives each event both of its, and each error one of two."""
+    assert isinstance(mark, Mark)
+    return mark
+
+
+def _too_deep(span: Span) -> DocumentError:
+    return DocumentError(f"more than {DEEPEST} mappings and lists within each other: is it a stack file?", span)

@@ -1,0 +1,143 @@
+"""The rules by name, and what they share."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from core.problems import Path, Problem
+
+from .context import OperatorContext
+
+Body: TypeAlias = dict[str, Any]
+
+Found: TypeAlias = Iterator[Problem]
+"""What a rule finds."""
+
+RULES: Mapping[str, str] = {
+    # The API server, by the CRDs' schema (schema.py) and apimachinery's ValidateObjectMeta (names.py).
+    "unknown-kind": "apiserver",
+    "unknown-field": "apiserver",
+    "required-field": "apiserver",
+    "wrong-type": "apiserver",
+    "not-allowed-value": "apiserver",
+    "wrong-format": "apiserver",
+    "out-of-range": "apiserver",
+    "duplicate-item": "apiserver",
+    "deletion-strategy-style": "apiserver",
+    "deletion-condition": "apiserver",
+    "object-name": "apiserver",
+    "object-label": "apiserver",
+    "object-annotation": "apiserver",
+    # The operator (controllers/ray/utils/validation.go, unless another file is named).
+    "ray-cluster-name": "ValidateRayClusterMetadata",
+    "ray-job-name": "ValidateRayJobMetadata",
+    "ray-service-name": "ValidateRayServiceMetadata",
+    "ray-cron-job-name": "ValidateRayJobMetadata, of the RayJobs that it makes",
+    "initializing-timeout": "validateInitializingTimeout",
+    "cluster-upgrade-strategy": "ValidateRayClusterUpgradeOptions",
+    "group-containers": "ValidateRayClusterSpec",
+    "group-resources": "validateRayGroupResources",
+    "group-start-labels": "validateRayGroupLabels",
+    "group-label": "validateRayGroupLabels",
+    "group-name-unique": "pkg/webhooks/v1/raycluster_webhook.go: validateWorkerGroups",
+    "negative-replicas": "ValidateRayClusterSpec",
+    "replica-bounds": "ValidateRayClusterSpec",
+    "group-suspend": "ValidateRayClusterSpec",
+    "group-idle-timeout": "validateWorkerGroupIdleTimeout",
+    "autoscaler-idle-timeout": "ValidateRayClusterSpec",
+    "autoscaler-version-env": "ValidateRayClusterSpec",
+    "autoscaler-restart-policy": "ValidateRayClusterSpec",
+    "redis-annotation": "ValidateRayClusterSpec",
+    "redis-address-env": "ValidateRayClusterSpec",
+    "redis-password": "ValidateRayClusterSpec",
+    "redis-username": "ValidateRayClusterSpec",
+    "redis-namespace": "ValidateRayClusterSpec",
+    "auth-ray-version": "ValidateRayClusterSpec",
+    "auth-kubernetes-token": "ValidateRayClusterSpec, ValidateRayJobSpec, ValidateRayServiceSpec",
+    "serve-port": "controllers/ray/common/service.go: BuildServeService",
+    "job-suspend": "ValidateRayJobSpec",
+    "job-ttl": "ValidateRayJobSpec, validateDeletionConfiguration",
+    "job-cluster": "ValidateRayJobSpec",
+    "job-backoff-limit": "ValidateRayJobSpec",
+    "job-sidecar": "ValidateRayJobSpec",
+    "job-runtime-env": "ValidateRayJobSpec",
+    "job-deadline": "ValidateRayJobSpec",
+    "job-metadata": "controllers/ray/common/job.go: GetMetadataJson",
+    "job-entrypoint-resources": "controllers/ray/utils/dashboardclient: ConvertRayJobToReq",
+    "job-submitter-containers": "controllers/ray/rayjob_controller.go: getSubmitterTemplate",
+    "deletion-feature-gate": "validateDeletionConfiguration",
+    "deletion-rules-alone": "validateDeletionConfiguration",
+    "deletion-policy": "validateLegacyDeletionPolicies, validateDeletionRules",
+    "deletion-rule-twice": "validateDeletionRules",
+    "deletion-order": "validateTTLConsistency",
+    "service-head-service": "ValidateRayServiceSpec",
+    "service-upgrade-strategy": "ValidateRayServiceSpec",
+    "service-incremental-upgrade": "ValidateClusterUpgradeOptions",
+    "service-serve-config": "controllers/ray/rayservice_controller.go: updateServeDeployment",
+    "cron-schedule": "ValidateRayCronJobSpec",
+    "scheduler-network-tier": "controllers/ray/batchscheduler/volcano: createPodGroup",
+    "scheduler-ray-job": "controllers/ray/batchscheduler: DoBatchSchedulingOnSubmission",
+    # Ours: the operator takes it and then does not do what was meant.
+    "replicas-within-bounds": "stricter",
+    "num-of-hosts": "stricter",
+    "group-name": "stricter",
+    "auth-mode": "stricter",
+    "job-submission-mode": "stricter",
+    "cron-feature-gate": "stricter",
+    "incremental-feature-gate": "stricter",
+    "newer-field": "stricter",
+}
+"""Each rule and where it is from: the API server, a Go function of the operator, or `stricter` than both."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A RayCluster's spec wherever it stands: in a RayCluster, a RayJob, a RayService or a RayCronJob."""
+
+    spec: Body
+    path: Path
+    """Where the spec stands in the manifest."""
+    annotations: Mapping[str, str]
+    """Annotations of the object that the operator judges the spec with."""
+    operator: OperatorContext
+
+    @property
+    def head(self) -> Body:
+        return dict(self.spec["headGroupSpec"])
+
+    @property
+    def workers(self) -> list[Body]:
+        return list(self.spec.get("workerGroupSpecs", ()))
+
+    @property
+    def groups(self) -> Iterator[tuple[Path, Body]]:
+        """The head and the worker groups, each with its place."""
+        yield (*self.path, "headGroupSpec"), self.spec["headGroupSpec"]
+        for index, group in enumerate(self.spec.get("workerGroupSpecs", ())):
+            yield (*self.path, "workerGroupSpecs", index), group
+
+    @property
+    def autoscaling(self) -> bool:
+        """util.go: IsAutoscalingEnabled."""
+        return bool(self.spec.get("enableInTreeAutoscaling"))
+
+    @property
+    def autoscaler_v2(self) -> bool:
+        """util.go: IsAutoscalingV2Enabled; it does not ask whether there is autoscaling."""
+        return bool(self.spec.get("autoscalerOptions", {}).get("version") == "v2")
+
+    def head_env(self, name: str) -> tuple[Path, str] | None:
+        """Where the head's Ray container has an environment variable, and its value (util.go: EnvVarByName)."""
+        containers = self.spec["headGroupSpec"]["template"].get("spec", {}).get("containers", ())
+        for index, variable in enumerate(containers[0].get("env", ()) if containers else ()):
+            if variable["name"] == name:
+                at = (*self.path, "headGroupSpec", "template", "spec", "containers", 0, "env", index)
+                return at, variable.get("value", "")
+        return None
+
+
+def problem(rule: str, path: Path, value: Any, message: str) -> Problem:
+    """A problem under a rule that is in the table."""
+    if rule not in RULES:
+        raise KeyError(rule)
+    return Problem(path, value, message, rule)

@@ -1,0 +1,57 @@
+"""One manifest, all that is wrong with it: first as the API server sees it, then as the operator does."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from core.problems import Path, Problem
+
+from . import batch_scheduler, names, ray_cluster, ray_cron_job, ray_job, ray_service, releases, schema
+from .context import OperatorContext
+from .rules import Body, Cluster, Found, problem
+from .schema_messages import shown
+
+API_VERSION = "ray.io/v1"
+
+_SHAPE = {"wrong-type", "required-field"}
+"""With one of these the operator's rules have nothing to go by."""
+
+
+def validate(body: Mapping[str, Any], operator: OperatorContext) -> list[Problem]:
+    """All that an API server and the operator refuse in a RayCluster, RayJob, RayService or RayCronJob.
+
+    Empty for a manifest that runs. A value of a wrong type, or one that is missing, hides what the operator would say.
+    """
+    kind, version = body.get("kind"), body.get("apiVersion")
+    if kind not in schema.KINDS:
+        message = f"{shown(kind)} is no kind of KubeRay: use one of {', '.join(schema.KINDS)}"
+        return [problem("unknown-kind", ("kind",), kind, message)]
+    if version != API_VERSION:
+        message = f"{shown(version)} is not served: set apiVersion to {API_VERSION}"
+        return [problem("unknown-kind", ("apiVersion",), version, message)]
+    stored, problems = schema.stored(body, operator)
+    misshapen = [each for each in problems if each.rule in _SHAPE]
+    if not any(each.path[:1] in ((), ("metadata",)) for each in misshapen):
+        problems += names.check(stored)
+    if misshapen:
+        return problems
+    problems += releases.check(stored, operator)
+    faulty = {each.path for each in problems}
+    return problems + [each for each in _late(stored, operator) if each.path not in faulty]
+
+
+def _late(body: Body, operator: OperatorContext) -> Found:
+    kind, spec = body["kind"], body["spec"]
+    annotations = body["metadata"].get("annotations", {})
+    job: tuple[Body, Path] | None = None
+    if kind == "RayCluster":
+        yield from ray_cluster.standalone(body, Cluster(spec, ("spec",), annotations, operator))
+    elif kind == "RayService":
+        path = ("spec", "rayClusterConfig")
+        yield from ray_service.check(body, Cluster(spec["rayClusterConfig"], path, annotations, operator))
+    elif kind == "RayJob":
+        job = spec, ("spec",)
+        yield from ray_job.check(spec, ("spec",), annotations, operator)
+    else:
+        job = spec["jobTemplate"], ("spec", "jobTemplate")
+        yield from ray_cron_job.check(body, operator)
+    yield from batch_scheduler.check(body, job, operator.batch_scheduler)

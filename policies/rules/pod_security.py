@@ -1,0 +1,233 @@
+"""What pods may do on their node. Every pod, wherever its template stands."""
+
+from core.types import Settings
+
+from ..cel.check import of_containers, of_pods
+from ..cel.expressions import listed
+from ..rule import Severity, Violations, rule
+from ..walk import Container, Pod
+from . import remedies
+from .remedies import in_force
+
+_STANDARDS = "https://kubernetes.io/docs/concepts/security/pod-security-standards/"
+_RESTRICTED = f"{_STANDARDS}#restricted"
+_BASELINE = f"{_STANDARDS}#baseline"
+_AUTOSCALER = "; KubeRay gives the autoscaler's container only what autoscalerOptions says"
+
+
+def _in_force_in_cel(*steps: str) -> str:
+    """What holds for a container: what its security context says, or else its pod's."""
+    below = "".join(f".?{step}" for step in ("securityContext", *steps))
+    return f"c{below}.or(pod.spec{below})"
+
+
+@rule(
+    "pod-nonroot",
+    Severity.HIGH,
+    what="No container runs as root.",
+    why="Root in a container is root on the node once it gets out of the container.",
+    source=_RESTRICTED,
+    fix="Set securityContext.runAsNonRoot: true in the pod or the container, and no runAsUser: 0.",
+    cel=of_containers(
+        f"{_in_force_in_cel('runAsUser')}.orValue(1) != 0 && {_in_force_in_cel('runAsNonRoot')}.orValue(false) == true"
+    ),
+)
+def nonroot(container: Container) -> Violations:
+    """`runAsNonRoot` in force, and no user 0."""
+    user, checked = in_force(container, "runAsUser"), in_force(container, "runAsNonRoot")
+    if user.number == 0:
+        yield user.wrong("runs as root")
+    if checked.value is not True:
+        yield container.node.at("securityContext", "runAsNonRoot").wrong("nothing keeps it from running as root")
+
+
+@rule(
+    "pod-no-privesc",
+    Severity.HIGH,
+    what="No process of a container gets more rights than the one that started it.",
+    why="Ray's images have sudo without a password: without this, who runs a task is root in its pod.",
+    source=f"{_RESTRICTED}; Ray's docker/base-deps/Dockerfile{_AUTOSCALER}",
+    fix="Set securityContext.allowPrivilegeEscalation: false in each container, and in autoscalerOptions.",
+    remedy=remedies.no_privilege_escalation,
+    cel=of_containers("c.?securityContext.?allowPrivilegeEscalation.orValue(true) == false"),
+)
+def no_privilege_escalation(container: Container) -> Violations:
+    """`allowPrivilegeEscalation: false`; Kubernetes allows it where nothing is said."""
+    said = container.node.at("securityContext", "allowPrivilegeEscalation")
+    if said.value is not False:
+        yield said.wrong("a process may get more rights than its parent")
+
+
+@rule(
+    "pod-drop-all",
+    Severity.MEDIUM,
+    what="Containers drop all capabilities.",
+    why="Ray needs none, and some that container runtimes give reach beyond the container's own files and network.",
+    source=_RESTRICTED,
+    fix="Set securityContext.capabilities.drop: [ALL] in each container, and in autoscalerOptions.",
+    remedy=remedies.drop_all,
+    cel=of_containers("'ALL' in c.?securityContext.?capabilities.?drop.orValue([])"),
+)
+def drop_all(container: Container) -> Violations:
+    """`ALL` is dropped."""
+    dropped = container.node.at("securityContext", "capabilities", "drop")
+    if "ALL" not in [each.text for each in dropped.items()]:
+        yield dropped.wrong("keeps the capabilities that the container runtime gives")
+
+
+class AddedCapabilities(Settings):
+    """Options of pod-no-added-capabilities."""
+
+    allowed: tuple[str, ...] = ("NET_BIND_SERVICE",)
+    """Capabilities that may be added."""
+
+
+def _no_added_capabilities_in_cel(options: AddedCapabilities) -> str:
+    return f"c.?securityContext.?capabilities.?add.orValue([]).all(added, added in {listed(options.allowed)})"
+
+
+@rule(
+    "pod-no-added-capabilities",
+    Severity.HIGH,
+    what="Containers add no capabilities.",
+    why="Some, such as SYS_ADMIN and SYS_PTRACE, are as good as root on the node.",
+    source=_RESTRICTED,
+    fix="Remove them from securityContext.capabilities.add.",
+    cel=of_containers(_no_added_capabilities_in_cel),
+)
+def no_added_capabilities(container: Container, options: AddedCapabilities) -> Violations:
+    """Only those that the options allow."""
+    for each in container.node.at("securityContext", "capabilities", "add").items():
+        if each.text not in options.allowed:
+            yield each.wrong(f"adds {each.shown()}")
+
+
+@rule(
+    "pod-seccomp",
+    Severity.MEDIUM,
+    what="Containers may only make the system calls that programs usually make.",
+    why="Most ways from a container into the kernel use others.",
+    source=_RESTRICTED,
+    fix="Set securityContext.seccompProfile.type: RuntimeDefault in the pod.",
+    remedy=remedies.runtime_default,
+    cel=of_containers(f"{_in_force_in_cel('seccompProfile', 'type')}.orValue('') in ['RuntimeDefault', 'Localhost']"),
+)
+def seccomp(container: Container) -> Violations:
+    """A profile of the runtime's or the node's."""
+    profile = in_force(container, "seccompProfile", "type")
+    if profile.text not in ("RuntimeDefault", "Localhost"):
+        yield profile.wrong(f"the profile is {profile.shown() if profile.said else 'not said'}")
+
+
+@rule(
+    "pod-no-privileged",
+    Severity.CRITICAL,
+    what="No container is privileged.",
+    why="A privileged container can do all that root on the node can.",
+    source=_BASELINE,
+    fix="Remove securityContext.privileged; GPUs need it nowhere, NVIDIA's device plugin gives them.",
+    cel=of_containers("c.?securityContext.?privileged.orValue(false) != true"),
+)
+def no_privileged(container: Container) -> Violations:
+    """`privileged` is not set."""
+    said = container.node.at("securityContext", "privileged")
+    if said.value is True:
+        yield said.wrong("is privileged")
+
+
+@rule(
+    "pod-no-host",
+    Severity.CRITICAL,
+    what="Pods have a network, processes and memory of their own.",
+    why="In the node's network no NetworkPolicy holds and Ray's ports are open; the node's processes can be read.",
+    source=_BASELINE,
+    fix="Remove hostNetwork, hostPID and hostIPC.",
+    cel=of_pods(
+        "pod.spec.?hostNetwork.orValue(false) != true && pod.spec.?hostPID.orValue(false) != true"
+        " && pod.spec.?hostIPC.orValue(false) != true"
+    ),
+)
+def no_host(pod: Pod) -> Violations:
+    """None of the node's namespaces."""
+    for key in ("hostNetwork", "hostPID", "hostIPC"):
+        if pod.spec.at(key).value is True:
+            yield pod.spec.at(key).wrong("shares it with the node")
+
+
+@rule(
+    "pod-no-host-ports",
+    Severity.HIGH,
+    what="Containers open no port of their node.",
+    why="It is reached past Services, and only one such pod fits a node: Ray's workers would wait for nodes.",
+    source=_BASELINE,
+    fix="Remove hostPort; a Service leads to the pod.",
+    cel=of_containers("c.?ports.orValue([]).all(port, port.?hostPort.orValue(0) == 0)"),
+)
+def no_host_ports(container: Container) -> Violations:
+    """No `hostPort`."""
+    for port in container.node.at("ports").items():
+        if port.at("hostPort").number:
+            yield port.at("hostPort").wrong(f"opens port {port.at('hostPort').number} of the node")
+
+
+class HostPaths(Settings):
+    """Options of pod-no-host-path."""
+
+    allowed: tuple[str, ...] = ()
+    """Paths of nodes that may be mounted, each with all below it."""
+
+
+def _no_host_path_in_cel(options: HostPaths) -> str:
+    allowed = listed(f"{path.rstrip('/')}/" for path in options.allowed)
+    return (
+        "pod.spec.?volumes.orValue([]).all(v, v.?hostPath.?path.orValue('') == '' || "
+        f"{allowed}.exists(path, (v.hostPath.path + '/').startsWith(path)))"
+    )
+
+
+@rule(
+    "pod-no-host-path",
+    Severity.CRITICAL,
+    what="Pods mount no files of their node.",
+    why="With the container runtime's socket or /etc a pod takes over its node.",
+    source=_BASELINE,
+    fix="Use an emptyDir, or a PersistentVolumeClaim; node-local disks through a CSI driver.",
+    cel=of_pods(_no_host_path_in_cel),
+)
+def no_host_path(pod: Pod, options: HostPaths) -> Violations:
+    """No `hostPath`, but below those allowed."""
+    for volume in pod.spec.at("volumes").items():
+        path = volume.at("hostPath", "path")
+        if path.text and not any(f"{path.text}/".startswith(f"{each.rstrip('/')}/") for each in options.allowed):
+            yield path.wrong(f"mounts {path.shown()} of the node")
+
+
+@rule(
+    "pod-readonly-root",
+    Severity.LOW,
+    what="Containers write only into volumes.",
+    why="What has got in cannot change programs. Ray writes into its home and /tmp, so it is advice there.",
+    source="https://kubernetes.io/docs/tasks/configure-pod-container/security-context/",
+    fix="Set securityContext.readOnlyRootFilesystem: true, with an emptyDir where the program writes.",
+)
+def readonly_root(container: Container) -> Violations:
+    """`readOnlyRootFilesystem`."""
+    said = container.node.at("securityContext", "readOnlyRootFilesystem")
+    if said.value is not True:
+        yield said.wrong("may write into its image's files")
+
+
+@rule(
+    "pod-proc-mount",
+    Severity.HIGH,
+    what="Containers see of /proc what the container runtime shows.",
+    why="Unmasked, they see and change what is the node's.",
+    source=_BASELINE,
+    fix="Remove securityContext.procMount.",
+    cel=of_containers("c.?securityContext.?procMount.orValue('Default') == 'Default'"),
+)
+def proc_mount(container: Container) -> Violations:
+    """`procMount` is `Default`."""
+    said = container.node.at("securityContext", "procMount")
+    if said.said and said.text != "Default":
+        yield said.wrong(f"is {said.shown()}")

@@ -1,0 +1,180 @@
+"""Heads and workers of RayClusters: what they have, where they run, and what runs on them."""
+
+from core.types import Settings
+
+from ..cel.check import of_ray
+from ..cel.expressions import quantity
+from ..cel.subjects import GROUPS, HEAD, HEAD_CONTAINER
+from ..rule import Severity, Violations, rule
+from ..walk import Pod, RayCluster
+from . import remedies
+
+_CLUSTERS = ("RayCluster", "RayJob", "RayService", "RayCronJob")
+_ALONE_IN_CEL = f"{GROUPS}.size() == 0"
+"""Whether the head is all that a cluster has, and does the work."""
+
+
+def _no_gpus_in_cel(container: str) -> str:
+    amount = quantity("limits[r]")
+    return (
+        f"[{container}.?resources.?limits.orValue({{}})]"
+        f".all(limits, limits.all(r, !r.endsWith('/gpu') || {amount}.compareTo(quantity('0')) == 0))"
+    )
+
+
+@rule(
+    "ray-head-zero-cpu",
+    Severity.MEDIUM,
+    what="No task or actor runs on the head.",
+    why="One that fills the head's memory takes the cluster down.",
+    source="https://docs.ray.io/en/latest/cluster/vms/user-guides/large-cluster-best-practices.html",
+    fix='Set headGroupSpec.rayStartParams.num-cpus: "0".',
+    kinds=_CLUSTERS,
+    cel=of_ray(
+        f"{_ALONE_IN_CEL}"
+        f" || [string({HEAD}.?resources[?'CPU'].or({HEAD}.?rayStartParams[?'num-cpus']).orValue('not said'))]"
+        ".all(said, isQuantity(said) && quantity(said).compareTo(quantity('0')) == 0)"
+    ),
+)
+def head_zero_cpu(cluster: RayCluster) -> Violations:
+    """Ray counts no CPU of the head, by its start parameters or its group's resources, where there are workers."""
+    group = cluster.spec.at("headGroupSpec")
+    said, of_group = group.at("rayStartParams", "num-cpus"), group.at("resources", "CPU")
+    if not cluster.alone and (of_group if of_group.said else said).quantity != 0:
+        yield said.wrong(f"is {said.shown()}: tasks run on the head" if said.said else "tasks run on the head")
+
+
+@rule(
+    "ray-head-zero-gpu",
+    Severity.MEDIUM,
+    what="The head has no GPU.",
+    why="It is kept for as long as the cluster lives, and no task should run there.",
+    source="https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/gpu.html",
+    fix="Remove GPUs from the limits of the head's container.",
+    kinds=_CLUSTERS,
+    cel=of_ray(f"{_ALONE_IN_CEL} || {_no_gpus_in_cel(HEAD_CONTAINER)}"),
+)
+def head_zero_gpu(cluster: RayCluster) -> Violations:
+    """No GPU in the limits of the head's container, where there are workers."""
+    if cluster.alone:
+        return
+    for resource, amount in cluster.head.first.node.at("resources", "limits").entries():
+        if resource.endswith("/gpu") and amount.quantity:
+            yield amount.wrong(f"the head keeps {amount.shown()} of {resource}")
+
+
+@rule(
+    "ray-worker-no-sa-token",
+    Severity.HIGH,
+    what="Workers have no token of Kubernetes.",
+    why="What runs in a task would speak to the API server with the rights of the worker's account.",
+    source="https://kubernetes.io/docs/concepts/security/service-accounts/#assign-to-pod; kuberay#1416",
+    fix="Set automountServiceAccountToken: false in the workers' pod templates.",
+    kinds=_CLUSTERS,
+    remedy=remedies.no_token_in_workers,
+    cel=of_ray(
+        "ray.?authOptions.?enableK8sTokenAuth.orValue(false) == true || "
+        f"{GROUPS}.all(group, group.?template.?spec.?automountServiceAccountToken.orValue(true) == false)"
+    ),
+)
+def worker_no_token(cluster: RayCluster) -> Violations:
+    """Not mounted, unless Ray has Kubernetes review tokens, for which workers show theirs."""
+    if cluster.spec.at("authOptions", "enableK8sTokenAuth").value is True:
+        return
+    for pod in cluster.workers():
+        said = pod.spec.at("automountServiceAccountToken")
+        if said.value is not False:
+            yield said.wrong("tasks can use the account's token")
+
+
+@rule(
+    "ray-head-priority",
+    Severity.LOW,
+    what="The head goes before its workers.",
+    why="Where nodes are full the scheduler evicts whoever has the lowest priority, and without its head all is lost.",
+    source="https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/",
+    fix="Give the head a PriorityClass that is higher than the workers'.",
+    kinds=_CLUSTERS,
+)
+def head_priority(cluster: RayCluster) -> Violations:
+    """The head names a class, and no worker names the same."""
+    if cluster.alone:
+        return
+    head = cluster.head.spec.at("priorityClassName")
+    if not head.said:
+        yield head.wrong("is not said")
+    elif head.text in [pod.spec.at("priorityClassName").text for pod in cluster.workers()]:
+        yield head.wrong(f"{head.shown()} is the workers' too")
+
+
+@rule(
+    "ray-gpu-node-affinity",
+    Severity.MEDIUM,
+    what="Workers with GPUs say which nodes they are for.",
+    why="A cluster with two kinds of GPUs gives them either, and a job runs at the speed of the slowest.",
+    source="https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/gpu.html",
+    fix="Set nodeSelector or a node affinity, for example on nvidia.com/gpu.product.",
+    kinds=_CLUSTERS,
+    cel=of_ray(
+        f"{GROUPS}.all(group, group.?template.?spec.?nodeSelector.hasValue()"
+        " || group.?template.?spec.?affinity.?nodeAffinity.hasValue()"
+        f" || {_no_gpus_in_cel('group.?template.?spec.?containers[?0]')})"
+    ),
+)
+def gpu_node_affinity(cluster: RayCluster) -> Violations:
+    """A node selector or a node affinity."""
+    for pod in cluster.workers():
+        asks = any(
+            resource.endswith("/gpu") and amount.quantity
+            for resource, amount in pod.first.node.at("resources", "limits").entries()
+        )
+        if asks and not pod.spec.at("nodeSelector").said and not pod.spec.at("affinity", "nodeAffinity").said:
+            yield pod.spec.at("nodeSelector").wrong("runs on any node with a GPU")
+
+
+class HeadMemory(Settings):
+    """Options of ray-head-memory."""
+
+    gibibytes: int = 2
+    """The least that a head should have."""
+
+
+def _head_memory_in_cel(options: HeadMemory) -> str:
+    return (
+        f"!{HEAD_CONTAINER}.?resources.?limits[?'memory'].hasValue() || "
+        f"!{quantity(f'{HEAD_CONTAINER}.resources.limits.memory.value()')}"
+        f".isLessThan(quantity('{options.gibibytes}Gi'))"
+    )
+
+
+@rule(
+    "ray-head-memory",
+    Severity.MEDIUM,
+    what="The head has memory for the GCS and the dashboard.",
+    why="A head that runs out of memory takes the cluster down with it.",
+    source="https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/config.html; kuberay#4287",
+    fix="Give the head's container more memory: 8Gi is a good beginning.",
+    kinds=_CLUSTERS,
+    cel=of_ray(_head_memory_in_cel),
+)
+def head_memory(cluster: RayCluster, options: HeadMemory) -> Violations:
+    """A limit of memory of so many GiB."""
+    limit = cluster.head.first.node.at("resources", "limits", "memory")
+    if limit.quantity is not None and limit.quantity < options.gibibytes * 2**30:
+        yield limit.wrong(f"{limit.shown()} is less than {options.gibibytes}Gi")
+
+
+@rule(
+    "ray-worker-stops",
+    Severity.LOW,
+    what="Pods have time to stop.",
+    why="Kubernetes kills what runs at once, and Ray notices only when its heartbeats are missing.",
+    source="https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/config.html",
+    fix="Remove terminationGracePeriodSeconds: 0.",
+    kinds=_CLUSTERS,
+)
+def worker_stops(pod: Pod) -> Violations:
+    """Not zero seconds."""
+    said = pod.spec.at("terminationGracePeriodSeconds")
+    if pod.ray is not None and said.number == 0:
+        yield said.wrong("is killed at once")

@@ -1,0 +1,113 @@
+"""Services and Ingresses: who gets in through them, and where they lead."""
+
+from collections.abc import Mapping
+
+from core.types import Settings
+
+from ..cel.check import CelCheck
+from ..cel.expressions import listed
+from ..rule import Severity, Violations, rule
+from ..values import Object
+from ..walk import Stack
+
+_SERVICES = (("", "Service"),)
+_PASSED_THROUGH = "nginx.ingress.kubernetes.io/ssl-passthrough"
+_RAY_LABELS = "ray.io/"
+_CERTIFICATE = "alb.ingress.kubernetes.io/certificate-arn"
+
+
+class PublicServices(Settings):
+    """Options of net-no-public-service."""
+
+    allowed: tuple[str, ...] = ()
+    """Names of Services that may be reached from outside."""
+
+
+def _no_public_service_in_cel(options: PublicServices) -> str:
+    return (
+        "!(object.spec.?type.orValue('') in ['NodePort', 'LoadBalancer'])"
+        f" || object.metadata.name in {listed(options.allowed)}"
+    )
+
+
+@rule(
+    "net-no-public-service",
+    Severity.HIGH,
+    what="Services are reached from inside the cluster.",
+    why="A LoadBalancer has an address of its own, often on the internet, with no login before it.",
+    source="https://kubernetes.io/docs/concepts/services-networking/service/#publishing-services-service-types",
+    fix="Use type ClusterIP and an Ingress with TLS and a login, or allow the Service in the rule's options.",
+    kinds=("Service",),
+    cel=CelCheck(_SERVICES, _no_public_service_in_cel),
+)
+def no_public_service(owner: Object, options: PublicServices) -> Violations:
+    """Neither NodePort nor LoadBalancer."""
+    said = owner.root.at("spec", "type")
+    if said.text in ("NodePort", "LoadBalancer") and owner.name not in options.allowed:
+        yield said.wrong(f"is {said.shown()}")
+
+
+@rule(
+    "net-no-external-ips",
+    Severity.CRITICAL,
+    what="No Service takes addresses that are not its own.",
+    why="Whoever may make one gets what pods send to that address (CVE-2020-8554).",
+    source="https://github.com/kubernetes/kubernetes/issues/97076",
+    fix="Remove spec.externalIPs.",
+    kinds=("Service",),
+    cel=CelCheck(_SERVICES, "object.spec.?externalIPs.orValue([]).size() == 0"),
+)
+def no_external_ips(owner: Object) -> Violations:
+    """No `externalIPs`."""
+    for address in owner.root.at("spec", "externalIPs").items():
+        yield address.wrong(f"takes {address.shown()}")
+
+
+@rule(
+    "net-ingress-tls",
+    Severity.HIGH,
+    what="Ingresses speak TLS.",
+    why="Ray's token passes the network in plain text otherwise.",
+    source="https://kubernetes.io/docs/concepts/services-networking/ingress/#tls",
+    fix="Set spec.tls with the hosts of all rules.",
+    kinds=("Ingress",),
+    cel=CelCheck(
+        (("networking.k8s.io", "Ingress"),),
+        f"object.metadata.?annotations[?'{_PASSED_THROUGH}'].orValue('') == 'true'"
+        f" || object.metadata.?annotations[?'{_CERTIFICATE}'].hasValue()"
+        " || object.spec.?rules.orValue([]).all(rule, has(rule.host) && object.spec.?tls.orValue([])"
+        ".exists(tls, rule.host in tls.?hosts.orValue([])))",
+    ),
+)
+def ingress_tls(owner: Object) -> Violations:
+    """Every rule's host is in `tls`, unless pods speak TLS themselves, or the load balancer has the certificate."""
+    if owner.annotation(_PASSED_THROUGH).text == "true" or owner.annotation(_CERTIFICATE).said:
+        return
+    secured = {host.text for each in owner.root.at("spec", "tls").items() for host in each.at("hosts").items()}
+    for each in owner.root.at("spec", "rules").items():
+        if each.at("host").text not in secured:
+            yield each.at("host").wrong(f"{each.at('host').shown() if each.at('host').said else 'any host'} has no TLS")
+
+
+@rule(
+    "net-service-selects",
+    Severity.MEDIUM,
+    what="Services lead to pods of the stack.",
+    why="A typing error in a selector is seen only when nobody answers.",
+    source="https://kubernetes.io/docs/concepts/services-networking/service/",
+    fix="Let spec.selector be labels of a pod template in the same namespace.",
+)
+def service_selects(stack: Stack) -> Violations:
+    """Some pod template of the namespace has the labels, unless they are ones that operators give."""
+    templates: dict[str | None, list[Mapping[str, object]]] = {}
+    for pod in stack.pods():
+        templates.setdefault(pod.owner.namespace, []).append(pod.template.at("metadata", "labels").value or {})
+    for service in stack.of("Service"):
+        selector = service.root.at("spec", "selector")
+        wanted = {key: value.text for key, value in selector.entries()}
+        made = any(key.startswith(_RAY_LABELS) for key in wanted)
+        in_namespace = templates.get(service.namespace, [])
+        if not wanted or made or not in_namespace or service.group:
+            continue
+        if not any(all(labels.get(key) == value for key, value in wanted.items()) for labels in in_namespace):
+            yield selector.wrong("no pod template of its namespace has these labels")

@@ -1,0 +1,107 @@
+"""Reads a stack file: its settings, or all that is wrong with it, where it stands. Nothing here knows Pulumi."""
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from core.findings import UNKNOWN_FIELD, Finding, StackFileError, shown
+from core.messages import findings, of_problems
+from core.problems import Path as Place
+from core.stack_file import PREFIX, PROJECT, StackFile, read, stack_file
+
+from .rules import problems_of
+from .settings import StackSettings
+from .sound_part import sound_part
+
+
+def parse(values: Mapping[str, Any]) -> StackSettings:
+    """The settings from the values under `ray-platform:`, by key without that prefix.
+
+    Raises StackFileError.
+    """
+    secrets = [encrypted((f"{PREFIX}{path[0]}", *path[1:])) for path in _encrypted((), values)]
+    try:
+        settings = _validated(values)
+    except ValidationError as error:
+        faults = error.errors(include_url=False)
+        found = findings(faults, StackSettings, values, PREFIX)
+        # Without parts there is nothing between them.
+        if all(fault["loc"] for fault in faults):
+            found += _between_sound_parts(values, found)
+        hidden = [each.path for each in secrets]
+        others = [each for each in found if not any(each.path[: len(path)] == path for path in hidden)]
+        raise StackFileError([*secrets, *others]) from error
+    if found := [*secrets, *of_problems(problems_of(settings), values, PREFIX)]:
+        raise StackFileError(found)
+    return settings
+
+
+def load(path: Path) -> StackSettings:
+    """The settings in a stack file such as Pulumi.dev.yaml; keys of other programs are passed over.
+
+    Raises StackFileError where it cannot be read, is no stack file, or says what may not be said.
+    """
+    return settings_of(stack_file(path, read(path)))
+
+
+def settings_of(file: StackFile) -> StackSettings:
+    """The settings that a stack file says. Raises StackFileError."""
+    found = [finding for key in file.config for finding in _misspelt(key)]
+    try:
+        settings = parse(file.values(PREFIX))
+    except StackFileError as error:
+        raise file.error([*found, *error.findings]) from error
+    if found:
+        raise file.error(found)
+    return settings
+
+
+def _validated(values: Mapping[str, Any]) -> StackSettings:
+    return StackSettings.model_validate(dict(values), by_alias=True, by_name=False)
+
+
+def _between_sound_parts(values: Mapping[str, Any], found: list[Finding]) -> list[Finding]:
+    """What is wrong between the parts that have no fault of their own."""
+    part = sound_part(values, [finding.path for finding in found])
+    if part is None:
+        return []
+    try:
+        more = of_problems(problems_of(_validated(part.values)), part.values, PREFIX)
+    except ValidationError as error:
+        more = findings(error.errors(include_url=False), StackSettings, part.values, PREFIX)
+    return [replace(each, path=part.original(each.path)) for each in more]
+
+
+def encrypted(path: Place) -> Finding:
+    """That Pulumi has encrypted what stands at a path of the stack file."""
+    message = "is encrypted, and plain text is wanted here: a secret belongs in a Kubernetes Secret that is named"
+    return Finding(path, None, message, "encrypted-value")
+
+
+def _encrypted(path: Place, value: Any) -> Iterator[Place]:
+    """The paths of values that Pulumi has encrypted (`pulumi config set --secret`)."""
+    if isinstance(value, Mapping):
+        if path and list(value) == ["secure"] and isinstance(value["secure"], str):
+            yield path
+            return
+        for key, item in value.items():
+            yield from _encrypted((*path, key), item)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _encrypted((*path, index), item)
+
+
+def _misspelt(key: str) -> Iterator[Finding]:
+    """A key of `config` that no program has, or that is this program's but for a letter or two."""
+    namespace, colon, name = key.partition(":")
+    if not colon:
+        message = f"key {shown(key)} has no namespace: write {shown(PREFIX + key)}"
+    elif namespace != PROJECT and difflib.get_close_matches(namespace, [PROJECT], cutoff=0.8):
+        message = f"no program has keys under {shown(namespace)}: did you mean {shown(PREFIX + name)}?"
+    else:
+        return
+    yield Finding((key,), None, message, UNKNOWN_FIELD)

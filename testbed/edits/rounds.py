@@ -1,0 +1,199 @@
+"""Rounds of edits: RayClusters that are edited side by side in one stack, each in a sequence of its own."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from kubernetes import client
+
+from components.operator.settings import OperatorSettings
+from core.findings import StackFileError
+from kuberay.supported import release_of
+from stacks.impact.comparison import impact_on
+from stacks.impact.live import in_namespace
+from stacks.impact.ray_pods import Known
+from stacks.load import load
+from testbed.edits.autoscalers import SCALES, Autoscalers
+from testbed.edits.drawn import Cluster, Edit, edited, first, groups, seeded, strategy, wrong
+from testbed.edits.outcome import Outcome, gone, set_back, unforetold
+from testbed.harness import STATE_AT_END
+from testbed.platform_stack import Stack
+
+NAMESPACES = ("edits-a", "edits-b")
+
+TRIES = 8
+"""Of `pulumi up`. Autoscalers scale during the first, and are left at the others, so that there is an end."""
+
+SCALED = re.compile(r"RayCluster (\S+): its autoscaler has just scaled")
+KEPT = re.compile(r"RayCluster (\S+): worker group \S.* leaves the stack file, and has workers")
+"""Why an update of a RayCluster is refused, in the words that people see."""
+
+
+@dataclass
+class Tally:
+    """What came of all edits."""
+
+    sequences: int = 0
+    edits: Counter[str] = field(default_factory=Counter)
+    """By strategy, as are busy and ended."""
+    busy: Counter[str] = field(default_factory=Counter)
+    """Workers that were busy when an edit of their RayCluster began."""
+    ended: Counter[str] = field(default_factory=Counter)
+    """Those of them that it ended, as `impact` had said."""
+    unforetold: list[str] = field(default_factory=list)
+    """Those of them that it ended though `impact` had not said so."""
+    set_back: list[str] = field(default_factory=list)
+    ups: int = 0
+    scaled: int = 0
+    """RayClusters whose update was refused because their autoscaler scaled in that moment."""
+    kept: int = 0
+    """Edits that were refused because a worker group that leaves has workers."""
+    wrong: int = 0
+    """Edits that were refused before anything was sent."""
+    patches: int = 0
+    """Times that autoscalers have scaled."""
+
+
+class Rounds:
+    """One stack, whose RayClusters are others in each round."""
+
+    def __init__(self, stack: Stack, api: client.ApiClient, seed: int) -> None:
+        self._stack, self._api, self._seed = stack, api, seed
+        self._autoscalers = Autoscalers(api, seeded(seed))
+        self._clusters: dict[str, Cluster] = {}
+        """What the stack file says, by `<namespace>/<name>`."""
+        self.tally = Tally()
+
+    def run(self, number: int, sequences: int, edits: int) -> Iterator[str]:
+        """A round. Says what it has done, a line for each step.
+
+        Fails where an `up` ends other than it may, with all that it printed.
+        """
+        names = [f"r{number}-{each}" for each in range(sequences)]
+        draws = {
+            f"{NAMESPACES[at % len(NAMESPACES)]}/{name}": seeded(self._seed, name) for at, name in enumerate(names)
+        }
+        before = dict.fromkeys(self._clusters, "RayClusters removed")
+        self._clusters = {full: first(draw, full.partition("/")[2]) for full, draw in draws.items()}
+        with self._autoscalers.playing():
+            yield from self._applied("made", before)
+            self._autoscalers.take_over(list(draws))
+            for step in range(edits):
+                if step == edits // 2:
+                    yield self._refused(seeded(self._seed, number))
+                yield from self._step({full: edited(draw, self._clusters[full]) for full, draw in draws.items()})
+            with self._autoscalers.still():
+                self.tally.patches += self._autoscalers.patches
+        self.tally.sequences += sequences
+
+    def _step(self, drawn: Mapping[str, Edit]) -> Iterator[str]:
+        """An edit of each RayCluster, all in one `up`, or as many as it takes."""
+        former = dict(self._clusters)
+        self._clusters = {full: edit.cluster for full, edit in drawn.items()}
+        self._autoscalers.scales = SCALES
+        yield from self._applied("edited", {full: edit.what for full, edit in drawn.items()}, former)
+        self._autoscalers.scales = SCALES
+        self._stack.changes_nothing()
+
+    def _applied(
+        self, verb: str, what: Mapping[str, str], former: Mapping[str, Cluster] | None = None
+    ) -> Iterator[str]:
+        """`pulumi up` until it has gone through. `what`: of each RayCluster that was there, what was edited."""
+        self._write()
+        for _ in range(TRIES):
+            outcome = self._up(what)
+            said = f"{verb}: exit code {outcome.code}, {len(outcome.busy)} busy, {len(outcome.lost)} of them ended"
+            if outcome.code == 0:
+                yield said
+                break
+            scaled, kept = set(SCALED.findall(outcome.output)), set(KEPT.findall(outcome.output))
+            yield f"{said}; refused: {len(scaled)} that just scaled, {len(kept)} whose group has workers"
+            lost = [worker for worker in outcome.lost if worker.cluster in kept]
+            if not (scaled or kept) or lost:
+                raise AssertionError(f"seed {self._seed}: lost {lost} in an `up` that was refused:\n{outcome.output}")
+            self.tally.scaled += len(scaled)
+            self.tally.kept += len(kept)
+            for full in kept:
+                self._clusters[full] = (former or {})[full]
+            self._write()
+            self._autoscalers.scales = 0.0
+        else:
+            raise AssertionError(f"seed {self._seed}: `up` does not go through:\n{outcome.output}")
+        self.tally.edits.update(strategy(self._clusters[full]) for full in what if full in self._clusters)
+
+    def _refused(self, draw: Random) -> str:
+        """An edit with something in it that cannot be: nothing is lost by it, and it is taken back."""
+        full = draw.choice(list(self._clusters))
+        former = self._clusters[full]
+        edit = wrong(draw, former)
+        self._clusters[full] = edit.cluster
+        self._write()
+        outcome = self._up({full: edit.what})
+        if outcome.code == 0 or outcome.lost:
+            raise AssertionError(f"seed {self._seed}: {full}, {edit.what}, lost {sorted(map(str, outcome.lost))}")
+        self._clusters[full] = former
+        self._write()
+        self.tally.wrong += 1
+        return f"refused: {edit.what}"
+
+    def _up(self, what: Mapping[str, str]) -> Outcome:
+        """`pulumi up` between two looks at what runs."""
+        with self._autoscalers.still():
+            before, busy = self._running(), frozenset(self._autoscalers.busy)
+        there = {pod["metadata"]["name"] for known in before.values() for pod in known.pods}
+        busy = frozenset(worker for worker in busy if worker.pod in there)
+        try:
+            impact = impact_on(before, load(self._stack.file), self._stack.name)
+        except StackFileError:
+            impact = None
+        process = self._stack.start("up", "--yes", "--skip-preview", environment=STATE_AT_END)
+        output, _ = process.communicate(timeout=self._stack.seconds)
+        with self._autoscalers.still():
+            after = self._running()
+            lost = gone(busy, self._autoscalers.ended, after)
+            moved = set_back(self._autoscalers.said, after)
+            for full, group, _ in moved:
+                self._autoscalers.forget(full, group)
+        moved = [each for each in moved if each[1] in {group["name"] for group in self._groups(each[0])}]
+        unsaid = unforetold(lost, impact) if impact else lost
+        outcome = Outcome(process.returncode, output, busy, lost, unsaid, tuple(said for *_, said in moved))
+        self._count(outcome, what)
+        return outcome
+
+    def _count(self, outcome: Outcome, what: Mapping[str, str]) -> None:
+        tally = self.tally
+        tally.ups += 1
+        tally.busy.update(self._strategy(worker.cluster) for worker in outcome.busy)
+        tally.ended.update(self._strategy(worker.cluster) for worker in outcome.lost - outcome.unforetold)
+        tally.set_back += outcome.set_back
+        tally.unforetold += [
+            f"seed {self._seed}: {worker.cluster} {worker.group} {worker.pod}: {what.get(worker.cluster, 'no edit')}, "
+            f"updates {self._strategy(worker.cluster)}"
+            for worker in outcome.unforetold
+        ]
+
+    def _strategy(self, full: str) -> str:
+        return strategy(self._clusters[full]) if full in self._clusters else "removed"
+
+    def _groups(self, full: str) -> list[Cluster]:
+        return groups(self._clusters[full]) if full in self._clusters else []
+
+    def _running(self) -> dict[str, Known]:
+        release = release_of(OperatorSettings().version)
+        return {full: known for namespace in NAMESPACES for full, known in in_namespace(self._api, namespace, release)}
+
+    def _write(self) -> None:
+        def change(settings: dict[str, Any]) -> None:
+            settings["tenants"] = [
+                {
+                    "name": namespace,
+                    "allowDelete": True,
+                    "clusters": [said for full, said in self._clusters.items() if full.startswith(f"{namespace}/")],
+                }
+                for namespace in NAMESPACES
+            ]
+
+        self._stack.edit(change)

@@ -1,0 +1,1 @@
+"""Redis beneath Ray at work, and how it is lost."""

@@ -1,0 +1,41 @@
+"""A driver that has the GCS write all the time, and tells what it noticed."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from local import paths
+from testbed.pods.platform import Platform
+
+SCRIPT = (paths.ROOT / "tests" / "gateway" / "ray_load.py").read_text()
+
+END_SECONDS = 600.0
+"""It asks for every key that it wrote: a hundred for each second."""
+
+
+@contextmanager
+def working(platform: Platform, on_worker: bool = False) -> Iterator[dict[str, Any]]:
+    """The driver at work. What it noticed is in the mapping once it has ended, at the end of the context.
+
+    `on_worker`: in the pod of the cluster's one worker, where it outlives a head that starts again.
+    """
+    noticed: dict[str, Any] = {}
+    if on_worker:
+        (worker,) = platform.workers()
+        driver = platform.start_in(worker, "ray-worker", SCRIPT, "auto")
+    else:
+        driver = platform.start_in_head(SCRIPT, "auto")
+    try:
+        assert driver.stdout is not None
+        said = ""
+        while not said.endswith("begun\n"):
+            line = driver.stdout.readline()
+            assert line, f"the driver has ended:\n{said}"
+            said += line
+        yield noticed
+        said, _ = driver.communicate(timeout=END_SECONDS)
+        assert driver.returncode == 0, said
+        noticed.update(json.loads(said.splitlines()[-1]))
+    finally:
+        driver.kill()

@@ -1,0 +1,124 @@
+"""Gangs of simulated pods, as kubectl makes them: queues, PodGroups and their pods."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from kubernetes import client, utils
+
+from core.nodes import GPU_RESOURCE
+from local.rehearsal import Rehearsal
+
+SETTLES = 60.0
+"""Seconds that a round or two of the scheduler, and what leads to them, may take on a busy machine."""
+
+HOME = "gangs"
+"""Namespace of gangs, unless a test has another."""
+
+SCHEDULING = ("scheduling.volcano.sh", "v1beta1")
+
+
+CONFINED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+"""What Pod Security `restricted` wants of containers."""
+
+
+def pod_spec(limits: Mapping[str, str]) -> dict[str, Any]:
+    """Of a pod that Pod Security `restricted` admits."""
+    container = {
+        "name": "ray",
+        "image": "rayproject/ray:2.60.0",
+        "resources": {"limits": limits},
+        "securityContext": CONFINED,
+    }
+    context = {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}}
+    return {"terminationGracePeriodSeconds": 0, "securityContext": context, "containers": [container]}
+
+
+class Gangs:
+    """Queues, and the PodGroups and pods of a namespace, as kubectl makes them."""
+
+    def __init__(self, cluster: Rehearsal, home: str = HOME) -> None:
+        self.home = home
+        self.api = cluster.client()
+        self.core, self.apps = client.CoreV1Api(self.api), client.AppsV1Api(self.api)
+        self.objects = client.CustomObjectsApi(self.api)
+
+    def queue(self, name: str, **spec: Any) -> None:
+        body = {
+            "apiVersion": "/".join(SCHEDULING),
+            "kind": "Queue",
+            "metadata": {"name": name},
+            "spec": {"weight": 1, **spec},
+        }
+        self.objects.create_cluster_custom_object(*SCHEDULING, "queues", body)
+
+    def delete_queue(self, name: str) -> None:
+        self.objects.delete_cluster_custom_object(*SCHEDULING, "queues", name)
+
+    def start(self, name: str, pods: int, gpus: int, queue: str = "default", minimum: int | None = None) -> None:
+        """A gang of as many pods, with as many GPUs each. It needs the `minimum` of them, all by default."""
+        needed = pods if minimum is None else minimum
+        group = {
+            "apiVersion": "/".join(SCHEDULING),
+            "kind": "PodGroup",
+            "metadata": {"name": name},
+            "spec": {
+                "minMember": needed,
+                "minResources": {GPU_RESOURCE: str(needed * gpus), "cpu": str(needed)},
+                "queue": queue,
+            },
+        }
+        self.objects.create_namespaced_custom_object(*SCHEDULING, self.home, "podgroups", group)
+        for index in range(pods):
+            self.pod(name, index, gpus)
+
+    def pod(self, gang: str, index: int, gpus: int, scheduler: str = "volcano") -> None:
+        """One of a gang's pods; with Kubernetes' own scheduler it is one by itself."""
+        body = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": f"{gang}-{index}",
+                "labels": {"gang": gang},
+                "annotations": {"scheduling.k8s.io/group-name": gang},
+            },
+            "spec": {"schedulerName": scheduler, **pod_spec({GPU_RESOURCE: str(gpus), "cpu": "1"})},
+        }
+        utils.create_from_dict(self.api, body, namespace=self.home)
+
+    def end_pods(self, gang: str) -> None:
+        self.core.delete_collection_namespaced_pod(self.home, label_selector=f"gang={gang}")
+
+    def end(self, name: str) -> None:
+        self.end_pods(name)
+        self.objects.delete_namespaced_custom_object(*SCHEDULING, self.home, "podgroups", name)
+
+    def placed(self, name: str) -> list[str]:
+        """The nodes that pods of a gang are on."""
+        nodes = [pod["spec"].get("nodeName") for pod in self.pods(self.home, f"gang={name}")]
+        return sorted(node for node in nodes if node)
+
+    def state_of_queue(self, name: str) -> str:
+        found = self.objects.get_cluster_custom_object(*SCHEDULING, "queues", name)
+        return str(cast("dict[str, Any]", found).get("status", {}).get("state"))
+
+    def pods(self, namespace: str, labels: str = "") -> list[dict[str, Any]]:
+        found = self.core.list_namespaced_pod(namespace, label_selector=labels)
+        return list(self.api.sanitize_for_serialization(found)["items"])
+
+    def group(self, namespace: str, name: str) -> dict[str, Any]:
+        """A PodGroup."""
+        found = self.objects.get_namespaced_custom_object(*SCHEDULING, namespace, "podgroups", name)
+        return cast("dict[str, Any]", found)
+
+    def tells(self, name: str) -> str:
+        """What Volcano says of a PodGroup: its conditions."""
+        return str(self.group(self.home, name).get("status", {}).get("conditions"))
+
+
+def settled(reached: Callable[[], Any], seconds: float = SETTLES) -> None:
+    """Waits for it."""
+    deadline = time.monotonic() + seconds
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)

@@ -1,0 +1,170 @@
+"""Stacks of the program itself on a control plane, as tests use them."""
+
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from http import HTTPStatus
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, cast
+
+import yaml
+from kubernetes import client
+
+from components.crds.definitions import whole
+from components.kustomize import render
+from components.operator.manifests import operator_objects
+from components.operator.settings import NAME, OperatorSettings
+from core.nodes import NodePool
+from local import paths, tools
+from local.plugins import Selection
+from local.pulumi import PROJECT, RehearsalStack
+from local.rehearsal import Rehearsal
+from testbed.harness import Project, Result
+from testbed.kubectl import Kubectl
+
+Edit = Callable[[dict[str, Any]], None]
+
+_READING = frozenset({"preview", "stack"})
+"""Commands that change neither the cluster nor the state."""
+
+DEV = paths.ROOT / "Pulumi.dev.yaml"
+
+
+class Stack(Project):
+    """A stack of this checkout's program. Its file is a copy of `original`, which a test may edit."""
+
+    def __init__(self, name: str, folder: Path, cluster: Rehearsal, plugins: Selection, original: Path = DEV) -> None:
+        self.name = name
+        self._original = original
+        self.file = folder / f"Pulumi.{name}.yaml"
+        self.reset_file()
+        self._stack = RehearsalStack(cluster, plugins, name, self.file)
+        self._stack.prepare()
+        self._settled: str | None = None
+        """What the file said when the cluster was last known to be as it says, and nothing was changed since."""
+        super().__init__(paths.ROOT, self._stack.environment)
+
+    def reset_file(self) -> None:
+        """Lets the file say again what the original says."""
+        shutil.copy(self._original, self.file)
+
+    def edit(self, change: Edit) -> None:
+        """Changes the settings in the stack file."""
+        said = yaml.safe_load(self.file.read_text())
+        settings = {key.partition(":")[2]: value for key, value in said["config"].items()}
+        change(settings)
+        said["config"] = {f"{PROJECT}:{key}": value for key, value in settings.items()}
+        self.file.write_text(yaml.safe_dump(said))
+        self._stack.prepare()
+
+    def start(self, *arguments: str, environment: Mapping[str, str] = MappingProxyType({})) -> "subprocess.Popen[str]":
+        if arguments[0] not in _READING:
+            self._settled = None
+        return super().start(*arguments, environment=environment)
+
+    def start_recovery(self, *arguments: str) -> "subprocess.Popen[str]":
+        self._settled = None
+        return super().start_recovery(*arguments)
+
+    def pulumi(
+        self, *arguments: str, fails: bool = False, environment: Mapping[str, str] = MappingProxyType({})
+    ) -> Result:
+        result = super().pulumi(*arguments, fails=fails, environment=environment)
+        if not fails and (arguments[0] == "up" or "--expect-no-changes" in arguments):
+            self._settled = self.file.read_text()
+        return result
+
+    def settle(self) -> None:
+        """`pulumi up`, unless the last command has shown that there is nothing to do for it.
+
+        So a test that changes something behind Pulumi's back has to put it right.
+        """
+        if self._settled != self.file.read_text():
+            self.up()
+
+    def destroy(self) -> None:
+        """`pulumi destroy`."""
+        self.pulumi("destroy", "--yes", "--skip-preview")
+
+
+@contextmanager
+def rehearsing(run: Path, pool: NodePool) -> Iterator[Rehearsal]:
+    """A control plane with simulated nodes, of which nothing is left."""
+    rehearsal = Rehearsal(run)
+    try:
+        rehearsal.start([pool])
+        yield rehearsal
+    finally:
+        rehearsal.stop(clean=True)
+
+
+def install_operator(cluster: Rehearsal) -> None:
+    """The operator as a stack installs it, by hand."""
+    settings = OperatorSettings(location=str(tools.KUBERAY.share("config") / "default"))
+    tree = whole(render(settings.tree))
+    definitions = [body for body in tree if body["kind"] == "CustomResourceDefinition"]
+    objects = [*definitions, *(body for stage in operator_objects(tree, settings) for body in stage)]
+    does = Kubectl(cluster).does
+    does("apply", "--server-side", "--filename=-", bodies=objects)
+    there = (f"--namespace={settings.namespace}", f"deployment/{NAME}")
+    does("wait", "--for=condition=Available", "--timeout=120s", *there)
+
+
+def on_operator(file: Path) -> Path:
+    """Writes the dev stack's file, with the operator that is there instead of its own, and all else as it is."""
+    said = yaml.safe_load(DEV.read_text())
+    said["config"][f"{PROJECT}:operator"] = {"install": "existing"}
+    said["config"][f"{PROJECT}:priorityClasses"] = {"install": "manifests"}
+    file.write_text(yaml.safe_dump(said))
+    return file
+
+
+class Rays:
+    """The RayClusters, as kubectl shows them."""
+
+    def __init__(self, cluster: Rehearsal) -> None:
+        self._api = client.CustomObjectsApi(cluster.client())
+
+    def read(self, namespace: str, name: str) -> dict[str, Any]:
+        found = self._api.get_namespaced_custom_object("ray.io", "v1", namespace, "rayclusters", name)
+        return cast("dict[str, Any]", found)
+
+    def there(self, namespace: str, name: str) -> bool:
+        try:
+            return bool(self.read(namespace, name))
+        except client.ApiException as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            return False
+
+    def create(self, namespace: str, body: dict[str, Any]) -> None:
+        self._api.create_namespaced_custom_object("ray.io", "v1", namespace, "rayclusters", body)
+
+    def patch(self, namespace: str, name: str, body: Any, **options: Any) -> None:
+        self._api.patch_namespaced_custom_object("ray.io", "v1", namespace, "rayclusters", name, body, **options)
+
+    def delete(self, namespace: str, name: str) -> None:
+        self._api.delete_namespaced_custom_object("ray.io", "v1", namespace, "rayclusters", name)
+
+
+def training(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings of the stack's RayCluster."""
+    return cast("dict[str, Any]", settings["tenants"][0]["clusters"][0])
+
+
+def existing(cluster: Rehearsal) -> set[str]:
+    """What a stack could leave behind in the cluster, each as `kind name`."""
+    api = cluster.client()
+    admission = client.AdmissionregistrationV1Api(api)
+    lists: dict[str, Callable[[], Any]] = {
+        "namespace": client.CoreV1Api(api).list_namespace,
+        "definition": client.ApiextensionsV1Api(api).list_custom_resource_definition,
+        "role": client.RbacAuthorizationV1Api(api).list_cluster_role,
+        "binding": client.RbacAuthorizationV1Api(api).list_cluster_role_binding,
+        "policy": admission.list_validating_admission_policy,
+        "mutating webhook": admission.list_mutating_webhook_configuration,
+        "validating webhook": admission.list_validating_webhook_configuration,
+    }
+    return {f"{kind} {item.metadata.name}" for kind, list_all in lists.items() for item in list_all().items}

@@ -1,0 +1,1 @@
+"""The program on a real node, whose pods run Ray."""

@@ -1,0 +1,79 @@
+"""A real node, as an operator of it sees it."""
+
+import json
+import subprocess
+from typing import Any
+
+import yaml
+
+from core.pod_security import level_labels
+from local import tools
+from local.rehearsal import Rehearsal
+
+KUBECTL_SECONDS = 120.0
+
+
+class Node:
+    """A real node with its control plane."""
+
+    def __init__(self, rehearsal: Rehearsal) -> None:
+        self.rehearsal = rehearsal
+
+    def create_namespace(self, name: str) -> None:
+        """A namespace in which Pod Security `restricted` is enforced, as in the tenant's."""
+        metadata = {"name": name, "labels": level_labels("restricted")}
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+        self.kubectl("create", "-f", "-", given=yaml.safe_dump(body))
+
+    def kubectl(self, *arguments: str, given: str = "") -> str:
+        """What kubectl printed. Fails the test with what it said if it failed."""
+        done = subprocess.run(
+            self.command(*arguments), input=given, capture_output=True, text=True, timeout=KUBECTL_SECONDS, check=False
+        )
+        assert done.returncode == 0, f"kubectl {' '.join(arguments)} failed:\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def refusal(self, *arguments: str, given: str = "") -> str:
+        """What kubectl said when it failed. Fails the test if it did not."""
+        done = subprocess.run(
+            self.command(*arguments), input=given, capture_output=True, text=True, timeout=KUBECTL_SECONDS, check=False
+        )
+        assert done.returncode != 0, f"kubectl {' '.join(arguments)} did it:\n{done.stdout}"
+        return done.stderr
+
+    def pods(self, label: str, namespace: str) -> dict[str, dict[str, Any]]:
+        """Pods with a label that are not being deleted, by name."""
+        found = json.loads(self.kubectl("get", "pods", "-n", namespace, "-l", label, "-o", "json"))["items"]
+        return {pod["metadata"]["name"]: pod for pod in found if "deletionTimestamp" not in pod["metadata"]}
+
+    def evidence(self, since: float = 0.0) -> str:
+        """For a failed test: nodes and pods, the last events, and the ends of the logs that have grown since a time."""
+        parts = [self._try("get", "nodes,pods,rayclusters", "-A", "-o", "wide")]
+        parts.append(_tail(self._try("get", "events", "-A", "--sort-by=.lastTimestamp")))
+        logs = [
+            *(self.rehearsal.run / "node" / "pod-logs").glob("*/*/*.log"),
+            *self.rehearsal.supervisor.logs.glob("*"),
+        ]
+        for file in logs:
+            if file.stat().st_mtime >= since:
+                parts.append(f"--- {'/'.join(file.parts[-3:])}\n{_tail(file.read_text(errors='replace'))}")
+        return "\n\n".join(parts)
+
+    def _try(self, *arguments: str) -> str:
+        done = subprocess.run(self.command(*arguments), capture_output=True, text=True, timeout=30, check=False)
+        return f"{done.stdout}{done.stderr}"
+
+    def command(self, *arguments: str) -> list[str]:
+        """The command line that kubectl is run with."""
+        program = tools.KUBERNETES.program("kubectl")
+        return [str(program), f"--kubeconfig={self.rehearsal.kubeconfig}", *arguments]
+
+
+def _tail(text: str) -> str:
+    return "\n".join(text.splitlines()[-25:])
+
+
+def is_ready(pod: dict[str, Any]) -> bool:
+    """Whether a pod is Ready, as its Services see it."""
+    conditions = pod["status"].get("conditions", [])
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)

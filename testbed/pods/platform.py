@@ -1,0 +1,139 @@
+"""The platform on the real node, as a user and an operator of it see it."""
+
+import base64
+import json
+import os
+import re
+import subprocess
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+from local import paths
+from local.plugins import Mode, Selection, select
+from local.rehearsal import Rehearsal
+from stacks.images import images_of
+from stacks.load import load
+from testbed.platform_stack import Stack
+from testbed.pods.node import Node, is_ready
+from testbed.pods.steps import Steps
+
+FILE = paths.ROOT / "Pulumi.pods.yaml"
+
+NAMESPACE = "team-a"
+
+CLUSTER = "training"
+
+SECURED = "secured"
+"""A RayCluster like it, with TLS."""
+
+REVIEWED = "reviewed"
+"""A head alone, which asks for tokens of Kubernetes."""
+
+GANGS = ("first", "second")
+"""Names of RayClusters that a test makes."""
+
+USER = "may"
+"""An account in the tenant's namespace that may use the RayCluster REVIEWED."""
+
+Edit = Callable[[dict[str, Any]], None]
+"""Changes settings of a stack file."""
+
+
+class PodsStack(Stack):
+    """The stack file for real pods. Its RayCluster has to start within an `up`."""
+
+    seconds = 300.0
+
+
+class Platform(Node):
+    """The stack on its node."""
+
+    def __init__(self, rehearsal: Rehearsal, stack: PodsStack) -> None:
+        super().__init__(rehearsal)
+        self.stack = stack
+
+    def token(self, cluster: str = CLUSTER) -> str:
+        """The token that a RayCluster asks for."""
+        secret = json.loads(self.kubectl("get", "secret", "-n", NAMESPACE, cluster, "-o", "json"))
+        return base64.b64decode(secret["data"]["auth_token"]).decode()
+
+    def head(self, cluster: str = CLUSTER) -> str | None:
+        """The name of the head's pod once it is Ready."""
+        heads = self.pods(f"ray.io/node-type=head,ray.io/cluster={cluster}", NAMESPACE)
+        return next((name for name, pod in heads.items() if is_ready(pod)), None)
+
+    def workers(self) -> dict[str, str]:
+        """The group of each worker's pod, of the stack's own RayCluster."""
+        found = self.pods(f"ray.io/node-type=worker,ray.io/cluster={CLUSTER}", NAMESPACE)
+        return {name: pod["metadata"]["labels"]["ray.io/group"] for name, pod in found.items()}
+
+    def in_head(self, *command: str, given: str = "", container: str = "ray-head", cluster: str = CLUSTER) -> str:
+        """What a command in the head printed."""
+        head = self.head(cluster)
+        assert head is not None, "the head is not ready"
+        return self.kubectl("exec", "-i", "-n", NAMESPACE, head, "-c", container, "--", *command, given=given)
+
+    def start_in_head(self, script: str, *arguments: str) -> "subprocess.Popen[str]":
+        """A Python script that runs in the head's Ray container while the test goes on, with a pipe to its input."""
+        head = self.head()
+        assert head is not None, "the head is not ready"
+        return self.start_in(head, "ray-head", script, *arguments)
+
+    def start_in(self, pod: str, container: str, script: str, *arguments: str) -> "subprocess.Popen[str]":
+        """The same in any pod of the tenant's."""
+        command = ["exec", "-i", "-n", NAMESPACE, pod, "-c", container, "--", "python", "-c", textwrap.dedent(script)]
+        return subprocess.Popen(
+            self.command(*command, *arguments),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    @contextmanager
+    def forwarded(self, service: str, port: int) -> Iterator[str]:
+        """The address of a Service's port on this machine, while it is forwarded."""
+        command = self.command("port-forward", "-n", NAMESPACE, f"service/{service}", f":{port}")
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stdout is not None
+                said = process.stdout.readline()
+                address = re.search(r"127\.0\.0\.1:\d+", said)
+                assert address is not None, f"kubectl port-forward said {said!r}"
+                yield f"http://{address[0]}"
+            finally:
+                process.terminate()
+
+
+def plugins() -> Selection:
+    """Those of Pulumi that the caller of the tests wants."""
+    return select(cast("Mode", os.environ.get("PLUGINS", "auto")))
+
+
+@contextmanager
+def brought_up(folder: Path, steps: Steps, edit: Edit) -> Iterator[Platform]:
+    """The stack for real pods, edited, on a node of its own."""
+    rehearsal = Rehearsal(folder / "run", "real")
+    stack = PodsStack("pods", folder, rehearsal, plugins(), FILE)
+    stack.edit(edit)
+    platform = Platform(rehearsal, stack)
+    try:
+        settings = load(stack.file)
+        wanted = images_of(settings)
+        rehearsal.placement.check(wanted)
+        with steps.step("node: from nothing to Ready"):
+            rehearsal.start(settings.nodes)
+        with steps.step("load the stack's images"):
+            rehearsal.placement.load(wanted)
+        try:
+            with steps.step("`pulumi up`"):
+                stack.up()
+        except BaseException as error:
+            error.add_note(platform.evidence())
+            raise
+        yield platform
+    finally:
+        rehearsal.stop(clean=True)
