@@ -18,7 +18,7 @@ from local.tools import KUBERAY
 
 Schema = dict[str, Any]
 
-FOLDER = paths.ROOT / "components" / "kuberay" / "schemas"
+FOLDER = paths.ROOT / "kuberay" / "schemas"
 
 VERSION = "v1"
 """The version of the CRDs that the program sends."""
