@@ -6,8 +6,8 @@ from typing import Any
 from components.network.rules import exposed, ingress_not_allowed
 from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.origin import said_at
-from components.ray_cluster.redis_rules import of_the_stack, redis_problems
-from components.ray_cluster.scheduling_rules import gang_in_part, not_with_kueue
+from components.ray_cluster.rules import of_the_stack, redis_problems
+from components.ray_cluster.scheduling import gang_in_part, not_with_kueue
 from components.ray_cluster.settings import RayClusterSettings
 from components.tenant.demand import of_stateful_set
 from components.tenant.rules import beyond_limits, beyond_quota

@@ -9,9 +9,8 @@ from ..rollout.pods import Pods
 from ..rollout.retirement import Groups, NotRetiredError, retire
 from ..rollout.settings import UpdatesSettings
 from .fault_tolerance import OPTIONS, deletion_seconds
-from .overtaken import give_back
 from .pods import Body
-from .scaled import unscaled_since
+from .scaled import give_back, unscaled_since
 from .scheduling import LABELS_OF_A_NEW_CLUSTER
 
 

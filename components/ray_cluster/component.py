@@ -31,11 +31,10 @@ from .manifests import (
     ray_cluster,
 )
 from .pod_group import PodGroup, PodGroupArgs
-from .readiness import NotReadyError, until_ready
+from .readiness import NotReadyError, status_summary, until_ready
 from .scaled import Scaled, as_scaled, as_scaled_once, scales
 from .scheduling import NO_SCHEDULING, Scheduling
 from .settings import FIRST_RAY_WITH_TOKENS, RayClusterSettings
-from .status import status_summary
 from .storage_namespace import StorageNamespace, StorageNamespaceArgs
 from .worker_groups import all_groups
 

@@ -1,18 +1,17 @@
-"""Parts of a RayCluster in Kubernetes' and KubeRay's own words: pod templates and overrides.
+"""Parts of a RayCluster in Kubernetes' and KubeRay's own words: pod templates, overrides and flags of `ray start`.
 
 What they may hold is the CRD's matter; here is refused what no CRD refuses: secrets in plain text, and flags of
 `ray start` that a shell would take for something else.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from core.problems import Path, Problem, Problems
 from core.secrets import is_secret, plain_secret
-
-from . import ray_start_params
 
 _CREDENTIALS = {"redisPassword"}
 """KubeRay's fields that take a secret as `value` or as `valueFrom` (GcsFaultToleranceOptions)."""
@@ -32,7 +31,7 @@ def _faults(path: Path, value: Any) -> Iterator[Problem]:
         for key, item in value.items():
             below = (*path, str(key))
             if key == "rayStartParams" and isinstance(item, Mapping):
-                yield from (problem.below(below) for problem in ray_start_params.faults(item))
+                yield from (problem.below(below) for problem in flag_faults(item))
             elif key == "env" and isinstance(item, list):
                 yield from _secrets(below, item)
             elif key in _CREDENTIALS and isinstance(item, Mapping) and item.get("value"):
@@ -54,3 +53,54 @@ named `ray-head` or `ray-worker`."""
 
 Overrides = Annotated[dict[str, Any], AfterValidator(_checked)]
 """Part of a RayCluster's spec, merged as Kubernetes' strategic merge does."""
+
+
+_ONE_WORD = re.compile(
+    r"""(?:
+      [^\s"'`$\\;&|<>(){}*?\[\]~\x00-\x1f\x7f]       # plain
+    | \\[^\s\x00-\x1f\x7f]                           # escaped
+    | \$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\})            # a variable
+    | '[^'\x00-\x1f\x7f]*'                           # in single quotes all is plain
+    | "(?:[^"`$\\\x00-\x1f\x7f]|\\[^\x00-\x1f\x7f]|\$(?:[A-Za-z_]\w*|\{[A-Za-z_]\w*\}))*"
+    )*""",
+    re.VERBOSE,
+)
+"""One word of bash that runs nothing (KubeRay: ray-operator/controllers/ray/common/pod.go, convertParamMap)."""
+
+_FLAG = r"[a-z][a-z0-9-]*"
+
+_SHOWN = 60
+
+
+def flag_faults(params: Mapping[str, Any]) -> list[Problem]:
+    """What is wrong with the flags of a group, whoever said them."""
+    return [problem for flag, value in params.items() for problem in _faults_of_flag(str(flag), value)]
+
+
+def _faults_of_flag(flag: str, value: Any) -> list[Problem]:
+    if flag == "redis-password":
+        advice = "give it as gcsFaultToleranceOptions.redisPassword.valueFrom in overrides"
+        return [Problem((flag,), None, f"a command line keeps no secret: {advice}", "redis-password")]
+    if not re.fullmatch(_FLAG, flag):
+        message = f"{flag!r} is no flag of ray start: write one without its leading hyphens, as num-cpus"
+        return [Problem((flag,), value, message, "ray-start-flag")]
+    if not isinstance(value, str) or _ONE_WORD.fullmatch(value):
+        return []
+    shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}..."
+    message = (
+        f"{shown!r} is not one word to the shell that starts Ray, or would run a command there: put single quotes "
+        """inside the text, as in "'{\\"spot\\": 1}'"; outside of them, variables stand as $NAME"""
+    )
+    return [Problem((flag,), value, message, "shell-word")]
+
+
+def _checked_flags(params: dict[str, str]) -> dict[str, str]:
+    if problems := flag_faults(params):
+        raise Problems(problems)
+    return params
+
+
+RayStartParams = Annotated[
+    dict[Annotated[str, Field(pattern=f"^{_FLAG}$", max_length=63)], str], AfterValidator(_checked_flags)
+]
+"""Flags of `ray start` without the leading hyphens. All values are text: `num-cpus: "4"`."""

@@ -11,12 +11,12 @@ from ..priority_classes.settings import NO_PRIORITIES, PriorityNames
 from .fault_tolerance import RedisPlace
 from .origin import said_at
 from .pods import CLUSTER_LABEL, NODE_TYPE_LABEL, Body
-from .resources import refused_resources
 from .scheduling import NO_SCHEDULING, Scheduling, counted_whole, spared_head
 from .scheduling import annotations as scheduling_annotations
 from .scheduling import labels as scheduling_labels
 from .settings import RayClusterSettings
 from .spec import CLIENT_PORT, DASHBOARD_PORT, HEAD_PORTS, cluster_spec
+from .worker_groups import refused_resources
 
 __all__ = [
     "API_VERSION",

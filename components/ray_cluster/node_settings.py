@@ -22,8 +22,7 @@ from core.types import (
     Settings,
 )
 
-from .fragments import PodTemplate
-from .ray_start_params import RayStartParams
+from .fragments import PodTemplate, RayStartParams
 
 
 class HeadSettings(Settings):

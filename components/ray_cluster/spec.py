@@ -9,7 +9,6 @@ from core.problems import Problem, Problems
 from core.types import seconds
 
 from ..priority_classes.settings import NO_PRIORITIES, PriorityNames
-from .autoscaler import autoscaler_options
 from .fault_tolerance import OPTIONS, RedisPlace, beside_head, options
 from .node_settings import WorkersSettings
 from .pod_defaults import ended_soon, ray_container, with_autoscaler_token
@@ -187,3 +186,35 @@ def _as_said(settings: RayClusterSettings, group: WorkerGroup, amounts: dict[str
         "rayStartParams": dict(said.ray_start_params),
         "template": template(settings, ray, standing, group.pool, group.pod_templates),
     }
+
+
+_ONE_NODE_FOR_EACH = 1.0
+"""`upscaling_speed` of KubeRay's Conservative: as many workers may start as there are nodes. Its other modes have no
+limit (Ray: python/ray/autoscaler/_private/kuberay/autoscaling_config.py)."""
+
+
+def autoscaler_options(settings: RayClusterSettings) -> dict[str, Any]:
+    """The options of a cluster that scales."""
+    options = {
+        # The operator's own logic keys on the version, so Ray's default of v2 is not enough.
+        "version": "v2",
+        "idleTimeoutSeconds": idle_seconds(settings),
+        "imagePullPolicy": settings.image_pull_policy,
+    }
+    mode = upscaling_mode(settings)
+    return {**options, "upscalingMode": mode} if mode else options
+
+
+def idle_seconds(settings: RayClusterSettings) -> int:
+    """After how many seconds an idle worker is taken away."""
+    minutes = settings.idle_timeout_minutes
+    return seconds(settings.idle_timeout) if minutes is None else minutes * 60
+
+
+def upscaling_mode(settings: RayClusterSettings) -> str | None:
+    """KubeRay's name for how fast workers are added, None where nothing is said."""
+    if settings.target_utilization is not None:
+        # Ray's own conversion (python/ray/autoscaler/_private/autoscaler.py, target_utilization_fraction).
+        upscaling_speed = 100 / settings.target_utilization - 1
+        return "Conservative" if upscaling_speed <= _ONE_NODE_FOR_EACH else "Default"
+    return settings.auto_scaling_mode.capitalize() if settings.auto_scaling_mode else None

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from components.ray_cluster import overtaken
-from components.ray_cluster.overtaken import give_back
-from components.ray_cluster.scaled import DIGEST
+from components.ray_cluster import scaled
+from components.ray_cluster.scaled import DIGEST, give_back
 from local.rehearsal import Rehearsal
 from testbed.kubectl import Kubectl
 from testbed.platform_stack import Rays, Stack, training
@@ -124,7 +123,7 @@ def test_what_is_scaled_after_the_last_look_and_before_the_update_is_given_back(
     scaling: Stack, autoscaler: Autoscaler, rays: Rays, cluster: Rehearsal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That moment is too short to be met on purpose, so the update is sent here, by another field manager."""
-    monkeypatch.setattr(overtaken, "connect", lambda _context: cluster.client())
+    monkeypatch.setattr(scaled, "connect", lambda _context: cluster.client())
     looked_at = rays.read(NAMESPACE, NAME)
     version, replicas = looked_at["metadata"]["resourceVersion"], autoscaler.groups()["a100-1gpu"]["replicas"]
     autoscaler.write("a100-1gpu", "replicas", replicas + 1)

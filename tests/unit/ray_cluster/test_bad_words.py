@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from components.ray_cluster.ray_start_params import faults
+from components.ray_cluster.fragments import flag_faults
 from components.ray_cluster.rules import sound
 from core.problems import Problems
 
@@ -109,7 +109,7 @@ def test_a_flag_that_would_run_a_command_is_refused(value: str) -> None:
     "value", ["", "4", "10.0.0.1", "$MY_POD_IP", "${NAME}", "'{\"a\": 1}'", json.dumps('{"a": 1}'), "a=b,c"]
 )
 def test_what_a_shell_takes_for_one_word_is_taken(value: str) -> None:
-    assert faults({"resources": value}) == []
+    assert flag_faults({"resources": value}) == []
 
 
 SHELL = st.text(st.sampled_from(list("ab'\"\\$`;&|(){} \n=,*~#!")), max_size=8)
@@ -119,7 +119,7 @@ SHELL = st.text(st.sampled_from(list("ab'\"\\$`;&|(){} \n=,*~#!")), max_size=8)
 @given(SHELL)
 def test_bash_sees_one_word_in_whatever_is_taken(value: str) -> None:
     """KubeRay writes `--flag=value` into a command for bash, which prints here how many words it sees."""
-    if faults({"flag": value}):
+    if flag_faults({"flag": value}):
         return
     counted = subprocess.run(
         ["bash", "-c", f"set -f; f() {{ echo $#; }}; f --flag={value}"], capture_output=True, text=True, check=False

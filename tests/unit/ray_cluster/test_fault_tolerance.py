@@ -11,8 +11,7 @@ from components.ray_cluster.component import RayCluster, RayClusterArgs
 from components.ray_cluster.fault_tolerance import RedisPlace, deletion_seconds
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.origin import said_at
-from components.ray_cluster.redis_rules import of_the_stack, redis_problems
-from components.ray_cluster.rules import sound
+from components.ray_cluster.rules import of_the_stack, redis_problems, sound
 from components.ray_cluster.settings import RayClusterSettings
 from components.redis.connection import RedisConnection
 from components.redis_gateway.supported import UnsupportedKubernetesError

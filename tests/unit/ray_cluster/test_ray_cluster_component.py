@@ -7,8 +7,8 @@ import pulumi
 import pytest
 
 from components.ray_cluster.component import RayCluster, RayClusterArgs
+from components.ray_cluster.readiness import status_summary
 from components.ray_cluster.rules import sound
-from components.ray_cluster.status import status_summary
 from core.nodes import NodePool
 from testbed.recorder import Recorder, record
 

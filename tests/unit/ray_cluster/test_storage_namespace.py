@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from components.cluster import ClusterUnreachableError
-from components.ray_cluster import leftover, storage_namespace
-from components.ray_cluster.leftover import what_was_left, why_left
-from components.ray_cluster.storage_namespace import _Provider
+from components.ray_cluster import storage_namespace
+from components.ray_cluster.storage_namespace import _Provider, what_was_left, why_left
 
 pytestmark = pytest.mark.unit
 
@@ -144,8 +143,8 @@ def test_the_job_of_a_long_name_is_known_by_its_end() -> None:
 
 def test_events_of_an_earlier_cluster_of_the_name_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     gave_up = event("RayCluster", "training", "ForceDeletedStuckCluster", at="2026-01-01T00:00:00Z")
-    monkeypatch.setattr(leftover, "connect", lambda _context: None)
-    monkeypatch.setattr(leftover, "read", lambda *_: {"items": [gave_up]})
+    monkeypatch.setattr(storage_namespace, "connect", lambda _context: None)
+    monkeypatch.setattr(storage_namespace, "read", lambda *_: {"items": [gave_up]})
     assert what_was_left(None, "team-a", "training", "team-a.training.1", "2026-01-01T12:00:00Z") is None
     said = what_was_left(None, "team-a", "training", "team-a.training.1", "2025-12-31T00:00:00Z")
     assert said is not None
