@@ -10,14 +10,14 @@ import sys
 
 import typer
 
-from .commands.adopt import adopt
-from .commands.check import check
-from .commands.environment import destroy, move_state, preview, refresh, up
-from .commands.impact import impact
-from .commands.import_ import import_
-from .commands.plan import plan
-from .commands.recover import recover
-from .commands.schema import schema
+from .adopt.command import adopt
+from .check.command import check
+from .environment.command import destroy, move_state, preview, refresh, up
+from .impact.command import impact
+from .importing.command import import_
+from .planning.command import plan
+from .recovery.command import recover
+from .schema.command import schema
 
 app = typer.Typer(
     help="Work with stack files.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False

@@ -8,9 +8,10 @@ from ..cluster import ClusterUnreachableError
 from ..rollout.pods import Pods
 from ..rollout.retirement import Groups, NotRetiredError, retire
 from ..rollout.settings import UpdatesSettings
+from .autoscaler_race import restore
 from .fault_tolerance import OPTIONS, deletion_seconds
 from .pods import Body
-from .scaled import give_back, unscaled_since
+from .scaled import unscaled_since
 from .scheduling import LABELS_OF_A_NEW_CLUSTER
 
 
@@ -45,7 +46,7 @@ def keeping_workers(name: str, context: str | None, updates: UpdatesSettings) ->
         assert sent is not None
         try:
             for version in looked_at:
-                if groups := give_back(sent, version, context):
+                if groups := restore(sent, version, context):
                     pulumi.log.info(f"the autoscaler of {name} scaled {', '.join(groups)} just then: set anew")
         except ClusterUnreachableError as error:
             pulumi.log.warn(f"what the autoscaler of {name} did just then may have been set back: {error}")

@@ -7,24 +7,15 @@ So an edit has to say the autoscaler's part, too, as it is at that moment.
 
 A digest of what the stack says lies in an annotation. The same digest: nothing of ours has changed, and the
 autoscaler's fields are ignored. Another: they are sent as they are alive, group by group.
-
-What the autoscaler writes between the last look and the update is written again afterwards. No precondition keeps that
-out: the operator writes the status all the time, so that most updates would fail by their resource version. What was
-overwritten is found in the API server's own history, by a watch from the version that was looked at
-(https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes).
 """
 
 import copy
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import kubernetes
-
-from ..cluster import connect, read, read_bytes
-from ..rollout.pods import changing
 from .pods import Body
 
 OWNED = ("replicas", "scaleStrategy")
@@ -142,64 +133,3 @@ def _digest(body: Body) -> str:
     """Of all that the stack says. What is known only later, such as another resource's name, does not count."""
     said = json.dumps([body["metadata"], body["spec"]], sort_keys=True, default=lambda _later: None)
     return hashlib.sha256(said.encode()).hexdigest()[:16]
-
-
-_SECONDS = 1
-"""The least that a watch may take. All events are there by then."""
-
-
-def give_back(sent: Mapping[str, Any], version: str, context: str | None) -> list[str]:
-    """Writes again what the update of a RayCluster has set back. Returns the names of these worker groups.
-
-    `sent`: the update. `version`: resourceVersion of what was looked at before it.
-    Where the autoscaler has gone on since the update, what it says now stays.
-    Raises ClusterUnreachableError where the API server does not answer or refuses.
-    """
-    metadata = sent["metadata"]
-    kind = ("ray.io", "v1", metadata["namespace"], "rayclusters")
-    api = kubernetes.client.CustomObjectsApi(connect(context))
-    history = read_bytes(
-        api.list_namespaced_custom_object,
-        *kind,
-        field_selector=f"metadata.name={metadata['name']}",
-        resource_version=version,
-        watch=True,
-        timeout_seconds=_SECONDS,
-    )
-    lost = overwritten(history or b"", sent)
-    if not lost:
-        return []
-    there = read(api.get_namespaced_custom_object, *kind, metadata["name"]) or {"spec": {}}
-    places = {name: place for place, name in enumerate(owned(there["spec"]))}
-    for name in lost.keys() & places.keys():
-        with changing():
-            api.patch_namespaced_custom_object(
-                *(*kind, metadata["name"], list(_patch(places[name], name, lost[name], owned(sent["spec"])[name]))),
-                _content_type="application/json-patch+json",
-            )
-    return list(lost)
-
-
-def overwritten(history: bytes, sent: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The autoscaler's fields of worker groups that are others in the update than they were right before it.
-
-    `history`: events of a watch, a line each. The update is the first with its digest.
-    """
-    digest = sent["metadata"]["annotations"][DIGEST]
-    before: Groups = {}
-    for line in history.splitlines():
-        event = json.loads(line)
-        if event["type"] == "ERROR" or event["object"]["metadata"].get("annotations", {}).get(DIGEST) == digest:
-            break
-        before = owned(event["object"]["spec"])
-    said = owned(sent["spec"])
-    return {name: alive for name, alive in before.items() if name in said and alive != said[name]}
-
-
-def _patch(place: int, name: str, lost: Mapping[str, Any], said: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Only where the group is as the update has made it: else the autoscaler has gone on."""
-    at = f"/spec/workerGroupSpecs/{place}"
-    yield {"op": "test", "path": f"{at}/groupName", "value": name}
-    if "replicas" in said:
-        yield {"op": "test", "path": f"{at}/replicas", "value": int(said["replicas"])}
-    yield from ({"op": "add", "path": f"{at}/{key}", "value": lost[key]} for key in OWNED if key in lost)

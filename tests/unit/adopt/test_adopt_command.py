@@ -9,7 +9,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from stacks.adopt import live as live_module
-from stacks.commands.adopt import adopt
+from stacks.adopt.command import adopt
 from stacks.load import load
 from tests.unit.adopt.live import live
 

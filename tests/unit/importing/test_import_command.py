@@ -6,7 +6,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from stacks.commands.import_ import import_
+from stacks.importing.command import import_
 from stacks.load import load
 
 pytestmark = pytest.mark.unit

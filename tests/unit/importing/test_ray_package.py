@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from stacks.importing.answers import Answers
-from stacks.importing.command import import_file
+from stacks.importing.file import import_file
 from stacks.load import load
 
 pytestmark = pytest.mark.unit

@@ -6,8 +6,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from stacks import reference, schema
-from stacks.commands.schema import schema as command
+from stacks.schema import reference
+from stacks.schema import stack_file as schema
+from stacks.schema.command import schema as command
 
 pytestmark = pytest.mark.unit
 

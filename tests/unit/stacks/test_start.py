@@ -27,7 +27,7 @@ STARTS = {
     "check": (CHECK, 510, CLUSTER | RARE),
     "plan": (PLAN, 550, CLUSTER | RARE),
     "impact": (IMPACT, 530, CLUSTER | RARE),
-    "schema": ("import stacks.schema, stacks.__main__", 450, CLUSTER | RARE),
+    "schema": ("import stacks.schema.stack_file, stacks.__main__", 450, CLUSTER | RARE),
     "policies": ("import policies.command", 180, CLUSTER | SETTINGS | RARE),
     "local": ("import local.__main__", 250, CLUSTER | SETTINGS | RARE),
     "the Pulumi program": ("import stacks.build, stacks.running", 1120, {"rich", "typer", "cryptography", "redis"}),

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .check import FOUND, MISUSED, stack_path
+from ..check.command import FOUND, MISUSED, stack_path
 
 if TYPE_CHECKING:
     from ..history.jobs import Job
-    from ..planning.report import Report
     from ..settings import StackSettings
+    from .report import Report
 
 LIVE = "live"
 """Word for the RayCluster that runs."""
@@ -65,10 +65,10 @@ def plan(
     from core.findings import StackFileError
 
     from ..load import load
-    from ..planning import sharing
-    from ..planning.machine import as_object
-    from ..planning.plan import plan_of
-    from ..planning.report import report
+    from . import sharing
+    from .machine import as_object
+    from .plan import plan_of
+    from .report import report
 
     paths = [stack_path(each) for each in stacks] if stacks else sorted(Path().glob("Pulumi.*.yaml"))
     if not paths:
@@ -106,19 +106,19 @@ def plan(
 
 def _written(reports: list["Report"], output: Format) -> None:
     if output is Format.TEXT:
-        from ..planning.text import show
+        from .text import show
 
         show(reports)
     elif output is Format.MARKDOWN:
-        from ..planning.text import markdown
+        from .text import markdown
 
         typer.echo(markdown(reports), nl=False)
     elif output is Format.HTML:
-        from ..planning.page import html
+        from .page import html
 
         typer.echo(html(reports), nl=False)
     else:
-        from ..planning.drawing import svg
+        from .drawing import svg
 
         typer.echo("".join(svg(each.plan) for each in reports if each.plan), nl=False)
 
@@ -126,7 +126,7 @@ def _written(reports: list["Report"], output: Format) -> None:
 def _chosen(stack: "StackSettings", history: str, save: Path | None, cluster: str | None, output: Format) -> None:
     """Writes what jobs came to, and would have come to."""
     from ..history.jobs import HistoryError, read
-    from ..planning.history import NoSuchClusterError, as_object, chosen, compare, report
+    from .history import NoSuchClusterError, as_object, chosen, compare, report
 
     try:
         name = chosen(stack, cluster)

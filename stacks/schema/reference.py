@@ -20,10 +20,10 @@ from pydantic_core import PydanticUndefined
 from core import types
 from core.stack_file import PROJECT
 
-from .schema import paragraphs
-from .settings import StackSettings
+from ..settings import StackSettings
+from .stack_file import paragraphs
 
-FILE = Path(__file__).parents[1] / "docs" / "reference" / "stack-file.md"
+FILE = Path(__file__).parents[2] / "docs" / "reference" / "stack-file.md"
 """The page as it is committed."""
 
 HEAD = f"""# The stack file: reference

@@ -23,10 +23,10 @@ def adopt(
     from core.findings import StackFileError
     from core.stack_file import read, stack_file
 
-    from ..adopt.entry import entry
-    from ..adopt.insertion import CannotInsertError, insert_cluster
-    from ..adopt.live import CannotAdoptError, live_cluster
     from ..load import settings_of
+    from .entry import entry
+    from .insertion import CannotInsertError, insert_cluster
+    from .live import CannotAdoptError, live_cluster
 
     namespace, _, name = cluster.partition("/")
     if not namespace or not name or "/" in name:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from .check import MISUSED, stack_path
+from ..check.command import MISUSED, stack_path
 
 HURTS = 1
 """Exit code: something that runs is hurt."""
@@ -42,16 +42,16 @@ def impact(
     from core.findings import StackFileError
     from core.stack_file import stack_name
 
-    from ..impact.comparison import impact_of, impact_on
-    from ..impact.report import as_object, report
-    from ..impact.sources import LIVE, NoSuchSourceError, running, stack_before
     from ..load import load
+    from .comparison import impact_of, impact_on
+    from .report import as_object, report
+    from .sources import LIVE, NoSuchSourceError, running, stack_before
 
     file = stack_path(to)
     try:
         after = load(file)
         if from_ == LIVE:
-            from ..impact.busy import ask, with_busy
+            from .busy import ask, with_busy
 
             there = running(after)
             found = impact_on(there, after, stack_name(file))

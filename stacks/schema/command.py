@@ -9,8 +9,7 @@ def schema(
     write: Annotated[bool, typer.Option("--write", help="Write the committed schema and reference page anew.")] = False,
 ) -> None:
     """Print the JSON Schema of stack files."""
-    from .. import reference
-    from .. import schema as stack_file
+    from . import reference, stack_file
 
     if not write:
         typer.echo(stack_file.schema_text(), nl=False)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 if TYPE_CHECKING:
-    from ..recovery.repair import Finding
+    from .repair import Finding
 
 _UNREADABLE = (
     "\nThe state is not whole: put an earlier version in its place (docs/operations.md, The state cannot be read), "
@@ -39,9 +39,9 @@ def recover(
     """
     from components.cluster import ClusterUnreachableError
 
-    from ..recovery.cli import Cli, PulumiError
-    from ..recovery.lock import LockedError
-    from ..recovery.repair import ForeignObjectsError, examine, repair
+    from .cli import Cli, PulumiError
+    from .lock import LockedError
+    from .repair import ForeignObjectsError, examine, repair
 
     if not yes and not sys.stdin.isatty():
         _stop("there is nobody to ask here: add --yes", MISUSED)

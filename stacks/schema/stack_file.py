@@ -9,10 +9,10 @@ from pydantic_core import core_schema
 
 from core.stack_file import PROJECT
 
-from . import kuberay_schema
-from .settings import StackSettings
+from ..settings import StackSettings
+from . import kuberay
 
-FILE = Path(__file__).parents[1] / "stack-file.schema.json"
+FILE = Path(__file__).parents[2] / "stack-file.schema.json"
 """The schema as it is committed; the first line of a stack file names it."""
 
 DRAFT = "http://json-schema.org/draft-07/schema#"
@@ -73,7 +73,7 @@ def stack_file_schema() -> Schema:
         "additionalProperties": False,
         "definitions": {
             **{name: _with_kuberays_words(model) for name, model in settings["$defs"].items()},
-            **kuberay_schema.definitions(),
+            **kuberay.definitions(),
         },
     }
     return dict(_in_lines(schema))
@@ -81,7 +81,7 @@ def stack_file_schema() -> Schema:
 
 def _with_kuberays_words(model: Schema) -> Schema:
     """A model whose settings that hold KubeRay's own fields refer to them."""
-    words = kuberay_schema.settings()
+    words = kuberay.settings()
     described = {
         key: {"description": value["description"], **words[key]} if key in words else value
         for key, value in model.get("properties", {}).items()

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .check import FOUND, MISUSED, stack_path
+from ..check.command import FOUND, MISUSED, stack_path
 
 if TYPE_CHECKING:
-    from ..environment.outcome import Operation, Outcome
-    from ..environment.workspace import Stacks
     from ..settings import StackSettings
+    from .outcome import Operation, Outcome
+    from .workspace import Stacks
 
 INTERRUPTED = 130
 """Exit code: Ctrl-C. What ran has ended, and its state is written."""
@@ -117,10 +117,10 @@ def move_state(
     The cluster stays as it is. Run it again wherever it was interrupted. Exit code: 0 all is where it belongs, 1 it
     failed, 2 wrong use.
     """
-    from ..environment.moving import MoveError, move, planned
+    from .moving import MoveError, move, planned
 
     stacks, settings = _loaded(stack, config_file)
-    from ..environment.workspace import StacksError
+    from .workspace import StacksError
 
     try:
         plan = planned(stacks, settings)
@@ -138,8 +138,8 @@ def move_state(
 def _loaded(stack: str, config_file: Path | None) -> "tuple[Stacks, StackSettings]":
     from core.findings import StackFileError
 
-    from ..environment.workspace import Stacks, StacksError
     from ..load import load
+    from .workspace import Stacks, StacksError
 
     file = config_file or stack_path(stack.rpartition("/")[2])
     try:
@@ -161,10 +161,10 @@ def _run(
     only: list[str] | None = None,
     as_json: bool = False,
 ) -> "list[Outcome]":
-    from ..environment.outcome import as_object
-    from ..environment.report import progress, summary
-    from ..environment.running import Options, run
-    from ..environment.workspace import StacksError
+    from .outcome import as_object
+    from .report import progress, summary
+    from .running import Options, run
+    from .workspace import StacksError
 
     signal.signal(signal.SIGTERM, _as_ctrl_c)
     packs = tuple(str(Path(each).resolve()) for each in policy_packs or ())
@@ -202,7 +202,7 @@ def _needs_terminal(operation: str) -> None:
 
 
 def _ended(outcomes: "list[Outcome]") -> None:
-    from ..environment.outcome import exit_code
+    from .outcome import exit_code
 
     if code := exit_code(outcomes):
         raise typer.Exit(code)

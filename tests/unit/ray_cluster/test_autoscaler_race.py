@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from components.ray_cluster import scaled
-from components.ray_cluster.scaled import DIGEST, give_back, overwritten
+from components.ray_cluster import autoscaler_race
+from components.ray_cluster.autoscaler_race import overwritten, restore
+from components.ray_cluster.scaled import DIGEST
 
 pytestmark = pytest.mark.unit
 
@@ -60,11 +61,11 @@ def test_it_is_written_again_where_the_group_is_as_the_update_made_it(monkeypatc
         def patch_namespaced_custom_object(self, *arguments: Any, **_options: Any) -> None:
             patches.append(arguments)
 
-    monkeypatch.setattr(scaled, "connect", lambda _context: None)
+    monkeypatch.setattr(autoscaler_race, "connect", lambda _context: None)
     monkeypatch.setattr("kubernetes.client.CustomObjectsApi", Api)
-    monkeypatch.setattr(scaled, "read_bytes", lambda *_, **__: history(before, body("new", one=2, two=1)))
-    monkeypatch.setattr(scaled, "read", lambda *_: body("new", two=1, one=2))
-    assert give_back(SENT, "41", None) == ["one"]
+    monkeypatch.setattr(autoscaler_race, "read_bytes", lambda *_, **__: history(before, body("new", one=2, two=1)))
+    monkeypatch.setattr(autoscaler_race, "read", lambda *_: body("new", two=1, one=2))
+    assert restore(SENT, "41", None) == ["one"]
     [(*place, patch)] = patches
     assert place == ["ray.io", "v1", "team-a", "rayclusters", "training"]
     assert patch == [
