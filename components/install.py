@@ -6,12 +6,20 @@ from typing import Any
 
 import pulumi
 
+from core.versions import UnsupportedVersionError
+
+from .cluster import ClusterUnreachableError
 from .crds.component import CustomResourceDefinitions, DefinitionsArgs
+from .crds.definitions import MissingDefinitionError
 from .crds.guard import CrdGuard, CrdGuardArgs
 from .crds.rows import Rows, retained_rows
 from .kubernetes import KubernetesObject, in_namespace
+from .manifest_files import ManifestError
 
 Body = Mapping[str, Any]
+
+NOT_INSTALLED = (ManifestError, MissingDefinitionError, UnsupportedVersionError, ClusterUnreachableError)
+"""Why a program is neither installed nor found."""
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.types import image_release
+from core.versions import UnsupportedVersionError, release_of
 
 from .cluster import request
-
-
-class UnsupportedVersionError(Exception):
-    """A version that is not supported; the text says which, and what is."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +50,7 @@ class Installed:
                 f"there is no Deployment {self.deployment} with a version in namespace {namespace!r}: set "
                 f"{self.setting}.namespace to where it is, or {self.setting}.install to manifests"
             )
-        elif there.version.rpartition(".")[0] not in self.releases:
+        elif release_of(there.version) not in self.releases:
             problem = f"{self.title} {there.version} is not supported: install a supported one"
         elif self.crd_version not in there.served:
             problem = f"{self.crd} does not serve {self.crd_version}: apply the CRDs of {self.title} {there.version}"

@@ -29,6 +29,10 @@ class ManifestError(Exception):
     """A manifest cannot be had; the text says why."""
 
 
+class UnexpectedManifestError(ManifestError):
+    """A manifest, or a rendered tree, is not of the wanted program and release."""
+
+
 def read(location: str, *, pinned: bool = False) -> Objects:
     """The objects of a manifest, a file or a URL; of definitions, references (`crds.definitions`).
 

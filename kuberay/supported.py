@@ -5,12 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.types import version_tuple
+from core.versions import UnsupportedVersionError, release_of
 
 from .context import OperatorContext
-
-
-class UnsupportedVersionError(Exception):
-    """Versions that do not go together; the text says which, and what is supported."""
 
 
 @dataclass(frozen=True)
@@ -61,11 +58,6 @@ that 1.5 does not know (rayservice_controller.go: RayServiceFinalizer)."""
 
 HOSTS_GATE = "RayMultiHostIndexing"
 """The feature gate with which workers with several hosts are known by marks of their pods."""
-
-
-def release_of(version: str) -> str:
-    """The minor version: `1.6` of `1.6.2`."""
-    return version.rpartition(".")[0]
 
 
 def is_supported(version: str) -> bool:

@@ -14,8 +14,9 @@ from components.tenant.rules import beyond_limits, beyond_quota
 from core.findings import place
 from core.nodes import NodePool
 from core.problems import Problem, Problems
+from core.versions import UnsupportedVersionError
 from kuberay import OperatorContext, validate
-from kuberay.supported import UnsupportedVersionError, check_ray
+from kuberay.supported import check_ray
 
 from .queues import beyond_queue, scheduling_of
 from .redis import redis_of

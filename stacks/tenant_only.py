@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from pydantic.alias_generators import to_camel
 
 from core.problems import Path, Problem
-from kuberay.supported import release_of
+from core.versions import release_of
 
 from .queues import queue_of, usable
 from .redis import redis_connection

@@ -6,18 +6,15 @@ from dataclasses import dataclass
 
 import pulumi
 
-from ..cluster import ClusterUnreachableError
 from ..crds.component import DefinitionsArgs
-from ..crds.definitions import MissingDefinitionError, definitions_of
+from ..crds.definitions import definitions_of
 from ..crds.guard import CrdGuardProvider
 from ..crds.rows import Rows
-from ..install import InstallArgs, install
-from ..installed import UnsupportedVersionError
+from ..install import NOT_INSTALLED, InstallArgs, install
 from ..kustomize import render
-from ..manifest_files import ManifestError
 from .certificate import KueueCertificate
 from .existing import KUEUE
-from .manifests import Body, Certificate, UnexpectedTreeError, bundle, kueue_objects, webhook_names
+from .manifests import Body, Certificate, bundle, kueue_objects, webhook_names
 from .settings import KueueSettings
 
 
@@ -77,13 +74,7 @@ class Kueue(pulumi.ComponentResource):
                 )
                 install(name, InstallArgs(definitions, (first, [*access, *args.policies], last), args.rows), below)
                 version = settings.version
-        except (
-            ManifestError,
-            UnexpectedTreeError,
-            UnsupportedVersionError,
-            ClusterUnreachableError,
-            MissingDefinitionError,
-        ) as error:
+        except NOT_INSTALLED as error:
             raise pulumi.RunError(str(error)) from error
         self.version = pulumi.Output.from_input(version)
         self.register_outputs({"version": self.version})

@@ -15,12 +15,13 @@ from typing import Any
 
 from core.pod_security import level_labels
 from core.types import image_release
+from core.versions import release_of
 
+from ..manifest_files import UnexpectedManifestError
 from ..queues.admission import KUEUE_QUEUE_LABEL
 from . import configuration
 from .configuration import INTEGRATIONS
 from .settings import NAMESPACE, KueueSettings
-from .supported import release_of
 
 Body = dict[str, Any]
 
@@ -52,10 +53,6 @@ _GROUPS_NOT_SERVED = frozenset(
 
 _OWN_KINDS = frozenset({"clusterqueue", "cohort", "resourceflavor", "workload"})
 """What the names of the webhooks for Kueue's own kinds end with, before `.kb.io`, after `m` or `v`."""
-
-
-class UnexpectedTreeError(ValueError):
-    """The rendered tree is not Kueue of the wanted release."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +91,7 @@ def kueue_objects(tree: Sequence[Body], settings: KueueSettings, certificate: Ce
     webhook configurations; Deployment and Services. CRDs are not among them: all stages need these.
 
     `tree`: the objects of Kueue's `config/default`, as kustomize renders them; left as they are.
-    Raises UnexpectedTreeError where it is of another release.
+    Raises UnexpectedManifestError where it is of another release.
     """
     check_release(tree, settings)
     namespace = {"name": settings.namespace, "labels": level_labels("restricted")}
@@ -118,14 +115,14 @@ def kueue_objects(tree: Sequence[Body], settings: KueueSettings, certificate: Ce
 
 
 def check_release(tree: Iterable[Body], settings: KueueSettings) -> None:
-    """Raises UnexpectedTreeError unless the tree is Kueue's, and its image of the wanted release if that names one.
+    """Raises UnexpectedManifestError unless the tree is Kueue's, and its image of the wanted release if that names one.
 
     Kueue's tree has the tag `main` in every release; a release's manifest, its version.
     """
     images = [_container(body)["image"] for body in tree if body["kind"] == "Deployment"]
     wanted = release_of(settings.version)
     if not images or any("kueue" not in image or _release(image, wanted) != wanted for image in images):
-        raise UnexpectedTreeError(
+        raise UnexpectedManifestError(
             f"the kustomize tree at {settings.tree} is not Kueue {wanted}: it has "
             f"{', '.join(images) or 'no Deployment'}. Set scheduler.kueue.version to the tree's version, or "
             "scheduler.kueue.location to the tree of that version"

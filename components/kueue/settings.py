@@ -8,9 +8,10 @@ from pydantic.alias_generators import to_camel
 
 from core.problems import Problem, Problems
 from core.types import DnsLabel, DnsSubdomain, Settings, Version
+from core.versions import release_of
 
 from ..operator.settings import ComputeResources
-from .supported import RELEASES, SUPPORTED, release_of
+from .supported import RELEASES, SUPPORTED
 
 NAMESPACE = "kueue-system"
 """Where Kueue's kustomize tree has everything."""

@@ -5,28 +5,19 @@ from dataclasses import dataclass, field
 
 import pulumi
 
-from kuberay.supported import UnsupportedVersionError, check_ray
+from kuberay.supported import check_ray
 
-from ..cluster import ClusterUnreachableError
 from ..crds.component import DefinitionsArgs
-from ..crds.definitions import MissingDefinitionError, definitions_of
+from ..crds.definitions import definitions_of
 from ..crds.guard import CrdGuardProvider
 from ..crds.rows import Rows
-from ..install import InstallArgs, install
+from ..install import NOT_INSTALLED, InstallArgs, install
 from ..kustomize import render
-from ..manifest_files import ManifestError
 from . import existing, upgrade
-from .manifests import Body, UnexpectedTreeError, operator_objects
+from .manifests import Body, operator_objects
 from .settings import OperatorSettings
 
-_REASONS = (
-    ManifestError,
-    MissingDefinitionError,
-    UnexpectedTreeError,
-    UnsupportedVersionError,
-    ClusterUnreachableError,
-    upgrade.UnsafeUpgradeError,
-)
+_REASONS = (*NOT_INSTALLED, upgrade.UnsafeUpgradeError)
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.types import image_tag
-from kuberay.supported import (
-    OLDEST,
-    SUPPORTED,
-    UnsupportedVersionError,
-    check_ray,
-    crd_release,
-    is_supported,
-    marks_hosts,
-    release_of,
-)
+from core.versions import UnsupportedVersionError, release_of
+from kuberay.supported import OLDEST, SUPPORTED, check_ray, crd_release, is_supported, marks_hosts
 
 from ..cluster import request
 from .manifests import arguments, feature_gates

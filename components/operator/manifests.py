@@ -6,6 +6,7 @@ from typing import Any
 
 from core.pod_security import level_labels
 
+from ..manifest_files import UnexpectedManifestError
 from .settings import NAME, OperatorSettings, Toleration
 
 Body = dict[str, Any]
@@ -32,16 +33,12 @@ _LAST = frozenset({"Service", "Deployment"})
 """Together, because a Service is ready only when pods are behind it."""
 
 
-class UnexpectedTreeError(ValueError):
-    """The rendered tree is not KubeRay's operator of the wanted version."""
-
-
 def operator_objects(tree: Sequence[Body], settings: OperatorSettings) -> tuple[list[Body], ...]:
     """The objects of the operator in three stages, each of which needs the one before it: namespace, access, Deployment
     and Service. CRDs are not among them: all stages need these.
 
     `tree`: the objects of KubeRay's `config/default`, as kustomize renders them; left as they are.
-    Raises UnexpectedTreeError where the tree has no operator, or one of another version.
+    Raises UnexpectedManifestError where the tree has no operator, or one of another version.
     """
     check_version(tree, settings)
     objects = [_namespace(settings.namespace)]
@@ -57,12 +54,12 @@ def operator_objects(tree: Sequence[Body], settings: OperatorSettings) -> tuple[
 
 
 def check_version(tree: Iterable[Body], settings: OperatorSettings) -> None:
-    """Raises UnexpectedTreeError unless the tree's operator image is tagged with the wanted version."""
+    """Raises UnexpectedManifestError unless the tree's operator image is tagged with the wanted version."""
     images = [container["image"] for body in tree if body["kind"] == "Deployment" for container in _containers(body)]
     wanted = f":v{settings.version}"
     if not any(image.endswith(wanted) for image in images):
         found = ", ".join(images) or "no Deployment"
-        raise UnexpectedTreeError(
+        raise UnexpectedManifestError(
             f"the kustomize tree at {settings.tree} is not KubeRay v{settings.version}: it has {found}. "
             "Set operator.version to the tree's version, or operator.location to the tree of that version"
         )

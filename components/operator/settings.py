@@ -7,8 +7,9 @@ from pydantic.alias_generators import to_camel
 
 from core.problems import Problem, Problems
 from core.types import DnsLabel, DnsSubdomain, Env, Image, Labels, Memory, Quantity, Settings, Version
+from core.versions import release_of
 from kuberay.context import FEATURE_GATES
-from kuberay.supported import SUPPORTED, is_supported, release_of
+from kuberay.supported import SUPPORTED, is_supported
 
 NAME = "kuberay-operator"
 """What KubeRay's kustomize tree calls the Deployment, its ServiceAccount and its roles."""

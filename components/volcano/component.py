@@ -7,17 +7,15 @@ from dataclasses import dataclass
 
 import pulumi
 
-from ..cluster import ClusterUnreachableError
 from ..crds.component import DefinitionsArgs
-from ..crds.definitions import MissingDefinitionError, definitions_of
+from ..crds.definitions import definitions_of
 from ..crds.rows import Rows
-from ..install import InstallArgs, install
-from ..installed import UnsupportedVersionError
-from ..manifest_files import ManifestError, read
+from ..install import NOT_INSTALLED, InstallArgs, install
+from ..manifest_files import read
 from ..tls.certificate import ServerCertificate
 from .existing import VOLCANO
 from .guard import crd_guard
-from .manifests import Body, Certificate, UnexpectedManifestError, volcano_objects, webhook_names
+from .manifests import Body, Certificate, volcano_objects, webhook_names
 from .settings import VolcanoSettings
 
 
@@ -69,13 +67,7 @@ class Volcano(pulumi.ComponentResource):
                 stages = (first, [*access, *args.policies], last)
                 install(name, InstallArgs(definitions, stages, args.rows), pulumi.ResourceOptions(parent=self))
                 version = settings.version
-        except (
-            ManifestError,
-            UnexpectedManifestError,
-            UnsupportedVersionError,
-            ClusterUnreachableError,
-            MissingDefinitionError,
-        ) as error:
+        except NOT_INSTALLED as error:
             raise pulumi.RunError(str(error)) from error
         self.version = pulumi.Output.from_input(version)
         self.register_outputs({"version": self.version})

@@ -13,11 +13,12 @@ from typing import Any
 
 from core.pod_security import level_labels
 from core.types import image_release
+from core.versions import release_of
 
+from ..manifest_files import UnexpectedManifestError
 from ..operator.settings import ComputeResources
 from . import scheduler_conf
 from .settings import CONTROLLERS_REQUESTS, NAMESPACE, SCHEDULER_REQUESTS, WEBHOOK_REQUESTS, VolcanoSettings
-from .supported import release_of
 
 Body = dict[str, Any]
 
@@ -43,10 +44,6 @@ CONFIGURATION = "ray-platform/configuration"
 _METRICS = frozenset({"volcano-scheduler-service", "volcano-controllers-service"})
 
 _WEBHOOK_KINDS = frozenset({"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"})
-
-
-class UnexpectedManifestError(ValueError):
-    """The manifest is not Volcano's of the wanted release."""
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ from pydantic.alias_generators import to_camel
 
 from core.problems import Problem, Problems
 from core.types import DnsLabel, DnsSubdomain, Settings, Version
+from core.versions import release_of
 
 from ..operator.settings import ComputeResources
 from .plugins import ExtraPlugin, PluginsSettings
-from .supported import RELEASES, SUPPORTED, release_of
+from .supported import RELEASES, SUPPORTED
 
 NAMESPACE = "volcano-system"
 """Where Volcano's manifest has everything."""

@@ -10,7 +10,7 @@ from components.ray_cluster.fault_tolerance import OPTIONS
 from components.ray_cluster.scheduling import SETTINGS_BY_LABEL
 from components.rollout.settings import UpdatesSettings
 from core.stack_file import PROJECT
-from kuberay.supported import release_of
+from core.versions import release_of
 
 from ..settings import StackSettings
 from .effects import ObjectImpact, Verdict, worst

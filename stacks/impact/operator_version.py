@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from components.operator.settings import OperatorSettings
-from kuberay.supported import HOSTS_GATE, NO_WAY_BACK, RELEASES, groups_with_hosts, marks_hosts, newer, release_of
+from core.versions import release_of
+from kuberay.supported import HOSTS_GATE, NO_WAY_BACK, RELEASES, groups_with_hosts, marks_hosts, newer
 
 from .effects import Effect, Verdict
 

@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 from core.stack_file import stack_file
-from kuberay.supported import release_of
+from core.versions import release_of
 
 from ..load import load, settings_of
 from ..settings import StackSettings

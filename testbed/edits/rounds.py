@@ -11,7 +11,7 @@ from kubernetes import client
 
 from components.operator.settings import OperatorSettings
 from core.findings import StackFileError
-from kuberay.supported import release_of
+from core.versions import release_of
 from stacks.impact.comparison import impact_on
 from stacks.impact.live import in_namespace
 from stacks.impact.ray_pods import Known

@@ -6,8 +6,9 @@ import pytest
 import yaml
 
 from components.crds.definitions import definitions_of
-from components.kueue.manifests import Certificate, UnexpectedTreeError, kueue_image, kueue_objects, webhook_names
+from components.kueue.manifests import Certificate, kueue_image, kueue_objects, webhook_names
 from components.kueue.settings import KueueSettings
+from components.manifest_files import UnexpectedManifestError
 
 pytestmark = pytest.mark.unit
 
@@ -69,9 +70,9 @@ def test_a_tree_of_another_release_or_program_is_refused(tree: Tree) -> None:
     for body in newer:
         if body["kind"] == "Deployment":
             body["spec"]["template"]["spec"]["containers"][0]["image"] = "registry.k8s.io/kueue/kueue:v0.16.1"
-    with pytest.raises(UnexpectedTreeError, match=r"is not Kueue 0\.15: it has .*v0\.16\.1.*Set scheduler\.kueue"):
+    with pytest.raises(UnexpectedManifestError, match=r"is not Kueue 0\.15: it has .*v0\.16\.1.*Set scheduler\.kueue"):
         stages(newer)
-    with pytest.raises(UnexpectedTreeError, match="it has no Deployment"):
+    with pytest.raises(UnexpectedManifestError, match="it has no Deployment"):
         stages([{"kind": "ConfigMap", "metadata": {"name": "x"}}])
 
 

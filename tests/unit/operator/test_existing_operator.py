@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from components.operator.existing import Found, check, found
-from kuberay.supported import UnsupportedVersionError, check_ray
+from core.versions import UnsupportedVersionError
+from kuberay.supported import check_ray
 
 pytestmark = pytest.mark.unit
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from components.operator.manifests import UnexpectedTreeError, operator_objects
+from components.manifest_files import UnexpectedManifestError
+from components.operator.manifests import operator_objects
 from components.operator.settings import OperatorSettings
 
 pytestmark = pytest.mark.unit
@@ -154,13 +155,13 @@ def test_an_operator_of_any_tree_keeps_to_the_level_of_its_namespace(tree: Tree)
 
 
 def test_a_tree_of_another_version_is_refused_with_what_it_has(tree: Tree) -> None:
-    with pytest.raises(UnexpectedTreeError, match=r"is not KubeRay v1.6.1: it has quay.io/kuberay/operator:v1.6.2"):
+    with pytest.raises(UnexpectedManifestError, match=r"is not KubeRay v1.6.1: it has quay.io/kuberay/operator:v1.6.2"):
         operator_objects(tree, OperatorSettings(version="1.6.1"))
 
 
 def test_a_tree_without_an_operator_is_refused(tree: Tree) -> None:
     crds = [body for body in tree if body["kind"] == "CustomResourceDefinition"]
-    with pytest.raises(UnexpectedTreeError, match="it has no Deployment"):
+    with pytest.raises(UnexpectedManifestError, match="it has no Deployment"):
         operator_objects(crds, OperatorSettings())
 
 

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from components.installed import UnsupportedVersionError, found
+from components.installed import found
 from components.volcano.existing import VOLCANO
+from core.versions import UnsupportedVersionError
 
 pytestmark = pytest.mark.unit
 

@@ -5,12 +5,8 @@ from typing import Any
 import pytest
 
 from components.crds.definitions import definitions_of
-from components.volcano.manifests import (
-    Certificate,
-    UnexpectedManifestError,
-    volcano_images,
-    volcano_objects,
-)
+from components.manifest_files import UnexpectedManifestError
+from components.volcano.manifests import Certificate, volcano_images, volcano_objects
 from components.volcano.settings import VolcanoSettings
 
 pytestmark = pytest.mark.unit
