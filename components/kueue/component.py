@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pulumi
 
@@ -11,11 +12,13 @@ from ..crds.definitions import definitions_of
 from ..crds.guard import CrdGuardProvider
 from ..crds.rows import Rows
 from ..install import NOT_INSTALLED, InstallArgs, install
+from ..installed import Installed
 from ..kustomize import render
-from .certificate import KueueCertificate
-from .existing import KUEUE
-from .manifests import Body, Certificate, bundle, kueue_objects, webhook_names
+from ..queues.kueue import API_VERSION
+from ..tls.certificate import ServerCertificate
+from .manifests import MANAGER, Body, Certificate, bundle, kueue_objects, webhook_names
 from .settings import KueueSettings
+from .supported import RELEASES
 
 
 @dataclass(frozen=True)
@@ -88,3 +91,25 @@ class Kueue(pulumi.ComponentResource):
             bundle=made.certificate.apply(bundle),
             digest=made.certificate.apply(lambda pem: hashlib.sha256(pem.encode()).hexdigest()),
         )
+
+
+KUEUE = Installed(
+    "Kueue",
+    "scheduler.kueue",
+    MANAGER,
+    "clusterqueues.kueue.x-k8s.io",
+    crd_version=API_VERSION.rpartition("/")[2],
+    releases=RELEASES,
+)
+
+
+class KueueCertificate(ServerCertificate, module="ray-platform", name="KueueCertificate"):
+    """A certificate of the webhook and its key, a secret of Pulumi, good for ten years. Kueue then makes others.
+
+    Kueue keeps certificates itself (internalCertManagement), and makes none where it finds one that is good: one that
+    stands for its authority, too, with a key of RSA (cert-controller, pkg/rotator/rotator.go: refreshCertIfNeeded and
+    buildArtifactsFromSecret).
+    """
+
+    subject: ClassVar[str] = "ray-platform-kueue"
+    with_rsa: ClassVar[bool] = True

@@ -2,16 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import pulumi
 
 from ..kept import Keeper
 from ..kubernetes import KubernetesObject, in_namespace
+from ..tls.certificate import ServerCertificate
 from .backup import backup_objects
-from .certificate import NodesCertificate
 from .connection import CA_KEY, PASSWORD_KEY, PASSWORDS_KEY, SECRET, USERNAME_KEY
-from .existing import UnfitError
+from .existing import UnfitError, see
 from .external import ExternalSettings
 from .manifests import (
     USERS_KEYS,
@@ -26,7 +26,6 @@ from .manifests import (
     users_secret,
 )
 from .names import CERTIFICATE_SECRET, NAME, USERS_SECRET, names_of_nodes
-from .of_others import see
 from .password import Password, PasswordArgs
 from .settings import RedisSettings
 from .users import EXPORTER_USER, NODES_USER
@@ -200,3 +199,9 @@ class ExternalRedis(pulumi.ComponentResource):
                     pulumi.ResourceOptions(parent=self),
                 )
         self.register_outputs({})
+
+
+class NodesCertificate(ServerCertificate, module="ray-platform", name="NodesCertificate"):
+    """A certificate for all nodes of a Redis, as servers and as each other's clients."""
+
+    subject: ClassVar[str] = "ray-redis"

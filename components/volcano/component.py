@@ -11,12 +11,13 @@ from ..crds.component import DefinitionsArgs
 from ..crds.definitions import definitions_of
 from ..crds.rows import Rows
 from ..install import NOT_INSTALLED, InstallArgs, install
+from ..installed import Installed
 from ..manifest_files import read
 from ..tls.certificate import ServerCertificate
-from .existing import VOLCANO
 from .guard import crd_guard
-from .manifests import Body, Certificate, volcano_objects, webhook_names
+from .manifests import SCHEDULER, Body, Certificate, volcano_objects, webhook_names
 from .settings import VolcanoSettings
+from .supported import RELEASES
 
 
 @dataclass(frozen=True)
@@ -82,3 +83,8 @@ class Volcano(pulumi.ComponentResource):
             bundle=made.authority.apply(lambda pem: base64.b64encode(pem.encode()).decode()),
             digest=made.certificate.apply(lambda pem: hashlib.sha256(pem.encode()).hexdigest()),
         )
+
+
+VOLCANO = Installed(
+    "Volcano", "scheduler.volcano", SCHEDULER, "queues.scheduling.volcano.sh", crd_version="v1beta1", releases=RELEASES
+)

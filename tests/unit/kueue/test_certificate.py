@@ -6,7 +6,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from components.kueue.certificate import KueueCertificate
+from components.kueue.component import KueueCertificate
 from components.kueue.manifests import webhook_names
 from components.kueue.settings import KueueSettings
 from components.tls.issuing import new_certificate

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from components.installed import found
-from components.kueue.existing import KUEUE
+from components.kueue.component import KUEUE
 from core.versions import UnsupportedVersionError
 
 pytestmark = pytest.mark.unit

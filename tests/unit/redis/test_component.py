@@ -77,8 +77,8 @@ def test_the_stacks_own_certificate_is_of_an_authority_that_is_told_apart_from_i
 
 
 def test_a_redis_of_others_without_its_secret_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("components.redis.of_others.connect", lambda _: None)
-    monkeypatch.setattr("components.redis.of_others.read", lambda *_: None)
+    monkeypatch.setattr("components.redis.existing.connect", lambda _: None)
+    monkeypatch.setattr("components.redis.existing.read", lambda *_: None)
     said = {"address": "redis:6379", "secretName": "redis", "secretNamespace": "theirs"}
     args = ExternalRedisArgs(ExternalSettings.model_validate(said), {"a": "a"})
     with pytest.raises(pulumi.RunError, match="there is no Secret theirs/redis"):

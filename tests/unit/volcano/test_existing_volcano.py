@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from components.installed import found
-from components.volcano.existing import VOLCANO
+from components.volcano.component import VOLCANO
 from core.versions import UnsupportedVersionError
 
 pytestmark = pytest.mark.unit
