@@ -6,9 +6,8 @@ from core.problems import Path
 
 from . import authentication, deletion, ray_cluster
 from .context import OperatorContext
-from .formats import is_json_of_numbers, older, release_of
+from .formats import is_json_of_numbers, is_mapping, older, release_of
 from .rules import Body, Cluster, Found, problem
-from .yaml_text import is_mapping
 
 MODES = ("K8sJobMode", "HTTPMode", "InteractiveMode", "SidecarMode")
 

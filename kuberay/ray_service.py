@@ -1,9 +1,8 @@
 """A RayService's spec: its cluster, its upgrades and its Serve config (validation.go: ValidateRayServiceSpec)."""
 
 from . import authentication, ray_cluster
-from .formats import duration, integer
+from .formats import duration, integer, is_mapping
 from .rules import Body, Cluster, Found, problem
-from .yaml_text import is_mapping
 
 TIMEOUT_ANNOTATION = "ray.io/initializing-timeout"
 

@@ -8,7 +8,7 @@ from core.problems import Path, Problem
 from . import batch_scheduler, names, ray_cluster, ray_cron_job, ray_job, ray_service, releases, schema
 from .context import OperatorContext
 from .rules import Body, Cluster, Found, problem
-from .schema_messages import shown
+from .schema import shown
 
 API_VERSION = "ray.io/v1"
 

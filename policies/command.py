@@ -75,22 +75,21 @@ def policies(
         typer.echo(str(error), err=True)
         raise typer.Exit(MISUSED) from error
 
-    from .formats import machine, text
+    from . import formats
 
     if output is Format.TEXT:
-        text.show(report)
+        formats.show(report)
     elif output is Format.GITHUB:
-        for line in machine.as_annotations(report):
+        for line in formats.as_annotations(report):
             typer.echo(line)
     else:
-        typer.echo(machine.as_json(report) if output is Format.JSON else machine.as_sarif(report))
+        typer.echo(formats.as_json(report) if output is Format.JSON else formats.as_sarif(report))
     if report.blocked:
         raise typer.Exit(BLOCKED)
 
 
 def _list(output: Format, write: bool) -> None:
-    from . import reference
-    from .formats import machine
+    from . import formats, reference
     from .rules import RULES
 
     if write:
@@ -98,7 +97,7 @@ def _list(output: Format, write: bool) -> None:
         reference.FILE.write_text(reference.reference_text(), encoding="utf-8")
         typer.echo(reference.FILE)
     elif output is Format.JSON:
-        typer.echo(machine.rules_as_json())
+        typer.echo(formats.rules_as_json())
     elif output is Format.TEXT:
         for rule in RULES:
             typer.echo(f"{rule.id:<28} {rule.severity:<9} {rule.what}")

@@ -1,12 +1,12 @@
 """Objects as Pulumi's engine tells them to policy packs: what is secret and what is not known is marked."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from google.protobuf import struct_pb2
+from google.protobuf import json_format, struct_pb2
 
-from .values import UNKNOWN, Object, Secret
+from .values import UNKNOWN, Change, Object, Secret
 
 SIGNATURE = "4dabf18193072939515e22adb298388d"
 SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 (the mark of one)
@@ -79,3 +79,28 @@ def _mapping(struct: struct_pb2.Struct) -> Any:
         return Secret(_value(struct.fields["value"]))
     # Assets, archives and references to resources: nothing that an object of Kubernetes holds.
     return UNKNOWN
+
+
+def mended(properties: struct_pb2.Struct, changes: Iterable[Change]) -> struct_pb2.Struct:
+    """The properties with the changes."""
+    made = struct_pb2.Value(struct_value=properties)
+    for change in changes:
+        held: struct_pb2.Value | None = made
+        for step in change.path:
+            held = None if held is None else _below(held, step)
+        if held is not None:
+            json_format.ParseDict(change.value, held)
+    return made.struct_value
+
+
+def _below(value: struct_pb2.Value, step: str | int) -> struct_pb2.Value | None:
+    """The value below, made where nothing stands; None where what stands there holds no such thing."""
+    if value.WhichOneof("kind") in (None, "null_value"):
+        value.struct_value.SetInParent()
+    if value.WhichOneof("kind") == "struct_value" and isinstance(step, str):
+        fields = value.struct_value.fields
+        secret = SIGNATURE in fields and fields[SIGNATURE].string_value == SECRET
+        return _below(fields["value"], step) if secret else fields[step]
+    if value.WhichOneof("kind") == "list_value" and isinstance(step, int):
+        return value.list_value.values[step]
+    return None

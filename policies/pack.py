@@ -23,10 +23,9 @@ from pydantic import ValidationError
 from core.environment import environment_of, group_of
 
 from .configuration import Configuration, Level, PoliciesSettings
-from .decode import kubernetes_object
+from .decode import kubernetes_object, mended
 from .judge import Finding, Judge, Report
 from .load import FILE, ConfigurationError, load, of_config
-from .mend import mended
 from .rule import Rule, Severity
 from .rules import BY_ID, RULES
 from .values import Object

@@ -1,8 +1,8 @@
 """Reads a stack file: its settings, or all that is wrong with it, where it stands. Nothing here knows Pulumi."""
 
 import difflib
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from core.stack_file import PREFIX, PROJECT, StackFile, read, stack_file
 
 from .rules import problems_of
 from .settings import StackSettings
-from .sound_part import sound_part
 
 
 def parse(values: Mapping[str, Any]) -> StackSettings:
@@ -105,3 +104,50 @@ def _misspelt(key: str) -> Iterator[Finding]:
     else:
         return
     yield Finding((key,), None, message, UNKNOWN_FIELD)
+
+
+TENANTS = f"{PREFIX}tenants"
+
+
+@dataclass(frozen=True)
+class SoundPart:
+    """Values without the tenants and clusters that have a fault."""
+
+    values: dict[str, Any]
+    tenants: list[int]
+    """Of each tenant its index in the file."""
+    clusters: list[list[int]]
+    """Of each tenant's clusters their indexes in the file."""
+
+    def original(self, path: Place) -> Place:
+        """A path in the part as it is in the file."""
+        match path:
+            case (key, int(tenant), "clusters", int(cluster), *rest):
+                return (key, self.tenants[tenant], "clusters", self.clusters[tenant][cluster], *rest)
+            case (key, int(tenant), *rest):
+                return (key, self.tenants[tenant], *rest) if key == TENANTS else path
+        return path
+
+
+def sound_part(values: Mapping[str, Any], faults: Iterable[Place]) -> SoundPart | None:
+    """The values without faulty tenants and clusters; None where a fault is elsewhere, on which the others depend."""
+    faulty: set[Place] = set()
+    for path in faults:
+        match path:
+            case (key, int(tenant), "clusters", int(cluster), *_) if key == TENANTS:
+                faulty.add((tenant, cluster))
+            case (key, int(tenant), *_) if key == TENANTS:
+                faulty.add((tenant,))
+            case _:
+                return None
+    kept, tenants, clusters = [], [], []
+    for index, tenant in enumerate(values["tenants"]):
+        if (index,) not in faulty:
+            sound = [at for at in range(len(tenant.get("clusters", ()))) if (index, at) not in faulty]
+            whole = len(sound) == len(tenant.get("clusters", ()))
+            # Users name clusters: one that is left out here is there all the same.
+            rest = tenant if whole else {key: value for key, value in tenant.items() if key != "users"}
+            kept.append({**rest, "clusters": [tenant["clusters"][at] for at in sound]})
+            tenants.append(index)
+            clusters.append(sound)
+    return SoundPart({**values, "tenants": kept}, tenants, clusters)

@@ -10,7 +10,7 @@ from core.problems import Path, Problem
 
 from .admission import problems_of_admission
 from .cluster_rules import problems_of_clusters
-from .environment.rules import problems_of_split
+from .environment.part import problems_of_split
 from .planning.overcommitment import overcommitments
 from .planning.plan import plan_of
 from .queues import problems_of_scheduling

@@ -10,8 +10,7 @@ from typing import Any
 import yaml
 from yaml._yaml import CParser, Mark
 
-from .nodes import DocumentError, Node, Span
-from .scalars import NotPlainError, resolve
+from .scalars import DocumentError, Node, NotPlainError, Span, resolve
 
 DEEPEST = 50
 """Mappings and lists within each other. A RayCluster's deepest field is below 20."""

@@ -11,7 +11,7 @@ from yaml.reader import ReaderError
 from core.problems import Path
 
 from .composer import Composer, mark_of
-from .nodes import DocumentError, Node, Span
+from .scalars import DocumentError, Node, Span
 
 __all__ = ["Document", "DocumentError", "Node", "Span", "document", "documents"]
 

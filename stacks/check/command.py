@@ -40,11 +40,11 @@ def check(
 
     checked = [checked_file(path) for path in paths]
     if output is Format.TEXT:
-        from .text import show
+        from .formats import show
 
         show(checked)
     else:
-        from .machine import as_annotations, as_json
+        from .formats import as_annotations, as_json
 
         for line in [as_json(checked)] if output is Format.JSON else as_annotations(checked):
             typer.echo(line)

@@ -161,8 +161,7 @@ def _run(
     only: list[str] | None = None,
     as_json: bool = False,
 ) -> "list[Outcome]":
-    from .outcome import as_object
-    from .report import progress, summary
+    from .outcome import as_object, progress, summary
     from .running import Options, run
     from .workspace import StacksError
 

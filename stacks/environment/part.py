@@ -1,10 +1,12 @@
 """Which of an environment's resources each of its Pulumi stacks has. Pure functions."""
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from core.environment import environment_of, group_of, tenants_stack
 from core.findings import Finding, StackFileError
+from core.problems import Problem
 from core.stack_file import PREFIX
 
 from ..settings import StackSettings, TenantSettings
@@ -66,3 +68,22 @@ def stacks_of(settings: StackSettings, environment: str) -> tuple[str, ...]:
 def stack_of(namespace: str, settings: StackSettings, environment: str) -> str:
     """The stack that has what is in a tenant's namespace."""
     return tenants_stack(environment, group_for(namespace, settings.split.stacks)) if settings.split else environment
+
+
+def problems_of_split(stack: StackSettings) -> Iterator[Problem]:
+    """What the platform's stack would have to make in namespaces that only the tenants' stacks make."""
+    if stack.split is None:
+        return
+    if stack.operator.watch_namespaces:
+        message = (
+            "the operator would need a Role in each of these namespaces before it starts, and with ray-platform:split "
+            "tenants' namespaces are made after it: remove watchNamespaces, or remove split"
+        )
+        yield Problem(("operator", "watchNamespaces"), None, message, "split")
+    redis = stack.redis
+    if redis and redis.mode != "external" and redis.scope == "shared" and stack.tenants:
+        message = (
+            "one Redis for all tenants needs the password of each in the platform's stack, and with ray-platform:split "
+            "tenants are in stacks of their own: set scope: perTenant or mode: external, or remove split"
+        )
+        yield Problem(("redis", "scope"), redis.scope, message, "split")

@@ -1,7 +1,7 @@
 """Previews, updates, refreshes and destroys all stacks of an environment as one."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,12 +13,9 @@ from pulumi.automation import CommandError, EngineEvent
 from core.environment import group_of
 
 from ..settings import StackSettings
-from .outcome import Operation, Outcome
+from .outcome import Operation, Outcome, Show
 from .part import stack_of, stacks_of
 from .workspace import Stacks, StacksError, configuration_of
-
-Show = Callable[[Outcome], None]
-"""Called with each stack that has ended, from several threads in turn."""
 
 _COLOR = {"color": "never", "suppress_progress": True}
 

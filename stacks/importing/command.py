@@ -21,8 +21,8 @@ def import_(
     What has no counterpart is listed on standard error, a line each. Exit codes: 0 imported, 1 cannot be imported,
     2 wrong use.
     """
-    from .answers import Answers
     from .file import import_file
+    from .notes import Answers
 
     if output and output.exists() and not force:
         typer.echo(f"{output} is there already: name another file, or add --force to write over it", err=True)

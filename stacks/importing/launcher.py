@@ -5,16 +5,14 @@ from typing import Any
 
 from core.nodes import GPU_RESOURCE
 
-from .answers import Answers
 from .docker import image_of, pull_policy, run_options
-from .names import bytes_quantity, dns_name, duration, number, whole_cpus
+from .names import bytes_quantity, dns_name, duration, number, versions, whole_cpus
 from .no_counterpart import note_machine, note_provider, note_top_level
 from .node_types import NodeType, node_types
-from .notes import Imported
+from .notes import Answers, Imported
 from .pods import pod_settings
 from .ray_start import RayStart, quoted, ray_start
 from .reader import Reader
-from .versions import versions
 
 MEMORY_PER_CPU = 4
 """Gi of a worker for each of its CPUs where the file does not say: what general-purpose machines have."""

@@ -14,15 +14,14 @@ from core.problems import Problems
 from core.strategic_merge import difference
 from kuberay import OperatorContext, validate
 from kuberay.context import DEFAULT_FEATURE_GATES
+from kuberay.schema import stored
 
 from ..rendered import as_tenant_gives
 from ..settings import TenantSettings
-from .answers import Answers
 from .cluster_spec import image_of, settings_of
-from .defaulting import defaulted, without_nulls
-from .notes import Imported, Note, Path, RefusedError, dotted
+from .names import versions
+from .notes import Answers, Imported, Note, Path, RefusedError, dotted
 from .reader import Log, Reader
-from .versions import versions
 
 _TENANT = TenantSettings(name="any")
 """Stands for the tenant that gets the cluster, with nothing said of its accounts."""
@@ -212,3 +211,24 @@ def _faults(error: ValidationError, path: Path) -> list[Note]:
             Note(path, f"{dotted((*fault['loc'], *inner))} {text}", "change the manifest") for inner, text in texts
         ]
     return found
+
+
+def defaulted(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The spec with the definition's defaults, without nulls, and with numbers for amounts of resources as text."""
+    body = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "any"}, "spec": spec}
+    made, _ = stored(body, OperatorContext())
+    whole: dict[str, Any] = made["spec"]
+    for group in (whole.get("headGroupSpec"), *(whole.get("workerGroupSpecs") or ())):
+        pod = ((group or {}).get("template") or {}).get("spec") or {}
+        for container in (*(pod.get("containers") or ()), *(pod.get("initContainers") or ())):
+            for amounts in (container.get("resources") or {}).values():
+                if isinstance(amounts, dict):
+                    amounts.update({name: str(each) for name, each in amounts.items() if isinstance(each, int | float)})
+    return whole
+
+
+def without_nulls(value: Any) -> Any:
+    """The value without the keys that are null: the API server takes them for not there."""
+    if isinstance(value, Mapping):
+        return {key: without_nulls(each) for key, each in value.items() if each is not None}
+    return [without_nulls(each) for each in value] if isinstance(value, list) else value

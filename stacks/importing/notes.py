@@ -51,3 +51,14 @@ class RefusedError(ValueError):
     def __init__(self, *notes: Note) -> None:
         super().__init__("\n".join(str(note) for note in notes))
         self.notes = notes
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What the file may lack."""
+
+    ray_version: str | None = None
+    """Version of Ray in the image."""
+
+    name: str | None = None
+    """Name of the cluster."""

@@ -7,13 +7,12 @@ document that was given.
 from collections.abc import Mapping
 from typing import Any
 
-from .answers import Answers
 from .documents import parsed
 from .launcher import read_launcher
-from .notes import Imported, Note, Path, RefusedError
+from .names import versions
+from .notes import Answers, Imported, Note, Path, RefusedError
 from .pods import pod_settings
 from .reader import Reader
-from .versions import versions
 
 FIRST_OPERATOR = "cluster.ray.io"
 PROPOSAL = "ray.k8s.io"

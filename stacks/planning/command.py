@@ -114,7 +114,7 @@ def _written(reports: list["Report"], output: Format) -> None:
 
         typer.echo(markdown(reports), nl=False)
     elif output is Format.HTML:
-        from .page import html
+        from .drawing import html
 
         typer.echo(html(reports), nl=False)
     else:
@@ -143,8 +143,7 @@ def _chosen(stack: "StackSettings", history: str, save: Path | None, cluster: st
 
 def _live(stack: "StackSettings", name: str, save: Path | None) -> tuple[list["Job"], tuple[str, ...]]:
     """The jobs of a RayCluster that runs, beside those that were saved, and what has to be known of them."""
-    from ..history.jobs import playable
-    from ..history.kept import keep
+    from ..history.jobs import keep, playable
     from ..history.live import demand
 
     namespace, _, cluster = name.partition("/")

@@ -10,10 +10,8 @@ import yaml
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.rules import sound
 from local.tools import KUBERAY
-from stacks.importing.answers import Answers
-from stacks.importing.defaulting import defaulted
-from stacks.importing.manifests import KINDS, from_manifest, has_cluster
-from stacks.importing.notes import RefusedError
+from stacks.importing.manifests import KINDS, defaulted, from_manifest, has_cluster
+from stacks.importing.notes import Answers, RefusedError
 from stacks.importing.writing import tenants
 from stacks.load import parse
 

@@ -11,8 +11,7 @@ from components.cluster import connect
 from components.rollout.pods import UnknownRayError
 from stacks.__main__ import app
 from stacks.history import live
-from stacks.history.jobs import HistoryError, Job, read
-from stacks.history.kept import keep
+from stacks.history.jobs import HistoryError, Job, keep, read
 from stacks.history.live import demand_of
 from tests.unit.history.test_history import STACK, jobs
 

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from stacks.importing.answers import Answers
 from stacks.importing.launcher import from_launcher
-from stacks.importing.notes import Imported, RefusedError
+from stacks.importing.notes import Answers, Imported, RefusedError
 
 pytestmark = pytest.mark.unit
 

@@ -8,10 +8,8 @@ import yaml
 
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.rules import sound
-from stacks.importing.answers import Answers
-from stacks.importing.defaulting import defaulted
-from stacks.importing.manifests import from_manifest
-from stacks.importing.notes import Imported, RefusedError
+from stacks.importing.manifests import defaulted, from_manifest
+from stacks.importing.notes import Answers, Imported, RefusedError
 
 pytestmark = pytest.mark.unit
 

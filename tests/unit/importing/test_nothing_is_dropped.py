@@ -10,9 +10,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stacks.importing.answers import Answers
-from stacks.importing.kinds import clusters_in
-from stacks.importing.notes import RefusedError
+from stacks.importing.file import clusters_in
+from stacks.importing.notes import Answers, RefusedError
 from stacks.importing.reader import leaves
 
 from .test_manifests import FULL, PLAIN, job

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from stacks.importing.answers import Answers
-from stacks.importing.notes import Imported, RefusedError
+from stacks.importing.notes import Answers, Imported, RefusedError
 from stacks.importing.proposal import from_first_operator, from_proposal
 
 pytestmark = pytest.mark.unit

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from stacks.importing.answers import Answers
 from stacks.importing.file import import_file
+from stacks.importing.notes import Answers
 from stacks.load import load
 
 pytestmark = pytest.mark.unit

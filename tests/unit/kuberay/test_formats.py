@@ -4,9 +4,8 @@ import itertools
 
 import pytest
 
-from kuberay import cron
-from kuberay.formats import duration, generic_version, integer, is_qualified_name, older, release_of
-from kuberay.yaml_text import is_mapping
+from kuberay.formats import duration, generic_version, integer, is_mapping, is_qualified_name, older, release_of
+from kuberay.ray_cron_job import schedule_fault
 
 pytestmark = pytest.mark.unit
 
@@ -48,7 +47,7 @@ def test_the_key_of_a_label(key: str, valid: bool) -> None:
 
 @pytest.mark.parametrize("schedule", ["@daily", "@every 1h", "*/5 0-6,22 ? jan-MAR mon", "TZ=UTC 0 3 * * *"])
 def test_a_schedule(schedule: str) -> None:
-    assert cron.fault(schedule) is None
+    assert schedule_fault(schedule) is None
 
 
 @pytest.mark.parametrize(
@@ -61,7 +60,7 @@ def test_a_schedule(schedule: str) -> None:
     ],
 )
 def test_what_is_wrong_with_a_schedule(schedule: str, fault: str) -> None:
-    assert cron.fault(schedule) == fault
+    assert schedule_fault(schedule) == fault
 
 
 def test_a_mapping_is_looked_at_without_repeating_what_its_anchors_repeat() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from stacks.recovery.folder import mend
+from stacks.recovery.cli import mend
 
 pytestmark = pytest.mark.unit
 

@@ -9,7 +9,7 @@ import pytest
 
 from core.yaml_reader.composer import DEEPEST, GREATEST
 from stacks.check.checked import check
-from stacks.check.text import show
+from stacks.check.formats import show
 
 pytestmark = pytest.mark.unit
 

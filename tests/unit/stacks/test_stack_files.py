@@ -15,8 +15,7 @@ from pydantic import BaseModel
 
 from stacks.check import checked
 from stacks.check.checked import Checked
-from stacks.check.machine import as_annotations, as_json
-from stacks.check.text import show
+from stacks.check.formats import as_annotations, as_json, show
 from stacks.load import load
 from stacks.settings import StackSettings
 

@@ -1,13 +1,15 @@
 """Findings for people: as a compiler shows them, with the line and what is meant in it."""
 
 import functools
+import json
 import re
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
-from core.findings import UNSHOWN, Finding, place
+from core.findings import UNSHOWN, Finding, annotation, place
 from core.messages import may_be_secret, secret_key
 
 from .checked import Checked
@@ -78,3 +80,37 @@ def _count(files: list[Checked]) -> Text:
 
 def _number(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def as_json(checked: Iterable[Checked]) -> str:
+    """A list with an object for each finding; keys stay the same, null where nothing is known."""
+    found = [_object(each.file, finding) for each in checked for finding in each.findings]
+    return json.dumps(found, indent=2)
+
+
+def _object(file: str, finding: Finding) -> dict[str, Any]:
+    return {
+        "file": file,
+        "line": finding.line,
+        "column": finding.column,
+        "endColumn": finding.end_column,
+        "path": list(finding.path),
+        "place": place(finding.path),
+        "value": finding.value,
+        "message": finding.message,
+        "rule": finding.rule,
+    }
+
+
+def as_annotations(checked: Iterable[Checked]) -> Iterator[str]:
+    """An annotation of each finding."""
+    for each in checked:
+        for finding in each.findings:
+            places = {
+                "file": each.file,
+                "line": finding.line,
+                "col": finding.column,
+                "endColumn": finding.end_column,
+                "title": finding.rule,
+            }
+            yield annotation("error", places, str(finding))

@@ -1,1 +1,0 @@
-"""Reports as they are written: for a terminal, for programs, and for pull requests."""
