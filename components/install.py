@@ -2,16 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import pulumi
 
+from .bodies import Body, in_namespace
 from .crds.component import CustomResourceDefinitions, DefinitionsArgs
 from .crds.guard import CrdGuard, CrdGuardArgs
 from .crds.rows import Rows, retained_rows
-from .kubernetes import KubernetesObject, in_namespace
-
-Body = Mapping[str, Any]
+from .kubernetes import KubernetesObject
 
 
 @dataclass(frozen=True)
