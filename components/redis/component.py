@@ -18,6 +18,7 @@ from .manifests import (
     Body,
     certificate_secret,
     secret,
+    stateful_set,
     tenant_secret,
     users_files,
     users_secret,
@@ -78,12 +79,13 @@ class RedisHa(pulumi.ComponentResource):
         exporter = [EXPORTER_USER] if settings.exporter else []
         passwords = {user: self._passwords(name, user, args) for user in (NODES_USER, *exporter, *sorted(args.tenants))}
         secret_of_users = users_secret(pulumi.Output.all(**passwords).apply(users_files))
-        *others, last = objects(settings, args.namespace_name, args.clusters, args.priority_class)
+        others = objects(settings, args.namespace_name, args.clusters)
         authority, certificates = self._certificates(name, args)
         needed: list[pulumi.Resource] = [
             *self._policies(name, args),
             *(self._object(name, body, args.namespace) for body in (secret_of_users, *others, *certificates)),
         ]
+        last = stateful_set(settings, args.namespace_name, args.clusters, args.priority_class)
         self._object(name, last, args.namespace, needed)
         self.secrets = {
             tenant: self._secret(name, tenant, there, passwords[tenant], authority)

@@ -1,20 +1,13 @@
-"""All objects of a Redis, but Secrets and NetworkPolicies. Pure functions."""
+"""What a Redis needs beside its StatefulSet, Secrets and NetworkPolicies. Pure functions."""
 
 from .backup import backup_objects
-from .manifests import (
-    Body,
-    disruption_budget,
-    requested_certificate,
-    scripts_config_map,
-    services,
-    stateful_set,
-)
+from .manifests import Body, disruption_budget, requested_certificate, scripts_config_map, services
 from .names import names_of_nodes
 from .settings import RedisSettings
 
 
-def objects(settings: RedisSettings, namespace: str, clusters: int, priority_class: str | None = None) -> list[Body]:
-    """What the StatefulSet needs or what belongs to it, and the StatefulSet, which is the last.
+def objects(settings: RedisSettings, namespace: str, clusters: int) -> list[Body]:
+    """The ConfigMap of its scripts, its Services, and what the settings ask for: copies and a requested certificate.
 
     `namespace` as it is in the nodes' names; `clusters`: how many RayClusters use it.
     """
@@ -24,7 +17,6 @@ def objects(settings: RedisSettings, namespace: str, clusters: int, priority_cla
         *([disruption_budget()] if settings.mode == "managed" else []),
         *(backup_objects(settings, settings.backup, namespace, clusters) if settings.backup else []),
         *_certificate(settings, namespace),
-        stateful_set(settings, namespace, clusters, priority_class),
     ]
 
 

@@ -88,7 +88,7 @@ def test_a_tenants_secret_has_the_newest_password_and_all_that_are_taken() -> No
 def test_one_node_needs_no_sentinel_and_no_budget() -> None:
     single = RedisSettings(mode="single")
     assert [container["name"] for container in pod(single)["containers"]] == ["redis"]
-    assert [body["kind"] for body in objects(single, "ray-system", 1)] == ["ConfigMap", "Service", "StatefulSet"]
+    assert [body["kind"] for body in objects(single, "ray-system", 1)] == ["ConfigMap", "Service"]
     assert not {"affinity", "initContainers"} & pod(single).keys()
 
 
