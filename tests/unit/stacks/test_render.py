@@ -1,4 +1,4 @@
-"""What `check` judges is what is applied: the program registers the objects that `render` tells, and no others."""
+"""What `check` judges is what is applied: the program registers the objects that are rendered, and no others."""
 
 import functools
 from collections.abc import Iterator
@@ -73,14 +73,14 @@ def objects(recorder: Recorder) -> Iterator[tuple[Key, Any]]:
 def plain(body: Any) -> Any:
     """The object without what only an update knows."""
     metadata = dict(body["metadata"])
-    kept = {key: said for key, said in (metadata.pop("annotations", None) or {}).items() if key not in OF_AN_UPDATE}
+    kept = {key: each for key, each in (metadata.pop("annotations", None) or {}).items() if key not in OF_AN_UPDATE}
     spec = body.get("spec")
     if body["kind"] == "RayCluster":
         spec = unstamped(spec)
         if OPTIONS in spec:
-            spec[OPTIONS] = {key: said for key, said in spec[OPTIONS].items() if key != "externalStorageNamespace"}
+            spec[OPTIONS] = {key: each for key, each in spec[OPTIONS].items() if key != "externalStorageNamespace"}
     found = {**body, "metadata": {**metadata, **({"annotations": kept} if kept else {})}, "spec": spec}
-    return {key: said for key, said in found.items() if said is not None}
+    return {key: each for key, each in found.items() if each is not None}
 
 
 def bodies(found: dict[Key, Manifest]) -> dict[Key, Any]:
@@ -91,7 +91,7 @@ def bodies(found: dict[Key, Manifest]) -> dict[Key, Any]:
 def test_the_program_registers_what_is_rendered(file: Path) -> None:
     stack = read(file)
     if stack.platform:
-        # What another stack says is known to an update alone.
+        # Only an update knows the outputs of another stack.
         stack = stack.model_copy(update={"platform": PlatformReference()})
     assert registered(stack) == bodies(dict(render(stack)))
 
@@ -99,9 +99,9 @@ def test_the_program_registers_what_is_rendered(file: Path) -> None:
 @pytest.mark.parametrize("file", GOOD, ids=lambda file: file.stem)
 def test_each_object_says_where_in_the_stack_file_it_comes_from(file: Path) -> None:
     stack = read(file)
-    said = stack.model_dump(by_alias=True)
+    settings = stack.model_dump(by_alias=True)
     for key, each in render(stack).items():
-        at: Any = said
+        at: Any = settings
         for step in each.path:
             assert isinstance(step, int) or step in at, (key, each.path)
             at = at[step]
