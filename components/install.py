@@ -2,21 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import pulumi
 
 from core.versions import UnsupportedVersionError
 
+from .bodies import Body, in_namespace
 from .cluster import ClusterUnreachableError
 from .crds.component import CustomResourceDefinitions, DefinitionsArgs
 from .crds.definitions import MissingDefinitionError
 from .crds.guard import CrdGuard, CrdGuardArgs
 from .crds.rows import Rows, retained_rows
-from .kubernetes import KubernetesObject, in_namespace
+from .kubernetes import KubernetesObject
 from .manifest_files import ManifestError
-
-Body = Mapping[str, Any]
 
 NOT_INSTALLED = (ManifestError, MissingDefinitionError, UnsupportedVersionError, ClusterUnreachableError)
 """Why a program is neither installed nor found."""

@@ -40,11 +40,6 @@ def token(api_version: str, kind: str) -> str:
     return f"kubernetes:{_WITHOUT_PREFIX if api_version == 'v1' else api_version}:{kind}"
 
 
-def in_namespace(body: Body, namespace: pulumi.Input[str]) -> Body:
-    """The object in a namespace; where that is another resource's output, the object waits for it."""
-    return {**body, "metadata": {**body["metadata"], "namespace": namespace}}
-
-
 def field_manager() -> str:
     """The name under which this environment applies all its objects, whichever of its stacks has them."""
     return f"pulumi-{pulumi.get_project()}-{environment_of(pulumi.get_stack())}"

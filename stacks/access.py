@@ -1,8 +1,9 @@
 """Which RayClusters the people of a tenant are given, and as what accounts these run. Pure functions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from components.access.personas import NamedCluster
+from components.access.settings import Subject
 from components.ray_cluster.settings import RayClusterSettings
 from kuberay.names import derived
 
@@ -19,6 +20,11 @@ def named_clusters(stack: StackSettings, tenant: TenantSettings) -> Iterator[Nam
         yield _of_this_stack(cluster, rendered(stack, tenant, cluster)["spec"])
     for name in tenant.cluster_names:
         yield NamedCluster(name, derived(name))
+
+
+def admins_of(cluster_admins: Iterable[Subject], tenant: TenantSettings) -> tuple[Subject, ...]:
+    """Who manages the tenant's RayClusters: cluster admins may do there what its own admins may."""
+    return tuple(dict.fromkeys([*cluster_admins, *tenant.admins]))
 
 
 def own_accounts(tenant: TenantSettings) -> list[str]:

@@ -1,7 +1,9 @@
 """Rules that the API server enforces: where, and what the stack file has to say of it. Pure functions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import date
 
+from components.bodies import Body
 from core.problems import Problem
 
 from .settings import StackSettings
@@ -20,6 +22,18 @@ def installed_namespaces(stack: StackSettings) -> tuple[str, ...]:
     if stack.scheduler:
         found += [each.namespace for each in (stack.scheduler.volcano, stack.scheduler.kueue) if each]
     return tuple(found)
+
+
+def enforced(stack: StackSettings) -> Sequence[Body]:
+    """The policies and their bindings, as they are today: exceptions end."""
+    if stack.admission_policies is None:
+        return ()
+    # All rules with their expressions, which few stacks have and few commands need.
+    from components.admission_policies.manifests import admission_policies
+
+    return admission_policies(
+        stack.admission_policies, tenants_namespaces(stack), installed_namespaces(stack), date.today()
+    )
 
 
 def problems_of_admission(stack: StackSettings) -> Iterator[Problem]:

@@ -5,8 +5,7 @@ from components.redis_gateway.settings import IMAGE as GATEWAY_IMAGE
 from components.volcano.manifests import volcano_images
 from core.images import full_name, images_in, mirrored
 
-from .redis import redis_parts
-from .rendered import rendered
+from .render import render
 from .settings import StackSettings
 
 __all__ = ["GATEWAY_IMAGE", "full_name", "images_of"]
@@ -24,13 +23,9 @@ def images_of(stack: StackSettings) -> set[str]:
         found.update(volcano_images(stack.scheduler.volcano.version))
     if stack.scheduler and stack.scheduler.kueue and stack.scheduler.kueue.install == "manifests":
         found.add(kueue_image(stack.scheduler.kueue.version))
-    for part in redis_parts(stack):
-        found.add(part.settings.image)
-        found.update({part.settings.exporter.image} if part.settings.exporter else ())
-    for tenant in stack.tenants:
-        for cluster in tenant.clusters:
-            found.update(image for _, image in images_in(rendered(stack, tenant, cluster)))
-    return {mirrored(image, stack.images.mirrors) for image in found}
+    found = {mirrored(image, stack.images.mirrors) for image in found}
+    # These have the names of the mirrors already.
+    return found.union(image for each in render(stack).values() for _, image in images_in(each.body))
 
 
 def _operator(stack: StackSettings) -> str:

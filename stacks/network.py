@@ -1,5 +1,6 @@
 """The NetworkPolicies of a stack: what its parts say of who reaches what, put together."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from components.kueue.configuration import METRICS_PORT
@@ -48,9 +49,8 @@ def redis_policies(stack: StackSettings, part: RedisPart) -> list[Body]:
         return []
     names = [tenant.namespace_name for tenant in part.tenants]
     metrics = stack.network.monitoring if part.settings.exporter else ()
-    alone = not part.of_tenant and part.namespace != stack.operator.namespace
     return [
-        *([manifests.default_deny()] if alone else []),
+        *([manifests.default_deny()] if part.own_namespace else []),
         manifests.redis_policy(LABELS, (REDIS_PORT, SENTINEL_PORT), names, stack.network.dns),
         *([manifests.redis_metrics_policy(SELECTOR, EXPORTER_PORT, metrics)] if metrics else []),
     ]
@@ -58,9 +58,14 @@ def redis_policies(stack: StackSettings, part: RedisPart) -> list[Body]:
 
 def tenant_policies(stack: StackSettings, tenant: TenantSettings) -> list[Body]:
     """The policies of a tenant's namespace: nothing but DNS, then what its RayClusters need and what is said."""
+    return [body for _, body in policies_of_clusters(stack, tenant)]
+
+
+def policies_of_clusters(stack: StackSettings, tenant: TenantSettings) -> Iterator[tuple[str | None, Body]]:
+    """The same, each with the name of the RayCluster that it is for; None: it is for all of them."""
     said = tenant.network
     if not (stack.network.policies and said.policies):
-        return []
+        return
     place = redis_place(stack, tenant)
     named = RayPods(
         workers_ask_api_server=tenant.ray_deployer is not None,
@@ -75,17 +80,15 @@ def tenant_policies(stack: StackSettings, tenant: TenantSettings) -> list[Body]:
     if said.other_clusters:
         clusters.append(replace(named, other_than=tuple(each.name for each in clusters), ingress=False))
     openings = Openings(said.dashboard_from, said.client_from, said.serve_from)
-    return [
-        manifests.default_deny(),
-        manifests.dns(stack.network.dns),
-        *([manifests.submitters(each.ports["dashboard"] for each in clusters)] if clusters else []),
-        *([manifests.egress(said.egress)] if said.egress else []),
-        *(
-            policy
-            for pods in clusters
-            for policy in manifests.ray_policies(pods, openings, stack.network, stack.operator.namespace)
-        ),
-    ]
+    yield None, manifests.default_deny()
+    yield None, manifests.dns(stack.network.dns)
+    if clusters:
+        yield None, manifests.submitters(each.ports["dashboard"] for each in clusters)
+    if said.egress:
+        yield None, manifests.egress(said.egress)
+    for pods in clusters:
+        for policy in manifests.ray_policies(pods, openings, stack.network, stack.operator.namespace):
+            yield pods.name or None, policy
 
 
 def _ray_pods(cluster: RayClusterSettings, spec: Body, place: RedisPlace | None) -> RayPods:

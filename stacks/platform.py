@@ -16,7 +16,6 @@ from components.queues.queue import Queue
 from components.queues.settings import Backend
 from components.redis.component import ExternalRedis, ExternalRedisArgs, RedisHa, RedisHaArgs
 from components.redis.manifests import namespace as redis_namespace
-from components.tenant import manifests
 from components.volcano.component import Volcano, VolcanoArgs
 from components.whole import whole
 
@@ -25,6 +24,7 @@ from .environment.part import Part
 from .network import operator_policies, redis_policies, scheduler_policies
 from .queues import queues_of
 from .redis import RedisPart, redis_parts, redis_users, uses_redis
+from .render import tenant_namespace
 from .settings import StackSettings, TenantSettings
 
 
@@ -158,7 +158,7 @@ class Platform(pulumi.ComponentResource):
         namespace: pulumi.Input[str] = part.namespace
         if part.of_tenant:
             namespace = self.namespaces[part.tenants[0].name]
-        elif part.namespace != args.operator.namespace:
+        elif part.own_namespace:
             body = redis_namespace(part.namespace)
             made = KubernetesObject(f"{name}-namespace-{part.namespace}", body, pulumi.ResourceOptions(parent=self))
             namespace = made.id.apply(lambda _: part.namespace)
@@ -184,10 +184,9 @@ class Platform(pulumi.ComponentResource):
         namespace = tenant.namespace_name
         if not tenant.create_namespace:
             return pulumi.Output.from_input(namespace)
-        body = manifests.namespace(
-            namespace, tenant.name, tenant.pod_security, tenant.owner, tenant.cost_center, tenant.labels
+        made = KubernetesObject(
+            f"{name}-namespace-{namespace}", tenant_namespace(tenant), pulumi.ResourceOptions(parent=self)
         )
-        made = KubernetesObject(f"{name}-namespace-{namespace}", body, pulumi.ResourceOptions(parent=self))
         return made.id.apply(lambda _: namespace)
 
 

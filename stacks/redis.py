@@ -26,6 +26,9 @@ class RedisPart:
     of_tenant: bool
     """Whether it is in its only tenant's namespace."""
 
+    own_namespace: bool = False
+    """Whether its namespace is made for it, and has nothing else in it."""
+
     @property
     def clusters(self) -> int:
         """RayClusters that use it. Those of stacks of a tenant's own are counted too: they may."""
@@ -45,6 +48,7 @@ def redis_users(stack: StackSettings) -> tuple[TenantSettings, ...]:
     return tuple(tenant for tenant in stack.tenants if uses_redis(tenant))
 
 
+@once
 def redis_parts(stack: StackSettings) -> list[RedisPart]:
     """All Redis that the stack makes."""
     settings = stack.redis
@@ -54,13 +58,21 @@ def redis_parts(stack: StackSettings) -> list[RedisPart]:
         users = redis_users(stack)
         return [RedisPart(settings, tenant.namespace_name, (tenant,), of_tenant=True) for tenant in users]
     # Every tenant has a user: when its last RayCluster leaves the stack file, the Job that cleans up still needs it.
-    return [RedisPart(settings, _shared_namespace(settings, stack), stack.tenants, of_tenant=False)]
+    namespace = _shared_namespace(settings, stack)
+    own = namespace != stack.operator.namespace
+    return [RedisPart(settings, namespace, stack.tenants, of_tenant=False, own_namespace=own)]
+
+
+@once
+def redis_stateful_set(stack: StackSettings, part: RedisPart) -> Body:
+    """The StatefulSet of a Redis; its namespace is the part's."""
+    return stateful_set(part.settings, part.namespace, part.clusters, stack.priorities.names.head)
 
 
 def redis_of(stack: StackSettings, tenant: TenantSettings) -> list[Body]:
     """The StatefulSets of the tenant's own Redis, in its namespace."""
     part = _own_parts(stack).get(tenant.namespace_name)
-    return [stateful_set(part.settings, part.namespace, part.clusters)] if part else []
+    return [redis_stateful_set(stack, part)] if part else []
 
 
 @once

@@ -23,7 +23,7 @@ from components.tenant.manifests import counted
 from components.whole import whole
 from core.nodes import NodePool
 
-from .access import own_accounts
+from .access import admins_of, own_accounts
 from .settings import TenantSettings
 from .tenant_defaults import with_tenant_defaults
 
@@ -107,8 +107,7 @@ class Tenant(pulumi.ComponentResource):
             TenantAccessArgs(
                 namespace=namespace,
                 namespace_name=settings.namespace_name,
-                # Cluster admins may do in each tenant's namespace what its own admins may.
-                admins=tuple(dict.fromkeys([*args.cluster_admins, *settings.admins])),
+                admins=admins_of(args.cluster_admins, settings),
                 users=settings.users,
                 clusters=args.named,
                 accounts=own_accounts(settings),

@@ -5,20 +5,9 @@ from dataclasses import dataclass
 
 import pulumi
 
-from ..kubernetes import Body, KubernetesObject, in_namespace
-from .admission import jobs_on_usable_clusters, scaling_only
-from .manifests import (
-    AGGREGATED,
-    aggregated,
-    bodies,
-    cluster_admin,
-    cluster_admin_of_the_operator,
-    pods_grants,
-    ray_deployer,
-    service_account,
-    tenant_grants,
-    token_review,
-)
+from ..bodies import in_namespace
+from ..kubernetes import KubernetesObject
+from .manifests import cluster_access, ray_deployer, tenant_access
 from .personas import NamedCluster
 from .settings import AccessSettings, RayDeployerSettings, RayUserSettings, Subject
 
@@ -42,15 +31,9 @@ class ClusterAccess(pulumi.ComponentResource):
     def __init__(self, name: str, args: ClusterAccessArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:ClusterAccess", name, None, opts)
         own = pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None)
-        if args.owns_kinds:
-            for role in AGGREGATED:
-                KubernetesObject(f"{name}-aggregate-to-{role}", aggregated(role), own)
-        if admins := args.settings.cluster_admins:
-            for part, body in bodies(cluster_admin(admins), "ClusterRole").items():
-                KubernetesObject(f"{name}-cluster-admin-{part}", body, own)
-            for part, body in bodies(cluster_admin_of_the_operator(admins)).items():
-                inside = in_namespace(body, args.operator_namespace)
-                KubernetesObject(f"{name}-cluster-admin-of-the-operator-{part}", inside, own)
+        made = cluster_access(args.settings.cluster_admins, args.operator_namespace, owns_kinds=args.owns_kinds)
+        for part, body in made.items():
+            KubernetesObject(f"{name}-{part}", body, own)
         self.register_outputs({})
 
 
@@ -88,28 +71,17 @@ class TenantAccess(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: TenantAccessArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:TenantAccess", name, None, opts)
-        namespace = args.namespace_name
-
-        def inside(part: str, body: Body) -> None:
-            KubernetesObject(f"{name}-{part}", in_namespace(body, args.namespace), pulumi.ResourceOptions(parent=self))
-
-        def outside(part: str, body: Body) -> None:
+        made = tenant_access(
+            args.namespace_name,
+            args.namespace,
+            admins=args.admins,
+            users=args.users,
+            clusters=args.clusters,
+            accounts=args.accounts,
+            ingresses=args.ingresses,
+        )
+        for part, body in made.items():
             KubernetesObject(f"{name}-{part}", body, pulumi.ResourceOptions(parent=self))
-
-        for account in args.accounts:
-            inside(f"account:{account}", service_account(account))
-        grants = tenant_grants(args.admins, args.users, args.clusters, args.ingresses)
-        for grant in [*grants, *pods_grants(args.clusters, namespace)]:
-            for part, body in bodies(grant).items():
-                inside(f"{grant.name}-{part}", body)
-        for cluster in args.clusters:
-            if cluster.accounts:
-                outside(f"token-review:{cluster.name}", token_review(cluster, namespace))
-        for part, body in scaling_only(namespace).items():
-            outside(f"scaling-only-{part}", body)
-        if any(user.submit_jobs for user in args.users):
-            for part, body in jobs_on_usable_clusters(namespace).items():
-                outside(f"ray-jobs-{part}", body)
         self.register_outputs({})
 
 

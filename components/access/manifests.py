@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..bodies import in_namespace
+from .admission import jobs_on_usable_clusters, scaling_only
 from .personas import (
     CLUSTER_ADMIN,
     CLUSTER_ADMIN_OF_THE_OPERATOR,
@@ -108,6 +110,54 @@ def cluster_admin(subjects: Sequence[Subject]) -> Grant:
 def cluster_admin_of_the_operator(subjects: Sequence[Subject]) -> Grant:
     """What they may do besides in the operator's namespace."""
     return Grant("cluster-admin", CLUSTER_ADMIN_OF_THE_OPERATOR, subjects)
+
+
+def cluster_access(admins: Sequence[Subject], operator_namespace: str, *, owns_kinds: bool) -> dict[str, Body]:
+    """The roles of cluster admins, and what Kubernetes' own roles get for KubeRay's kinds, by part.
+
+    `owns_kinds`: whether these kinds are the stack's, so that Kubernetes' own roles get anything.
+    """
+    made = {f"aggregate-to-{to}": aggregated(to) for to in AGGREGATED} if owns_kinds else {}
+    if not admins:
+        return made
+    everywhere = bodies(cluster_admin(admins), "ClusterRole")
+    inside = bodies(cluster_admin_of_the_operator(admins))
+    return {
+        **made,
+        **{f"cluster-admin-{part}": body for part, body in everywhere.items()},
+        **{
+            f"cluster-admin-of-the-operator-{part}": in_namespace(body, operator_namespace)
+            for part, body in inside.items()
+        },
+    }
+
+
+def tenant_access(
+    name: str,
+    namespace: Any,
+    *,
+    admins: Sequence[Subject],
+    users: Sequence[RayUserSettings],
+    clusters: Sequence[NamedCluster],
+    accounts: Sequence[str],
+    ingresses: bool,
+) -> dict[str, Body]:
+    """All that says who may do what in a tenant's namespace, by part: accounts, roles, and admission policies.
+
+    `name`: of the namespace. `namespace`: the same, or what will become it, for what is made in it. `accounts`: those
+    that are made for RayClusters. `ingresses`: whether admins may make Ingresses.
+    """
+    made = {f"account:{each}": in_namespace(service_account(each), namespace) for each in accounts}
+    for grant in [*tenant_grants(admins, users, clusters, ingresses), *pods_grants(clusters, name)]:
+        for part, body in bodies(grant).items():
+            made[f"{grant.name}-{part}"] = in_namespace(body, namespace)
+    for cluster in clusters:
+        if cluster.accounts:
+            made[f"token-review:{cluster.name}"] = token_review(cluster, name)
+    made |= {f"scaling-only-{part}": body for part, body in scaling_only(name).items()}
+    if any(user.submit_jobs for user in users):
+        made |= {f"ray-jobs-{part}": body for part, body in jobs_on_usable_clusters(name).items()}
+    return made
 
 
 def tenant_grants(

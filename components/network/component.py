@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import pulumi
 
-from ..kubernetes import KubernetesObject, in_namespace
+from ..bodies import in_namespace
+from ..kubernetes import KubernetesObject
 from .manifests import Body, ingress
 from .settings import IngressSettings
 

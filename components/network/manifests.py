@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..bodies import in_namespace
 from ..ray_cluster.manifests import HEAD_PORTS
 from ..ray_cluster.pods import CLUSTER_LABEL, NODE_TYPE_LABEL
 from ..redis.connection import RedisConnection
@@ -169,7 +170,7 @@ def operator_policies(network: NetworkSettings, namespace: str, watched: Sequenc
             {"to": [heads], "ports": _ports("TCP", [HEAD_PORTS["dashboard"], HEAD_PORTS["serve"]])},
         ],
     )
-    return [{**body, "metadata": {**body["metadata"], "namespace": namespace}} for body in (default_deny(), operator)]
+    return [in_namespace(body, namespace) for body in (default_deny(), operator)]
 
 
 def scheduler_policies(
@@ -189,8 +190,7 @@ def scheduler_policies(
     )
     opened = [{"ports": _ports("TCP", [webhook_port])}]
     admission = _policy(f"{name}-webhook", {"matchLabels": dict(webhook)}, ingress=opened)
-    bodies = (default_deny(), programs, admission)
-    return [{**body, "metadata": {**body["metadata"], "namespace": namespace}} for body in bodies]
+    return [in_namespace(body, namespace) for body in (default_deny(), programs, admission)]
 
 
 def redis_policy(redis: Mapping[str, str], ports: Sequence[int], tenants: Sequence[str], dns: DnsSettings) -> Body:

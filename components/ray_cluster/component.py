@@ -9,7 +9,8 @@ import pulumi
 from core.nodes import NodePool
 from core.types import seconds
 
-from ..kubernetes import KubernetesObject, in_namespace
+from ..bodies import in_namespace
+from ..kubernetes import KubernetesObject
 from ..network.component import DashboardIngress, DashboardIngressArgs
 from ..priority_classes.settings import NO_PRIORITIES, PriorityNames
 from ..redis_gateway.supported import UnsupportedKubernetesError, check_kubernetes

@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import pulumi
 
+from ..bodies import in_namespace
 from ..kept import Keeper
-from ..kubernetes import KubernetesObject, in_namespace
+from ..kubernetes import KubernetesObject
 from ..tls.certificate import ServerCertificate
-from .backup import backup_objects
 from .connection import CA_KEY, PASSWORD_KEY, PASSWORDS_KEY, SECRET, USERNAME_KEY
 from .existing import UnfitError, see
 from .external import ExternalSettings
@@ -17,8 +17,6 @@ from .manifests import (
     USERS_KEYS,
     Body,
     certificate_secret,
-    objects,
-    requested_certificate,
     secret,
     stateful_set,
     tenant_secret,
@@ -26,6 +24,7 @@ from .manifests import (
     users_secret,
 )
 from .names import CERTIFICATE_SECRET, NAME, USERS_SECRET, names_of_nodes
+from .objects import objects
 from .password import Password, PasswordArgs
 from .settings import RedisSettings
 from .users import EXPORTER_USER, NODES_USER
@@ -73,22 +72,19 @@ class RedisHa(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: RedisHaArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:RedisHa", name, None, opts)
-        settings, namespace = args.settings, args.namespace_name
+        settings = args.settings
         # A component's children do not wait for what it depends on.
         self._below = pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None)
         exporter = [EXPORTER_USER] if settings.exporter else []
         passwords = {user: self._passwords(name, user, args) for user in (NODES_USER, *exporter, *sorted(args.tenants))}
-        bodies = [
-            users_secret(pulumi.Output.all(**passwords).apply(users_files)),
-            *objects(settings),
-            *(backup_objects(settings, settings.backup, namespace, args.clusters) if settings.backup else ()),
-        ]
+        secret_of_users = users_secret(pulumi.Output.all(**passwords).apply(users_files))
+        others = objects(settings, args.namespace_name, args.clusters)
         authority, certificates = self._certificates(name, args)
         needed: list[pulumi.Resource] = [
             *self._policies(name, args),
-            *(self._object(name, body, args.namespace) for body in (*bodies, *certificates)),
+            *(self._object(name, body, args.namespace) for body in (secret_of_users, *others, *certificates)),
         ]
-        last = stateful_set(settings, namespace, args.clusters, args.priority_class)
+        last = stateful_set(settings, args.namespace_name, args.clusters, args.priority_class)
         self._object(name, last, args.namespace, needed)
         self.secrets = {
             tenant: self._secret(name, tenant, there, passwords[tenant], authority)
@@ -131,13 +127,14 @@ class RedisHa(pulumi.ComponentResource):
         return pulumi.Output.all(*made)
 
     def _certificates(self, name: str, args: RedisHaArgs) -> tuple[pulumi.Input[str | None], list[Body]]:
-        """The authority that clients check the nodes' certificate with, None without TLS; and what holds it."""
-        settings, namespace = args.settings, args.namespace_name
+        """The authority that clients check the nodes' certificate with, None without TLS; and the Secret with what the
+        stack makes."""
+        settings = args.settings
         if settings.tls is None:
             return None, []
-        names = names_of_nodes(namespace, settings.nodes, settings.cluster_domain)
         if settings.tls.issuer:
-            return settings.tls.authority, [requested_certificate(settings.tls.issuer, names)]
+            return settings.tls.authority, []
+        names = names_of_nodes(args.namespace_name, settings.nodes, settings.cluster_domain)
         keeper = Keeper(args.namespace, CERTIFICATE_SECRET, args.context)
         made = NodesCertificate(f"{name}-certificate", names, self._below, keeper)
         return made.authority, [certificate_secret(made.authority, made.certificate, made.key)]

@@ -1,6 +1,6 @@
 """What the settings of Redis become in Kubernetes, beside its pods. Pure functions."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from core.pod_security import level_labels
@@ -173,11 +173,3 @@ def disruption_budget() -> Body:
             "unhealthyPodEvictionPolicy": "AlwaysAllow",
         },
     }
-
-
-def objects(settings: RedisSettings) -> Iterable[Body]:
-    """What the StatefulSet needs, or what belongs to it, beside Secrets, certificates and policies."""
-    yield scripts_config_map()
-    yield from services(settings)
-    if settings.mode == "managed":
-        yield disruption_budget()

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import pulumi
 
-from ..kubernetes import KubernetesObject, in_namespace
-from .manifests import limit_range, resource_quota
+from ..bodies import in_namespace
+from ..kubernetes import KubernetesObject
+from .manifests import quota
 from .settings import LimitSettings, QuotaSettings
 
 
@@ -31,13 +32,6 @@ class Quota(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: QuotaArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:Quota", name, None, opts)
-        bodies = {
-            "resource-quota": resource_quota(args.quota) if args.quota else None,
-            "limit-range": limit_range(args.limits) if args.limits else None,
-        }
-        for part, body in bodies.items():
-            if body is not None:
-                KubernetesObject(
-                    f"{name}-{part}", in_namespace(body, args.namespace), pulumi.ResourceOptions(parent=self)
-                )
+        for part, body in quota(args.quota, args.limits).items():
+            KubernetesObject(f"{name}-{part}", in_namespace(body, args.namespace), pulumi.ResourceOptions(parent=self))
         self.register_outputs({})

@@ -47,6 +47,15 @@ def counted(settings: QuotaSettings) -> list[str]:
     return [entry for entry in hard(settings) if entry.startswith("count/") and entry.endswith(".ray.io")]
 
 
+def quota(settings: QuotaSettings | None, limits: LimitSettings | None) -> dict[str, Body]:
+    """The ResourceQuota and the LimitRange, those that there are."""
+    bodies = {
+        "resource-quota": resource_quota(settings) if settings else None,
+        "limit-range": limit_range(limits) if limits else None,
+    }
+    return {part: body for part, body in bodies.items() if body is not None}
+
+
 def resource_quota(settings: QuotaSettings) -> Body:
     """The ResourceQuota. It is not ready before objects of KubeRay's kinds are counted.
 

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import pulumi
 
+from ..bodies import in_namespace
 from ..kept import Keeper
-from ..kubernetes import KubernetesObject, in_namespace
+from ..kubernetes import KubernetesObject
 from .authority import Authority, AuthorityArgs
 from .manifests import authority_certificate, authority_secret, secret_name
 from .settings import TlsSettings

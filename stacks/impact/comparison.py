@@ -12,12 +12,12 @@ from components.rollout.settings import UpdatesSettings
 from core.stack_file import PROJECT
 from core.versions import release_of
 
+from ..render import render
 from ..settings import StackSettings
+from .beside import of_objects
 from .effects import ObjectImpact, Verdict, worst
 from .figures import Budget, budget
-from .kinds import of_objects
 from .kuberay_rules import RULES
-from .objects import objects
 from .programs import of_programs
 from .ray_cluster import of_ray_cluster
 from .ray_clusters import ray_clusters, updates
@@ -64,10 +64,11 @@ def impact_of(before: StackSettings | None, after: StackSettings, price: float |
     said = before or StackSettings()
     had, release = updates(said), _release(said)
     was = {name: Known(body, None, release, updates=had[name]) for name, body in ray_clusters(said).items()}
+    objects = render(said) if before else {}, render(after)
     there = [
         *_of_ray_clusters(was, ray_clusters(after), updates(after)),
-        *of_objects(objects(said) if before else {}, objects(after)),
-        *of_rights(said, after),
+        *of_objects(*objects),
+        *of_rights(*objects),
         *of_programs(before, after),
     ]
     return _sorted(there, [*_of_release(said), NOT_COUNTED], budget(said, after, price))

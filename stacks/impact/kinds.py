@@ -1,19 +1,26 @@
-"""What happens to what runs when an object beside RayClusters comes, goes or is another. Data and pure functions."""
+"""What it means for what runs when an object beside RayClusters is created, changed or deleted. Data, by kind.
 
-from collections.abc import Iterator, Mapping
+Roles and their bindings are not among them: `rights` shows what somebody gains or loses by them, and a line for the
+object would show the same again.
+"""
+
 from dataclasses import dataclass
-from typing import Any
 
-from .differences import differences
-from .effects import Effect, ObjectImpact, Verdict, impact
-from .objects import Key
+from .effects import Verdict
 
-_SHOWN = 6
-"""Fields that an effect names."""
+AS_RIGHTS = frozenset({"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"})
+"""Kinds that `rights` shows."""
 
-_FIXED = frozenset({"serviceName", "podManagementPolicy", "selector", "volumeClaimTemplates"})
-"""Of a StatefulSet's spec: the API server refuses to change them (kubernetes, pkg/apis/apps/validation/validation.go:
-ValidateStatefulSetUpdate), so Pulumi deletes it and makes it anew."""
+
+@dataclass(frozen=True)
+class Fixed:
+    """Fields of a kind's spec that Kubernetes does not change, so that Pulumi deletes and recreates the object."""
+
+    fields: frozenset[str]
+    replaced: str
+    reason: str
+    safer: str
+    source: str
 
 
 @dataclass(frozen=True)
@@ -24,14 +31,19 @@ class Kind:
     changed: str
     gone: str
     losing: Verdict = Verdict.IN_PLACE
-    """Of its deletion."""
+    """Of its deletion. Where it is not the default, the object is shown also beside what it is created or deleted
+    with."""
     safer: str = ""
     """When it goes."""
+    fixed: Fixed | None = None
 
+
+_VALIDATION = "kubernetes pkg/apis/apps/validation/validation.go: ValidateStatefulSetUpdate"
+_OF_CLAIMS = "kubernetes pkg/apis/core/validation/validation.go: ValidatePersistentVolumeClaimUpdate"
 
 KINDS = {
     "Namespace": Kind(
-        "is made",
+        "is made, with all that belongs in it",
         "pods that run stay; with a stricter Pod Security level, new ones that do not keep to it are refused",
         "is deleted with everything in it: RayClusters, their pods, Secrets, tokens, volumes",
         Verdict.DELETES,
@@ -53,15 +65,40 @@ KINDS = {
         "holds at once, for what runs, too: connections that it allows no more are cut",
         "connections that no other policy allows are cut at once",
     ),
+    "Ingress": Kind(
+        "the dashboard and the jobs API can be reached under its host, by all whom the ingress controller lets in",
+        "holds as soon as the ingress controller has read it; what runs goes on",
+        "the dashboard and the jobs API cannot be reached under its host any more; what runs goes on",
+    ),
+    "ServiceAccount": Kind(
+        "is there for pods that are made from now on",
+        "holds for pods that are made from now on",
+        "pods that run as it go on, and the API server knows them no more; none can be made with it",
+    ),
     "PriorityClass": Kind(
         "is there for pods that are made from now on",
         "holds for pods that are made from now on",
         "pods that run keep their priority; none can be made with it",
     ),
     "PodDisruptionBudget": Kind(
-        "the head is not evicted any more when its node is drained",
+        "the head, or with Redis more than one of its nodes at a time, is not evicted any more when nodes are drained",
         "holds at once",
         "the head may be evicted when its node is drained, and what runs on its RayCluster ends then",
+    ),
+    "Certificate": Kind(
+        "cert-manager makes a certificate; pods that need it wait for it",
+        "cert-manager makes another certificate; pods that run keep what they have read",
+        "cert-manager renews the certificate no more; pods that run keep what they have read",
+    ),
+    "ValidatingAdmissionPolicy": Kind(
+        "the API server holds objects that are made or changed from now on against it; what runs stays",
+        "holds within seconds for objects that are made or changed; what runs stays",
+        "the API server holds nothing against it any more",
+    ),
+    "ValidatingAdmissionPolicyBinding": Kind(
+        "its policy is enforced where it says, within seconds; what runs stays",
+        "holds within seconds for objects that are made or changed; what runs stays, and may be changed and ended",
+        "its policy is enforced no more",
     ),
     "Queue": Kind(
         "is there for RayClusters to wait in",
@@ -77,6 +114,21 @@ KINDS = {
         Verdict.REFUSED,
         "another queue means that a RayCluster is made anew: do it when nothing runs, and remove the queue then",
     ),
+    "LocalQueue": Kind(
+        "RayClusters of the namespace may wait in the queue",
+        "holds for what waits; what runs stays",
+        "RayClusters of the namespace are let in by this queue no more; what runs stays",
+    ),
+    "Cohort": Kind(
+        "its queues may borrow from each other",
+        "holds for what waits; what runs stays, unless other queues may reclaim what it has borrowed",
+        "its queues borrow from each other no more; what runs stays, unless it is reclaimed",
+    ),
+    "ResourceFlavor": Kind(
+        "queues may have quotas of these nodes",
+        "holds for what is let in from now on",
+        "queues have no quota of these nodes any more; what runs stays",
+    ),
     "StatefulSet": Kind(
         "Redis is made",
         "Redis' pods are made anew one after the other, and another becomes the primary: RayClusters with fault "
@@ -84,61 +136,42 @@ KINDS = {
         "Redis is deleted: RayClusters that keep their tables in it fail within a minute",
         Verdict.DELETES,
         "remove the RayClusters with fault tolerance in an `up` of its own first",
-    ),
-}
-
-
-def of_objects(before: Mapping[Key, Any], after: Mapping[Key, Any]) -> Iterator[ObjectImpact]:
-    """What happens to each object."""
-    for key in dict.fromkeys([*before, *after]):
-        yield impact(*key, _effects(KINDS[key[0]], before.get(key), after.get(key)))
-
-
-def _effects(kind: Kind, before: Any, after: Any) -> Iterator[Effect]:
-    if after is None:
-        yield Effect(kind.losing, kind.gone, safer=kind.safer)
-    elif before is None:
-        yield Effect(Verdict.CREATES, kind.made)
-    elif paths := list(differences(before, after)):
-        more = len(paths) - _SHOWN
-        listed = ", ".join(_step(path, before, after) for path in paths[:_SHOWN]) + (f" and {more} more" * (more > 0))
-        yield _changed(kind, before, paths, listed)
-
-
-def _changed(kind: Kind, before: Any, paths: list[tuple[str, ...]], listed: str) -> Effect:
-    if before["kind"] != "StatefulSet":
-        return Effect(Verdict.IN_PLACE, f"{listed}: {kind.changed}")
-    if any(path[1] in _FIXED for path in paths if len(path) > 1):
-        return Effect(
-            Verdict.REPLACES,
-            f"{listed}: all of Redis' pods end at once, and are made anew on the volumes that they had; "
-            "RayClusters with fault tolerance stand still meanwhile, and fail if it takes more than a minute",
+        Fixed(
+            frozenset({"serviceName", "podManagementPolicy", "selector", "volumeClaimTemplates"}),
+            "all of Redis' pods end at once, and are made anew on the volumes that they had; RayClusters with fault "
+            "tolerance stand still meanwhile, and fail if it takes more than a minute",
             "Kubernetes does not change these fields of a StatefulSet",
             "do it when nothing runs",
-            "kubernetes pkg/apis/apps/validation/validation.go: ValidateStatefulSetUpdate",
-        )
-    if all(path[:2] == ("spec", "replicas") for path in paths):
-        return Effect(Verdict.IN_PLACE, f"{listed}: pods of Redis are added or taken away; the others run on")
-    return Effect(
-        Verdict.ROLLING,
-        f"{listed}: {kind.changed}",
-        "the pod template is another",
-        "",
-        "docs/redis.md",
-    )
-
-
-def _step(path: tuple[str, ...], before: Any, after: Any) -> str:
-    """A field, with its values where they are short words."""
-    values = [_at(body, path) for body in (before, after)]
-    said = " -> ".join("none" if value is None else str(value) for value in values)
-    plain = all(value is None or isinstance(value, str | int | bool) for value in values) and len(said) <= 60
-    return f"{'.'.join(path)} {said}" if plain else ".".join(path)
-
-
-def _at(body: Any, path: tuple[str, ...]) -> Any:
-    for step in path:
-        if not isinstance(body, Mapping):
-            return body if body is None else [body]
-        body = body.get(step)
-    return body
+            _VALIDATION,
+        ),
+    ),
+    "Service": Kind(
+        "Redis' nodes are found by its name",
+        "holds at once; connections that there are stay",
+        "Redis' nodes are found by its name no more",
+    ),
+    "ConfigMap": Kind(
+        "is there for Redis' pods that are made from now on",
+        "holds for Redis' pods that are made from now on",
+        "Redis' pods that are made from now on do not start without it",
+    ),
+    "CronJob": Kind(
+        "runs at its times from now on, or where it is suspended when somebody asks for it; Redis goes on meanwhile",
+        "holds from its next run on; what runs goes on",
+        "runs no more; copies that there are stay as long as their volume",
+    ),
+    "PersistentVolumeClaim": Kind(
+        "a volume for copies of Redis' data is made",
+        "the volume grows where its StorageClass allows that; otherwise `pulumi up` fails, as it does for less",
+        "the copies of Redis' data are deleted with their volume, unless its StorageClass retains it",
+        Verdict.DELETES,
+        "copy them elsewhere first",
+        Fixed(
+            frozenset({"accessModes", "storageClassName", "selector", "volumeName"}),
+            "the copies of Redis' data are deleted with their volume, and an empty one is made",
+            "Kubernetes does not change these fields of a PersistentVolumeClaim",
+            "copy them elsewhere first",
+            _OF_CLAIMS,
+        ),
+    ),
+}

@@ -4,26 +4,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from components.rollout.settings import UpdatesSettings
-from core.images import with_mirrors
 
-from ..once import once
-from ..rendered import rendered
+from .. import render
 from ..settings import StackSettings
 
 Body = Mapping[str, Any]
 
 
-@once
-def ray_clusters(stack: "StackSettings") -> Mapping[str, Body]:
+def ray_clusters(stack: StackSettings) -> Mapping[str, Body]:
     """All RayClusters of a stack, but for what only an update knows: what their keys in Redis begin with."""
-    return {
-        f"{tenant.namespace_name}/{cluster.name}": with_mirrors(rendered(stack, tenant, cluster), stack.images.mirrors)
-        for tenant in stack.tenants
-        for cluster in tenant.clusters
-    }
+    return {name: each.body for (_, name), each in render.ray_clusters(stack).items()}
 
 
-def updates(stack: "StackSettings") -> dict[str, "UpdatesSettings"]:
+def updates(stack: StackSettings) -> dict[str, UpdatesSettings]:
     """How edits reach the pods of each RayCluster that run."""
     return {
         f"{tenant.namespace_name}/{cluster.name}": cluster.updates

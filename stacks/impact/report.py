@@ -1,6 +1,7 @@
 """What an edit does, for people and for programs."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..planning.report import NONE, Report, Table
@@ -8,10 +9,16 @@ from .comparison import Impact
 from .effects import Effect, ObjectImpact, Range
 from .figures import Amounts, Budget, Figures
 
+_NAMED = 2
+"""Objects that are named where several have a row together."""
+
 
 def report(title: str, impact: Impact) -> Report:
-    """The report: a row for each object, and below a sentence for each thing that happens to it."""
-    rows = tuple(_row(each) for each in impact.objects)
+    """The report: a row for each object, and below a sentence for each thing that happens to it.
+
+    Objects of a kind to which the same happens have a row together.
+    """
+    rows = tuple(_row(each) for each in _together(impact))
     columns = ("Object", "What happens", "Pods ended", "Pods made")
     made = (Table("Objects", columns, rows), _figures(impact.budget))
     return Report(title, tuple(table for table in made if table.rows), tuple(_sentences(impact)))
@@ -31,6 +38,20 @@ def _row(each: ObjectImpact) -> tuple[str, ...]:
     effects = _apart(each.effects)
     ended, made = (_total(getattr(effect, part) for effect in effects) for part in ("ended", "made"))
     return (f"{each.kind} {each.name}", each.verdict, f"{ended}{_busy(each, effects)}", made)
+
+
+def _together(impact: Impact) -> list[ObjectImpact]:
+    """The objects; those of a kind with the same effects as one, with the names of some. RayClusters are apart."""
+    found: dict[tuple[Any, ...], list[ObjectImpact]] = {}
+    for each in impact.objects:
+        key = (each.kind, each.name if each.kind == "RayCluster" else None, each.effects)
+        found.setdefault(key, []).append(each)
+    return [replace(some[0], name=_names([each.name for each in some])) for some in found.values()]
+
+
+def _names(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _apart(effects: Sequence[Effect]) -> list[Effect]:
@@ -57,7 +78,7 @@ def _total(ranges: Iterable[Range]) -> str:
 
 
 def _sentences(impact: Impact) -> Iterator[str]:
-    for each in impact.objects:
+    for each in _together(impact):
         for effect in each.effects:
             yield f"{each.kind} {each.name}: {_sentence(effect)}"
     yield from (f"Overcommitted from now on: {each}." for each in impact.budget.promises)

@@ -1,22 +1,32 @@
-"""Who may do what, before and after an edit. Pure functions."""
+"""Who may do what, before and after an edit: the Roles, the ClusterRoles and their bindings of a stack. Pure functions.
+
+What a binding gives is shown by who gets it, and no Role or binding by itself: a Role that nobody has gives nothing.
+"""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from components.access.manifests import (
-    Grant,
-    cluster_admin,
-    cluster_admin_of_the_operator,
-    pods_grants,
-    tenant_grants,
-)
-from components.access.personas import RAY_DEPLOYER
+from components.access.manifests import AUTH_DELEGATOR, Body
+from components.access.personas import Rule, rule
 
-from ..access import named_clusters
-from ..settings import StackSettings
+from ..render import Manifests
 from .effects import Effect, ObjectImpact, Verdict, impact
 
 _EVERYWHERE = "the whole cluster"
+
+_WHERE_BOUND = "each namespace in which somebody has it"
+
+_AGGREGATED = "rbac.authorization.k8s.io/aggregate-to-"
+"""Beginning of the label of a ClusterRole by which Kubernetes adds its rules to its own one."""
+
+_OF_KUBERNETES: Mapping[str, Sequence[Rule]] = {
+    AUTH_DELEGATOR: (
+        rule("authentication.k8s.io", ["tokenreviews"], ["create"]),
+        rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
+    )
+}
+"""ClusterRoles that Kubernetes itself makes (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go)."""
 
 Right = tuple[str, str, str]
 """Where, what (`secrets training`), and the verb."""
@@ -25,7 +35,7 @@ Rights = dict[str, set[Right]]
 """By who has them."""
 
 
-def of_rights(before: StackSettings, after: StackSettings) -> Iterator[ObjectImpact]:
+def of_rights(before: Manifests, after: Manifests) -> Iterator[ObjectImpact]:
     """For everybody whose rights are others: what is gained, and what is lost."""
     had, has = rights(before), rights(after)
     for who in dict.fromkeys([*had, *has]):
@@ -35,37 +45,48 @@ def of_rights(before: StackSettings, after: StackSettings) -> Iterator[ObjectImp
         yield impact("Rights of", who, effects)
 
 
-def rights(stack: StackSettings) -> Rights:
-    """What everybody may do whom the stack gives something."""
+def rights(manifests: Manifests) -> Rights:
+    """What everybody may do to whom the objects of a stack give something, by `group:NAME` and so on; by
+    `clusterRole:NAME` for whoever has that role of Kubernetes."""
     found: Rights = defaultdict(set)
-    for where, grant in () if stack.platform else _grants(stack):
-        for subject in grant.subjects:
-            found[subject] |= {
-                (where, _object(resource, group, name), verb)
-                for rule in grant.rules
-                for group in rule["apiGroups"]
-                for resource in rule["resources"]
-                for verb in rule["verbs"]
-                for name in rule.get("resourceNames", [""])
-            }
+    for (kind, name), each in manifests.items():
+        if kind in ("RoleBinding", "ClusterRoleBinding"):
+            namespace = name.rpartition("/")[0]
+            where = f"namespace {namespace}" if namespace else _EVERYWHERE
+            given = _given(where, _rules(each.body["roleRef"], namespace, manifests))
+            for subject in each.body["subjects"]:
+                found[_who(subject)] |= given
+        elif kind == "ClusterRole":
+            for label in each.body["metadata"].get("labels") or {}:
+                if label.startswith(_AGGREGATED):
+                    found[f"clusterRole:{label.removeprefix(_AGGREGATED)}"] |= _given(_WHERE_BOUND, each.body["rules"])
     return found
 
 
-def _grants(stack: StackSettings) -> Iterator[tuple[str, Grant]]:
-    admins = stack.access.cluster_admins
-    yield _EVERYWHERE, cluster_admin(admins)
-    yield f"namespace {stack.operator.namespace}", cluster_admin_of_the_operator(admins)
-    for tenant in stack.tenants:
-        where, there = f"namespace {tenant.namespace_name}", tenant.namespace_name
-        clusters = tuple(named_clusters(stack, tenant))
-        everybody = tuple(dict.fromkeys([*admins, *tenant.admins]))
-        for grant in tenant_grants(everybody, tenant.users, clusters, bool(tenant.network.ingress)):
-            yield where, grant
-        for grant in pods_grants(clusters, there):
-            yield where, grant
-        if deployer := tenant.ray_deployer:
-            account = f"serviceAccount:{there}/{deployer.service_account}"
-            yield where, Grant(deployer.role, RAY_DEPLOYER, [account])
+def _rules(ref: Mapping[str, Any], namespace: str, manifests: Manifests) -> Sequence[Rule]:
+    kind, name = ref["kind"], ref["name"]
+    if kind == "ClusterRole" and name in _OF_KUBERNETES:
+        return _OF_KUBERNETES[name]
+    found: Sequence[Rule] = manifests[kind, f"{namespace}/{name}" if kind == "Role" else name].body["rules"]
+    return found
+
+
+def _given(where: str, rules: Sequence[Rule]) -> set[Right]:
+    return {
+        (where, _object(resource, group, name), verb)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+        for name in rule.get("resourceNames", [""])
+    }
+
+
+def _who(subject: Body) -> str:
+    """As in a stack file."""
+    if subject["kind"] == "ServiceAccount":
+        return f"serviceAccount:{subject['namespace']}/{subject['name']}"
+    return f"{subject['kind'].lower()}:{subject['name']}"
 
 
 def _object(resource: str, group: str, name: str) -> str:

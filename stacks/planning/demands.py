@@ -7,13 +7,12 @@ from typing import Any
 from components.capacity.accounts import Account, Accounts
 from components.capacity.placement import Workers
 from components.queues.budget import Room
-from components.redis.manifests import stateful_set
 from components.tenant.demand import Body, Demand, of_stateful_set
 from components.tenant.manifests import hard
 from core.quantities import amount
 
 from ..queues import queue_of
-from ..redis import redis_parts
+from ..redis import redis_parts, redis_stateful_set
 from ..rendered import demanded, rendered
 from ..settings import StackSettings, TenantSettings
 
@@ -34,7 +33,7 @@ def redis_pods(stack: StackSettings) -> list[Workers]:
     """The pods of all Redis that the stack makes."""
     found = []
     for part in redis_parts(stack):
-        body = stateful_set(part.settings, part.namespace, part.clusters)
+        body = redis_stateful_set(stack, part)
         limits = part.tenants[0].limits_in_force if part.of_tenant else None
         found += _workers(f"{part.namespace}/{body['metadata']['name']}", body, of_stateful_set(body, limits))
     return found

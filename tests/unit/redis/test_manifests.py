@@ -9,8 +9,9 @@ from components.network.settings import DnsSettings
 from components.redis.backup import backup_objects
 from components.redis.connection import connection
 from components.redis.external import ExternalSettings
-from components.redis.manifests import disruption_budget, objects, services, stateful_set, tenant_secret, users_files
+from components.redis.manifests import disruption_budget, services, stateful_set, tenant_secret, users_files
 from components.redis.names import LABELS, SELECTOR
+from components.redis.objects import objects
 from components.redis.settings import RedisBackupSettings, RedisExporterSettings, RedisSettings, RedisTlsSettings
 from components.redis.users import EXPORTER_USER, NODES_USER
 from core.quantities import amount
@@ -87,7 +88,7 @@ def test_a_tenants_secret_has_the_newest_password_and_all_that_are_taken() -> No
 def test_one_node_needs_no_sentinel_and_no_budget() -> None:
     single = RedisSettings(mode="single")
     assert [container["name"] for container in pod(single)["containers"]] == ["redis"]
-    assert [body["kind"] for body in objects(single)] == ["ConfigMap", "Service"]
+    assert [body["kind"] for body in objects(single, "ray-system", 1)] == ["ConfigMap", "Service"]
     assert not {"affinity", "initContainers"} & pod(single).keys()
 
 

@@ -1,0 +1,12 @@
+"""Objects as `kubectl get -o json` shows them. Pure functions."""
+
+from collections.abc import Mapping
+from typing import Any
+
+Body = Mapping[str, Any]
+
+
+def in_namespace(body: Body, namespace: Any) -> dict[str, Any]:
+    """The object in a namespace. `namespace`: a name, or what will become one: where that is an output of another
+    resource, the object waits for it."""
+    return {**body, "metadata": {**body["metadata"], "namespace": namespace}}

@@ -1,0 +1,110 @@
+"""All objects of queues, in the order in which they are made. Pure functions."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from core.nodes import NodePool
+
+from ..bodies import in_namespace
+from . import kueue
+from .admission import allowed_namespaces
+from .queue import Queue, children, parents_first
+from .settings import Backend
+from .volcano import volcano_queue
+
+Body = dict[str, Any]
+
+_OF_WHOLE_QUEUES = frozenset({"Queue", "ClusterQueue"})
+
+
+@dataclass(frozen=True)
+class QueueObject:
+    """One of the objects."""
+
+    part: str
+    """What it is called among them, and what its resource's name ends with."""
+
+    body: Body
+
+    after: tuple[str, ...] = ()
+    """Parts that are made before it."""
+
+    queue: Queue | None = None
+    """The queue that it is for; None: all of them."""
+
+    @property
+    def is_queue(self) -> bool:
+        """Whether it is the queue itself, which RayClusters wait in."""
+        return self.body["kind"] in _OF_WHOLE_QUEUES
+
+
+def queue_objects(
+    backend: Backend,
+    queues: Sequence[Queue],
+    pools: Sequence[NodePool] = (),
+    *,
+    cluster_wide: bool = True,
+    has: Callable[[str], bool] = lambda _: True,
+) -> Iterator[QueueObject]:
+    """What `backend` needs to serve the queues, each object after those that it needs.
+
+    `pools`: all nodes. `cluster_wide`: whether shared queues are among them, and what all queues need. `has`: whether
+    what is in a namespace is: LocalQueues, and a tenant's own queue.
+    """
+
+    def is_here(queue: Queue) -> bool:
+        # A tenant's own queue is called as its namespace.
+        return has(queue.name) if queue.of_tenant else cluster_wide
+
+    if backend == "volcano":
+        yield from _of_volcano(queues, is_here, cluster_wide=cluster_wide)
+    else:
+        yield from _of_kueue(queues, pools, is_here, has, cluster_wide=cluster_wide)
+
+
+def _of_volcano(
+    queues: Sequence[Queue], is_here: Callable[[Queue], bool], *, cluster_wide: bool
+) -> Iterator[QueueObject]:
+    made = set()
+    for queue in filter(is_here, parents_first(queues)):
+        parent = queue.settings.parent
+        made.add(queue.name)
+        yield QueueObject(queue.name, volcano_queue(queue), (parent,) if parent in made else (), queue)
+    for body in allowed_namespaces() if queues and cluster_wide else ():
+        kind = "binding" if body["kind"].endswith("Binding") else "policy"
+        yield QueueObject(f"{body['metadata']['name']}-{kind}", body)
+
+
+def _of_kueue(
+    queues: Sequence[Queue],
+    pools: Sequence[NodePool],
+    is_here: Callable[[Queue], bool],
+    has: Callable[[str], bool],
+    *,
+    cluster_wide: bool,
+) -> Iterator[QueueObject]:
+    first: tuple[str, ...] = ()
+    below = children(queues)
+    if cluster_wide:
+        flavors = [QueueObject(f"flavor-{_name(body)}", body) for body in kueue.resource_flavors(pools)]
+        yield from flavors
+        first = tuple(each.part for each in flavors)
+        by_name = {queue.name: queue for queue in queues}
+        for body in kueue.cohorts(queues, pools):
+            yield QueueObject(f"cohort-{_name(body)}", body, first, by_name.get(_name(body)))
+            first = (*first, f"cohort-{_name(body)}")
+    for queue in queues:
+        if below[queue.name]:
+            continue
+        after = first
+        if is_here(queue):
+            yield QueueObject(queue.name, kueue.cluster_queue(queue, pools), first, queue)
+            after = (queue.name,)
+        for namespace in filter(has, queue.namespaces):
+            body = in_namespace(kueue.local_queue(queue), namespace)
+            yield QueueObject(f"{queue.name}/{namespace}", body, after, queue)
+
+
+def _name(body: Body) -> str:
+    return str(body["metadata"]["name"])

@@ -1,0 +1,132 @@
+"""What an edit does to the objects of a stack beside RayClusters, of which `ray_cluster` tells. Pure functions.
+
+What is created or deleted with something that is shown is not shown by itself: with its Namespace all that is in it and
+all else that its tenant has, with a RayCluster what belongs to it, with Redis its Services, with a queue of Kueue its
+LocalQueues, and with an admission policy its binding. What is a loss of its own is shown: a queue, Redis, a volume.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from components.redis.names import NAME as REDIS
+from core.problems import Path
+
+from ..render import Key, Manifest, Manifests
+from .differences import Steps, differences
+from .effects import Effect, ObjectImpact, Verdict, impact
+from .kinds import AS_RIGHTS, KINDS, Kind
+
+_SHOWN = 6
+"""Fields that an effect names."""
+
+_LONGEST = 60
+"""Characters of a field's values that are named with it."""
+
+_GENERATED = ("pulumi.com/", "ray-platform/scripts")
+"""What the keys of annotations begin with that follow from other fields: hashes, and what Pulumi waits for."""
+
+_OWNERS = frozenset({"Namespace", "RayCluster"})
+"""Kinds that what is below their place in the stack file is created and deleted with."""
+
+
+def of_objects(before: Manifests, after: Manifests) -> Iterator[ObjectImpact]:
+    """What happens to each object."""
+    places = {id(each): _places(each) for each in (before, after)}
+    for key in dict.fromkeys([*before, *after]):
+        was, will = before.get(key), after.get(key)
+        if key[0] in AS_RIGHTS or key[0] == "RayCluster" or was is will:
+            continue
+        kind = KINDS[key[0]]
+        if was is None or will is None:
+            there, other, one = (after, before, will) if will else (before, after, was)
+            if one is None or (kind.losing is Verdict.IN_PLACE and _with(key, one, places[id(there)], there, other)):
+                continue
+        yield impact(*key, _effects(kind, was.body if was else None, will.body if will else None))
+
+
+def _places(there: Manifests) -> Mapping[Path, Key]:
+    return {each.path: key for key, each in there.items() if key[0] in _OWNERS}
+
+
+def _with(key: Key, one: Manifest, places: Mapping[Path, Key], there: Manifests, other: Manifests) -> bool:
+    """Whether what it belongs to is created or deleted, too. `there`: the objects among which it is, and `other`: those
+    among which it is not."""
+    kind, name = key
+    namespace, _, own = name.rpartition("/")
+    owners = [("Namespace", namespace), places.get(one.path[:2]), places.get(one.path[:4])]
+    owners += [("StatefulSet", f"{namespace}/{REDIS}")] if one.path[:1] == ("redis",) else []
+    owners += [("ClusterQueue", own)] if kind == "LocalQueue" else []
+    owners += [("ValidatingAdmissionPolicy", name)] if kind == "ValidatingAdmissionPolicyBinding" else []
+    return any(each in there and each not in other for each in owners if each)
+
+
+def _effects(kind: Kind, before: Any, after: Any) -> Iterator[Effect]:
+    if after is None:
+        yield Effect(kind.losing, kind.gone, safer=kind.safer)
+    elif before is None:
+        yield Effect(Verdict.CREATES, kind.made)
+    elif before != after and (paths := list(_differences(before, after))):
+        more = len(paths) - _SHOWN
+        listed = ", ".join(_step(path, before, after) for path in paths[:_SHOWN]) + (f" and {more} more" * (more > 0))
+        yield _changed(kind, after["kind"], paths, listed)
+
+
+def _differences(before: Any, after: Any) -> Iterator[Steps]:
+    """Where they differ in what follows from no other field."""
+    suspended = (after.get("spec") or {}).get("suspend") is True
+    for path in differences(_configured(before), _configured(after)):
+        # What never runs by itself has no times.
+        if not (suspended and path == ("spec", "schedule")):
+            yield path
+
+
+def _configured(value: Any) -> Any:
+    """A body without what is generated."""
+    if isinstance(value, Mapping):
+        found = {key: _configured(each) for key, each in value.items() if not key.startswith(_GENERATED)}
+        return {key: each for key, each in found.items() if key != "annotations" or each}
+    if isinstance(value, list | tuple):
+        return [_configured(each) for each in value]
+    return value
+
+
+def _changed(kind: Kind, name: str, paths: list[Steps], listed: str) -> Effect:
+    fixed = kind.fixed
+    if fixed and any(path[1] in fixed.fields for path in paths if path[0] == "spec" and len(path) > 1):
+        return Effect(Verdict.REPLACES, f"{listed}: {fixed.replaced}", fixed.reason, fixed.safer, fixed.source)
+    if name != "StatefulSet":
+        return Effect(Verdict.IN_PLACE, f"{listed}: {kind.changed}")
+    if all(path[:2] == ("spec", "replicas") for path in paths):
+        return Effect(Verdict.IN_PLACE, f"{listed}: pods of Redis are added or taken away; the others run on")
+    return Effect(
+        Verdict.ROLLING,
+        f"{listed}: {kind.changed}",
+        "the pod template is another",
+        "",
+        "docs/redis.md",
+    )
+
+
+def _step(path: Steps, before: Any, after: Any) -> str:
+    """A field, with its values where they are short."""
+    values = [_shown(_at(body, path)) for body in (before, after)]
+    change = " -> ".join(str(value) for value in values)
+    return f"{'.'.join(path)} {change}" if None not in values and len(change) <= _LONGEST else ".".join(path)
+
+
+def _shown(value: Any) -> str | None:
+    """A value in a line; None for what is more than words."""
+    if value is None:
+        return "none"
+    if isinstance(value, str | int | bool):
+        return str(value)
+    words = isinstance(value, list | tuple) and all(isinstance(each, str) for each in value)
+    return ", ".join(value) or "none" if words else None
+
+
+def _at(body: Any, path: Steps) -> Any:
+    for step in path:
+        if not isinstance(body, Mapping):
+            return body if body is None else [body]
+        body = body.get(step)
+    return body

@@ -1,0 +1,181 @@
+"""All objects that the program makes for a stack, as it makes them. Pure functions.
+
+They are made by the functions that the components call (components/*/manifests.py); a test holds what the program
+registers against them (tests/unit/stacks/test_render.py). Not among them, because they cannot be known offline:
+
+- the manifests of KubeRay, Volcano and Kueue themselves, which come from a kustomize tree or a file of theirs; the
+  NetworkPolicies of their namespaces are here;
+- Secrets, whose content is generated or read from the cluster;
+- what only an update knows: what a RayCluster's keys in Redis begin with, what its autoscaler has set, the stamps by
+  which old pods are known, and the annotations by which Pulumi's provider takes the name of the field manager.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from components.access.manifests import cluster_access, ray_deployer, tenant_access
+from components.bodies import Body, in_namespace
+from components.network.manifests import ingress
+from components.priority_classes.manifests import priority_classes
+from components.queues.manifests import queue_objects
+from components.ray_cluster.manifests import head_disruption_budget, head_ports, head_service
+from components.ray_cluster.settings import RayClusterSettings
+from components.redis.manifests import namespace as redis_namespace
+from components.redis.names import BACKUP, RESTORE
+from components.redis.objects import objects as redis_objects
+from components.tenant.manifests import namespace, quota
+from components.tls.manifests import authority_certificate
+from core.images import with_mirrors
+from core.problems import Path
+
+from .access import admins_of, named_clusters, own_accounts
+from .admission import enforced
+from .network import operator_policies, policies_of_clusters, redis_policies, scheduler_policies
+from .once import once
+from .queues import queues_of
+from .redis import redis_parts, redis_stateful_set
+from .rendered import rendered
+from .settings import StackSettings, TenantSettings
+
+Key = tuple[str, str]
+"""Kind, and `<namespace>/<name>` or, for what has no namespace, the name."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """An object of a stack."""
+
+    body: Body
+    """With its namespace, and with the stack's mirrors of images."""
+
+    path: Path
+    """Where in the stack file it comes from, below `ray-platform:`: `("tenants", 0, "quota")`."""
+
+
+Manifests = Mapping[Key, Manifest]
+
+Placed = Iterator[tuple[Path, Body]]
+
+
+@once
+def render(stack: StackSettings) -> Manifests:
+    """All objects of a stack, or where it is split of the whole environment, but those that the module's docstring
+    names. On another stack's platform these are RayClusters and what belongs to each.
+
+    Raises Problems, with paths in the RayCluster's settings, as `rendered` does.
+    """
+    of_platform = {} if stack.platform else _by_key(stack, _of_platform(stack))
+    of_tenants = (
+        _by_key(stack, _of_tenant(stack, ("tenants", index), tenant)) for index, tenant in enumerate(stack.tenants)
+    )
+    return {**of_platform, **{key: each for found in of_tenants for key, each in found.items()}, **ray_clusters(stack)}
+
+
+@once
+def ray_clusters(stack: StackSettings) -> Manifests:
+    """The RayClusters among the objects of a stack; nothing else is rendered for them. Raises Problems as `render`."""
+    return _by_key(
+        stack,
+        (
+            (("tenants", index, "clusters", at), in_namespace(rendered(stack, tenant, each), tenant.namespace_name))
+            for index, tenant in enumerate(stack.tenants)
+            for at, each in enumerate(tenant.clusters)
+        ),
+    )
+
+
+def tenant_namespace(tenant: TenantSettings) -> Body:
+    """The Namespace that is made for a tenant."""
+    return namespace(
+        tenant.namespace_name, tenant.name, tenant.pod_security, tenant.owner, tenant.cost_center, tenant.labels
+    )
+
+
+def _by_key(stack: StackSettings, found: Iterable[tuple[Path, Body]]) -> dict[Key, Manifest]:
+    return {_key(body): Manifest(with_mirrors(body, stack.images.mirrors), path) for path, body in found}
+
+
+def _key(body: Body) -> Key:
+    metadata = body["metadata"]
+    inside = f"{metadata['namespace']}/" if "namespace" in metadata else ""
+    return body["kind"], f"{inside}{metadata['name']}"
+
+
+def _of_platform(stack: StackSettings) -> Placed:
+    owns_kinds, inside = stack.operator.install == "manifests", stack.operator.namespace
+    for part, body in cluster_access(stack.access.cluster_admins, inside, owns_kinds=owns_kinds).items():
+        yield ("operator",) if part.startswith("aggregate-") else ("access", "clusterAdmins"), body
+    yield from ((("network",), body) for body in (*operator_policies(stack), *scheduler_policies(stack)))
+    yield from ((("priorityClasses",), body) for body in priority_classes(stack.priorities))
+    if stack.scheduler:
+        for each in queue_objects(stack.scheduler.backend, queues_of(stack), stack.nodes):
+            whole: Path = ("nodes",) if each.body["kind"] == "ResourceFlavor" else ("queues",)
+            yield each.queue.path if each.queue else whole, each.body
+    yield from ((("admissionPolicies",), body) for body in enforced(stack))
+    yield from _of_redis(stack)
+
+
+def _of_redis(stack: StackSettings) -> Placed:
+    for part in redis_parts(stack):
+        if part.own_namespace:
+            yield ("redis", "namespace"), redis_namespace(part.namespace)
+        bodies = (
+            *redis_policies(stack, part),
+            *redis_objects(part.settings, part.namespace, part.clusters),
+            redis_stateful_set(stack, part),
+        )
+        for body in bodies:
+            backup = body["metadata"]["name"] in (BACKUP, RESTORE)
+            yield ("redis", "backup") if backup else ("redis",), in_namespace(body, part.namespace)
+
+
+def _of_tenant(stack: StackSettings, path: Path, tenant: TenantSettings) -> Placed:
+    there = tenant.namespace_name
+    for at, cluster in enumerate(tenant.clusters):
+        for key, body in _beside(stack, tenant, cluster):
+            yield (*path, "clusters", at, *key), in_namespace(body, there)
+    if stack.platform:
+        return
+    if tenant.create_namespace:
+        yield path, tenant_namespace(tenant)
+    for part, body in quota(tenant.quota, tenant.limits_in_force).items():
+        limits = part == "limit-range" and tenant.limits is not None
+        yield (*path, "limits" if limits else "quota"), in_namespace(body, there)
+    places: dict[str | None, Path] = {None: (*path, "network")}
+    places |= {name: (*path, "clusterNames", at) for at, name in enumerate(tenant.cluster_names)}
+    places |= {cluster.name: (*path, "clusters", at) for at, cluster in enumerate(tenant.clusters)}
+    for name, body in policies_of_clusters(stack, tenant):
+        yield places[name], in_namespace(body, there)
+    yield from _access(stack, path, tenant)
+
+
+def _access(stack: StackSettings, path: Path, tenant: TenantSettings) -> Placed:
+    there = tenant.namespace_name
+    found = tenant_access(
+        there,
+        there,
+        admins=admins_of(stack.access.cluster_admins, tenant),
+        users=tenant.users,
+        clusters=tuple(named_clusters(stack, tenant)),
+        accounts=own_accounts(tenant),
+        ingresses=tenant.network.ingress,
+    )
+    of_accounts = {tenant.service_account(each): (*path, "clusters", at) for at, each in enumerate(tenant.clusters)}
+    for body in found.values():
+        account = body["metadata"]["name"] if body["kind"] == "ServiceAccount" else None
+        yield of_accounts[account] if account else path, body
+    if tenant.ray_deployer:
+        for body in ray_deployer(tenant.ray_deployer, there).values():
+            yield (*path, "rayDeployer"), in_namespace(body, there)
+
+
+def _beside(stack: StackSettings, tenant: TenantSettings, cluster: RayClusterSettings) -> Placed:
+    """What belongs to a RayCluster; paths in its settings."""
+    if not cluster.head.evictable:
+        yield ("head",), head_disruption_budget(cluster)
+    if cluster.tls and cluster.tls.issuer:
+        yield ("tls",), authority_certificate(cluster.name, cluster.tls.issuer)
+    if cluster.ingress:
+        spec = rendered(stack, tenant, cluster)["spec"]
+        service, port = head_service(cluster.name, spec), head_ports(spec)["dashboard"]
+        yield ("ingress",), ingress(cluster.name, service, cluster.ingress, port)

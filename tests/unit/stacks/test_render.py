@@ -1,0 +1,122 @@
+"""What `check` judges is what is applied: the program registers the objects that are rendered, and no others."""
+
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from components.redis.existing import Seen
+
+from components.ray_cluster.fault_tolerance import OPTIONS
+from components.rollout.templates import unstamped
+from core.environment import tenants_stack
+from core.images import images_in
+from stacks.build import build
+from stacks.load import load, parse
+from stacks.render import Key, Manifest, ray_clusters, render
+from stacks.settings import PlatformReference, StackSettings
+from testbed.recorder import Recorder, record
+
+pytestmark = pytest.mark.unit
+
+ROOT = Path(__file__).parents[3]
+GOOD = [*sorted((ROOT / "tests" / "stack_files" / "good").glob("*.yaml")), *sorted(ROOT.glob("Pulumi.*.yaml"))]
+
+OF_AN_UPDATE = ("pulumi.com/patchFieldManager", "pulumi.com/patchForce", "ray-platform/digest")
+"""Annotations that an update adds: the field manager, and how what an autoscaler has set is kept."""
+
+
+@pytest.fixture(autouse=True)
+def installed_without_manifests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """KubeRay, Volcano and Kueue have no objects of their own; those of others, and a Redis of others, are there."""
+    for program in ("operator", "volcano", "kueue"):
+        component = f"components.{program}.component"
+        monkeypatch.setattr(f"{component}.{program}_objects", lambda *_: ([], [], []))
+        monkeypatch.setattr(f"{component}.definitions_of", lambda _: [])
+        reads = "read" if program == "volcano" else "render"
+        monkeypatch.setattr(f"{component}.{reads}", lambda *_, **__: [])
+    monkeypatch.setattr("components.operator.existing.look", lambda *_: None)
+    monkeypatch.setattr("components.operator.existing.check", lambda *_: "1.6.2")
+    monkeypatch.setattr("components.installed.Installed.look", lambda *_: None)
+    monkeypatch.setattr("components.installed.Installed.check", lambda *_: "1.0.0")
+    monkeypatch.setattr("components.redis.component.see", lambda *_: Seen({"username": "u", "password": "p"}, None))
+    monkeypatch.setattr("components.ray_cluster.component.check_kubernetes", lambda _: None)
+
+
+@functools.cache
+def read(file: Path) -> StackSettings:
+    """Each file is read once."""
+    return load(file)
+
+
+def registered(stack: StackSettings) -> dict[Key, Any]:
+    """The objects that the program of all parts of an environment registers, but Secrets."""
+    groups = stack.split.stacks if stack.split else 0
+    names = ["test", *(tenants_stack("test", group) for group in range(1, groups + 1))]
+    found: dict[Key, Any] = {}
+    for name in names:
+        for key, body in objects(record(lambda: build(stack), stack=name)):
+            assert key not in found
+            found[key] = body
+    return found
+
+
+def objects(recorder: Recorder) -> Iterator[tuple[Key, Any]]:
+    for each in recorder.registered.values():
+        if each.type.startswith("kubernetes:") and each.inputs["kind"] != "Secret":
+            metadata = each.inputs["metadata"]
+            inside = f"{metadata['namespace']}/" if "namespace" in metadata else ""
+            yield (each.inputs["kind"], f"{inside}{metadata['name']}"), plain(each.inputs)
+
+
+def plain(body: Any) -> Any:
+    """The object without what only an update knows."""
+    metadata = dict(body["metadata"])
+    kept = {key: each for key, each in (metadata.pop("annotations", None) or {}).items() if key not in OF_AN_UPDATE}
+    spec = body.get("spec")
+    if body["kind"] == "RayCluster":
+        spec = unstamped(spec)
+        if OPTIONS in spec:
+            spec[OPTIONS] = {key: each for key, each in spec[OPTIONS].items() if key != "externalStorageNamespace"}
+    found = {**body, "metadata": {**metadata, **({"annotations": kept} if kept else {})}, "spec": spec}
+    return {key: each for key, each in found.items() if each is not None}
+
+
+def bodies(found: dict[Key, Manifest]) -> dict[Key, Any]:
+    return {key: plain(each.body) for key, each in found.items()}
+
+
+@pytest.mark.parametrize("file", GOOD, ids=lambda file: file.stem)
+def test_the_program_registers_what_is_rendered(file: Path) -> None:
+    stack = read(file)
+    if stack.platform:
+        # Only an update knows the outputs of another stack.
+        stack = stack.model_copy(update={"platform": PlatformReference()})
+    assert registered(stack) == bodies(dict(render(stack)))
+
+
+@pytest.mark.parametrize("file", GOOD, ids=lambda file: file.stem)
+def test_each_object_says_where_in_the_stack_file_it_comes_from(file: Path) -> None:
+    stack = read(file)
+    settings = stack.model_dump(by_alias=True)
+    for key, each in render(stack).items():
+        at: Any = settings
+        for step in each.path:
+            assert isinstance(step, int) or step in at, (key, each.path)
+            at = at[step]
+        if key[0] == "RayCluster":
+            assert at["name"] == each.body["metadata"]["name"]
+
+
+def test_ray_clusters_alone_are_those_among_all_objects() -> None:
+    stack = read(GOOD[0].with_name("tenants.yaml"))
+    alone = ray_clusters(stack)
+    assert alone
+    assert alone == {key: each for key, each in render(stack).items() if key[0] == "RayCluster"}
+
+
+def test_each_object_has_the_stacks_mirrors() -> None:
+    stack = parse({"images": {"mirrors": {"docker.io": "mirror.example"}}, "redis": {}})
+    [redis] = [each.body for (kind, _), each in render(stack).items() if kind == "StatefulSet"]
+    assert {image for _, image in images_in(redis)} == {"mirror.example/library/redis:7.2.11"}
