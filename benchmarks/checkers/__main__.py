@@ -20,7 +20,7 @@ from .faults import ELSEWHERE, IN_PODS, OF_RAY, PLACES, Case, of_objects, of_pod
 from .tools import Checker, Run, checkers, folder_of
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = DOCS / "policies.md"
+PAGE = DOCS / "measurements" / "checkers.md"
 COUNTS = DOCS / "reference" / "policy-verdicts.md"
 
 RAY = ("RayCluster", "RayJob", "RayService", "RayCronJob")

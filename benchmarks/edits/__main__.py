@@ -1,4 +1,4 @@
-"""Prints the tables of docs/edit-sequences.md, or writes them there."""
+"""Prints the tables of docs/measurements/edit-sequences.md, or writes them there."""
 
 import os
 import tempfile
@@ -15,7 +15,7 @@ from local.plugins import Mode, select
 from testbed.edits.rounds import Rounds, Tally
 from testbed.platform_stack import Stack, install_operator, on_operator, rehearsing
 
-PAGE = Path(__file__).parents[2] / "docs" / "edit-sequences.md"
+PAGE = Path(__file__).parents[2] / "docs" / "measurements" / "edit-sequences.md"
 
 POOL = NodePool(pool="a100", count=32, cpu="64", memory="1000Gi", gpus=8, gpu_product="NVIDIA-A100-SXM4-80GB")
 """With more room than all workers of a round need."""
@@ -72,7 +72,9 @@ def main(
     edits: Annotated[int, typer.Option(min=1, help="Edits of each.")] = 4,
     clusters: Annotated[int, typer.Option(min=1, help="RayClusters side by side in the stack.")] = 25,
     seed: Annotated[int, typer.Option(help="Another one draws other edits.")] = 1,
-    write: Annotated[bool, typer.Option("--write", help="Write the tables into docs/edit-sequences.md.")] = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="Write the tables into docs/measurements/edit-sequences.md.")
+    ] = False,
 ) -> None:
     """Print or write the tables. Ends with 1 where a busy worker was lost that impact had not named."""
     tally = played(sequences, clusters, edits, seed)

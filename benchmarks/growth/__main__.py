@@ -17,7 +17,7 @@ from benchmarks.growth.stack_files import stack_file
 from benchmarks.page import write_tables
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "checking.md"
+PAGE = ROOT / "docs" / "measurements" / "large-stack-files.md"
 
 PEER = """
 import json, sys, jsonschema_rs, yaml
@@ -34,7 +34,9 @@ COLUMNS = ("Command", "Tenants", "CPU s", "ms for each tenant", "of the peer's")
 def main(
     tenants: Annotated[list[int] | None, typer.Option(help="Sizes of stacks. Default: 10, 100, 1000.")] = None,
     runs: Annotated[int, typer.Option(help="Runs of each, of which the best counts.")] = 3,
-    write: Annotated[bool, typer.Option("--write", help="Write the table into docs/checking.md.")] = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="Write the table into docs/measurements/large-stack-files.md.")
+    ] = False,
 ) -> None:
     """Print a table of the CPU seconds, for each command and size, without and with queues and Redis."""
     text = "\n\n".join(_section(queues, tenants or [10, 100, 1000], runs) for queues in (False, True))

@@ -31,7 +31,7 @@ from testbed.policies import bodies
 
 from .served import Took, asked
 
-PAGE = paths.ROOT / "docs" / "policies.md"
+PAGE = paths.ROOT / "docs" / "measurements" / "policies.md"
 
 PROGRAM = Path(__file__).with_name("program.py")
 
@@ -157,7 +157,7 @@ def main(
     runs: Annotated[int, typer.Option(min=1, help="Runs of each.")] = 5,
     engine: Annotated[bool, typer.Option(help="Preview a program with the engine too.")] = True,
     at_most: Annotated[float | None, typer.Option(help="Fail where the pack's process takes more CPU seconds.")] = None,
-    write: Annotated[bool, typer.Option("--write", help="Write the table into docs/policies.md.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Write the table into docs/measurements/policies.md.")] = False,
 ) -> None:
     """Print or write the table."""
     objects = made(resources)

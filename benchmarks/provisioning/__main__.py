@@ -31,7 +31,7 @@ from testbed.platform_stack import rehearsing
 from .cost import Cost, measured
 from .peers import Body, bodies_of, checked_out, flat, of_checkout, stack_of, state_file
 
-PAGE = paths.ROOT / "docs" / "provisioning.md"
+PAGE = paths.ROOT / "docs" / "measurements" / "provisioning.md"
 
 OURS, BEFORE, FLAT, FLAT_WITH = "this checkout", "commit {}", "flat", "flat, with the CRDs"
 
@@ -178,7 +178,9 @@ def main(
     before: Annotated[str | None, typer.Option(help="Another commit, measured with the smallest number.")] = None,
     flat_programs: Annotated[bool, typer.Option("--flat/--no-flat", help="Measure the flat programs too.")] = True,
     slower: Annotated[float, typer.Option(help="Stop a flat program after so many times our seconds.")] = 3.0,
-    write: Annotated[bool, typer.Option("--write", help="Write the tables into docs/provisioning.md.")] = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="Write the tables into docs/measurements/provisioning.md.")
+    ] = False,
 ) -> None:
     """Print or write the tables."""
     numbers = sorted(int(each) for each in sizes.split(","))

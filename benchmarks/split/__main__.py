@@ -31,7 +31,7 @@ from local.rehearsal import Rehearsal
 from testbed.kubectl import Kubectl
 from testbed.platform_stack import DEV, Stack, install_operator, rehearsing
 
-PAGE = paths.ROOT / "docs" / "split.md"
+PAGE = paths.ROOT / "docs" / "measurements" / "split.md"
 
 HEADS_ON_A_NODE = 8
 
@@ -158,7 +158,7 @@ def tables(rows: list[Row]) -> Iterator[str]:
 def main(
     sizes: Annotated[str, typer.Option(help="Numbers of tenants, with commas between.")] = "100,1000",
     in_a_stack: Annotated[int, typer.Option(min=1, help="Tenants in a stack, on average.")] = 50,
-    write: Annotated[bool, typer.Option("--write", help="Write the tables into docs/split.md.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Write the tables into docs/measurements/split.md.")] = False,
 ) -> None:
     """Print or write the tables."""
     plugins, rows = select(cast("Mode", os.environ.get("PLUGINS", "auto"))), []

@@ -1,4 +1,4 @@
-"""Prints the tables of docs/capacity.md, or writes them there."""
+"""Prints the tables of docs/measurements/worker-sizes.md, or writes them there."""
 
 import statistics
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from .multisets import exact
 from .ray_scheduler import RaysAutoscaler
 from .whole_nodes import held_by_nodes
 
-PAGE = Path(__file__).parents[2] / "docs" / "capacity.md"
+PAGE = Path(__file__).parents[2] / "docs" / "measurements" / "worker-sizes.md"
 
 SEEDS = (1, 2, 3)
 COUNTS = (500, 1000, 2000)
@@ -95,7 +95,9 @@ def _range(values: Sequence[float]) -> str:
 def main(
     traced: Annotated[Path | None, typer.Option("--trace", help="CSV of gpus,duration,arrival, or openb's.")] = None,
     of_trace: Annotated[int, typer.Option(min=1, help="Jobs of the trace.")] = 1000,
-    write: Annotated[bool, typer.Option("--write", help="Write the tables into docs/capacity.md.")] = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="Write the tables into docs/measurements/worker-sizes.md.")
+    ] = False,
 ) -> None:
     """Print or write the tables."""
     lines = [line for title, seeds in workloads(traced, of_trace) for line in rows(title, seeds)]

@@ -1,6 +1,6 @@
 """Edits of all kinds, drawn at random, while Ray's autoscalers play: no busy worker is lost that `impact` did not name.
 
-Many more of them: `python -m benchmarks.edits` (docs/edit-sequences.md).
+Many more of them: `python -m benchmarks.edits` (docs/measurements/edit-sequences.md).
 """
 
 import pytest

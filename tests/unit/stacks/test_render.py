@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from components.redis.existing import Seen
 
 from components.ray_cluster.fault_tolerance import OPTIONS
+from components.redis.existing import Seen
 from components.rollout.templates import unstamped
 from core.environment import tenants_stack
 from core.images import images_in

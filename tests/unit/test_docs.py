@@ -1,0 +1,245 @@
+"""The pages: their links lead somewhere, their commands exist, and their lines are short."""
+
+import ast
+import importlib
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+import typer
+
+pytestmark = pytest.mark.unit
+
+ROOT = Path(__file__).parents[2]
+
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+GENERATED = {ROOT / "docs" / "reference" / name for name in ("policies.md", "policy-verdicts.md", "stack-file.md")}
+"""Commands write these: their lines are as long as their texts."""
+
+WRITTEN_BY_TESTS = {ROOT / "docs" / "test-times.md"}
+"""A machine's own page, where somebody has it written (`make test-times`)."""
+
+LENGTH = 120
+
+TYPER_APPS = {"stacks": "stacks.__main__", "local": "local.__main__", "policies": "policies.command"}
+"""Modules that `python -m` runs, and where their commands are. They are quick to import; benchmarks are not."""
+
+ANY_ARGUMENTS = {"pytest", "pip", "venv"}
+"""Modules of others."""
+
+FENCE = re.compile(r"^ *```")
+LIST_ITEM = re.compile(r"^ *(?:[-*]|\d+\.) ")
+SPAN = re.compile(r"(`+)(.+?)\1", re.DOTALL)
+LINK = re.compile(r"\]\(\s*<?([^)\s>]+)>?\s*\)")
+HEADING = re.compile(r"^(#{1,6}) +(.*?) *#*$")
+ANCHOR = re.compile(r"<a (?:id|name)=\"([^\"]+)\"")
+MAKE = re.compile(r"(?:^|[|;&(])\s*(?:[A-Z]+=\S+ +)*make(?: +-\w+)*(?: +[A-Z]+=\S+)* +([a-z][a-z-]*)")
+PYTHON = re.compile(r"(?<![\w-])python3? -m ([A-Za-z_][\w.]*)([^\n#;&`)]*)")
+ROOM_FOR_A_LINK = 1
+"""Words of a line that cannot be broken, such as a long link by itself."""
+
+
+@cache
+def parts(page: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The lines of a page that are prose, and those that are code; the others of each are empty."""
+    prose, code = [], []
+    fenced = in_code = after_blank = False
+    for line in page.read_text().splitlines():
+        indented = line.startswith("    ")
+        if FENCE.match(line):
+            fenced = not fenced
+            prose.append("")
+            code.append("")
+            continue
+        if line.strip() and not fenced:
+            in_code = indented and (in_code or after_blank)
+        is_code = fenced or (in_code and bool(line.strip()))
+        prose.append("" if is_code else line)
+        code.append(line if is_code else "")
+        after_blank = not line.strip()
+    return tuple(prose), tuple(code)
+
+
+def text(page: Path) -> str:
+    """The prose of a page, with its code spans."""
+    return "\n".join(parts(page)[0])
+
+
+def spoken(page: Path) -> str:
+    """The prose of a page without its code spans."""
+    return SPAN.sub("", text(page))
+
+
+def commands(page: Path) -> list[str]:
+    """All that a reader may type: lines of code, and code spans."""
+    spans = (re.sub(r"\s+", " ", found.group(2)) for found in SPAN.finditer(text(page)))
+    return [*filter(None, parts(page)[1]), *spans]
+
+
+def slug(heading: str) -> str:
+    """What GitHub makes of a heading: lower case, no punctuation, hyphens for spaces."""
+    plain = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").replace("*", "")
+    kept = "".join(
+        character for character in plain.lower() if unicodedata.category(character)[0] in "LMN" or character in "-_ "
+    )
+    return kept.replace(" ", "-")
+
+
+@cache
+def anchors(page: Path) -> frozenset[str]:
+    """Where a link may lead in a page."""
+    found = set(ANCHOR.findall(page.read_text()))
+    seen: Counter[str] = Counter()
+    for line in parts(page)[0]:
+        if heading := HEADING.match(line):
+            name = slug(heading.group(2))
+            found.add(f"{name}-{seen[name]}" if seen[name] else name)
+            seen[name] += 1
+    return frozenset(found)
+
+
+@cache
+def make_targets() -> frozenset[str]:
+    return frozenset(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+def options_of(command: object) -> frozenset[str]:
+    """The options of a command of Typer's."""
+    parameters = getattr(command, "params", ())
+    found = {name for each in parameters for name in (*each.opts, *each.secondary_opts) if name.startswith("-")}
+    return frozenset({*found, "--help"})
+
+
+@cache
+def app(module: str) -> dict[str, frozenset[str]]:
+    """The options of each command; the command's name is empty where the module has one alone."""
+    made = typer.main.get_command(importlib.import_module(TYPER_APPS[module]).app)
+    if several := getattr(made, "commands", None):
+        return {name: options_of(command) for name, command in several.items()}
+    return {"": options_of(made)}
+
+
+@cache
+def options_of_main(file: Path) -> frozenset[str]:
+    """The options of the function `main` that `typer.run` runs, read from the file, which may take long to import."""
+    [main] = [
+        each for each in ast.parse(file.read_text()).body if isinstance(each, ast.FunctionDef) and each.name == "main"
+    ]
+    found = {"--help"}
+    for argument in (*main.args.args, *main.args.kwonlyargs):
+        strings = {
+            each.value
+            for each in ast.walk(argument)
+            if isinstance(each, ast.Constant) and isinstance(each.value, str) and each.value.startswith("--")
+        }
+        name = argument.arg.replace("_", "-")
+        found |= {part for each in strings or {f"--{name}/--no-{name}"} for part in each.split("/")}
+    return frozenset(found)
+
+
+def wrong_in_command(module: str, arguments: str) -> Iterator[str]:
+    """What is wrong with the words after `python -m`."""
+    words = [word.strip("\"'.,:()") for word in re.split(r"\s+", arguments) if word]
+    end = next((place for place, word in enumerate(words) if word in {"|", ">", ">>", "--", "<"}), len(words))
+    words = words[:end]
+    options = [word.partition("=")[0] for word in words if word.startswith("-") and word != "-"]
+    top = module.partition(".")[0]
+    if top in ANY_ARGUMENTS:
+        return
+    if module in TYPER_APPS:
+        known = app(module)
+        names = words[0].split("|") if words and "" not in known and not words[0].startswith("-") else []
+        if "" in known:
+            names = [""]
+        yield from (f"python -m {module} has no command {name}" for name in names if name not in known)
+        if not names and options and options != ["--help"]:
+            yield f"python -m {module} {arguments}: no command before {options[0]}"
+        for name in filter(known.__contains__, names):
+            yield from (f"python -m {module} {name} has no {each}" for each in options if each not in known[name])
+        return
+    folder = ROOT.joinpath(*module.split("."))
+    file = folder / "__main__.py" if folder.is_dir() else folder.with_suffix(".py")
+    if not file.is_file():
+        yield f"there is no module {module}"
+    elif top == "benchmarks":
+        known_options = options_of_main(file)
+        yield from (f"python -m {module} has no {each}" for each in options if each not in known_options)
+
+
+def test_there_are_pages() -> None:
+    assert {ROOT / "README.md", ROOT / "docs" / "glossary.md", ROOT / "docs" / "contributing.md"} <= {*PAGES}
+
+
+@pytest.mark.parametrize(
+    ("heading", "anchor"),
+    [
+        ("What survives what", "what-survives-what"),
+        ("`install: existing`", "install-existing"),
+        ("Kubernetes' own roles", "kubernetes-own-roles"),
+        ("A key_with-both, and [a link](there.md)", "a-key_with-both-and-a-link"),
+    ],
+)
+def test_anchors_are_those_of_github(heading: str, anchor: str) -> None:
+    assert slug(heading) == anchor
+
+
+@pytest.mark.parametrize(
+    ("module", "arguments", "wrong"),
+    [
+        ("stacks", "check prod --format github", []),
+        ("stacks", "preview|up prod", []),
+        ("stacks", "conjure", ["python -m stacks has no command conjure"]),
+        ("stacks", "check --conjure", ["python -m stacks check has no --conjure"]),
+        ("benchmarks.policies", "--no-engine", []),
+        ("benchmarks.policies", "--conjure", ["python -m benchmarks.policies has no --conjure"]),
+        ("benchmarks.magic", "", ["there is no module benchmarks.magic"]),
+    ],
+)
+def test_a_command_that_does_not_exist_is_found(module: str, arguments: str, wrong: list[str]) -> None:
+    assert [*wrong_in_command(module, arguments)] == wrong
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+class TestPage:
+    def test_links_lead_somewhere(self, page: Path) -> None:
+        wrong = []
+        for target in LINK.findall(spoken(page)):
+            if re.match(r"[a-z]+:", target):
+                continue
+            path, _, anchor = target.partition("#")
+            file = (page.parent / path).resolve() if path else page
+            if not file.exists() or (anchor and file.suffix == ".md" and anchor not in anchors(file)):
+                wrong.append(target)
+        assert wrong == []
+
+    def test_what_one_may_type_exists(self, page: Path) -> None:
+        wrong = []
+        for command in commands(page):
+            wrong += [
+                f"make {target}" for target in MAKE.findall(without_comment(command)) if target not in make_targets()
+            ]
+            for module, arguments in PYTHON.findall(command):
+                wrong += wrong_in_command(module, arguments)
+        assert wrong == []
+
+    def test_lines_are_short(self, page: Path) -> None:
+        if page in GENERATED | WRITTEN_BY_TESTS:
+            return
+        wrong = [
+            f"{number}: {line}"
+            for number, line in enumerate(parts(page)[0], 1)
+            if len(line) > LENGTH
+            and not line.lstrip().startswith(("|", "#", "<!--"))
+            and len(LIST_ITEM.sub("", line).split()) > ROOM_FOR_A_LINK
+        ]
+        assert wrong == []
+
+
+def without_comment(command: str) -> str:
+    """A comment beside a command may use the verb `make`."""
+    return re.sub(r"(?:^|\s)#.*", "", command)
