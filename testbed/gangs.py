@@ -1,5 +1,6 @@
 """Gangs of simulated pods, as kubectl makes them: queues, PodGroups and their pods."""
 
+import json
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, cast
@@ -103,8 +104,8 @@ class Gangs:
         return str(cast("dict[str, Any]", found).get("status", {}).get("state"))
 
     def pods(self, namespace: str, labels: str = "") -> list[dict[str, Any]]:
-        found = self.core.list_namespaced_pod(namespace, label_selector=labels)
-        return list(self.api.sanitize_for_serialization(found)["items"])
+        answer: Any = self.core.list_namespaced_pod(namespace, label_selector=labels, _preload_content=False)
+        return list(json.loads(answer.data)["items"])
 
     def group(self, namespace: str, name: str) -> dict[str, Any]:
         """A PodGroup."""

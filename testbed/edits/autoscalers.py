@@ -3,6 +3,7 @@
 Who is busy is known to nobody but Ray, and here to nobody but the players. They only ever end idle workers.
 """
 
+import json
 import logging
 import threading
 import time
@@ -53,7 +54,7 @@ class ApiServer(IKubernetesHttpApiClient):
     address and the account of its own pod."""
 
     def __init__(self, api: client.ApiClient, namespace: str) -> None:
-        self._api, self._namespace = api, namespace
+        self._namespace = namespace
         self._core, self._objects = client.CoreV1Api(api), client.CustomObjectsApi(api)
         self.said: dict[str, int] = {}
         """The replicas that were set last, by worker group."""
@@ -69,8 +70,10 @@ class ApiServer(IKubernetesHttpApiClient):
             found: Any = self._objects.get_namespaced_custom_object(*RAY, self._namespace, kind, name)
         else:
             [selector] = parse_qs(asked.query)["labelSelector"]
-            listed = self._core.list_namespaced_pod(self._namespace, label_selector=selector)
-            found = self._api.sanitize_for_serialization(listed)
+            answer: Any = self._core.list_namespaced_pod(
+                self._namespace, label_selector=selector, _preload_content=False
+            )
+            found = json.loads(answer.data)
         return dict(found)
 
     def patch(self, path: str, payload: Any, content_type: str = JSON_PATCH) -> dict[str, Any]:
