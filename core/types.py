@@ -114,7 +114,7 @@ QuantityOrZero = Annotated[str, _NumberAsText, _Checked(_quantity_or_zero, _QUAN
 """A `Quantity`, or `0`."""
 
 Memory = Annotated[Quantity, AfterValidator(_memory)]
-"""A `Quantity` of bytes: `64Gi`. Less than 1Mi is refused, because a unit is missing."""
+"""A `Quantity` of bytes: `64Gi`. Amounts below 1Mi are refused: their unit is missing."""
 
 MOST_PODS = 150_000
 """Maximum number of pods that Kubernetes supports (kubernetes.io, Considerations for large clusters)."""

@@ -78,7 +78,7 @@ def head_zero_gpu(cluster: RayCluster) -> Violations:
     ),
 )
 def worker_no_token(cluster: RayCluster) -> Violations:
-    """The token is not mounted, unless Ray authenticates with Kubernetes tokens: workers then need theirs."""
+    """The token is not mounted, unless Ray authenticates with Kubernetes tokens, which workers need."""
     if cluster.spec.at("authOptions", "enableK8sTokenAuth").value is True:
         return
     for pod in cluster.workers():
