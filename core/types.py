@@ -38,7 +38,7 @@ class Settings(BaseModel):
         validate_by_alias=True,
         validate_by_name=True,
         use_attribute_docstrings=True,
-        # Pydantic builds the validators once, when the first stack file is read, not for each part and each whole.
+        # Pydantic builds the validator of the whole file once, on first use, not one for each nested model before.
         defer_build=True,
     )
 

@@ -271,8 +271,8 @@ def message_of(error: jsonschema_rs.ValidationError) -> tuple[str, str]:
 def _wrong_type(value: Any, detail: dict[str, Any]) -> str:
     types = detail.get("types") or detail.get("type") or ()
     allowed = [types] if isinstance(types, str) else list(types)
-    wanted = " or ".join(NOUNS.get(each, each) for each in allowed)
-    message = f"{shown(value)} is {_noun(value)}, but {wanted} is wanted"
+    expected = " or ".join(NOUNS.get(each, each) for each in allowed)
+    message = f"{shown(value)} is {_noun(value)}, but {expected} is wanted"
     if "string" in allowed and isinstance(value, int | float):
         return f'{message}: write it in quotes, "{shown(value)}"'
     if isinstance(value, str) and ({"integer", "number", "boolean"} & set(allowed)):

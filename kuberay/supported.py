@@ -38,7 +38,7 @@ RELEASES = {
         oldest_ray="2.38.0",
         new_pods="health probes by HTTP where Ray is 2.53 or later, and RAY_CLUSTER_NAMESPACE in their environment",
     ),
-    # 1.5.0 has no authentication (its CRD has no authOptions), which is the default for RayClusters here.
+    # 1.5.0 does not support authentication (no authOptions in its CRD), which RayClusters here have by default.
     "1.5": Release("1.5.1", crd_marker="authOptions", oldest_ray="2.38.0"),
 }
 """Supported minor versions of the operator, newest first."""

@@ -123,7 +123,7 @@ class Violation:
     """Path in the object."""
 
     message: str
-    """What is wrong there, in one line, without the path."""
+    """Description of the problem, in one line, without the path."""
 
 
 @dataclass(frozen=True)

@@ -145,7 +145,7 @@ class Stack:
 
 
 Subject: TypeAlias = Object | RayCluster | Pod | Container | Stack
-"""What a rule can be about."""
+"""Types that a rule can apply to."""
 
 
 def ray_clusters(owner: Object) -> Iterator[RayCluster]:

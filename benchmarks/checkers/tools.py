@@ -148,9 +148,9 @@ def _checkov() -> Path:
 
 def folder_of(manifests: dict[str, str]) -> "tempfile.TemporaryDirectory[str]":
     """A folder with these files, by their names."""
-    made = tempfile.TemporaryDirectory()
+    folder = tempfile.TemporaryDirectory()
     for name, text in manifests.items():
-        file = Path(made.name) / name
+        file = Path(folder.name) / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
-    return made
+    return folder

@@ -38,8 +38,8 @@ _MEAN_UNITS = 1006.0
 def trace(path: Path, count: int) -> list[Job]:
     """The first jobs with GPUs of a trace, at most `count`.
 
-    CSV with the columns `gpus,duration,arrival`; or `num_gpu,creation_time,deletion_time`, as Alibaba's
-    cluster-trace-gpu-v2023 has them, where a part of a GPU counts as one.
+    CSV with the columns `gpus,duration,arrival`; or `num_gpu,creation_time,deletion_time`, as in Alibaba's
+    cluster-trace-gpu-v2023, where a fraction of a GPU counts as one.
     """
     with path.open(newline="") as file:
         jobs = [_job(row) for row in csv.DictReader(file)]

@@ -188,7 +188,7 @@ def _peers(owner: Object) -> Iterator[Node]:
     kinds=("NetworkPolicy",),
 )
 def peer_not_empty(owner: Object) -> Violations:
-    """No peer that is every namespace, with all its pods."""
+    """Rejects peers that select all pods of all namespaces."""
     for peer in _peers(owner):
         everywhere = peer.at("namespaceSelector")
         if everywhere.said and _empty(everywhere) and _empty(peer.at("podSelector")):
