@@ -1,1 +1,1 @@
-"""What the program costs, measured against what one would do without it, in the same run."""
+"""Benchmarks: the cost of the program, compared with alternatives in the same run."""

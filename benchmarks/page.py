@@ -4,8 +4,8 @@ from pathlib import Path
 
 
 def write_tables(page: Path, benchmark: str, text: str) -> None:
-    """Puts a benchmark's tables between its two marks in a page, in place of those that are there."""
+    """Replaces the tables of a benchmark between its two marks in a page."""
     begin, end = (f"<!-- benchmarks.{benchmark}: {mark} -->\n" for mark in ("begin", "end"))
-    said = page.read_text()
-    before, _, rest = said.partition(begin)
+    content = page.read_text()
+    before, _, rest = content.partition(begin)
     page.write_text(f"{before}{begin}\n{text.rstrip()}\n\n{end}{rest.partition(end)[2]}")

@@ -1,4 +1,4 @@
-"""What every part of the program shares: types, problems, quantities, images, nodes, and the stack file as it is.
+"""Shared by all packages: types, problems, quantities, images, nodes, and the reader of stack files.
 
-Nothing here knows KubeRay, a component or Pulumi.
+It depends on neither KubeRay nor a component nor Pulumi.
 """

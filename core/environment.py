@@ -1,7 +1,7 @@
-"""Names of an environment's Pulumi stacks.
+"""Names of the Pulumi stacks of an environment.
 
-An environment is one stack, or it is split: the platform's stack has the environment's name, and each group of tenants
-has a stack whose name says so, `prod.tenants-07`. Stack names may hold letters, digits, `-`, `_` and `.`.
+An environment is one stack, or it is split. Then the stack of the platform has the name of the environment, and each
+group of tenants has a stack such as `prod.tenants-07`. Stack names may contain letters, digits, `-`, `_` and `.`.
 """
 
 import re
@@ -10,13 +10,13 @@ _TENANTS = re.compile(r"(?P<environment>.+)\.tenants-(?P<number>\d{2,})")
 
 
 def environment_of(stack: str) -> str:
-    """The environment that a stack is, or is a part of."""
+    """The environment that a stack belongs to."""
     found = _TENANTS.fullmatch(stack)
     return found["environment"] if found else stack
 
 
 def group_of(stack: str) -> int | None:
-    """Number of the group of tenants that a stack has, from 1; None for an environment's own stack."""
+    """Number of the group of tenants in a stack, from 1; None for a stack with the name of its environment."""
     found = _TENANTS.fullmatch(stack)
     return int(found["number"]) if found else None
 

@@ -1,4 +1,4 @@
-"""What is wrong with a stack file: each fault with its place, in the words that people read."""
+"""Findings in a stack file: each error with its place and its message."""
 
 import re
 import sys
@@ -9,55 +9,55 @@ from typing import Any
 from core.problems import Path
 
 _SHOWN = 60
-"""Characters of a value or a key that are shown."""
+"""Maximum characters of a value or key in a message."""
 
 UNKNOWN_FIELD = "unknown-field"
-"""Rule of a finding on a key: it is the key that is at the place, not what stands behind it."""
+"""Rule of a finding on a key: its place is that of the key, not that of the value."""
 
 UNSHOWN = "\N{REPLACEMENT CHARACTER}"
-"""Stands for a character that a terminal would not show, or would obey."""
+"""Replaces characters that a terminal would not print, or would interpret."""
 
 _PLAIN_KEY = re.compile(r"[\w./:-]{1,60}")
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A fault in a stack file."""
+    """An error in a stack file."""
 
     path: Path
-    """Where it is, from the stack file's key: `("ray-platform:tenants", 0, "name")`; empty for the file as a whole."""
+    """Path from the key in the stack file: `("ray-platform:tenants", 0, "name")`; empty for the whole file."""
     value: Any
-    """What stands there; None where nothing does, or a secret."""
+    """The value; None if it is missing or a secret."""
     message: str
     """What is wrong, what is allowed, what to change: one line, without the path."""
     rule: str
-    """The rule's name, which stays the same: `unknown-field`."""
+    """The stable name of the rule: `unknown-field`."""
     line: int | None = None
-    """Line in the file, from 1; None where the file is not known, or all of it is meant."""
+    """Line in the file, from 1; None if the file is not known, or for the whole file."""
     column: int | None = None
-    """Column of the line, from 1."""
+    """Column in the line, from 1."""
     end_column: int | None = None
-    """Column after the value, where it ends on the same line."""
+    """Column after the value, if it ends on the same line."""
 
     def __str__(self) -> str:
         return f"{place(self.path)}: {self.message}" if self.path else self.message
 
     def in_file(self, file: str) -> str:
-        """The finding as a compiler says it: `Pulumi.dev.yaml:14:11: ray-platform:tenants[0].name: ...`."""
+        """The finding in the format of compilers: `Pulumi.dev.yaml:14:11: ray-platform:tenants[0].name: ...`."""
         return f"{file}:{self.line}:{self.column}: {self}" if self.line else f"{file}: {self}"
 
 
 class StackFileError(Exception):
-    """A stack file cannot be used. The text has a line for each finding."""
+    """A stack file is not valid. The text has one line for each finding."""
 
     def __init__(self, findings: Iterable[Finding], file: str | None = None) -> None:
-        """Keep the findings in the order of their lines; `file` is the name that goes before each."""
+        """Sorts the findings by line; `file` is the name before each."""
         self.findings = tuple(sorted(findings, key=lambda finding: (finding.line or sys.maxsize, finding.column or 0)))
         super().__init__("\n".join(each.in_file(file) if file else str(each) for each in self.findings))
 
 
 def shown(value: Any) -> str:
-    """A value as a message shows it: what YAML would say, in one line, cut where it is long."""
+    """A value for a message: as in YAML, in one line, truncated if long."""
     if isinstance(value, dict):
         return "a mapping" if value else "an empty mapping"
     if isinstance(value, list | tuple):
@@ -67,12 +67,12 @@ def shown(value: Any) -> str:
 
 
 def in_one_line(text: str) -> str:
-    """A text without line breaks, and with no character that a terminal would not show."""
+    """A text without line breaks and unprintable characters."""
     return "".join(each if each.isprintable() else UNSHOWN for each in " ".join(text.split()))
 
 
 def place(path: Path) -> str:
-    """A path as people write it: `ray-platform:tenants[0].name`."""
+    """A path for messages: `ray-platform:tenants[0].name`."""
     return "".join(_step(step) for step in path).removeprefix(".")
 
 

@@ -1,7 +1,7 @@
-"""Container images: which registries they may come from, and the mirrors that they are pulled from instead.
+"""Container images: allowed registries, and mirrors to pull from.
 
-What is checked, rayVersion against the tag and the allowed registries, is the name as it is said: a mirror has the same
-image under another name, and the stack file has to mean the same with it and without.
+The checks of rayVersion and of allowed registries use the configured name, before any mirror: a mirror has the same
+image under another name, and the stack file must mean the same with and without it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,39 +13,38 @@ from .problems import Path
 from .types import DnsSubdomain, ImagePrefix, Settings
 
 DOCKER_HUB = "docker.io"
-"""Registry of a name that has none."""
+"""Default registry."""
 
 _ALIASES = {"index.docker.io": DOCKER_HUB}
-"""Names of a registry that mean another's."""
+"""Aliases of registries."""
 
 _CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
 
 
 class ImagesSettings(Settings):
-    """Where the images of everything that the stack makes are pulled from."""
+    """Registries to pull the images of all pods of the stack from."""
 
     mirrors: dict[ImagePrefix, ImagePrefix] = Field(default_factory=dict)
-    """What the names of images begin with, and what stands there instead: `{docker.io: registry.example.com/hub}`. Of
-    several that fit the longest counts. A name without a registry is `docker.io`'s. Tag and digest stay."""
+    """Prefixes of image names and their replacements: `{docker.io: registry.example.com/hub}`. The longest matching
+    prefix applies. A name without a registry is of `docker.io`. Tag and digest stay."""
 
 
 class TenantImagesSettings(Settings):
-    """Which images the tenant's RayClusters may have, and how they are pulled."""
+    """Images that the tenant's RayClusters may use, and the Secrets to pull them."""
 
     registries: tuple[ImagePrefix, ...] = ()
-    """What the names of the images may begin with, as they are said, before any mirror: `quay.io/research`. Default:
-    anything."""
+    """Allowed prefixes of the configured image names, before any mirror: `quay.io/research`. Default: all."""
 
     pull_secrets: tuple[DnsSubdomain, ...] = ()
-    """Secrets in the tenant's namespace that all pods of its RayClusters pull their images with, beside those that a
-    RayCluster names itself."""
+    """Secrets in the tenant's namespace with which all pods of its RayClusters pull images, in addition to those of the
+    RayCluster itself."""
 
 
 def full_name(image: str) -> str:
     """An image's name with its registry: `docker.io/rayproject/ray:2.60.0` of `rayproject/ray:2.60.0`.
 
-    As the reference grammar of github.com/distribution/reference has it (normalize.go, splitDockerDomain): the first
-    part is a registry if it has a dot or a port or is localhost, and Docker Hub's own images are in `library`.
+    It follows the grammar of github.com/distribution/reference (normalize.go, splitDockerDomain): the first part is a
+    registry if it has a dot or a port or is localhost, and the official images of Docker Hub are in `library`.
     """
     first, slash, rest = image.partition("/")
     if not (slash and ("." in first or ":" in first or first == "localhost")):
@@ -55,24 +54,24 @@ def full_name(image: str) -> str:
 
 
 def mirrored(image: str, mirrors: Mapping[str, str]) -> str:
-    """The name to pull an image by: as said where no mirror fits."""
+    """The name to pull an image by; unchanged if no mirror matches."""
     name = full_name(image)
-    fitting = [prefix for prefix in mirrors if _begins_with(name, prefix)]
-    if not fitting:
+    matching = [prefix for prefix in mirrors if _begins_with(name, prefix)]
+    if not matching:
         return image
-    longest = max(fitting, key=lambda prefix: len(_prefix(prefix)))
+    longest = max(matching, key=lambda prefix: len(_prefix(prefix)))
     return mirrors[longest] + name.removeprefix(_prefix(longest))
 
 
 def with_mirrors(body: Mapping[str, Any], mirrors: Mapping[str, str]) -> dict[str, Any]:
-    """An object with the names of its images rewritten; values that are not known yet stay."""
+    """An object with the names of its images rewritten; unknown values stay."""
     rewritten: dict[str, Any] = _mapped(body, (), mirrors) if mirrors else dict(body)
     return rewritten
 
 
 def images_in(body: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
-    """The images that an object names, each with its path: of containers wherever it has pods, of image volumes, and of
-    KubeRay's autoscaler. What KubeRay adds to pods itself has the image of Ray's container beside it.
+    """The images in an object, each with its path: of containers in all pod templates, of image volumes, and of the
+    autoscaler. Containers that KubeRay adds to pods have the image of Ray's container.
     """
     if isinstance(body, list | tuple):
         for index, item in enumerate(body):
@@ -87,14 +86,14 @@ def images_in(body: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
 
 
 def not_allowed(body: Mapping[str, Any], registries: Sequence[str]) -> Iterator[tuple[Path, str]]:
-    """The images that an object names and that begin with none of the allowed; with none given all are."""
+    """The images in an object without an allowed prefix. Without registries all images are allowed."""
     for path, image in images_in(body) if registries else ():
         if not any(_begins_with(full_name(image), prefix) for prefix in registries):
             yield path, image
 
 
 def _begins_with(name: str, prefix: str) -> bool:
-    """Whether a full name is of a registry or below a path of one: `quay.io/kube` is not the beginning of
+    """Whether a full name is in a registry, or below a path in it: `quay.io/kube` is no prefix of
     `quay.io/kuberay/operator`."""
     whole = _prefix(prefix)
     return name.startswith(whole) and (name[len(whole) :] or ":")[0] in "/:@"

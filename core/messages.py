@@ -1,4 +1,4 @@
-"""What pydantic finds wrong as people read it: each fault once, where it was written, with what to write instead."""
+"""Converts pydantic errors to findings: each error once, at its place in the file, with what to write instead."""
 
 import difflib
 import functools
@@ -42,20 +42,20 @@ _EXPECTED = {
     "string_too_short": ("out-of-range", "write something, or leave the key out"),
     "string_pattern_mismatch": ("wrong-format", "give a match of {pattern}"),
 }
-"""By pydantic's name of a fault the name of the rule, and what to write instead."""
+"""Rule and hint for each pydantic error type."""
 
 _SECRET_KEY = re.compile(
     r"(?!.*(names?|secrets|ref|path|file|mode|auth)$).*"
     r"(passw|passphrase|secret|token|credential|api_?key|private_?key|access_?key)",
     re.IGNORECASE | re.DOTALL,
 )
-"""A key whose value may be secret, other than one that only says where a secret is."""
+"""A key whose value may be secret, unless it is only a reference to a secret."""
 
 MOST = 1000
-"""Faults that are listed."""
+"""Maximum number of listed errors."""
 
 LONGEST_VALUE = 200
-"""Characters of a value that a finding keeps."""
+"""Maximum characters of a value in a finding."""
 
 _LONGEST_KEY = 100
 
@@ -63,13 +63,13 @@ _LONGEST_KEY = 100
 def findings(
     faults: list[ErrorDetails], model: type[BaseModel], values: Mapping[str, Any], prefix: str
 ) -> list[Finding]:
-    """The faults that `model` found in the values; `prefix` stands before their keys: `ray-platform:`."""
+    """The findings of `model` in the values; `prefix` is the prefix of their keys: `ray-platform:`."""
     problems = (problem for fault in faults[:MOST] for problem in _problems(fault, model))
     return [*of_problems(problems, values, prefix), *_too_many(len(faults))]
 
 
 def of_problems(problems: Iterable[Problem], values: Mapping[str, Any], prefix: str) -> list[Finding]:
-    """The problems of settings that were read from the values, each once."""
+    """The findings for problems of settings in the values, without duplicates."""
     found: dict[tuple[Path, str], Finding] = {}
     for problem in problems:
         path = _as_written(problem.path, values)
@@ -79,12 +79,12 @@ def of_problems(problems: Iterable[Problem], values: Mapping[str, Any], prefix: 
 
 
 def _too_many(faults: int) -> list[Finding]:
-    left = f"{faults - MOST} more faults are not listed: correct these first"
-    return [Finding((), None, left, "too-many")] if faults > MOST else []
+    message = f"{faults - MOST} more faults are not listed: correct these first"
+    return [Finding((), None, message, "too-many")] if faults > MOST else []
 
 
 def may_be_secret(path: Path, rule: str = "") -> bool:
-    """Whether what stands at a path must not be shown: its key or the rule says that it is secret."""
+    """Whether the value at a path must not be shown, by its key or by the rule."""
     key = next((step for step in reversed(path) if isinstance(step, str)), "")
     return "secret" in rule or secret_key(key)
 
@@ -115,16 +115,16 @@ def _problems(fault: ErrorDetails, model: type[BaseModel]) -> Iterator[Problem]:
     elif kind == "missing":
         yield Problem(location, None, "is required and not there", "required-field")
     elif kind == "value_error":
-        said = fault["ctx"]["error"]
-        if isinstance(said, Problems):
-            yield from (each.below(location) for each in said.problems)
+        reason = fault["ctx"]["error"]
+        if isinstance(reason, Problems):
+            yield from (each.below(location) for each in reason.problems)
         else:
-            yield Problem(location, value if _is_scalar(value) else None, str(said), "wrong-value")
+            yield Problem(location, value if _is_scalar(value) else None, str(reason), "wrong-value")
     else:
-        rule, wanted = _EXPECTED.get(kind, ("wrong-value", ""))
-        wanted = wanted.format(**fault.get("ctx", {})) or fault["msg"]
-        said = "is empty" if value is None else f"{shown(value)} is not allowed"
-        yield Problem(location, value if _is_scalar(value) else None, f"{said}: {wanted}", rule)
+        rule, hint = _EXPECTED.get(kind, ("wrong-value", ""))
+        hint = hint.format(**fault.get("ctx", {})) or fault["msg"]
+        reason = "is empty" if value is None else f"{shown(value)} is not allowed"
+        yield Problem(location, value if _is_scalar(value) else None, f"{reason}: {hint}", rule)
 
 
 def _is_scalar(value: Any) -> bool:
@@ -132,7 +132,7 @@ def _is_scalar(value: Any) -> bool:
 
 
 def _as_written(location: Path, values: Any) -> Path:
-    """A location as it stands in the file: without pydantic's own steps, and those that a short form leaves out."""
+    """A location as in the file: without the steps that pydantic adds, or that a short form omits."""
     path: list[str | int] = []
     for step in location:
         if isinstance(values, list) and isinstance(step, int):

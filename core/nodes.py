@@ -1,4 +1,4 @@
-"""Pools of like nodes: what a stack file says about the machines. Nothing is provisioned; workers are cut to them."""
+"""Pools of identical nodes in a stack file. They are not provisioned; worker sizes are derived from them."""
 
 from typing import Annotated, Literal, Self
 
@@ -15,7 +15,7 @@ GPU_PRODUCT_LABEL = "nvidia.com/gpu.product"
 
 
 PoolName = Annotated[str, dns_1035_label(50)]
-"""Leaves room for what worker group names add to it."""
+"""Leaves room for the suffixes of worker group names."""
 
 
 class Taint(Settings):
@@ -32,7 +32,7 @@ class Taint(Settings):
 
 
 class NodePool(Settings):
-    """Nodes of one shape. Amounts are what one node has allocatable."""
+    """Nodes of one shape. The amounts are the allocatable resources of one node."""
 
     pool: PoolName
     """Name of the pool; worker group names start with it."""
@@ -50,10 +50,10 @@ class NodePool(Settings):
     """GPUs of one node (`nvidia.com/gpu`)."""
 
     gpu_product: LabelValue | None = Field(default=None, min_length=1)
-    """Value of the node label `nvidia.com/gpu.product`. Workers are bound to it, and it names a Ray custom resource."""
+    """Value of the node label `nvidia.com/gpu.product`. Selects the nodes of workers, and names a Ray resource."""
 
     gpu_hour_price: Annotated[float, Strict(), Field(ge=0, le=1_000_000, allow_inf_nan=False)] | None = None
-    """What a GPU of the pool costs in an hour, in any currency; `python -m stacks plan` reckons with it."""
+    """Price of a GPU of the pool per hour, in any currency; `python -m stacks plan` uses it."""
 
     labels: Labels = Field(default_factory=dict)
     """Labels that only this pool's nodes carry. Pods for the pool select nodes by them."""

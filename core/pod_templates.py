@@ -1,4 +1,4 @@
-"""Where pod templates and the specs of RayClusters stand, kind by kind."""
+"""Paths of pod templates and of RayCluster specs, by kind."""
 
 from .problems import Path
 
@@ -16,7 +16,7 @@ POD_TEMPLATES: dict[tuple[str, str], Path] = {
     ("batch", "Job"): ("spec", "template"),
     ("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template"),
 }
-"""By API group and kind, where the one pod template of a kind stands. Of a Pod it is the object itself."""
+"""Path of the pod template by API group and kind. For a Pod it is the object itself."""
 
 RAY_CLUSTERS: dict[str, Path] = {
     "RayCluster": ("spec",),
@@ -24,13 +24,13 @@ RAY_CLUSTERS: dict[str, Path] = {
     "RayService": ("spec", "rayClusterConfig"),
     "RayCronJob": ("spec", "jobTemplate", "rayClusterSpec"),
 }
-"""Where a kind of KubeRay's has the spec of a RayCluster (ray-operator/apis/ray/v1/*_types.go)."""
+"""Path of the RayCluster spec by kind of KubeRay (ray-operator/apis/ray/v1/*_types.go)."""
 
 RAY_JOBS: dict[str, Path] = {"RayJob": ("spec",), "RayCronJob": ("spec", "jobTemplate")}
-"""Where a kind of KubeRay's has the spec of a RayJob."""
+"""Path of the RayJob spec by kind of KubeRay."""
 
 SUBMITTERS: dict[str, Path] = {kind: (*path, "submitterPodTemplate") for kind, path in RAY_JOBS.items()}
-"""Where a kind of KubeRay's has the pod template of a job's submitter."""
+"""Path of the pod template of the submitter by kind of KubeRay."""
 
 VOLCANO_JOB = ("batch.volcano.sh", "Job")
 """API group and kind of Volcano's Job, each of whose tasks has a pod template."""

@@ -1,7 +1,7 @@
 """Kubernetes quantities: `500m`, `64Gi`, `1e3`.
 
-As k8s.io/apimachinery, pkg/api/resource/quantity.go, has them. The Python client can read them too, but takes a third
-of a second to import, and takes `inf`, `1_000` and other words of Python's for numbers.
+The syntax is that of k8s.io/apimachinery, pkg/api/resource/quantity.go. The Python client can parse them too, but takes
+a third of a second to import, and accepts `inf`, `1_000` and other numbers of Python.
 """
 
 import functools
@@ -18,7 +18,7 @@ _DECIMAL = {
 }
 
 GREATEST = 2**63 - 1
-"""Kubernetes caps what is greater."""
+"""Kubernetes caps larger amounts."""
 
 
 class NotAQuantityError(ValueError):
@@ -27,7 +27,7 @@ class NotAQuantityError(ValueError):
 
 @functools.lru_cache(maxsize=4096)
 def amount(quantity: str) -> Decimal:
-    """What a Kubernetes quantity stands for: `500m` is 0.5, `1Gi` is 1073741824.
+    """The value of a Kubernetes quantity: `500m` is 0.5, `1Gi` is 1073741824.
 
     Raises NotAQuantityError.
     """
@@ -43,7 +43,7 @@ def amount(quantity: str) -> Decimal:
 
 
 def shown(resource: str, value: Decimal) -> str:
-    """An amount of a resource as people write it: bytes in Gi or Mi, everything else as a number."""
+    """An amount of a resource for messages: bytes in Gi or Mi, all others as a number."""
     if resource.endswith(("memory", "storage")):
         for unit, size in (("Gi", 2**30), ("Mi", 2**20)):
             if value >= size:

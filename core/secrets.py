@@ -1,4 +1,4 @@
-"""What looks like a secret in plain text. A stack file is kept in git, and a body's values in Pulumi's plain state."""
+"""Detects secrets in plain text. A stack file is in git, and the values of a body are unencrypted in Pulumi's state."""
 
 import re
 from collections.abc import Mapping
@@ -14,13 +14,13 @@ ABOUT_A_SECRET = re.compile(
     r"_(?:FILE|PATH|DIR|NAME|ID|MODE|TYPE|URL|URI|ENDPOINT|HEADER|TTL|SECONDS|TIMEOUT|PROVIDER|ENABLED|AUTH)$",
     re.IGNORECASE,
 )
-"""Endings of names that only say where a secret is, or how it is used."""
+"""Suffixes of names that refer to a secret, or describe its use."""
 
 HARMLESS = re.compile(r"(?:true|false|yes|no|on|off|[01]?|\$\([A-Za-z_]\w*\))", re.IGNORECASE)
-"""Values that keep nothing secret: a switch, or Kubernetes' reference to another variable."""
+"""Values that are no secrets: a boolean, or Kubernetes' reference to another variable."""
 
 PLACEHOLDER = re.compile(r"<[^<>]*>|\$(?:[A-Z][A-Z0-9_]*|\{[A-Z][A-Z0-9_]*\})")
-"""A text that says only that something is to be filled in: `<your-token>`, `$TOKEN`, `${TOKEN}`."""
+"""A placeholder, to be filled in later: `<your-token>`, `$TOKEN`, `${TOKEN}`."""
 
 SECRET_VALUE = re.compile(r"://[^/\s:@]*:[^/\s@]+@|-----BEGIN [A-Z ]*PRIVATE KEY-----")
 """A password in a URL, a private key."""
@@ -29,19 +29,19 @@ ADVICE = "keep it in a Secret, and name that with valueFrom.secretKeyRef in podT
 
 
 def is_secret(name: str, value: str) -> bool:
-    """Whether an environment variable looks as if its value had to be kept secret."""
+    """Whether the value of an environment variable looks like a secret."""
     if SECRET_VALUE.search(value):
         return True
     return bool(SECRET.search(name)) and not ABOUT_A_SECRET.search(name) and not HARMLESS.fullmatch(value)
 
 
 def plain_secrets(env: Mapping[str, str]) -> list[Problem]:
-    """The variables of an environment that are secrets in plain text. The problems do not repeat the values."""
+    """Problems for variables with secrets in plain text. They do not contain the values."""
     return [plain_secret(name).below((name,)) for name, value in env.items() if is_secret(name, value)]
 
 
 def plain_secret(name: str) -> Problem:
-    """Of the value that a name stands before."""
+    """The problem for the value of a variable."""
     return Problem(
         (), None, f"{name!r} looks like a secret, and a stack file is plain text: {ADVICE}", "plaintext-secret"
     )

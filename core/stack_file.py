@@ -1,4 +1,4 @@
-"""A stack file as it lies there: its text, its YAML, and the values of one program in it."""
+"""Reads a stack file: its text, its YAML, and the values of one program."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -14,14 +14,14 @@ PROJECT = "ray-platform"
 PREFIX = f"{PROJECT}:"
 
 LARGEST_FILE = 4 * 2**20
-"""Bytes. A thousand clusters take one or two hundred kilobytes; a greater file was given by mistake."""
+"""Bytes. A thousand clusters take one or two hundred kilobytes; a larger file is a mistake."""
 
 
 PULUMIS_OWN = ("secretsprovider", "encryptedkey", "encryptionsalt", "environment")
-"""What Pulumi keeps in a stack file beside `config` (pkg/workspace, ProjectStack)."""
+"""Other keys of Pulumi in a stack file, beside `config` (pkg/workspace, ProjectStack)."""
 
 UNREADABLE = "unreadable"
-"""Rule of a finding on a file that cannot be opened: nothing can be said of what is in it."""
+"""Rule of a finding on a file that cannot be opened, so that its content is unknown."""
 
 
 @dataclass(frozen=True)
@@ -29,21 +29,21 @@ class StackFile:
     """A stack file that is YAML."""
 
     name: str
-    """What people called it."""
+    """Its name for messages."""
     text: str
     document: Document
 
     @property
     def config(self) -> dict[str, Any]:
-        """What stands under `config`, of all programs."""
+        """The values under `config`, of all programs."""
         return self.document.value.get("config") or {}
 
     def values(self, prefix: str) -> dict[str, Any]:
-        """What stands under `config` behind keys that begin with the prefix, by the rest of the key."""
+        """The values under `config` whose keys have the prefix, by the rest of the key."""
         return {key.removeprefix(prefix): value for key, value in self.config.items() if key.startswith(prefix)}
 
     def error(self, findings: Iterable[Finding]) -> StackFileError:
-        """The findings with the lines and columns where they stand."""
+        """An error of the findings, with their lines and columns."""
         return StackFileError([self._placed(each) for each in findings], self.name)
 
     def _placed(self, finding: Finding) -> Finding:
@@ -55,7 +55,7 @@ class StackFile:
 
 
 def read(file: Path) -> str:
-    """The text of a file. Raises StackFileError where it cannot be read, is too great or is not UTF-8."""
+    """The text of a file. Raises StackFileError if it cannot be read, is too large or is not UTF-8."""
     try:
         if file.is_dir():
             raise _refused(file, "is a folder: name a stack file in it", UNREADABLE)
@@ -81,7 +81,7 @@ def stack_name(file: Path) -> str:
 
 
 def stack_file(name: str | Path, text: str) -> StackFile:
-    """The stack file of a text. Raises StackFileError where it is not YAML, or not a stack file."""
+    """Parses a stack file. Raises StackFileError if it is not YAML, or not a stack file."""
     try:
         found = document(text)
     except DocumentError as error:

@@ -1,11 +1,11 @@
-"""A user's own words laid over a derived body, as Kubernetes' strategic merge patch lays a patch over an object.
+"""Merges overrides of a user into a derived body, as the strategic merge patch of Kubernetes does.
 
-Mappings merge key by key, and null takes a key away. Lists that Kubernetes merges by a key of their items, such as
-containers by `name`, merge item by item; other lists are replaced. `$patch: delete` in an item takes that item away; an
-item that is `$patch: replace` alone makes the rest of its list the whole list; in a mapping `$patch: replace` makes it
-the whole mapping, and `$patch: delete` empties it (k8s.io/apimachinery, pkg/util/strategicpatch).
+Mappings merge key by key, and null removes a key. Lists that Kubernetes merges by a key of their items, such as
+containers by `name`, merge item by item; other lists are replaced. `$patch: delete` in an item removes that item. An
+item with only `$patch: replace` replaces the list with its other items. In a mapping, `$patch: replace` replaces the
+mapping, and `$patch: delete` empties it (k8s.io/apimachinery, pkg/util/strategicpatch).
 
-Not done: `$retainKeys`, `$setElementOrder` and `$deleteFromPrimitiveList`, which are for programs.
+Not supported: `$retainKeys`, `$setElementOrder` and `$deleteFromPrimitiveList`, which are for programs.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,39 +31,39 @@ MERGE_KEYS = {
     "topologySpreadConstraints": ("topologyKey",),
     "ports": ("containerPort", "port"),
 }
-"""Lists that merge, and what tells their items apart: the first of the keys that an item has (`patchMergeKey` in
-k8s.io/api/core/v1/types.go; worker groups are KubeRay's). Ports are told apart by their protocol as well."""
+"""Lists that merge, with their merge keys: the first key that an item has identifies it (`patchMergeKey` in
+k8s.io/api/core/v1/types.go; worker groups are KubeRay's). The protocol of a port is part of its key too."""
 
 _Key = tuple[Any, ...]
 
 
 def merge(base: Any, over: Any) -> Any:
-    """`base` with `over` laid over it; neither is changed.
+    """`over` merged into `base`; both stay unchanged.
 
-    Raises Problems, with paths in `over`, where a directive is not known or an item of a merging list has no key.
+    Raises Problems, with paths in `over`, if a directive is unknown or an item of a merging list has no key.
     """
     return _merge(base, over, ())
 
 
 def difference(base: Any, wanted: Any) -> Any:
-    """What makes `wanted` of `base`: `merge(base, difference(base, wanted)) == wanted`.
+    """The patch from `base` to `wanted`: `merge(base, difference(base, wanted)) == wanted`.
 
-    A null counts as not there, as it does to the API server. No mapping has a key `$patch` of its own.
+    A null counts as missing, as in the API server. No mapping may have a key `$patch`.
     """
     if not (isinstance(base, Mapping) and isinstance(wanted, Mapping)):
         return _whole(wanted)
     wanted = {key: value for key, value in wanted.items() if value is not None}
-    taken = {key: None for key in base if key not in wanted}
+    removed = {key: None for key in base if key not in wanted}
     changed = {
         key: _difference_at(key, base.get(key), value)
         for key, value in wanted.items()
         if key not in base or _plain(base[key]) != _plain(value)
     }
-    return {**taken, **changed}
+    return {**removed, **changed}
 
 
 def key_of(list_name: str | int, item: Any) -> _Key | None:
-    """What an item of a merging list is told apart by, None where it has no key or the list does not merge."""
+    """The merge key of an item; None if it has no key or the list does not merge."""
     name = next((each for each in _keys(list_name) if isinstance(item, Mapping) and each in item), None)
     if name is None or not isinstance(item[name], str | int):
         return None
@@ -83,17 +83,17 @@ def _merge(base: Any, over: Any, path: Path) -> Any:
 
 
 def _merge_mapping(base: Mapping[str, Any], over: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    said = {key: value for key, value in over.items() if key != DIRECTIVE}
+    patch = {key: value for key, value in over.items() if key != DIRECTIVE}
     match over.get(DIRECTIVE):
         case None:
-            kept = {key: value for key, value in base.items() if said.get(key, value) is not None}
+            kept = {key: value for key, value in base.items() if patch.get(key, value) is not None}
         case "replace":
             base, kept = {}, {}
         case "delete":
             return {}
         case unknown:
             raise Problems([_unknown_directive(path, unknown)])
-    merged = {key: _merge(base.get(key), value, (*path, key)) for key, value in said.items() if value is not None}
+    merged = {key: _merge(base.get(key), value, (*path, key)) for key, value in patch.items() if value is not None}
     return {**kept, **merged}
 
 
@@ -117,7 +117,7 @@ def _merge_list(base: list[Any], over: list[Any], path: Path) -> list[Any]:
 
 
 def _checked(over: list[Any], path: Path) -> Iterator[tuple[int, Any]]:
-    """The items with their indexes. Raises Problems where one has a directive that a list does not know."""
+    """The items with their indexes. Raises Problems if one has a directive that is not valid in a list."""
     for index, item in enumerate(over):
         directive = item.get(DIRECTIVE)
         if directive not in (None, "delete", "replace") or (directive == "replace" and len(item) > 1):
@@ -145,9 +145,9 @@ def _difference_at(name: str, base: Any, wanted: Any) -> Any:
         return difference(base, wanted)
     before = _by_key(name, base) if isinstance(base, list) else {}
     after = _by_key(name, wanted)
-    stays = [key for key in before or () if key in (after or ())]
-    in_order = after is not None and list(after)[: len(stays)] == stays
-    if before is None or after is None or not in_order or (before and not stays):
+    remaining = [key for key in before or () if key in (after or ())]
+    in_order = after is not None and list(after)[: len(remaining)] == remaining
+    if before is None or after is None or not in_order or (before and not remaining):
         return [{DIRECTIVE: "replace"}, *map(_whole, wanted)]
     return [_item_difference(name, before.get(key), after.get(key)) for key in _changed(before, after)]
 
@@ -160,18 +160,18 @@ def _changed(before: dict[_Key, Any], after: dict[_Key, Any]) -> list[_Key]:
 def _item_difference(name: str, before: Any, after: Any) -> Any:
     if before is None:
         return _whole(after)
-    told_by = {key: before[key] for key in (*_keys(name), *(["protocol"] * (name == "ports"))) if key in before}
-    return {**told_by, **(difference(before, after) if after is not None else {DIRECTIVE: "delete"})}
+    merge_keys = {key: before[key] for key in (*_keys(name), *(["protocol"] * (name == "ports"))) if key in before}
+    return {**merge_keys, **(difference(before, after) if after is not None else {DIRECTIVE: "delete"})}
 
 
 def _by_key(name: str, items: list[Any]) -> dict[_Key, Any] | None:
-    """The items by their keys, None where that loses one: one has no key, or two have the same."""
+    """The items by their keys; None if an item has no key, or two have the same."""
     found = {key: item for item in items if (key := key_of(name, item)) is not None}
     return found if len(found) == len(items) else None
 
 
 def _whole(wanted: Any) -> Any:
-    """Said so that it comes out whole where nothing is: lists in it may have items that no merge could tell apart."""
+    """A patch that yields the value without a base. It replaces lists whose items a merge could not identify."""
     return difference({}, wanted) if isinstance(wanted, Mapping) else _plain(wanted)
 
 

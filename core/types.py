@@ -1,4 +1,4 @@
-"""Formats that settings share: names, quantities, durations, versions, images. Knows neither Pulumi nor a cluster."""
+"""Shared formats of settings: names, quantities, durations, versions, images. Needs neither Pulumi nor a cluster."""
 
 import ipaddress
 import re
@@ -25,11 +25,11 @@ from .quantities import GREATEST, amount
 from .secrets import plain_secrets
 
 NonEmptyText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-"""A text with more than spaces in it."""
+"""A text that is not blank."""
 
 
 class Settings(BaseModel):
-    """Base of everything that a stack file may say: camelCase keys there, no unknown key, never changed once read."""
+    """Base of all settings in a stack file: camelCase keys, no unknown keys, immutable."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -38,7 +38,7 @@ class Settings(BaseModel):
         validate_by_alias=True,
         validate_by_name=True,
         use_attribute_docstrings=True,
-        # The whole is built once, when the first stack file is read, and not each part and then each whole around it.
+        # Pydantic builds the validator of the whole file once, on first use, not one for each nested model before.
         defer_build=True,
     )
 
@@ -83,7 +83,7 @@ def _memory(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Checked(AfterValidator):
-    """A validator that says in the JSON Schema what it can of its rule."""
+    """A validator with keywords for the JSON Schema."""
 
     keywords: tuple[tuple[str, Any], ...]
 
@@ -114,10 +114,10 @@ QuantityOrZero = Annotated[str, _NumberAsText, _Checked(_quantity_or_zero, _QUAN
 """A `Quantity`, or `0`."""
 
 Memory = Annotated[Quantity, AfterValidator(_memory)]
-"""A `Quantity` of bytes: `64Gi`. One of a few bytes lacks its unit."""
+"""A `Quantity` of bytes: `64Gi`. Amounts below 1Mi are refused: their unit is missing."""
 
 MOST_PODS = 150_000
-"""Kubernetes is built for at most so many pods (kubernetes.io, Considerations for large clusters)."""
+"""Maximum number of pods that Kubernetes supports (kubernetes.io, Considerations for large clusters)."""
 
 Replicas = Annotated[int, Strict(), Field(ge=0, le=MOST_PODS)]
 """A number of pods."""
@@ -127,7 +127,7 @@ Gpus = Annotated[int, Strict(), Field(ge=0, le=64)]
 
 
 def dns_1035_label(limit: int = 63) -> AfterValidator:
-    """Validator of an RFC 1035 label: as RFC 1123's, but it starts with a letter."""
+    """Validator of an RFC 1035 label: an RFC 1123 label that starts with a letter."""
     explanation = f"a name of at most {limit} lower-case letters, digits and hyphens that starts with a letter"
     return _matching(r"[a-z]([-a-z0-9]*[a-z0-9])?", limit, f"{explanation} and ends with a letter or digit")
 
@@ -140,10 +140,10 @@ DnsLabel = Annotated[
         "a name of at most 63 lower-case letters, digits and hyphens that starts and ends with a letter or digit",
     ),
 ]
-"""RFC 1123 label: what a namespace is called."""
+"""RFC 1123 label: the format of a namespace name."""
 
 Dns1035Label = Annotated[str, dns_1035_label()]
-"""RFC 1035 label: what a Service is called."""
+"""RFC 1035 label: the format of a Service name."""
 
 DnsSubdomain = Annotated[
     str,
@@ -153,7 +153,7 @@ DnsSubdomain = Annotated[
         "a name of at most 253 lower-case letters, digits, hyphens and dots, a letter or digit at both ends",
     ),
 ]
-"""RFC 1123 subdomain: what most objects are called, ServiceAccounts, Roles and Secrets among them."""
+"""RFC 1123 subdomain: the format of most object names, such as ServiceAccounts, Roles and Secrets."""
 
 
 def _not_empty(items: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -162,7 +162,7 @@ def _not_empty(items: tuple[Any, ...]) -> tuple[Any, ...]:
     return items
 
 
-# Not pydantic's min_length: that also complains of a tuple whose items are refused.
+# Not pydantic's min_length: it also reports a tuple whose items are not valid.
 NotEmpty = _Checked(_not_empty, (("minItems", 1),))
 
 LabelKey = Annotated[
@@ -194,7 +194,7 @@ def _without_secrets(env: dict[str, str]) -> dict[str, str]:
 
 EnvName = Annotated[str, _matching(r"[A-Za-z_][A-Za-z0-9_]*", 253, "an environment variable's name such as HF_HOME")]
 Env = Annotated[dict[EnvName, Annotated[str, _NumberAsText]], AfterValidator(_without_secrets)]
-"""Environment variables in plain text. A secret does not belong here: name its Secret in `podTemplate`."""
+"""Environment variables in plain text. For a secret, reference its Secret in `podTemplate` instead."""
 
 Image = Annotated[
     str,
@@ -216,7 +216,7 @@ ImagePrefix = Annotated[
         "the beginning of images' names, a registry and perhaps a path, such as docker.io/rayproject",
     ),
 ]
-"""Registry, with or without a path, that names of images begin with."""
+"""Registry, with or without a path, as a prefix of image names."""
 
 Version = Annotated[
     str,
@@ -235,7 +235,7 @@ StackName = Annotated[
         "`organization`",
     ),
 ]
-"""Full name of a Pulumi stack, as a StackReference takes it."""
+"""Full name of a Pulumi stack, as in a StackReference."""
 
 
 def version_tuple(version: str) -> tuple[int, ...]:
@@ -244,20 +244,20 @@ def version_tuple(version: str) -> tuple[int, ...]:
 
 
 def image_tag(image: str) -> str | None:
-    """The tag of an image reference, None where there is none (a digest alone, or nothing)."""
+    """The tag of an image reference; None without a tag (only a digest, or neither)."""
     name = image.partition("@")[0]
     _, colon, tag = name.rpartition("/")[2].partition(":")
     return tag if colon else None
 
 
 def image_version(image: str) -> str | None:
-    """The version that an image's tag starts with, None where the tag does not tell it."""
+    """The version that an image's tag starts with; None if the tag has no version."""
     found = re.match(r"\d+\.\d+\.\d+(?![0-9])", image_tag(image) or "")
     return found[0] if found else None
 
 
 def image_release(image: str) -> str | None:
-    """The release that an image's tag names, `1.14.1` of `v1.14.1`; None where it names none."""
+    """The release in an image's tag, `1.14.1` of `v1.14.1`; None if the tag has no release."""
     found = re.match(r"v?(\d+\.\d+\.\d+)", image_tag(image) or "")
     return found[1] if found else None
 

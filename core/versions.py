@@ -2,7 +2,7 @@
 
 
 class UnsupportedVersionError(Exception):
-    """A version that is not supported, or versions that do not go together; the text says which, and what is."""
+    """An unsupported version, or incompatible versions; the text names them and the supported ones."""
 
 
 def release_of(version: str) -> str:

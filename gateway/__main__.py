@@ -1,4 +1,4 @@
-"""`python -m gateway`: reads its environment and serves until it is told to end."""
+"""`python -m gateway`: reads its environment and serves until it receives a signal."""
 
 import asyncio
 import logging
@@ -10,7 +10,7 @@ from .server import Gateway
 from .settings import Settings, SettingsError
 
 NOT_SET_UP = 2
-"""Exit code when the environment is wrong."""
+"""Exit code if the environment is not valid."""
 
 
 def main() -> int:
@@ -19,7 +19,7 @@ def main() -> int:
         settings = Settings.of(os.environ)
         settings.upstream_tls()
         settings.listen_tls()
-    except (SettingsError, OSError) as error:  # OSError: also what is wrong with a certificate
+    except (SettingsError, OSError) as error:  # OSError: also a certificate that is not valid
         sys.stderr.write(f"redis-gateway: {error}\n")
         return NOT_SET_UP
     logs.begin(settings.log_level)

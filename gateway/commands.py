@@ -1,8 +1,8 @@
-"""The commands that the gateway takes, and what sending one a second time means.
+"""The commands that the gateway accepts, and how it may repeat each of them.
 
-They are those of Ray's Redis client (Ray 2.60: src/ray/gcs/store_client/redis_context.cc and redis_store_client.cc, and
-what MONITOR shows of a real GCS and of `cleanup_redis_storage`), and a few for looking around by hand. Everything else
-is refused: blocking commands, subscriptions and transactions cannot be moved from one master to another.
+They are the commands of Ray's Redis client (Ray 2.60: src/ray/gcs/store_client/redis_context.cc and
+redis_store_client.cc, and the MONITOR output of a real GCS and of `cleanup_redis_storage`), and a few for inspection by
+hand. The gateway refuses all others: blocking commands, subscriptions and transactions cannot move to another master.
 """
 
 from collections.abc import Sequence
@@ -11,31 +11,31 @@ from enum import Enum, auto
 
 
 class Repeat(Enum):
-    """What a second sending means, and so what the gateway does about it."""
+    """How the gateway repeats a command on a new master."""
 
     HARMLESS = auto()
-    """It reads: sent again, the answer is the new master's."""
+    """It reads: the gateway sends it again, and returns the answer of the new master."""
 
     JOURNALED = auto()
-    """It writes: whether a master has it, and what it answered, is in the journal on that master."""
+    """It writes: the journal on a master shows whether the master has the write, and its answer."""
 
     CURSOR = auto()
-    """It reads on from a cursor, which means nothing on another master: the scan begins anew there."""
+    """It reads from a cursor, which is not valid on another master: the scan restarts there."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A command as the gateway sees it."""
+    """Properties of a command."""
 
     repeat: Repeat
     arguments: tuple[int, int | None]
-    """Fewest and most arguments after the name; a bound of None is none."""
+    """Minimum and maximum number of arguments after the name; None: unlimited."""
 
     cursor: int = 0
-    """Where the cursor stands, counted from the name."""
+    """Index of the cursor, counted from the name."""
 
     all_keys: bool = False
-    """Every argument is a key, not only the first."""
+    """Whether every argument is a key, not only the first."""
 
 
 _READ, _WRITE, _SCAN = Repeat.HARMLESS, Repeat.JOURNALED, Repeat.CURSOR
@@ -61,19 +61,19 @@ COMMANDS: dict[bytes, Kind] = {
 }
 
 MOST_ARGUMENTS = 7000
-"""Of one command. The journal's script hands them on as a Lua stack, which holds 8,000; Ray sends at most 1,000 at once
-(maximum_gcs_storage_operation_batch_size)."""
+"""Of one command. The script of the journal passes them on the Lua stack, which holds 8,000; Ray sends at most 1,000 at
+once (maximum_gcs_storage_operation_batch_size)."""
 
 
 class RefusedError(Exception):
-    """A command that the gateway does not take; the text is an error of the Redis protocol."""
+    """A command that the gateway does not accept; the text is an error of the Redis protocol."""
 
 
 def kind_of(command: Sequence[bytes]) -> Kind:
-    """What a command is.
+    """The properties of a command.
 
     Raises:
-        RefusedError: The gateway does not know it, or its arguments are too few or too many.
+        RefusedError: The gateway does not know it, or it has too few or too many arguments.
     """
     name = command[0].upper()
     kind = COMMANDS.get(name)

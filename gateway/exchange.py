@@ -1,4 +1,4 @@
-"""One connection to the master: sends what a ledger has, takes the answers, asks whether replicas have the writes."""
+"""One connection to the master: sends the commands of a ledger, receives answers, and waits for replicas."""
 
 import asyncio
 import logging
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Shared:
-    """What all sessions of a gateway share."""
+    """State that all sessions of a gateway share."""
 
     settings: Settings
     metrics: Metrics
@@ -42,18 +42,18 @@ class Journal:
 
 @dataclass(frozen=True)
 class _Wait:
-    """Stands for a WAIT among what answers are expected for."""
+    """The expected answer of a WAIT."""
 
 
 @dataclass(frozen=True)
 class _Expected:
     entry: Entry
     waits: bool
-    """A WAIT follows, which has to succeed before the client is told."""
+    """Whether a WAIT follows, which must succeed before the client gets the answer."""
 
 
 class Exchange:
-    """Works on a link until that is lost."""
+    """Uses a link until it is lost."""
 
     def __init__(
         self,
@@ -79,10 +79,10 @@ class Exchange:
     async def begin(
         cls, address: Address, shared: Shared, ledger: Ledger, own: Journal, answered: Callable[[], Awaitable[None]]
     ) -> "Exchange":
-        """Connects to the master, and finds out what it has of what the ledger holds.
+        """Connects to the master, and compares the writes that it has with the ledger.
 
         Raises:
-            LostError: It cannot be reached, or is not the master.
+            LostError: The node cannot be reached, or is not the master.
         """
         settings, metrics = shared.settings, shared.metrics
         link = await Link.open(address, settings)
@@ -112,7 +112,7 @@ class Exchange:
         return exchange
 
     def wake(self) -> None:
-        """Says that there is something to send."""
+        """Signals that the ledger has commands to send."""
         self._woken.set()
 
     async def run(self) -> None:
@@ -164,8 +164,8 @@ class Exchange:
                 return journal.write(own.key, own.epoch, entry.number, entry.command, entry.kind)
             case Repeat.CURSOR:
                 at = entry.kind.cursor
-                cursor, anew = self._cursors.followed(self._process, entry.command[at])
-                self._metrics.rescanned.inc(anew)
+                cursor, restarted = self._cursors.followed(self._process, entry.command[at])
+                self._metrics.rescanned.inc(restarted)
                 return journal.packed(*entry.command[:at], cursor, *entry.command[at + 1 :])
             case Repeat.HARMLESS:
                 return journal.packed(*entry.command)
@@ -194,7 +194,7 @@ class Exchange:
                 self._woken.set()
 
     def _translated(self, entry: Entry, answer: Any) -> Any:
-        """An answer as the client may see it."""
+        """Converts an answer for the client."""
         assert entry.kind is not None
         if entry.command[0].upper() == b"PING" and isinstance(answer, bytes) and len(entry.command) == 1:
             return Status(answer.decode())
@@ -203,7 +203,7 @@ class Exchange:
         return answer
 
     def _waited(self, replicas: Any) -> None:
-        """A WAIT was answered: it covers all that was answered before it."""
+        """Handles the answer of a WAIT, which covers all answers before it."""
         if isinstance(replicas, hiredis.ReplyError):
             raise LostError(f"{self.link.address} says: {replicas}")
         if replicas < self._settings.wait_replicas:
@@ -219,6 +219,6 @@ class Exchange:
 
 
 async def _run_id(link: Link, within: float) -> str:
-    """What names a node's process, and is another after each start."""
+    """Identifies the process of a node; it changes with each start."""
     lines = (await link.ask(within, b"INFO", b"server")).decode().splitlines()
     return next(str(line).partition(":")[2] for line in lines if line.startswith("run_id:"))

@@ -1,4 +1,4 @@
-"""Who a client is: AUTH, HELLO and CLIENT, which the gateway answers itself."""
+"""Authentication of clients: AUTH, HELLO and CLIENT, which the gateway answers itself."""
 
 import hmac
 from collections.abc import Callable
@@ -15,16 +15,16 @@ _WRONG = "WRONGPASS invalid username-password pair or user is disabled."
 
 
 class Greeting:
-    """One client's."""
+    """The authentication of one client."""
 
     def __init__(self, settings: Settings, denied: Callable[[], None]) -> None:
         self._settings = settings
         self._denied = denied
         self.known = settings.client_password_file is None
-        """The client may send commands."""
+        """Whether the client may send commands."""
 
     def answer(self, command: list[bytes]) -> Any:
-        """The answer to a command that the gateway itself answers; None for one that a master answers."""
+        """The answer to a command that the gateway answers itself; None if the master answers it."""
         match [command[0].upper(), *command[1:]]:
             case [b"AUTH", password]:
                 return self._authenticated(self._settings.client_username.encode(), password)
@@ -50,8 +50,14 @@ class Greeting:
                     return answer
         if not self.known:
             return hiredis.ReplyError("NOAUTH HELLO must be called with the client already authenticated")
-        said = {b"server": b"redis", b"version": b"7.0.0", b"proto": 2, b"mode": b"standalone", b"role": b"master"}
-        return [part for pair in said.items() for part in pair] + [b"modules", []]
+        properties = {
+            b"server": b"redis",
+            b"version": b"7.0.0",
+            b"proto": 2,
+            b"mode": b"standalone",
+            b"role": b"master",
+        }
+        return [part for pair in properties.items() for part in pair] + [b"modules", []]
 
     def _authenticated(self, user: bytes, password: bytes) -> Any:
         if self._settings.client_password_file is None:

@@ -1,4 +1,4 @@
-"""`/livez`, `/readyz` and `/metrics` over HTTP, in a thread of its own: it answers even when the gateway does not."""
+"""`/livez`, `/readyz` and `/metrics` over HTTP, in a separate thread: it answers even if the event loop hangs."""
 
 import threading
 import time
@@ -11,25 +11,25 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from .settings import Address
 
 STUCK_SECONDS = 15
-"""How long the event loop may not come round before the gateway counts as dead."""
+"""How long the event loop may be silent before `/livez` fails."""
 
 POLL_SECONDS = 0.1
-"""How long the thread takes to notice that it should end."""
+"""How long the thread takes to notice a shutdown."""
 
 
 @dataclass
 class Health:
-    """What probes are told."""
+    """The state that the probes report."""
 
     reason: str | None = "starting"
-    """Why clients should not come; None: they should.
+    """Why the gateway is not ready; None: it is ready.
 
-    It does not speak of failovers: to hold its clients then is what the gateway is for, and a pod that is not ready
-    loses its place behind its service.
+    A failover does not change it: the gateway must hold its clients during a failover, and a Service removes a pod that
+    is not ready from its endpoints.
     """
 
     seen: float = 0
-    """When the event loop came round last, by the monotonic clock."""
+    """When the event loop ran last, by the monotonic clock."""
 
     def ready(self) -> tuple[HTTPStatus, str]:
         """The answer of `/readyz`."""
@@ -43,7 +43,7 @@ class Health:
 
 
 def serve(address: Address, health: Health, registry: CollectorRegistry) -> ThreadingHTTPServer:
-    """Begins to answer; the server's `shutdown` ends it. Raises OSError if it cannot listen there."""
+    """Starts the server; its `shutdown` ends it. Raises OSError if it cannot listen."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -66,7 +66,7 @@ def serve(address: Address, health: Health, registry: CollectorRegistry) -> Thre
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Probes come every few seconds; they are not logged."""
+            """Does not log probes, which come every few seconds."""
 
     Handler.timeout = 10
     server = ThreadingHTTPServer(address, Handler)

@@ -1,14 +1,15 @@
-"""Which writes a master has, kept on that master, so that each is done once over any number of failovers.
+"""Journal of the writes that a master has. It is on that master, so that each write is done once despite failovers.
 
-A write is sent as a script that does it and notes its number and its answer in a hash, in one step: a replica has both
-or neither. A new master is asked for that hash. What is in there has been done, and the answer is known; what is not
-is sent again. So an HSETNX that was done, but whose answer was lost with the master, is answered 1 and not 0.
+The gateway sends a write as a script, which does the write and records its number and answer in a hash. That is atomic:
+a replica has both or neither. After a failover the gateway reads the hash of the new master. Writes in the hash are
+done, and their answers are known; the gateway sends the others again. So the client gets 1, not 0, for an HSETNX that
+was done but whose answer was lost with the master.
 
-An error that the data are the cause of (`WRONGTYPE`, `ERR`) is an answer like any other: sent again after the writes
-that followed it, the write might succeed. One that the node is the cause of, such as `OOM`, is not noted.
+An error that the data cause (`WRONGTYPE`, `ERR`) is an answer like any other: sent again after later writes, the write
+might succeed. An error that the node causes, such as `OOM`, is not recorded.
 
-The hash has one field for each of the last `WINDOW` writes, used in turn, and the field `epoch`: the number of the
-connection that may write. A new connection raises it, so that what an older one has still in its buffers is refused.
+The hash has one field for each of the last `WINDOW` writes, as a ring, and the field `epoch`: the number of the
+connection that may write. A new connection raises it, so that writes in the buffers of an older one are refused.
 """
 
 import uuid
@@ -21,10 +22,10 @@ from .commands import Kind
 from .settings import JOURNAL_SECONDS
 
 WINDOW = 4096
-"""Writes that a journal remembers, so many can be unanswered or kept at once; about 400 KB when full."""
+"""Number of writes that a journal records, and that can be unanswered or kept at once; about 400 KB when full."""
 
 FENCED = "FENCED"
-"""How the error begins that a write of an older connection gets."""
+"""Prefix of the error for a write of an older connection."""
 
 _WRITE = b"""
 local epoch = redis.call('HGET', KEYS[1], 'epoch')
@@ -52,12 +53,12 @@ return redis.call('HGETALL', KEYS[1])
 
 
 def new_key(prefix: str) -> bytes:
-    """A key for the journal of one client's connection. The gateway's Redis user has to have a right to the prefix."""
+    """A key for the journal of one client connection. The Redis user of the gateway needs access to the prefix."""
     return f"{prefix}{uuid.uuid4().hex}".encode()
 
 
 def write(journal: bytes, epoch: int, number: int, command: Sequence[bytes], kind: Kind) -> bytes:
-    """A write as it is sent: done and noted in one step."""
+    """The packed script that does a write and records it."""
     keys = command[1:] if kind.all_keys else command[1:2]
     others = command[1 + len(keys) :]
     counted = str(len(keys) + 1).encode()
@@ -66,25 +67,25 @@ def write(journal: bytes, epoch: int, number: int, command: Sequence[bytes], kin
 
 
 def opening(journal: bytes, epoch: int) -> bytes:
-    """Takes a journal over for a new connection; answers what `done` reads."""
+    """The packed command that takes over a journal for a new connection; `done` reads its answer."""
     return packed(b"EVAL", _OPEN, b"1", journal, str(epoch).encode())
 
 
 def done(answer: Any) -> dict[int, int | ReplyError]:
-    """The writes that a master has, by number, with what each answered."""
+    """The writes that a master has: answers by number."""
     notes = [value for field, value in zip(answer[::2], answer[1::2], strict=True) if field != b"epoch"]
-    return {int(number): _answered(said) for number, _, said in (note.partition(b" ") for note in notes)}
+    return {int(number): _answered(text) for number, _, text in (note.partition(b" ") for note in notes)}
 
 
-def _answered(said: bytes) -> int | ReplyError:
+def _answered(text: bytes) -> int | ReplyError:
     try:
-        return int(said)
+        return int(text)
     except ValueError:
-        return ReplyError(said.decode())
+        return ReplyError(text.decode())
 
 
 def packed(*command: bytes) -> bytes:
-    """A command as the protocol writes it."""
-    # hiredis' stub takes tuples of one element only.
+    """A command in the Redis protocol."""
+    # The type stub of hiredis accepts only tuples of one element.
     text: bytes = pack_command(cast(Any, command))
     return text

@@ -1,6 +1,6 @@
-"""What one client asked and was not answered yet, and what it was answered lately: all that a failover may lose.
+"""Commands of one client that are unanswered or recently answered: all that a failover may lose.
 
-Pure: no sockets, no clock of its own. `session.py` moves it.
+It has no sockets and no clock; `session.py` drives it.
 """
 
 from collections import deque
@@ -13,80 +13,80 @@ from .journal import WINDOW
 from .settings import LONGEST_HOLD
 
 IN_FLIGHT = WINDOW // 8
-"""Writes that may be unanswered on a connection."""
+"""Number of writes that may be unanswered on a connection."""
 
 KEPT = WINDOW - IN_FLIGHT
-"""Writes already answered that are kept for the case that a new master does not have them.
+"""Number of answered writes that are kept in case a new master does not have them.
 
-That a replica has a write is not enough: `SENTINEL FAILOVER` promotes one replica while the old master goes on for
-about a second, with the other replica to confirm what it takes.
+It is not enough that one replica has a write: `SENTINEL FAILOVER` promotes one replica while the old master accepts
+writes for about a second, which the other replica confirms.
 """
 
 KEPT_BYTES = 16 << 20
-"""Of those."""
+"""Size of those writes."""
 
 KEPT_SECONDS = LONGEST_HOLD
-"""How long they are kept; the journal that says whether a master has them lives twice as long."""
+"""How long they are kept. The journal on the master lives twice as long."""
 
 ENTRY_BYTES = 512
-"""What an entry takes beside its arguments, about."""
+"""Approximate size of an entry without its arguments."""
 
 _NOTHING = object()
 
 
 @dataclass(eq=False, slots=True)
 class Entry:
-    """A command and what became of it."""
+    """A command and its state."""
 
     command: list[bytes]
     kind: Kind | None
-    """None: the gateway itself answers."""
+    """None: the gateway answers itself."""
 
     arrived: float
     number: int = 0
-    """Of a write: its place among this client's writes, from 1. Of another command: of the last write before it."""
+    """Of a write: its number among the writes of this client, from 1. Of others: that of the last write before."""
 
     answer: Any = field(default=_NOTHING)
     covered: bool = False
-    """Enough replicas have it, or it needs none."""
+    """Whether enough replicas have it, or it needs none."""
 
     sent: bool = False
-    """It was sent to some master, which may have done it."""
+    """Whether it was sent to some master, which may have done it."""
 
     @property
     def answered(self) -> bool:
-        """Whether a master, or the gateway itself, has said the answer."""
+        """Whether it has an answer, of a master or of the gateway itself."""
         return self.answer is not _NOTHING
 
     @property
     def writes(self) -> bool:
-        """Whether it is in a journal."""
+        """Whether it is a write, which is in the journal."""
         return self.kind is not None and self.kind.repeat is Repeat.JOURNALED
 
     @property
     def size(self) -> int:
-        """Bytes that it takes, about."""
+        """Approximate size in bytes."""
         return sum(map(len, self.command)) + ENTRY_BYTES
 
 
 class Settled(NamedTuple):
-    """What a new master had, in numbers of commands."""
+    """Numbers of commands by their state on a new master."""
 
     found: int
-    """Done there already; the answer, lost with the old master, was in the journal."""
+    """Already done there; the journal had the answer, which was lost with the old master."""
 
     replayed: int
     """Sent before, and sent again."""
 
     repaired: int
-    """Of those: acknowledged to the client before, but unknown to the new master."""
+    """Those of them that the client had an answer for, but the new master did not have."""
 
     lost: int
-    """Acknowledged before, unknown to the new master, and no longer kept here."""
+    """Acknowledged before, missing on the new master, and no longer kept here."""
 
 
 class Ledger:
-    """The entries of one client, in the order in which they came."""
+    """The entries of one client, in order of arrival."""
 
     def __init__(self) -> None:
         self.pending: deque[Entry] = deque()
@@ -96,15 +96,15 @@ class Ledger:
 
         self._unsent: deque[Entry] = deque()
         self._reads: deque[Entry] = deque()
-        """Of those pending, what the master is asked and writes nothing."""
+        """The pending reads of the master."""
 
         self._kept: deque[Entry] = deque()
         self._kept_bytes = 0
         self._no_longer_kept = (0, 0.0)
-        """Number and time of the last write that was acknowledged and for which there was no room among those kept."""
+        """Number and time of the last acknowledged write that was dropped for lack of room."""
 
     def add(self, command: list[bytes], kind: Kind, now: float) -> None:
-        """A command for the master."""
+        """Adds a command for the master."""
         entry = Entry(command, kind, now)
         if entry.writes:
             self.written += 1
@@ -115,7 +115,7 @@ class Ledger:
         self._unsent.append(entry)
 
     def add_answered(self, answer: Any, now: float) -> None:
-        """An answer of the gateway itself, in its place among the others."""
+        """Adds an answer of the gateway itself, in order with the others."""
         self._append(Entry([], None, now, answer=answer, covered=True))
 
     def _append(self, entry: Entry) -> None:
@@ -123,26 +123,28 @@ class Ledger:
         self.pending_bytes += entry.size
 
     def take_unsent(self) -> Iterator[Entry]:
-        """What to send next, in order, as far as the journal's window allows.
+        """The entries to send next, in order, as far as the window of the journal allows.
 
-        A write goes when all that was asked before it is answered: a read that has to be repeated would see it.
+        A write is sent after all reads before it are answered: a repeated read would see the write.
         """
         oldest = next((entry.number for entry in self.pending if entry.writes), self.written)
-        while self._unsent and self._unsent[0].number - oldest < IN_FLIGHT and not self._is_read_first(self._unsent[0]):
+        while (
+            self._unsent and self._unsent[0].number - oldest < IN_FLIGHT and not self._follows_a_read(self._unsent[0])
+        ):
             entry = self._unsent.popleft()
             entry.sent = True
             yield entry
 
-    def _is_read_first(self, entry: Entry) -> bool:
-        """Whether an answer is due to something that was asked before that write."""
+    def _follows_a_read(self, entry: Entry) -> bool:
+        """Whether the entry is a write and a read before it is unanswered."""
         return entry.writes and bool(self._reads) and self._reads[0].number < entry.number
 
     def settle(self, done: Mapping[int, Any], now: float) -> Settled:
-        """Begins anew on another connection. Its master has done what `done` says: number and answer of each write."""
+        """Prepares for another connection. `done`: the writes that its master has, answers by number."""
         while self._kept and self._kept[0].arrived < now - KEPT_SECONDS:
             self._kept_bytes -= self._kept.popleft().size
-        last, when = self._no_longer_kept
-        lost = max(last - max(done, default=0), 0) if when > now - KEPT_SECONDS else 0
+        dropped, dropped_at = self._no_longer_kept
+        lost = max(dropped - max(done, default=0), 0) if dropped_at > now - KEPT_SECONDS else 0
         again = [entry for entry in self._kept if entry.number not in done]
         repaired, found = len(again), 0
         for entry in self.pending:
@@ -156,18 +158,18 @@ class Ledger:
         return Settled(found, len([entry for entry in again if entry.sent]), repaired, lost)
 
     def deliver(self) -> Iterator[Entry]:
-        """The entries that can be answered now, in order; they are no longer pending."""
+        """Removes and returns the entries that can be answered now, in order."""
         while self.pending and self.pending[0].answered and self.pending[0].covered:
             entry = self._pop()
             if entry.writes and isinstance(entry.answer, int):
                 self._kept.append(entry)
                 self._kept_bytes += entry.size
             while self._kept_bytes > KEPT_BYTES:
-                self._let_go()
+                self._drop_oldest()
             yield entry
 
     def expire(self, before: float) -> Iterator[Entry]:
-        """The entries that came before that time and are given up; they are no longer pending."""
+        """Removes and returns the entries that arrived before that time."""
         while self.pending and self.pending[0].arrived < before:
             yield self._pop()
 
@@ -177,10 +179,10 @@ class Ledger:
         if self._reads and self._reads[0] is entry:
             self._reads.popleft()
         while entry.writes and self._kept and self._kept[0].number <= entry.number - KEPT:
-            self._let_go()
+            self._drop_oldest()
         return entry
 
-    def _let_go(self) -> None:
+    def _drop_oldest(self) -> None:
         entry = self._kept.popleft()
         self._kept_bytes -= entry.size
         self._no_longer_kept = (entry.number, entry.arrived)

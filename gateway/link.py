@@ -14,27 +14,27 @@ from .settings import Address, Settings, secrets
 CHUNK = 256 << 10
 
 LOST = ("READONLY", "LOADING", "MASTERDOWN", "NOREPLICAS", "UNBLOCKED", "MISCONF", "BUSY", "FENCED")
-"""Errors of a node that is not, or no longer, or not yet, a master that takes writes: the command is kept for another
-try. Not OOM: what frees memory may come next. (Redis: src/server.c, createSharedObjects; FENCED is the journal's.)"""
+"""Errors of a node that is not, or no longer, or not yet, a master that accepts writes: the command is tried again. Not
+OOM: the next command may free memory. (Redis: src/server.c, createSharedObjects; FENCED is of the journal.)"""
 
 DENIED = ("WRONGPASS", "NOAUTH", "NOPERM")
-"""Errors of a node that does not accept the gateway's user, its password, or what it may do."""
+"""Errors of a node that refuses the user, the password or the permissions of the gateway."""
 
 
 class LostError(Exception):
-    """A connection can no longer be used: it broke, or the node is not the master that it should be."""
+    """A connection can no longer be used: it broke, or the node is not the master."""
 
 
 class SilentError(LostError):
-    """Nothing came in time."""
+    """No answer arrived in time."""
 
 
 class DeniedError(LostError):
-    """A node refuses the gateway; somebody has to change users, passwords or rights."""
+    """A node refuses the gateway; somebody must change users, passwords or permissions."""
 
 
 class Link:
-    """An open connection, on which commands are sent and answers come in the same order."""
+    """An open connection. Answers come in the order of the commands."""
 
     def __init__(self, address: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.address = address
@@ -45,7 +45,7 @@ class Link:
 
     @classmethod
     async def open(cls, address: Address, settings: Settings, *, sentinel: bool = False) -> Self:
-        """Connects and says who we are.
+        """Connects and authenticates.
 
         Raises:
             LostError: It cannot be reached in time, or its certificate is not trusted.
@@ -54,28 +54,28 @@ class Link:
         try:
             async with asyncio.timeout(settings.connect_seconds):
                 reader, writer = await asyncio.open_connection(*address, ssl=settings.upstream_tls(), limit=CHUNK)
-        except (OSError, UnicodeError) as error:  # also TimeoutError, those of TLS, and names that are none
+        except (OSError, UnicodeError) as error:  # also TimeoutError, TLS errors, and names that are not valid
             raise LostError(f"{address} cannot be reached: {str(error) or 'no answer in time'}") from None
         keep_alive(writer)
         link = cls(address, reader, writer)
         try:
-            await link._say_who(settings, sentinel)
+            await link._authenticate(settings, sentinel)
         except BaseException:
             link.close()
             raise
         return link
 
-    async def _say_who(self, settings: Settings, sentinel: bool) -> None:
+    async def _authenticate(self, settings: Settings, sentinel: bool) -> None:
         file = settings.sentinel_password_file if sentinel else settings.redis_password_file
         user = settings.sentinel_username if sentinel else settings.redis_username
-        left = list(secrets(file))
-        while left:
+        passwords = list(secrets(file))
+        while passwords:
             try:
-                await self.ask(settings.connect_seconds, b"AUTH", user.encode(), left.pop(0).encode())
-                left.clear()
+                await self.ask(settings.connect_seconds, b"AUTH", user.encode(), passwords.pop(0).encode())
+                passwords.clear()
             except DeniedError:
-                # While passwords are being changed, the node may not know the newest yet.
-                if not left:
+                # During a change of passwords, the node may not know the newest one yet.
+                if not passwords:
                     raise
 
     async def __aenter__(self) -> Self:
@@ -87,11 +87,11 @@ class Link:
         self.close()
 
     def send(self, commands: bytes) -> None:
-        """Sends what is packed already."""
+        """Sends packed commands."""
         self._writer.write(commands)
 
     async def drain(self) -> None:
-        """Waits until the node takes more."""
+        """Waits until the node accepts more data."""
         try:
             await self._writer.drain()
         except OSError as error:
@@ -99,14 +99,14 @@ class Link:
 
     @property
     def ready(self) -> bool:
-        """Whether an answer is here already."""
+        """Whether an answer has arrived."""
         return bool(self._answers)
 
     async def answer(self, within: float | None = None) -> Any:
         """The next answer; an error of the node is returned, not raised.
 
         Raises:
-            SilentError: Nothing came in time. The next call can still return it.
+            SilentError: No answer arrived in time. The next call can still return it.
             LostError: The connection broke.
         """
         while not self._answers:
@@ -125,11 +125,11 @@ class Link:
         return self._answers.popleft()
 
     async def ask(self, within: float, *command: bytes) -> Any:
-        """Sends a command when nothing else is under way, and returns its answer.
+        """Sends a command while no other is unanswered, and returns its answer.
 
         Raises:
-            LostError: As `answer`, and when the answer is an error.
-            DeniedError: The node does not accept the gateway, or not this command from it.
+            LostError: As `answer`, and if the answer is an error.
+            DeniedError: The node refuses the gateway, or this command of it.
         """
         return await self.ask_packed(within, packed(*command))
 
@@ -143,17 +143,17 @@ class Link:
         return answer
 
     def close(self) -> None:
-        """Ends it; whoever waits for an answer gets LostError."""
+        """Closes the connection; whoever waits for an answer gets LostError."""
         self._writer.transport.abort()
 
     def farewell(self, command: bytes) -> None:
-        """Sends a last command and ends the connection, without waiting for its answer."""
+        """Sends a last command and closes the connection, without waiting for its answer."""
         self._writer.write(command)
         self._writer.close()
 
 
 def keep_alive(writer: asyncio.StreamWriter) -> None:
-    """Lets the kernel find within a minute that the other side is gone without a word."""
+    """Lets the kernel detect a dead peer within a minute."""
     connection: socket.socket = writer.get_extra_info("socket")
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in ((socket.TCP_KEEPIDLE, 30), (socket.TCP_KEEPINTVL, 10), (socket.TCP_KEEPCNT, 3)):

@@ -1,4 +1,4 @@
-"""Log lines as JSON objects. Never with a command's arguments or a password: nothing here is given them."""
+"""Log lines as JSON objects. They never contain arguments of commands or passwords: no caller passes these."""
 
 import json
 import logging
@@ -24,7 +24,7 @@ class JsonLines(logging.Formatter):
 
 
 def begin(level: str) -> None:
-    """Sends all log lines from that level on to standard error."""
+    """Writes log lines of this level and above to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)

@@ -1,4 +1,4 @@
-"""Which node is the master: asked of all Sentinels, heard from them at once when it changes."""
+"""Finds the master: asks all Sentinels, and subscribes to their notifications of changes."""
 
 import asyncio
 import logging
@@ -11,15 +11,15 @@ from .settings import Address, Settings
 log = logging.getLogger(__name__)
 
 AGAIN_SECONDS = 0.1
-"""Between two looks while there is no master."""
+"""Time between two attempts while there is no master."""
 
 
 class Masters:
-    """Keeps the master's address.
+    """Tracks the address of the master.
 
-    A Sentinel may be wrong: it was cut off, or has not heard yet. Each failover raises the configuration epoch, so the
-    answer with the highest counts, and none below one heard before, unless most of the Sentinels say so (they were
-    made anew).
+    A Sentinel may be wrong: it was partitioned, or has not learned of a failover yet. Each failover raises the
+    configuration epoch, so the answer with the highest epoch counts. An answer below a known epoch counts only if most
+    of the Sentinels give it: they were recreated.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -33,14 +33,14 @@ class Masters:
         """Why there is no master, for people."""
 
     async def run(self) -> None:
-        """Looks, and listens, until cancelled."""
+        """Polls and listens until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._look_forever())
             for sentinel in self._settings.sentinels:
                 group.create_task(self._listen_forever(sentinel))
 
     def doubt(self, address: Address, problem: str) -> None:
-        """Says that the address does not work as a master; it is looked for anew."""
+        """Reports that the address does not work as a master, and starts a new search."""
         self._trouble(problem)
         if address == self.address:
             self._known.clear()
@@ -52,13 +52,13 @@ class Masters:
             self.problem = problem
 
     async def current(self) -> Address:
-        """The master's address, as soon as one is known that nobody doubts."""
+        """Waits for the address of a master that nobody doubts."""
         await self._known.wait()
         assert self.address is not None
         return self.address
 
     def listen(self, listener: Callable[[Address], None]) -> Callable[[], None]:
-        """Calls the listener when another node has become the master; returns what ends that."""
+        """Calls the listener when another node becomes the master. Returns a function that stops it."""
         self._listeners.add(listener)
         return lambda: self._listeners.discard(listener)
 
@@ -83,21 +83,21 @@ class Masters:
 
     async def _ask_sentinels(self) -> Address | None:
         sentinels = self._settings.sentinels
-        asked = [asyncio.create_task(self._ask(sentinel)) for sentinel in sentinels]
-        said: list[tuple[int, Address]] = []
-        for next_answer in asyncio.as_completed(asked):
+        tasks = [asyncio.create_task(self._ask(sentinel)) for sentinel in sentinels]
+        answers: list[tuple[int, Address]] = []
+        for next_answer in asyncio.as_completed(tasks):
             if (answer := await next_answer) is not None:
-                said.append(answer)
-                # One that hangs delays nothing.
-                if answer[0] > self._epoch or len(said) > len(sentinels) // 2:
+                answers.append(answer)
+                # A Sentinel that hangs does not delay the result.
+                if answer[0] > self._epoch or len(answers) > len(sentinels) // 2:
                     break
-        for task in asked:
+        for task in tasks:
             task.cancel()
-        if not said:
-            # Nobody is there who could make another node the master, so the last one is tried again.
+        if not answers:
+            # No Sentinel can promote another node, so the last master is tried again.
             return self.address
-        epoch, address = max(said)
-        if epoch < self._epoch and len(said) <= len(sentinels) // 2:
+        epoch, address = max(answers)
+        if epoch < self._epoch and len(answers) <= len(sentinels) // 2:
             self._trouble(f"only Sentinels that missed the last failover answer (epoch {epoch}, known: {self._epoch})")
             return None
         self._epoch = epoch
@@ -107,7 +107,7 @@ class Masters:
         name, within = self._settings.master_name.encode(), self._settings.connect_seconds
         try:
             async with await Link.open(sentinel, self._settings, sentinel=True) as link:
-                # While a failover goes on, this one names the promoted node before the other does.
+                # During a failover, this command returns the promoted node before SENTINEL MASTER does.
                 place = await link.ask(within, b"SENTINEL", b"GET-MASTER-ADDR-BY-NAME", name)
                 if place is None:
                     self._trouble(f"Sentinel {sentinel} knows no master {self._settings.master_name!r}")
@@ -116,8 +116,8 @@ class Masters:
         except LostError as error:
             self._trouble(f"Sentinel {error}")
             return None
-        told = dict(zip(fields[::2], fields[1::2], strict=True))
-        return int(told[b"config-epoch"]), Address(place[0].decode(), int(place[1]))
+        values = dict(zip(fields[::2], fields[1::2], strict=True))
+        return int(values[b"config-epoch"]), Address(place[0].decode(), int(place[1]))
 
     async def _ask_nodes(self) -> Address | None:
         async def master(node: Address) -> Address | None:
@@ -150,14 +150,14 @@ class Masters:
 
 
 async def check_role(link: Link, within: float) -> None:
-    """Raises LostError unless the node says that it is a master."""
+    """Raises LostError unless the node reports that it is a master."""
     role: Any = (await link.ask(within, b"ROLE"))[0]
     if role != b"master":
         raise LostError(f"{link.address} is a {role.decode()}, not the master")
 
 
 async def _within(seconds: float, awaited: Awaitable[Any]) -> None:
-    """Waits for something, but no longer than that."""
+    """Waits for an awaitable, at most for that time."""
     try:
         async with asyncio.timeout(seconds):
             await awaited

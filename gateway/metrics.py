@@ -1,22 +1,22 @@
-"""What the gateway counts, in Prometheus' format."""
+"""Metrics of the gateway for Prometheus."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 OUTAGE_BUCKETS = (0.1, 0.25, 0.5, 1, 2, 3, 4, 5, 7.5, 10, 15, 30, 60, 120, 300)
-"""Seconds. A failover with Sentinel's down-after at 1.5 s takes 3 to 5."""
+"""Seconds. A failover takes 3 to 5 with down-after-milliseconds of Sentinel at 1.5 s."""
 
 
 class Metrics:
-    """Made once for a gateway."""
+    """All metrics of one gateway."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
 
-        def counter(name: str, what: str) -> Counter:
-            return Counter(f"redis_gateway_{name}", what, registry=self.registry)
+        def counter(name: str, help_: str) -> Counter:
+            return Counter(f"redis_gateway_{name}", help_, registry=self.registry)
 
-        def gauge(name: str, what: str) -> Gauge:
-            return Gauge(f"redis_gateway_{name}", what, registry=self.registry)
+        def gauge(name: str, help_: str) -> Gauge:
+            return Gauge(f"redis_gateway_{name}", help_, registry=self.registry)
 
         self.clients = gauge("clients", "Clients that are connected.")
         self.unanswered = gauge("unanswered_commands", "Commands that clients wait for.")

@@ -1,7 +1,7 @@
-"""The Redis protocol (RESP2) as the gateway needs it: commands from clients, answers to them.
+"""The part of the Redis protocol (RESP2) for clients: commands and answers.
 
-Answers of nodes are parsed by hiredis. Commands come from anyone who can connect, and hiredis makes room for as many
-arguments as a header says: they are read here, within limits.
+hiredis parses the answers of nodes, but not commands: anyone who can connect sends them, and hiredis allocates as many
+arguments as the header states. This module reads commands within limits.
 """
 
 from asyncio import IncompleteReadError, LimitOverrunError, StreamReader
@@ -10,31 +10,31 @@ from typing import Any
 import hiredis
 
 LONGEST_ANONYMOUS = 16 << 10
-"""Bytes of a command before a password was said (as Redis: the limit of unauthenticated connections)."""
+"""Largest command in bytes before authentication (as Redis: the limit of unauthenticated connections)."""
 
 MOST_ANONYMOUS = 10
-"""Its arguments."""
+"""Most arguments of such a command."""
 
 
 class ProtocolError(Exception):
-    """A client does not speak the protocol, or says more than it may; its connection cannot go on."""
+    """A client violates the protocol or its limits; its connection must be closed."""
 
 
 class Status(str):
-    """A status, such as PONG, unlike a string of bytes."""
+    """A simple string, such as PONG, in contrast to a bulk string."""
 
     __slots__ = ()
 
 
 async def read_command(reader: StreamReader, longest: int, most: int) -> list[bytes] | None:
-    """The next command with its arguments; None if the client has gone.
+    """The next command with its arguments; None if the client has disconnected.
 
     Raises:
-        ProtocolError: What came is no command, is longer than `longest` bytes, or has more than `most` arguments.
+        ProtocolError: The input is not a command, is longer than `longest` bytes, or has more than `most` arguments.
     """
     try:
         count = 0
-        while count <= 0:  # Redis too passes over empty commands.
+        while count <= 0:  # Redis skips empty commands too.
             count = await _number(reader, b"*")
         if count > most:
             raise ProtocolError(f"a command has {count} arguments; at most {most} are taken")
@@ -60,7 +60,7 @@ async def _number(reader: StreamReader, mark: bytes) -> int:
 
 
 def encoded(answer: Any) -> bytes:
-    """An answer as a client reads it."""
+    """An answer in the protocol."""
     match answer:
         case Status():
             return b"+%s\r\n" % answer.encode()

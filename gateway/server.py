@@ -1,4 +1,4 @@
-"""The gateway as a whole: listens, has a session for each client, and ends in good order."""
+"""The gateway: listens, runs a session for each client, and shuts down gracefully."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class Gateway:
-    """Serves until SIGTERM or SIGINT; then lets clients finish; a second signal ends it at once."""
+    """Serves until SIGTERM or SIGINT, then lets clients finish; a second signal ends it at once."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -37,10 +37,10 @@ class Gateway:
         self.metrics.held_bytes.set_function(lambda: sum(one.ledger.pending_bytes for one in list(self._sessions)))
 
     async def run(self) -> None:
-        """Serves until told to end.
+        """Serves until a signal.
 
         Raises:
-            OSError: It cannot listen where it should, or a certificate cannot be read.
+            OSError: It cannot listen on an address, or a certificate cannot be read.
         """
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -51,7 +51,7 @@ class Gateway:
         )
         self.masters.listen(self._moved)
         background = [
-            asyncio.create_task(part) for part in (self.masters.run(), self._come_round(), self._become_ready())
+            asyncio.create_task(part) for part in (self.masters.run(), self._heartbeat(), self._become_ready())
         ]
         log.info("listening on %s", self.settings.listen)
         try:
@@ -80,19 +80,21 @@ class Gateway:
             await self._signalled.wait_for(lambda: self._signals >= count)
 
     async def _drain(self) -> None:
-        """Lets clients go by themselves: to be cut off ends a GCS. Beside it, as a sidecar, none is left by then."""
+        """Waits for clients to disconnect: a GCS ends if its connection breaks. A sidecar has no clients by then."""
         self.health.reason = "ending"
         log.info("ending; %d clients are connected", len(self._sessions))
         if self._sessions and self.settings.drain_seconds:
-            sooner = asyncio.create_task(self._until_signals(2))
-            gone = asyncio.create_task(self._until_gone())
-            await asyncio.wait({sooner, gone}, timeout=self.settings.drain_seconds, return_when=asyncio.FIRST_COMPLETED)
-            sooner.cancel()
-            gone.cancel()
+            second_signal = asyncio.create_task(self._until_signals(2))
+            disconnected = asyncio.create_task(self._until_disconnected())
+            await asyncio.wait(
+                {second_signal, disconnected}, timeout=self.settings.drain_seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+            second_signal.cancel()
+            disconnected.cancel()
         if self._sessions:
             log.warning("%d clients are cut off", len(self._sessions))
 
-    async def _until_gone(self) -> None:
+    async def _until_disconnected(self) -> None:
         while self._sessions:
             await asyncio.wait(self._sessions.values())
 
@@ -116,19 +118,19 @@ class Gateway:
     def _moved(self, _master: Address) -> None:
         self.metrics.masters.inc()
 
-    async def _come_round(self) -> None:
+    async def _heartbeat(self) -> None:
         while True:
             self.health.seen = time.monotonic()
             await asyncio.sleep(1)
 
     async def _become_ready(self) -> None:
-        """Is ready as soon as a master has taken a write as sessions send it; says why not until then."""
-        key, told = journal.new_key(self.settings.journal_prefix), ""
+        """Sets ready after a master has accepted a write like those of sessions; until then sets the reason."""
+        key, logged = journal.new_key(self.settings.journal_prefix), ""
         within = self.settings.connect_seconds
         while self.health.reason is not None:
-            looked = asyncio.ensure_future(self.masters.current())
-            await asyncio.wait({looked}, timeout=within)
-            looked.cancel()
+            search = asyncio.ensure_future(self.masters.current())
+            await asyncio.wait({search}, timeout=within)
+            search.cancel()
             if (address := self.masters.address) is not None:
                 try:
                     async with await Link.open(address, self.settings) as link:
@@ -142,7 +144,7 @@ class Gateway:
                     log.info("ready")
                     return
             self.health.reason = self.masters.problem
-            if told != self.masters.problem:
-                told = self.masters.problem
-                log.warning("not ready: %s", told)
+            if logged != self.masters.problem:
+                logged = self.masters.problem
+                log.warning("not ready: %s", logged)
             await asyncio.sleep(AGAIN_SECONDS)

@@ -1,4 +1,4 @@
-"""One client: its commands go to the master, whichever that is, and its connection stays open."""
+"""One client: forwards its commands to the current master, and keeps its connection open."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class Session:
-    """Lives as long as the client's connection."""
+    """The session of one client connection."""
 
     def __init__(
         self, shared: Shared, masters: Masters, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -38,7 +38,7 @@ class Session:
         self._room = asyncio.Event()
 
     async def run(self) -> None:
-        """Serves the client until it goes, or says what is no command."""
+        """Serves the client until it disconnects or violates the protocol."""
         tasks = {asyncio.create_task(part) for part in (self._read(), self._serve(), self._expire_forever())}
         stop_listening = self._masters.listen(self._moved)
         try:
@@ -86,7 +86,7 @@ class Session:
         self._deliver()
 
     async def _serve(self) -> None:
-        """Has a connection to the master, again and again."""
+        """Keeps a connection to the current master."""
         lost: float | None = None
         while True:
             address = await self._masters.current()
@@ -110,7 +110,7 @@ class Session:
                 self._masters.doubt(address, str(error))
                 exchange.link.close()
             except asyncio.CancelledError:
-                # The client goes: nobody asks for its journal again.
+                # The client disconnects: nobody needs its journal again.
                 exchange.link.farewell(journal.packed(b"UNLINK", self._journal.key) if self.ledger.written else b"")
                 raise
             finally:
@@ -118,7 +118,7 @@ class Session:
                 self._metrics.connected.dec()
 
     def _moved(self, master: Address) -> None:
-        """Another node is the master: leaves the old one, which may not know it yet."""
+        """Closes the connection to the old master, which may not know of the new one yet."""
         if self._exchange and self._exchange.link.address != master:
             self._exchange.link.close()
 
@@ -129,7 +129,7 @@ class Session:
 
     async def _deliver_and_drain(self) -> None:
         self._deliver()
-        with suppress(OSError):  # The client has gone; reading from it says so too, and ends the session.
+        with suppress(OSError):  # The client has disconnected; reading from it fails too, and ends the session.
             await self._writer.drain()
 
     async def _expire_forever(self) -> None:

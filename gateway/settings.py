@@ -1,4 +1,4 @@
-"""What the gateway is told: environment variables, all with the prefix `REDIS_GATEWAY_`."""
+"""Settings of the gateway: environment variables with the prefix `REDIS_GATEWAY_`."""
 
 import ssl
 from collections.abc import Mapping
@@ -10,16 +10,16 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 PREFIX = "REDIS_GATEWAY_"
 
 SERVICE_LINKS = (f"{PREFIX}SERVICE_", f"{PREFIX}PORT")
-"""Kubernetes sets such variables in all pods of a namespace that has a Service `redis-gateway`."""
+"""Prefixes of variables that Kubernetes sets in all pods of a namespace with a Service `redis-gateway`."""
 
 JOURNAL_SECONDS = 600
-"""How long a journal outlives its last write. Nothing is held or kept for so long, so no journal is missed."""
+"""How long a journal outlives its last write. No command is held or kept for so long, so the journal still exists."""
 
 LONGEST_HOLD = JOURNAL_SECONDS // 2
 
 
 class Address(NamedTuple):
-    """Where something listens."""
+    """Host and port of a listener."""
 
     host: str
     port: int
@@ -29,7 +29,7 @@ class Address(NamedTuple):
 
 
 class SettingsError(Exception):
-    """The environment does not say how to run; the text names each variable, what is wrong and what is allowed."""
+    """The environment is not valid; the text names each variable, what is wrong and what is allowed."""
 
 
 def _address(value: Any) -> Any:
@@ -50,107 +50,107 @@ Addresses = Annotated[tuple[Address, ...], BeforeValidator(_addresses)]
 
 
 class Settings(BaseModel):
-    """How to run. Durations in seconds, sizes in bytes unless the name says otherwise."""
+    """Settings of the gateway. Durations are in seconds, sizes in bytes."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
 
     listen: OneAddress = Address("127.0.0.1", 6399)
-    """Where Redis clients connect. Not port 6379 beside a Ray head: that is the head's own GCS."""
+    """Address for Redis clients. Not port 6379 in the pod of a Ray head: the GCS listens there."""
 
     http_listen: OneAddress = Address("0.0.0.0", 9399)  # noqa: S104 - the kubelet and Prometheus come from outside the pod
-    """Where `/livez`, `/readyz` and `/metrics` are."""
+    """Address of `/livez`, `/readyz` and `/metrics`."""
 
     sentinels: Addresses = ()
-    """All Sentinels, HOST:PORT separated by commas. They are asked for the master and listened to."""
+    """All Sentinels, HOST:PORT separated by commas. The gateway asks them for the master, and subscribes to changes."""
 
     master_name: str = Field(default="mymaster", min_length=1)
-    """What the Sentinels call the master."""
+    """Name of the master in the configuration of the Sentinels."""
 
     redis: Addresses = ()
-    """Instead of Sentinels: the nodes themselves. The one that says it is the master is used."""
+    """The Redis nodes, instead of Sentinels. The gateway uses the node that reports the role of master."""
 
     redis_username: str = "default"
     """User for the nodes."""
 
     redis_password_file: Path | None = None
     """File with the password for the nodes, read again for each connection. Several, one per line, the newest first,
-    are tried in turn. None: they ask for none."""
+    are tried in turn. None: they require none."""
 
     sentinel_username: str = "default"
     """User for the Sentinels."""
 
     sentinel_password_file: Path | None = None
-    """File with the password for the Sentinels, as `redis_password_file`. None: they ask for none."""
+    """File with the password for the Sentinels, as `redis_password_file`. None: they require none."""
 
     client_username: str = "default"
-    """User that clients say; a client that says only a password means this one."""
+    """User name of clients; a client that sends only a password has this one."""
 
     client_password_file: Path | None = None
-    """File with the passwords that clients may say, one per line, read again for each. None: clients need none."""
+    """File with the passwords of clients, one per line, read again for each login. None: clients need none."""
 
     tls_ca_file: Path | None = None
-    """Authority of the nodes' and Sentinels' certificates. Set: they are reached with TLS, and only so."""
+    """CA of the certificates of nodes and Sentinels. If set, connections to them use TLS only."""
 
     tls_cert_file: Path | None = None
-    """Certificate to show to nodes and Sentinels, with `tls_key_file`."""
+    """Client certificate for nodes and Sentinels, with `tls_key_file`."""
 
     tls_key_file: Path | None = None
     """Its key."""
 
     listen_tls_cert_file: Path | None = None
-    """Certificate to show to clients, with `listen_tls_key_file`. Set: clients have to use TLS."""
+    """Server certificate for clients, with `listen_tls_key_file`. If set, clients must use TLS."""
 
     listen_tls_key_file: Path | None = None
     """Its key."""
 
     listen_tls_ca_file: Path | None = None
-    """Authority of the clients' certificates. Set: a client has to show one."""
+    """CA of client certificates. If set, clients must present one."""
 
     journal_prefix: str = Field(default="redis-gateway:", min_length=1, pattern="^[!-~]+$")
-    """What the keys of the journals begin with: where several users share a Redis, one that only this one may write."""
+    """Prefix of the keys of journals. If several users share a Redis, only this user may write to it."""
 
     wait_replicas: int = Field(default=1, ge=0, le=16)
-    """How many replicas must have a write before the client is told that it is done (Redis' WAIT). 0: none."""
+    """How many replicas must have a write before the client gets the answer (WAIT of Redis). 0: none."""
 
     wait_seconds: float = Field(default=1, gt=0, le=60)
     """How long one WAIT lasts before `unreplicated` decides."""
 
     unreplicated: Literal["hold", "answer"] = "hold"
-    """What happens to a write that too few replicas have in time: `hold` goes on waiting, up to `hold_seconds`, so that
-    no acknowledged write is lost while replicas are missing; `answer` answers all the same, and counts it."""
+    """Handling of a write that too few replicas have in time. `hold` continues to wait, up to `hold_seconds`: no
+    acknowledged write is lost while replicas are missing. `answer` answers anyway, and counts it in a metric."""
 
     hold_seconds: float = Field(default=60, gt=0, le=LONGEST_HOLD)
-    """How long a command is held when there is no master. Then the client gets an error."""
+    """How long a command is held while there is no master. After that the client gets an error."""
 
     reply_seconds: float = Field(default=5, gt=0, le=60)
-    """How long a node may be silent with commands unanswered before the connection to it is given up."""
+    """How long a node may leave commands unanswered before the gateway closes the connection."""
 
     connect_seconds: float = Field(default=1, gt=0, le=30)
-    """How long connecting to a node or a Sentinel, or one answer of a Sentinel, may take."""
+    """Timeout for connecting to a node or Sentinel, and for one answer of a Sentinel."""
 
     poll_seconds: float = Field(default=5, gt=0, le=60)
-    """How often Sentinels are asked although nothing happened."""
+    """Interval of asking Sentinels without a notification."""
 
     max_clients: int = Field(default=64, ge=1, le=10_000)
-    """How many clients may be connected."""
+    """Maximum number of connected clients."""
 
     max_held_bytes: int = Field(default=16 << 20, ge=1 << 10)
-    """How much of one client's unanswered commands is kept. Beyond it the gateway stops reading from that client."""
+    """Maximum size of the unanswered commands of one client. Beyond it the gateway stops reading from the client."""
 
     max_command_bytes: int = Field(default=512 << 20, ge=1 << 10, le=512 << 20)
-    """The greatest command; 512 MiB is Redis' own limit. Ray keeps runtime environments' packages in single values."""
+    """Largest command; 512 MiB is the limit of Redis. Ray stores a package of a runtime environment in one value."""
 
     drain_seconds: float = Field(default=25, ge=0)
-    """How long clients may stay after SIGTERM. Less than the pod's terminationGracePeriodSeconds (30 if not set)."""
+    """How long clients may stay after SIGTERM. Less than terminationGracePeriodSeconds of the pod (30 if not set)."""
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """From which level on there are log lines."""
+    """Lowest level of log lines."""
 
     @model_validator(mode="after")
     def _one_way_to_the_master(self) -> Self:
         if bool(self.sentinels) == bool(self.redis):
-            said = "both" if self.redis else "neither"
-            raise ValueError(f"{said} of {PREFIX}SENTINELS and {PREFIX}REDIS is set: set one of them")
+            which = "both" if self.redis else "neither"
+            raise ValueError(f"{which} of {PREFIX}SENTINELS and {PREFIX}REDIS is set: set one of them")
         if self.wait_seconds >= self.reply_seconds:
             wait, reply = _variable("wait_seconds"), _variable("reply_seconds")
             raise ValueError(f"{wait} is {self.wait_seconds:g}: it has to be less than {reply}, {self.reply_seconds:g}")
@@ -165,21 +165,21 @@ class Settings(BaseModel):
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Self:
-        """The settings that an environment says.
+        """The settings in an environment.
 
         Raises:
-            SettingsError: A variable is unknown or wrong, or a file that it names cannot be read.
+            SettingsError: A variable is unknown or not valid, or its file cannot be read.
         """
-        # `value: ""` is what is left of an optional variable in a manifest: it is not set.
-        said = {
+        # A manifest has `value: ""` for an optional variable without a value: it is not set.
+        values = {
             name.removeprefix(PREFIX).lower(): text
             for name, text in environment.items()
             if name.startswith(PREFIX) and text and not name.startswith(SERVICE_LINKS)
         }
         try:
-            settings = cls.model_validate(said)
+            settings = cls.model_validate(values)
         except ValidationError as error:
-            raise SettingsError("; ".join(_told(problem) for problem in error.errors())) from None
+            raise SettingsError("; ".join(_message(problem) for problem in error.errors())) from None
         for name in cls.model_fields:
             file = getattr(settings, name)
             if isinstance(file, Path):
@@ -187,7 +187,7 @@ class Settings(BaseModel):
         return settings
 
     def upstream_tls(self) -> ssl.SSLContext | None:
-        """How to speak to nodes and Sentinels; made for each connection, so that renewed certificates are taken."""
+        """TLS context for nodes and Sentinels; created for each connection, so that it has renewed certificates."""
         if self.tls_ca_file is None:
             return None
         context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=self.tls_ca_file)
@@ -196,7 +196,7 @@ class Settings(BaseModel):
         return context
 
     def listen_tls(self) -> ssl.SSLContext | None:
-        """How clients are spoken to."""
+        """TLS context for clients."""
         if self.listen_tls_cert_file is None or self.listen_tls_key_file is None:
             return None
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=self.listen_tls_ca_file)
@@ -207,7 +207,7 @@ class Settings(BaseModel):
 
 
 def secrets(file: Path | None) -> tuple[str, ...]:
-    """The passwords in a file, one per line. Read when needed: a Secret's volume changes while the gateway runs."""
+    """The passwords in a file, one per line. Read when needed: the volume of a Secret changes at run time."""
     return tuple(line for line in file.read_text().splitlines() if line) if file else ()
 
 
@@ -215,7 +215,7 @@ def _variable(field: str) -> str:
     return PREFIX + field.upper()
 
 
-def _told(problem: Mapping[str, Any]) -> str:
+def _message(problem: Mapping[str, Any]) -> str:
     where = ".".join(str(part) for part in problem["loc"])
     if problem["type"] == "extra_forbidden":
         known = ", ".join(sorted(_variable(name) for name in Settings.model_fields))

@@ -1,6 +1,6 @@
-"""KubeRay's rules on its kinds, applied before anything is sent: what the API server and the operator would refuse.
+"""Validates KubeRay manifests before they are sent: finds what the API server and the operator would refuse.
 
-Pods that Kubernetes itself refuses later (a container without an image, a volume that is not there) are not found here.
+It does not find pods that Kubernetes refuses later (a container without an image, a volume that does not exist).
 """
 
 from .context import OperatorContext

@@ -1,4 +1,4 @@
-"""Authentication by token: which Ray has it, and what goes together (validation.go: ValidateRayClusterSpec)."""
+"""Authentication by token: the versions of Ray, and valid combinations (validation.go: ValidateRayClusterSpec)."""
 
 from .formats import generic_version, older
 from .rules import Cluster, Found, problem
@@ -28,20 +28,22 @@ def check(cluster: Cluster) -> Found:
 
 
 def unsupported(cluster: Cluster, kind: str) -> Found:
-    """Kubernetes' tokens are for a RayCluster by itself (ValidateRayJobSpec, ValidateRayServiceSpec)."""
+    """Only standalone RayClusters can use Kubernetes tokens (ValidateRayJobSpec, ValidateRayServiceSpec)."""
     if cluster.spec.get("authOptions", {}).get("enableK8sTokenAuth"):
         message = f"a {kind} cannot have enableK8sTokenAuth: remove it, a secretName is possible"
         yield problem("auth-kubernetes-token", (*cluster.path, "authOptions", "enableK8sTokenAuth"), True, message)
 
 
 def _ray_version(cluster: Cluster, kubernetes: bool) -> Found:
-    said = cluster.spec.get("rayVersion", "")
-    version = generic_version(said)
-    least, what = (
+    ray_version = cluster.spec.get("rayVersion", "")
+    version = generic_version(ray_version)
+    least, setting = (
         (KUBERNETES_TOKENS_SINCE, "enableK8sTokenAuth") if kubernetes else (TOKENS_SINCE, "authOptions.mode token")
     )
     if version is None or older(version, least):
-        wanted = ".".join(map(str, least))
-        state = f"is {said!r}" if said else "is not set"
-        message = f"{what} needs Ray {wanted} or later and rayVersion {state}: set rayVersion, or set mode to disabled"
-        yield problem("auth-ray-version", (*cluster.path, "rayVersion"), said or None, message)
+        required = ".".join(map(str, least))
+        state = f"is {ray_version!r}" if ray_version else "is not set"
+        message = (
+            f"{setting} needs Ray {required} or later and rayVersion {state}: set rayVersion, or set mode to disabled"
+        )
+        yield problem("auth-ray-version", (*cluster.path, "rayVersion"), ray_version or None, message)

@@ -1,4 +1,4 @@
-"""The autoscaler: its version, what it needs of the pods, and groups that are suspended (validation.go)."""
+"""The autoscaler: its version, its requirements on pods, and suspended groups (validation.go)."""
 
 from core.problems import Path
 
@@ -41,7 +41,7 @@ def check(cluster: Cluster) -> Found:
 
 
 def worker_group(cluster: Cluster, path: Path, group: Body) -> Found:
-    """The rules on one worker group: when it is idle, and whether it may be suspended."""
+    """The rules on one worker group: its idle timeout, and whether it may be suspended."""
     idle = group.get("idleTimeoutSeconds")
     if idle is not None and idle < 0:
         message = f"idleTimeoutSeconds is {idle}: give 0 or more"
@@ -63,6 +63,6 @@ def worker_group(cluster: Cluster, path: Path, group: Body) -> Found:
 
 
 def _is_v2(cluster: Cluster) -> bool:
-    """validateWorkerGroupIdleTimeout: the version, or the variable that older operators knew."""
+    """validateWorkerGroupIdleTimeout: the version, or the variable of older operators."""
     variable = cluster.head_env(V2_VARIABLE)
     return cluster.autoscaler_v2 or (variable is not None and variable[1] in _SETS_V2)

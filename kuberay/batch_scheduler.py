@@ -1,4 +1,4 @@
-"""What the operator's batch scheduler cannot do (controllers/ray/batchscheduler: DoBatchSchedulingOnSubmission)."""
+"""Limits of the operator's batch scheduler (controllers/ray/batchscheduler: DoBatchSchedulingOnSubmission)."""
 
 from core.problems import Path
 
@@ -10,7 +10,7 @@ _TIER_LABEL = "volcano.sh/network-topology-highest-tier-allowed"
 
 
 def check(body: Body, job: tuple[Body, Path] | None, scheduler: str | None) -> Found:
-    """The rules of the scheduler that the operator was started with. `job`: a RayJob's spec and its place."""
+    """The rules of the operator's batch scheduler. `job`: a RayJob's spec and its path."""
     if scheduler == "volcano":
         yield from _volcano_labels(body, job)
     if job is None:
@@ -31,9 +31,9 @@ def check(body: Body, job: tuple[Body, Path] | None, scheduler: str | None) -> F
 
 
 def _volcano_labels(body: Body, job: tuple[Body, Path] | None) -> Found:
-    """createPodGroup reads the labels of a RayCluster or RayJob; a RayService's cluster has them from it."""
+    """createPodGroup reads the labels of a RayCluster or RayJob. The cluster of a RayService inherits its labels."""
     labels = body["metadata"].get("labels", {})
-    # RayJobs that a RayCronJob makes have none of its labels; for a job on a selected cluster no pod group is made.
+    # RayJobs of a RayCronJob do not inherit its labels. A job on a selected cluster has no pod group.
     if body["kind"] == "RayCronJob" or (job is not None and "rayClusterSpec" not in job[0]):
         return
     tier = labels.get(_TIER_LABEL)

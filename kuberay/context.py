@@ -1,4 +1,4 @@
-"""Which operator judges a manifest: its release and how it was started."""
+"""The operator that validates a manifest: its release and its flags."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,23 +20,22 @@ DEFAULT_FEATURE_GATES: Mapping[str, bool] = {
 """KubeRay 1.6's feature gates (pkg/features/features.go)."""
 
 FEATURE_GATES: Mapping[str, Mapping[str, bool]] = {"1.5": _FEATURE_GATES_1_5, "1.6": DEFAULT_FEATURE_GATES}
-"""Feature gates by the operator's release, and whether they are on unless set. An operator does not start with one that
-it does not know."""
+"""Feature gates by release of the operator, with their defaults. An operator does not start with an unknown gate."""
 
 
 @dataclass(frozen=True)
 class OperatorContext:
-    """What of the operator decides which rules hold."""
+    """The properties of an operator that decide which rules apply."""
 
     version: str = "1.6.2"
-    """KubeRay's release. All of 1.6 validate alike; 1.5 is held against 1.6's rules, which are stricter, and against
-    what 1.5 lacks (releases.py); what is not known of 1.7 is said in schema.py."""
+    """Release of KubeRay. All 1.6 releases validate alike. For 1.5 the stricter rules of 1.6 apply, and those on fields
+    that 1.5 lacks (releases.py). schema.py describes what is not known of 1.7."""
 
     batch_scheduler: str | None = None
-    """Gang scheduler that the operator makes pod groups for (`--batch-scheduler`)."""
+    """Gang scheduler for which the operator creates pod groups (`--batch-scheduler`)."""
 
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
-    """Feature gates that were set, by name."""
+    """Feature gates that are set, by name."""
 
     @property
     def release(self) -> str:
@@ -49,7 +48,7 @@ class OperatorContext:
         return self.feature_gates.get(gate, defaults.get(gate, False))
 
     def since(self, release: str) -> bool:
-        """Whether the operator is of that minor version, or of a later one."""
+        """Whether the operator has that minor version or a later one."""
         return numbers(self.release) >= numbers(release)
 
 

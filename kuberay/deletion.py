@@ -1,4 +1,4 @@
-"""What becomes of a RayJob's cluster when the job has ended: deletionStrategy (validation.go, rayjob_types.go)."""
+"""Deletion of a RayJob's cluster after the job has ended: deletionStrategy (validation.go, rayjob_types.go)."""
 
 import itertools
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from core.problems import Path
 from .rules import Body, Found, problem
 
 _ORDER = ("DeleteWorkers", "DeleteCluster", "DeleteSelf")
-"""A later one must not come before an earlier one (validateTTLConsistency)."""
+"""A later policy must not apply before an earlier one (validateTTLConsistency)."""
 
 _OF_CLUSTER = ("DeleteCluster", "DeleteWorkers")
 
@@ -71,12 +71,12 @@ def _possible(policy: str, path: Path, selects: bool, autoscaling: bool) -> Foun
 
 
 def _rules(rules: list[Body], path: Path, selects: bool, autoscaling: bool) -> Found:
-    """validateDeletionRules, and the CRD's own rule on a condition."""
+    """validateDeletionRules, and the validation rule of the CRD on a condition."""
     seen: dict[str, dict[str, tuple[int, int]]] = {}
     for index, rule in enumerate(rules):
         policy, condition = rule["policy"], rule["condition"]
-        said = [name for name in ("jobStatus", "jobDeploymentStatus") if name in condition]
-        if len(said) != 1:
+        statuses = [name for name in ("jobStatus", "jobDeploymentStatus") if name in condition]
+        if len(statuses) != 1:
             message = "a condition is of one of jobStatus and jobDeploymentStatus: give one of them"
             yield problem("deletion-condition", (*path, index, "condition"), condition, message)
             continue
@@ -84,7 +84,7 @@ def _rules(rules: list[Body], path: Path, selects: bool, autoscaling: bool) -> F
         if impossible:
             yield from impossible
             continue
-        event = f"{said[0]} {condition[said[0]]}"
+        event = f"{statuses[0]} {condition[statuses[0]]}"
         times = seen.setdefault(event, {})
         if policy in times:
             message = f"there are two rules for {policy} on {event}: remove one"
@@ -96,7 +96,7 @@ def _rules(rules: list[Body], path: Path, selects: bool, autoscaling: bool) -> F
 
 
 def _order(event: str, times: Mapping[str, tuple[int, int]], path: Path) -> Found:
-    """validateTTLConsistency: first workers, then the cluster, then the job itself."""
+    """validateTTLConsistency: first the workers, then the cluster, then the job."""
     ordered = [policy for policy in _ORDER if policy in times]
     for earlier, later in itertools.pairwise(ordered):
         seconds, index = times[later]

@@ -1,4 +1,4 @@
-"""Texts that Kubernetes and Go read: names, labels, versions, durations; each as the Go function named with it."""
+"""Formats of Kubernetes and Go: names, labels, versions, durations. Each function names its Go counterpart."""
 
 import json
 import math
@@ -28,7 +28,7 @@ _NANOSECONDS = {
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _INT64, _UINT64 = 2**63, 2**64
 _FLOAT32 = (2 - 2**-24) * 2.0**127
-"""What no longer rounds to a number of 32 bits."""
+"""The least number that does not round to a 32-bit float."""
 
 
 def is_dns_1035_label(text: str) -> bool:
@@ -60,7 +60,7 @@ def is_label_value(text: str) -> bool:
 
 
 def generic_version(text: str) -> tuple[int, ...] | None:
-    """The numbers of a version that something else may follow; None where it is none (apimachinery: ParseGeneric)."""
+    """The numbers of a version, which a suffix may follow; None if it is not a version (apimachinery: ParseGeneric)."""
     found = _VERSION.fullmatch(text)
     parts = found[1].split(".") if found else []
     if len(parts) < 2 or (parts[0].startswith("0") and parts[0] != "0"):
@@ -70,13 +70,13 @@ def generic_version(text: str) -> tuple[int, ...] | None:
 
 
 def older(version: tuple[int, ...], than: tuple[int, ...]) -> bool:
-    """Whether a version is older than another; parts that are not there count as 0 (apimachinery: LessThan)."""
+    """Whether a version is older than another; missing parts count as 0 (apimachinery: LessThan)."""
     length = max(len(version), len(than))
     return version + (0,) * (length - len(version)) < than + (0,) * (length - len(than))
 
 
 def release_of(text: str) -> tuple[int, int, int] | None:
-    """The numbers of a version, None for a pre-release or what is none (Masterminds/semver: NewVersion)."""
+    """The numbers of a version; None for a pre-release or another text (Masterminds/semver: NewVersion)."""
     found = _SEMVER.fullmatch(text)
     if found is None or found[4]:
         return None
@@ -85,7 +85,7 @@ def release_of(text: str) -> tuple[int, int, int] | None:
 
 
 def duration(text: str) -> int | None:
-    """Nanoseconds of a duration such as `1h30m`, None where it is none (time.ParseDuration)."""
+    """Nanoseconds of a duration such as `1h30m`; None if it is not a duration (time.ParseDuration)."""
     sign, unsigned = (-1 if text[:1] == "-" else 1), text[1:] if text[:1] in ("+", "-") else text
     if unsigned == "0":
         return 0
@@ -102,7 +102,7 @@ def duration(text: str) -> int | None:
 
 
 def integer(text: str) -> int | None:
-    """A whole number of at most 64 bits, None where it is none (strconv.Atoi)."""
+    """A signed 64-bit integer; None if it is not one (strconv.Atoi)."""
     if not _INTEGER.fullmatch(text) or not text.isascii():
         return None
     number = int(text)
@@ -110,7 +110,7 @@ def integer(text: str) -> int | None:
 
 
 def is_json_of_numbers(text: str) -> bool:
-    """Whether a text is a JSON object of numbers, or nothing (encoding/json, into map[string]float32)."""
+    """Whether a text is a JSON object of numbers, or empty (encoding/json, into map[string]float32)."""
     try:
         value = json.loads(text or "null", parse_constant=_refuse)
     except (ValueError, RecursionError):
@@ -130,9 +130,9 @@ _TAG = "tag:yaml.org,2002:"
 
 
 def is_mapping(text: str) -> bool:
-    """Whether the text's first document is a mapping that JSON can hold, or nothing.
+    """Whether the first YAML document of the text is a mapping that JSON can represent, or empty.
 
-    It is looked at node by node and not built, so that what anchors repeat counts once, and unknown tags do no harm.
+    The check visits nodes without constructing values, so that aliased nodes count once and unknown tags are harmless.
     """
     loader = yaml.CSafeLoader(text) if text else None
     try:
@@ -165,7 +165,7 @@ def _is_json(root: yaml.Node) -> bool:
 
 
 def _is_scalar(node: yaml.ScalarNode) -> bool:
-    """Numbers and such are what their tag says, and finite."""
+    """Whether the value matches its tag, and is finite if it is a number."""
     if not node.tag.startswith(_TAG) or node.tag in (f"{_TAG}str", f"{_TAG}merge", f"{_TAG}timestamp"):
         return True
     value = yaml.constructor.SafeConstructor().construct_object(node)

@@ -1,4 +1,4 @@
-"""GCS fault tolerance: Redis is said in gcsFaultToleranceOptions alone (validation.go: ValidateRayClusterSpec)."""
+"""GCS fault tolerance: only gcsFaultToleranceOptions sets Redis (validation.go: ValidateRayClusterSpec)."""
 
 from .rules import Cluster, Found, problem
 
@@ -9,7 +9,7 @@ _OPTIONS = "gcsFaultToleranceOptions"
 
 
 def check(cluster: Cluster) -> Found:
-    """The rules on Redis' address, credentials and namespace."""
+    """The rules on the address, the credentials and the storage namespace of Redis."""
     has_options = _OPTIONS in cluster.spec
     annotated = cluster.annotations.get(ENABLED_ANNOTATION, "")
     params_at = (*cluster.path, "headGroupSpec", "rayStartParams")

@@ -1,4 +1,4 @@
-"""Names, labels and annotations of the objects themselves: what the API server and KubeRay take."""
+"""Names, labels and annotations of objects: the rules of the API server and of KubeRay."""
 
 from core.problems import Path
 
@@ -6,8 +6,8 @@ from .formats import is_dns_1035_label, is_dns_1123_label, is_dns_subdomain, is_
 from .rules import Body, Found, problem
 
 LONGEST = {"RayCluster": 53, "RayJob": 47, "RayService": 47, "RayCronJob": 41}
-"""Characters of a name (constant.go: MaxRayClusterNameLength and its likes): Services are named after the cluster, and
-the operator gives the clusters and jobs that it makes six characters more."""
+"""Characters of a name (constant.go: MaxRayClusterNameLength and similar). Services have the name of the cluster with a
+suffix, and the operator appends six characters to the names of clusters and jobs that it creates."""
 
 _RULES = {
     "RayCluster": "ray-cluster-name",
@@ -18,7 +18,8 @@ _RULES = {
 
 _GENERATED = "00000"
 _LONGEST_PREFIX = 58
-"""What the API server adds to a generateName, and what it leaves of it (apiserver: SimpleNameGenerator)."""
+"""The suffix that the API server adds to a generateName, and the length to which it truncates it (apiserver:
+SimpleNameGenerator)."""
 
 _ALL_ANNOTATIONS = 256 * 1024
 """Bytes of all annotations together (apimachinery: TotalAnnotationSizeLimitB)."""
@@ -28,16 +29,16 @@ _LONGEST_DERIVED = 50
 
 
 def derived(name: str) -> str:
-    """What KubeRay calls a RayCluster's ServiceAccount, its Role and its token's Secret (util.go: CheckName).
+    """The name of a RayCluster's ServiceAccount, Role and token Secret (util.go: CheckName).
 
-    The cluster's name; of a long one the last 50 characters, the first of which becomes `r` unless it is a letter.
+    It is the name of the cluster, of a long one its last 50 characters; the first becomes `r` unless it is a letter.
     """
     last = name[-_LONGEST_DERIVED:]
     return last if last[0].isalpha() else f"r{last[1:]}"
 
 
 def check(body: Body) -> Found:
-    """apimachinery: ValidateObjectMeta; KubeRay: ValidateRayClusterMetadata and its likes."""
+    """apimachinery: ValidateObjectMeta; KubeRay: ValidateRayClusterMetadata and similar."""
     metadata, kind = body["metadata"], body["kind"]
     yield from _name(metadata, kind)
     namespace = metadata.get("namespace", "")

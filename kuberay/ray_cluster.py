@@ -8,18 +8,18 @@ from . import authentication, autoscaler, gcs_fault_tolerance, names
 from .rules import Body, Cluster, Found, problem
 
 _RESOURCE_PARAMS = ("num-cpus", "num-gpus", "memory", "resources")
-"""Flags of `ray start` that say what a group's `resources` say."""
+"""Flags of `ray start` that set the same as `resources` of a group."""
 
 _GROUP_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?")
 
-_MADE_BY = "ray.io/originated-from-crd"
-"""Label of a RayCluster that the operator made for another object."""
+_ORIGIN = "ray.io/originated-from-crd"
+"""Label of a RayCluster that the operator created for another object."""
 
 SERVE_ANNOTATION = "ray.io/enable-serve-service"
 
 
 def check(cluster: Cluster) -> Found:
-    """All rules on a RayCluster's spec, wherever it stands."""
+    """All rules on a RayCluster's spec, in an object of any kind."""
     yield from _groups(cluster)
     yield from autoscaler.check(cluster)
     yield from gcs_fault_tolerance.check(cluster)
@@ -29,23 +29,24 @@ def check(cluster: Cluster) -> Found:
 def standalone(body: Body, cluster: Cluster) -> Found:
     """The rules on a manifest of kind RayCluster."""
     yield from check(cluster)
-    maker = body["metadata"].get("labels", {}).get(_MADE_BY)
-    if maker in ("RayJob", "RayService"):
-        yield from owned(cluster, maker)
+    owner = body["metadata"].get("labels", {}).get(_ORIGIN)
+    if owner in ("RayJob", "RayService"):
+        yield from owned(cluster, owner)
     if cluster.annotations.get(SERVE_ANNOTATION) == "true":
         yield from serve_port(cluster)
 
 
 def owned(cluster: Cluster, owner: str) -> Found:
-    """The rules on a RayCluster that the operator makes for another object (ValidateRayClusterUpgradeOptions)."""
-    wanted = cluster.spec.get("upgradeStrategy", {}).get("type")
-    if wanted is not None:
+    """The rules on a RayCluster that the operator creates for another object (ValidateRayClusterUpgradeOptions)."""
+    strategy = cluster.spec.get("upgradeStrategy", {}).get("type")
+    if strategy is not None:
         message = f"KubeRay takes no upgradeStrategy for the cluster of a {owner}: remove it"
-        yield problem("cluster-upgrade-strategy", (*cluster.path, "upgradeStrategy", "type"), wanted, message)
+        yield problem("cluster-upgrade-strategy", (*cluster.path, "upgradeStrategy", "type"), strategy, message)
 
 
 def serve_port(cluster: Cluster) -> Found:
-    """Ray Serve's Service is made from the head's ports (service.go: getServicePorts, isServingPort)."""
+    """The operator creates the Service of Ray Serve from the ports of the head (service.go: getServicePorts,
+    isServingPort)."""
     containers = cluster.spec["headGroupSpec"]["template"].get("spec", {}).get("containers", ())
     ports = containers[0].get("ports", ()) if containers else ()
     if ports and not any(_serves(port.get("name", ""), cluster) for port in ports):
@@ -79,9 +80,11 @@ def _group(path: Path, group: Body) -> Found:
         message = "there is no container: give the Ray container first"
         yield problem("group-containers", (*path, "template", "spec", "containers"), None, message)
     params = group.get("rayStartParams", {})
-    said = [name for name in _RESOURCE_PARAMS if params.get(name)]
-    if said and group.get("resources"):
-        message = f"resources and rayStartParams ({', '.join(said)}) both say what Ray may use: keep one of them"
+    resource_params = [name for name in _RESOURCE_PARAMS if params.get(name)]
+    if resource_params and group.get("resources"):
+        message = (
+            f"resources and rayStartParams ({', '.join(resource_params)}) both say what Ray may use: keep one of them"
+        )
         yield problem("group-resources", (*path, "resources"), group["resources"], message)
     if "labels" in params:
         message = "KubeRay does not take rayStartParams.labels: put them under the group's labels"

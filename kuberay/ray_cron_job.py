@@ -1,4 +1,4 @@
-"""A RayCronJob: its schedule, and the RayJobs that it makes (validation.go: ValidateRayCronJobSpec)."""
+"""A RayCronJob: its schedule, and the template of its RayJobs (validation.go: ValidateRayCronJobSpec)."""
 
 import zoneinfo
 
@@ -17,7 +17,7 @@ def check(body: Body, operator: OperatorContext) -> Found:
     if fault := schedule_fault(spec["schedule"]):
         message = f"{spec['schedule']!r} is no schedule, {fault}: write for example '0 3 * * *' or '@daily'"
         yield problem("cron-schedule", ("spec", "schedule"), spec["schedule"], message)
-    # The jobs get none of its annotations.
+    # The jobs do not inherit its annotations.
     yield from ray_job.check(spec["jobTemplate"], ("spec", "jobTemplate"), {}, operator)
 
 
@@ -37,7 +37,7 @@ _FIELDS: tuple[tuple[str, int, int, dict[str, int]], ...] = (
 
 
 def schedule_fault(schedule: str) -> str | None:
-    """What is wrong with a schedule, None where nothing is."""
+    """The fault in a schedule; None if it is valid."""
     if schedule.startswith(("TZ=", "CRON_TZ=")):
         zone, space, schedule = schedule.partition(" ")
         zone = zone.partition("=")[2]

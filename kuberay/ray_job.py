@@ -1,4 +1,4 @@
-"""A RayJob's spec: its cluster, how it is submitted and when it has to be done (validation.go: ValidateRayJobSpec)."""
+"""A RayJob's spec: its cluster, its submission and its deadlines (validation.go: ValidateRayJobSpec)."""
 
 from collections.abc import Mapping
 
@@ -12,11 +12,11 @@ from .rules import Body, Cluster, Found, problem
 MODES = ("K8sJobMode", "HTTPMode", "InteractiveMode", "SidecarMode")
 
 _METADATA_SINCE = (2, 6, 0)
-"""Oldest Ray that takes a job's metadata (job.go: GetMetadataJson)."""
+"""Oldest Ray that accepts metadata of a job (job.go: GetMetadataJson)."""
 
 
 def check(spec: Body, path: Path, annotations: Mapping[str, str], operator: OperatorContext) -> Found:
-    """All rules on a RayJob's spec, in a RayJob or a RayCronJob. `annotations`: what its cluster is judged with."""
+    """All rules on a RayJob's spec, in a RayJob or a RayCronJob. `annotations`: those that apply to its cluster."""
     cluster = None
     if "rayClusterSpec" in spec:
         cluster = Cluster(spec["rayClusterSpec"], (*path, "rayClusterSpec"), annotations, operator)
@@ -32,7 +32,7 @@ def check(spec: Body, path: Path, annotations: Mapping[str, str], operator: Oper
 
 
 def _ending(spec: Body, path: Path) -> Found:
-    """When it ends, and how often it is tried."""
+    """The end of the job, and its retries."""
     shutdown, ttl = spec.get("shutdownAfterJobFinishes", False), spec["ttlSecondsAfterFinished"]
     if spec.get("suspend") and not shutdown:
         message = "a job can be suspended where its cluster goes with it: set shutdownAfterJobFinishes to true"
@@ -58,7 +58,7 @@ def _ending(spec: Body, path: Path) -> Found:
 
 
 def _selector(spec: Body, path: Path) -> Found:
-    """A cluster of its own, or one that is there."""
+    """Its own cluster, or an existing one."""
     selector, at = spec.get("clusterSelector"), (*path, "clusterSelector")
     if not selector:
         if "rayClusterSpec" not in spec:
@@ -94,7 +94,7 @@ def _sidecar(spec: Body, path: Path) -> Found:
 
 
 def _submission(spec: Body, path: Path) -> Found:
-    """What the job is submitted with, which the operator reads when the cluster is there."""
+    """The submission of the job. The operator reads these fields after the cluster is ready."""
     mode = spec["submissionMode"]
     if mode not in MODES:
         message = f"{mode!r} is no way to submit a job, so it would never start: use one of {', '.join(MODES)}"

@@ -49,18 +49,18 @@ def _upgrade(spec: Body, cluster: Cluster) -> Found:
     strategy = spec.get("upgradeStrategy")
     if strategy is None:
         return
-    wanted, at, gate = strategy.get("type"), ("spec", "upgradeStrategy"), cluster.operator.enabled(_GATE)
-    if wanted is not None and wanted not in UPGRADES:
-        message = f"{wanted!r} is no way to upgrade: use one of {', '.join(UPGRADES)}"
-        yield problem("service-upgrade-strategy", (*at, "type"), wanted, message)
-    if wanted is None and gate:
+    strategy_type, at, gate = strategy.get("type"), ("spec", "upgradeStrategy"), cluster.operator.enabled(_GATE)
+    if strategy_type is not None and strategy_type not in UPGRADES:
+        message = f"{strategy_type!r} is no way to upgrade: use one of {', '.join(UPGRADES)}"
+        yield problem("service-upgrade-strategy", (*at, "type"), strategy_type, message)
+    if strategy_type is None and gate:
         message = f"with the feature gate {_GATE} the operator needs the type: use one of {', '.join(UPGRADES)}"
         yield problem("service-upgrade-strategy", (*at, "type"), None, message)
-    if wanted == INCREMENTAL and gate:
+    if strategy_type == INCREMENTAL and gate:
         yield from _incremental(strategy.get("clusterUpgradeOptions"), cluster)
-    elif wanted == INCREMENTAL:
+    elif strategy_type == INCREMENTAL:
         message = f"{INCREMENTAL} needs the operator's feature gate {_GATE}: enable it, or use NewCluster"
-        yield problem("incremental-feature-gate", (*at, "type"), wanted, message)
+        yield problem("incremental-feature-gate", (*at, "type"), strategy_type, message)
 
 
 def _incremental(options: Body | None, cluster: Cluster) -> Found:

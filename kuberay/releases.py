@@ -1,6 +1,6 @@
-"""What came with later releases of KubeRay. An older one's API server drops such fields without a word.
+"""Fields of later releases of KubeRay. With the CRDs of an older one the API server drops such fields silently.
 
-The schema here is that of 1.6; tests/differential/test_releases.py holds this table against the CRDs of both.
+The schema here is that of 1.6; tests/differential/test_releases.py compares this table with the CRDs of both.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ from .rules import Body, Found, problem
 Steps: TypeAlias = tuple[str, ...]
 
 EACH = "*"
-"""In place of an index."""
+"""Stands for any index."""
 
 _OF_PODS: tuple[Steps, ...] = (
     ("spec", "workloadRef"),
@@ -45,12 +45,12 @@ SINCE: Mapping[str, Mapping[str, tuple[Steps, ...]]] = {
         "RayCronJob": ((),),
     }
 }
-"""By release and kind, the fields that it knows first (ray-operator/config/crd/bases at its tag and at the one before);
-no steps: the kind itself."""
+"""New fields by release and kind (ray-operator/config/crd/bases at its tag and at the one before). An empty path is the
+kind itself."""
 
 
 def check(body: Body, operator: OperatorContext) -> Found:
-    """Fields of a manifest that the operator's CRDs have not."""
+    """Finds fields of a manifest that the CRDs of the operator do not have."""
     for release, kinds in SINCE.items():
         if operator.since(release):
             continue
@@ -65,7 +65,7 @@ def check(body: Body, operator: OperatorContext) -> Found:
 
 
 def _at(value: Any, steps: Steps, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """What is there at the steps, with its path."""
+    """The existing values at a path with wildcards, each with its path."""
     if not steps:
         yield path, value
     elif steps[0] == EACH:

@@ -1,4 +1,4 @@
-"""The rules by name, and what they share."""
+"""The rules by name, and their common types."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from .context import OperatorContext
 Body: TypeAlias = dict[str, Any]
 
 Found: TypeAlias = Iterator[Problem]
-"""What a rule finds."""
+"""The problems that a rule finds."""
 
 RULES: Mapping[str, str] = {
     # The API server, by the CRDs' schema (schema.py) and apimachinery's ValidateObjectMeta (names.py).
@@ -77,7 +77,7 @@ RULES: Mapping[str, str] = {
     "cron-schedule": "ValidateRayCronJobSpec",
     "scheduler-network-tier": "controllers/ray/batchscheduler/volcano: createPodGroup",
     "scheduler-ray-job": "controllers/ray/batchscheduler: DoBatchSchedulingOnSubmission",
-    # Ours: the operator takes it and then does not do what was meant.
+    # Rules of this project: the operator accepts the value, and then does not do what was intended.
     "replicas-within-bounds": "stricter",
     "num-of-hosts": "stricter",
     "group-name": "stricter",
@@ -87,18 +87,18 @@ RULES: Mapping[str, str] = {
     "incremental-feature-gate": "stricter",
     "newer-field": "stricter",
 }
-"""Each rule and where it is from: the API server, a Go function of the operator, or `stricter` than both."""
+"""Each rule and its origin: the API server, a Go function of the operator, or `stricter` than both."""
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """A RayCluster's spec wherever it stands: in a RayCluster, a RayJob, a RayService or a RayCronJob."""
+    """The spec of a RayCluster, in a RayCluster, a RayJob, a RayService or a RayCronJob."""
 
     spec: Body
     path: Path
-    """Where the spec stands in the manifest."""
+    """Path of the spec in the manifest."""
     annotations: Mapping[str, str]
-    """Annotations of the object that the operator judges the spec with."""
+    """Annotations that the operator validates the spec with."""
     operator: OperatorContext
 
     @property
@@ -111,7 +111,7 @@ class Cluster:
 
     @property
     def groups(self) -> Iterator[tuple[Path, Body]]:
-        """The head and the worker groups, each with its place."""
+        """The head group and the worker groups, each with its path."""
         yield (*self.path, "headGroupSpec"), self.spec["headGroupSpec"]
         for index, group in enumerate(self.spec.get("workerGroupSpecs", ())):
             yield (*self.path, "workerGroupSpecs", index), group
@@ -123,11 +123,11 @@ class Cluster:
 
     @property
     def autoscaler_v2(self) -> bool:
-        """util.go: IsAutoscalingV2Enabled; it does not ask whether there is autoscaling."""
+        """util.go: IsAutoscalingV2Enabled, which ignores whether autoscaling is enabled."""
         return bool(self.spec.get("autoscalerOptions", {}).get("version") == "v2")
 
     def head_env(self, name: str) -> tuple[Path, str] | None:
-        """Where the head's Ray container has an environment variable, and its value (util.go: EnvVarByName)."""
+        """Path and value of an environment variable of the head's Ray container (util.go: EnvVarByName)."""
         containers = self.spec["headGroupSpec"]["template"].get("spec", {}).get("containers", ())
         for index, variable in enumerate(containers[0].get("env", ()) if containers else ()):
             if variable["name"] == name:
@@ -137,7 +137,7 @@ class Cluster:
 
 
 def problem(rule: str, path: Path, value: Any, message: str) -> Problem:
-    """A problem under a rule that is in the table."""
+    """A problem of a rule. Raises KeyError if RULES does not have it."""
     if rule not in RULES:
         raise KeyError(rule)
     return Problem(path, value, message, rule)

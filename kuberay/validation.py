@@ -1,4 +1,4 @@
-"""One manifest, all that is wrong with it: first as the API server sees it, then as the operator does."""
+"""Validates one manifest: first as the API server does, then as the operator does."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,13 +13,13 @@ from .schema import shown
 API_VERSION = "ray.io/v1"
 
 _SHAPE = {"wrong-type", "required-field"}
-"""With one of these the operator's rules have nothing to go by."""
+"""With a problem of these rules the rules of the operator cannot be evaluated."""
 
 
 def validate(body: Mapping[str, Any], operator: OperatorContext) -> list[Problem]:
-    """All that an API server and the operator refuse in a RayCluster, RayJob, RayService or RayCronJob.
+    """All problems that an API server and the operator find in a RayCluster, RayJob, RayService or RayCronJob.
 
-    Empty for a manifest that runs. A value of a wrong type, or one that is missing, hides what the operator would say.
+    The list is empty for a valid manifest. A value of a wrong type or a missing one hides problems of the operator.
     """
     kind, version = body.get("kind"), body.get("apiVersion")
     if kind not in schema.KINDS:
@@ -36,10 +36,10 @@ def validate(body: Mapping[str, Any], operator: OperatorContext) -> list[Problem
         return problems
     problems += releases.check(stored, operator)
     faulty = {each.path for each in problems}
-    return problems + [each for each in _late(stored, operator) if each.path not in faulty]
+    return problems + [each for each in _operator_problems(stored, operator) if each.path not in faulty]
 
 
-def _late(body: Body, operator: OperatorContext) -> Found:
+def _operator_problems(body: Body, operator: OperatorContext) -> Found:
     kind, spec = body["kind"], body["spec"]
     annotations = body["metadata"].get("annotations", {})
     job: tuple[Body, Path] | None = None

@@ -1,4 +1,4 @@
 """Policies: rules about Ray on Kubernetes, for Pulumi's previews and for plain YAML.
 
-Knows no component: it judges what any program makes, this one's or another's.
+The package imports no component: it judges the objects of any Pulumi program.
 """

@@ -6,7 +6,7 @@ from pathlib import Path
 if __package__:
     from policies.command import main
 else:
-    # Pulumi has put this folder in front of all modules; what is wanted is the one above it.
+    # Pulumi has put this folder first on sys.path; imports need the folder above it.
     sys.path[0] = str(Path(__file__).resolve().parents[1])
     from policies.pack import main
 

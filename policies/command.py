@@ -1,4 +1,4 @@
-"""`python -m policies`: the rules, and what they say of files of YAML."""
+"""`python -m policies`: lists the rules, and evaluates them for YAML files."""
 
 import io
 import sys
@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 BLOCKED, MISUSED = 1, 2
-"""Exit codes: a mandatory rule is broken; a file cannot be read or the command cannot be run as given."""
+"""Exit codes: a mandatory rule is violated; a file cannot be read or the arguments are not valid."""
 
 
 class Format(StrEnum):
-    """How a report is written."""
+    """Format of a report."""
 
     TEXT = "text"
     JSON = "json"
@@ -66,11 +66,11 @@ def policies(
     from .read import UnreadableError, objects
 
     try:
-        said = load(config or FILE)
+        configuration = load(config or FILE)
         if stack_file:
             environment = environment or stack_name(stack_file)
-            said = said.with_stack(environment, of_stack_file(stack_file))
-        report = Judge(said, environment).report(objects(files))
+            configuration = configuration.with_stack(environment, of_stack_file(stack_file))
+        report = Judge(configuration, environment).report(objects(files))
     except (ConfigurationError, UnreadableError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(MISUSED) from error
@@ -110,6 +110,6 @@ def main() -> None:
     """Run the command."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A terminal of another encoding shows question marks for what it does not have.
+            # A terminal with another encoding shows question marks for characters that it lacks.
             stream.reconfigure(errors="replace")
     app(prog_name="python -m policies")

@@ -1,6 +1,6 @@
-"""What may be said about rules: how much they weigh in an environment, their options, and who is excepted.
+"""Configuration of the rules: their levels in an environment, their options, and exceptions.
 
-In a file of the pack's for all stacks, and in a stack's own file. Knows no stack file.
+It is in a file of the pack for all stacks, and in the file of a stack. This module does not read stack files.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ RuleId = Annotated[str, AfterValidator(_known), WithJsonSchema({"type": "string"
 
 
 class Level(StrEnum):
-    """What a violation does."""
+    """Effect of a violation."""
 
     ADVISORY = "advisory"
     """It is reported."""
@@ -42,10 +42,10 @@ class Level(StrEnum):
     """It is reported, and the preview or the command fails."""
 
     REMEDIATE = "remediate"
-    """The policy pack mends it where the rule has a remedy. What it does not mend is as if it were mandatory."""
+    """The policy pack fixes it if the rule has a remedy. Otherwise it has the effect of `mandatory`."""
 
     DISABLED = "disabled"
-    """The rule is not asked."""
+    """The rule is not evaluated."""
 
     @property
     def blocks(self) -> bool:
@@ -73,35 +73,35 @@ else:
 
 
 class RuleException(Settings):
-    """An object that may break a rule, for a while."""
+    """An object that may violate a rule until a date."""
 
     rule: RuleId
     """The rule's id."""
 
     object: NonEmptyText
-    """What the object is called: KIND/NAMESPACE/NAME, or KIND/NAME where it has no namespace; `*` stands for any."""
+    """The object: KIND/NAMESPACE/NAME, or KIND/NAME without a namespace; `*` matches anything."""
 
     reason: NonEmptyText
-    """Why it has to be so."""
+    """Why the exception is necessary."""
 
     owner: NonEmptyText
-    """Who answers for it."""
+    """Who is responsible for it."""
 
     expires: date
-    """The last day on which it holds."""
+    """The last day on which it applies."""
 
     def holds(self, today: date) -> bool:
-        """Whether it holds still."""
+        """Whether it still applies."""
         return today <= self.expires
 
     def term(self, today: date) -> str:
-        """Until when it holds, or since when it does no more."""
+        """When it expires or expired."""
         return f"until {self.expires}" if self.holds(today) else f"EXPIRED on {self.expires}"
 
     def covers(self, rule: str, owner: Object) -> bool:
-        """Whether it is about this rule and this object.
+        """Whether it applies to this rule and this object.
 
-        In a preview that does not know the object's namespace any will do: `up` asks again, and knows it.
+        If a preview does not know the namespace of the object, every namespace matches: `up` knows it and asks again.
         """
         if rule != self.rule:
             return False
@@ -115,11 +115,11 @@ class RuleException(Settings):
 
 
 class PoliciesSettings(Settings):
-    """What rules weigh, their options, and who is excepted: in one environment, or in one stack."""
+    """Levels of rules, their options and exceptions, in one environment or in one stack."""
 
     level: Level | None = None
-    """Of all rules; where it is `mandatory` or `remediate`, those of severity low are advisory. Default: what
-    `policies/configuration.yaml` says of the stack, or else `mandatory`."""
+    """Level of all rules; with `mandatory` or `remediate`, those of severity low are advisory. Default: the level in
+    `policies/configuration.yaml` for the stack, or else `mandatory`."""
 
     rules: dict[RuleId, Level] = Field(default_factory=dict)
     """Levels of single rules, by their ids."""
@@ -128,10 +128,10 @@ class PoliciesSettings(Settings):
     """Options of rules, by their ids."""
 
     exceptions: tuple[RuleException, ...] = ()
-    """Who is excepted. Every report lists them."""
+    """Exceptions. Every report lists them."""
 
     def over(self, other: PoliciesSettings) -> PoliciesSettings:
-        """What this says, and what the other does where this says nothing; the exceptions of both."""
+        """These settings, with the other ones for whatever is not set here, and the exceptions of both."""
         options = {name: getattr(self.options, name) for name in self.options.model_fields_set}
         return PoliciesSettings(
             level=self.level or other.level,
@@ -141,36 +141,36 @@ class PoliciesSettings(Settings):
         )
 
     def level_of(self, rule: Rule) -> Level:
-        """What a violation of a rule does."""
+        """Level of a rule."""
         level = self.level or Level.MANDATORY
         low = rule.severity is Severity.LOW and level.blocks
         return self.rules.get(rule.id, Level.ADVISORY if low else level)
 
     def options_of(self, rule: Rule) -> Settings:
         """The options of a rule."""
-        said: Settings = getattr(self.options, _field(rule.id), NoOptions())
-        return said
+        options: Settings = getattr(self.options, _field(rule.id), NoOptions())
+        return options
 
 
 class Configuration(Settings):
-    """What holds for all stacks, and for each environment."""
+    """Configuration of the rules for all stacks, and for each environment."""
 
     environments: dict[str, PoliciesSettings] = Field(default_factory=dict)
-    """By the names of stacks; `*` in a name stands for anything, and the first that fits holds."""
+    """Settings by the names of stacks; `*` in a name matches anything, and the first match applies."""
 
     options: RuleOptions = RuleOptions()
     """Options of rules in all environments, by their ids."""
 
     exceptions: tuple[RuleException, ...] = ()
-    """Who is excepted in all environments."""
+    """Exceptions in all environments."""
 
     def environment(self, name: str) -> PoliciesSettings:
-        """What holds in an environment; every rule is mandatory in one that nobody speaks of."""
-        fitting = (said for pattern, said in self.environments.items() if fnmatchcase(name, pattern))
-        return next(fitting, PoliciesSettings()).over(
+        """The settings of an environment. Without an entry, every rule is mandatory."""
+        matching = (settings for pattern, settings in self.environments.items() if fnmatchcase(name, pattern))
+        return next(matching, PoliciesSettings()).over(
             PoliciesSettings(options=self.options, exceptions=self.exceptions)
         )
 
-    def with_stack(self, name: str, said: PoliciesSettings) -> Configuration:
-        """This, and what a stack says of itself, which goes before it."""
-        return Configuration(environments={name: said.over(self.environment(name))})
+    def with_stack(self, name: str, settings: PoliciesSettings) -> Configuration:
+        """This configuration, overridden by the settings of a stack."""
+        return Configuration(environments={name: settings.over(self.environment(name))})

@@ -1,4 +1,4 @@
-"""Objects as Pulumi's engine tells them to policy packs: what is secret and what is not known is marked."""
+"""Decodes objects that Pulumi's engine passes to policy packs, with markers for secrets and unknown values."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ from .values import UNKNOWN, Change, Object, Secret
 
 SIGNATURE = "4dabf18193072939515e22adb298388d"
 SECRET = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105 (the mark of one)
-"""Key and value that mark what is no plain mapping (pulumi sdk/go/common/resource/sig/sig.go)."""
+"""Key and value that mark special mappings (pulumi sdk/go/common/resource/sig/sig.go)."""
 
 _UNKNOWNS = frozenset(
     {
@@ -23,22 +23,22 @@ _UNKNOWNS = frozenset(
         "dd056dcd-154b-4c76-9bd3-c8f88648b5ff",
     }
 )
-"""Values that stand for what is not known, one for each type (pulumi sdk/go/common/resource/plugin/rpc.go)."""
+"""Sentinels for unknown values, one for each type (pulumi sdk/go/common/resource/plugin/rpc.go)."""
 
 _TOKEN = re.compile(r"kubernetes:(?:core/)?(?P<version>(?:[^:/]+/)?v\d\w*):(?P<kind>\w+)")
-"""Type of a resource that is one object."""
+"""Type token of a resource that is one Kubernetes object."""
 
 _NO_OBJECTS = ("helm.sh/", "kustomize/", "yaml/")
-"""Versions of resources that make objects, each of which is a resource again, or that Helm makes unseen."""
+"""Versions of resources that create objects: either each object is a resource itself, or Helm creates it."""
 
 _UNJUDGED = ("CustomResourceDefinition",)
-"""Kinds that no rule is about, and that are a megabyte each."""
+"""Kinds without rules, of a megabyte each."""
 
 
 def kubernetes_object(type_: str, properties: struct_pb2.Struct, urn: str, protect: bool) -> Object | None:
-    """The object that a resource is; None where it is none that rules are about.
+    """The Kubernetes object of a resource; None if no rule applies to it.
 
-    `*Patch` resources are parts of objects, and are not judged either: what they lack is elsewhere.
+    `*Patch` resources are not judged: they have only some fields of an object.
     """
     found = _TOKEN.fullmatch(type_)
     if found is None or found["version"].startswith(_NO_OBJECTS):
@@ -50,9 +50,9 @@ def kubernetes_object(type_: str, properties: struct_pb2.Struct, urn: str, prote
 
 
 def decoded(properties: struct_pb2.Struct) -> Mapping[str, Any]:
-    """The properties of a resource, without those that are null."""
-    held = {key: _value(value) for key, value in properties.fields.items()}
-    return {key: value for key, value in held.items() if value is not None}
+    """The properties of a resource, without null values."""
+    values = {key: _value(value) for key, value in properties.fields.items()}
+    return {key: value for key, value in values.items() if value is not None}
 
 
 def _value(value: struct_pb2.Value) -> Any:
@@ -60,7 +60,7 @@ def _value(value: struct_pb2.Value) -> Any:
     if kind == "string_value":
         return UNKNOWN if value.string_value in _UNKNOWNS else value.string_value
     if kind == "number_value":
-        # All numbers come as floating-point ones.
+        # Protobuf passes all numbers as floating-point numbers.
         number = value.number_value
         return int(number) if number.is_integer() else number
     if kind == "bool_value":
@@ -77,24 +77,24 @@ def _mapping(struct: struct_pb2.Struct) -> Any:
         return decoded(struct)
     if struct.fields[SIGNATURE].string_value == SECRET:
         return Secret(_value(struct.fields["value"]))
-    # Assets, archives and references to resources: nothing that an object of Kubernetes holds.
+    # Assets, archives and references to resources, which no Kubernetes object has.
     return UNKNOWN
 
 
 def mended(properties: struct_pb2.Struct, changes: Iterable[Change]) -> struct_pb2.Struct:
-    """The properties with the changes."""
-    made = struct_pb2.Value(struct_value=properties)
+    """Applies the changes to the properties."""
+    root = struct_pb2.Value(struct_value=properties)
     for change in changes:
-        held: struct_pb2.Value | None = made
+        target: struct_pb2.Value | None = root
         for step in change.path:
-            held = None if held is None else _below(held, step)
-        if held is not None:
-            json_format.ParseDict(change.value, held)
-    return made.struct_value
+            target = None if target is None else _below(target, step)
+        if target is not None:
+            json_format.ParseDict(change.value, target)
+    return root.struct_value
 
 
 def _below(value: struct_pb2.Value, step: str | int) -> struct_pb2.Value | None:
-    """The value below, made where nothing stands; None where what stands there holds no such thing."""
+    """The value below, created if missing; None if the existing value has another type."""
     if value.WhichOneof("kind") in (None, "null_value"):
         value.struct_value.SetInParent()
     if value.WhichOneof("kind") == "struct_value" and isinstance(step, str):

@@ -20,14 +20,14 @@ _STYLES = {True: "bold red", False: "yellow"}
 
 
 def show(report: Report) -> None:
-    """Print a report; in colours where it is a terminal."""
+    """Prints a report, in colours on a terminal."""
     console = Console(highlight=False, soft_wrap=True, emoji=False, markup=False)
     for line in lines(report):
         console.print(line)
 
 
 def lines(report: Report) -> Iterator[Text]:
-    """Violations by object, what is not known, exceptions, and the count."""
+    """Violations by object, unknown values, exceptions, and the counts."""
     of_objects: dict[str, list[Finding]] = defaultdict(list)
     for each in report.findings:
         if each.known and each.exception is None:
@@ -42,7 +42,7 @@ def lines(report: Report) -> Iterator[Text]:
 
 
 def exceptions(report: Report) -> Iterator[Text]:
-    """Every exception: what it excepts now, until when, and who answers for it."""
+    """Every exception: its findings, its expiry, its reason and its owner."""
     if report.exceptions:
         yield Text("Exceptions", "bold")
     for each in report.exceptions:
@@ -88,17 +88,17 @@ def _count(report: Report) -> Text:
     blocking = sum(each.blocks for each in found)
     advice = sum(each.level is Level.ADVISORY for each in found)
     objects = f"{report.objects} object{'' if report.objects == 1 else 's'}"
-    said = f"{objects}: {blocking} mandatory, {advice} advisory"
-    return Text(said, "bold red" if blocking else "bold green")
+    summary = f"{objects}: {blocking} mandatory, {advice} advisory"
+    return Text(summary, "bold red" if blocking else "bold green")
 
 
 _SARIF = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _SCORES = {Severity.CRITICAL: "9.5", Severity.HIGH: "8.0", Severity.MEDIUM: "5.5", Severity.LOW: "3.0"}
-"""What GitHub makes its own severities of (docs.github.com, SARIF support for code scanning: security-severity)."""
+"""GitHub derives its severities from these (docs.github.com, SARIF support for code scanning: security-severity)."""
 
 
 def as_json(report: Report) -> str:
-    """Findings and exceptions; keys stay the same, null where nothing is known."""
+    """Findings and exceptions. The keys are stable; the value is null if nothing is known."""
     return json.dumps(
         {
             "objects": report.objects,
@@ -137,13 +137,13 @@ def rules_as_json() -> str:
 
 
 def _rule(rule: Rule) -> dict[str, Any]:
-    said = {key: getattr(rule, key) for key in ("id", "family", "severity", "what", "why", "source", "fix", "mends")}
+    fields = {key: getattr(rule, key) for key in ("id", "family", "severity", "what", "why", "source", "fix", "mends")}
     options = rule.options.model_json_schema().get("properties", {})
-    return {**said, "subject": rule.subject.__name__, "options": options}
+    return {**fields, "subject": rule.subject.__name__, "options": options}
 
 
 def as_annotations(report: Report) -> Iterator[str]:
-    """A workflow command for each finding that is known; exceptions as notices."""
+    """A workflow command for each known finding; exceptions are notices."""
     for each in report.findings:
         if each.known and each.exception is None:
             places = {"file": each.owner.source, "line": each.owner.line(each.path), "title": each.rule.id}
@@ -156,7 +156,7 @@ def as_annotations(report: Report) -> Iterator[str]:
 
 
 def as_sarif(report: Report) -> str:
-    """One run, with every rule and a result for each finding; those of exceptions are suppressed."""
+    """One run, with every rule and a result for each finding; findings with an exception are suppressed."""
     driver = {
         "name": "ray-platform-policies",
         "rules": [

@@ -1,4 +1,4 @@
-"""Asks the rules about objects. Nothing that a rule could not know passes: it is found, as not known."""
+"""Evaluates the rules for objects. If a rule reads an unknown value, the finding reports that it is not known."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ from .walk import SUBJECTS, Stack
 
 @dataclass(frozen=True)
 class Finding:
-    """A violation of a rule, or that it cannot be told yet."""
+    """A violation of a rule, or that the result is not known yet."""
 
     rule: Rule
     level: Level
@@ -26,11 +26,11 @@ class Finding:
     path: Path
     message: str
     known: bool = True
-    """False where the rule has read what is not known before `pulumi up`."""
+    """False if the rule has read a value that is not known before `pulumi up`."""
     exception: RuleException | None = None
-    """What excepts the object."""
+    """The exception that applies."""
     expired: RuleException | None = None
-    """What excepted it until some day."""
+    """An exception that has expired."""
 
     @property
     def blocks(self) -> bool:
@@ -39,13 +39,13 @@ class Finding:
 
     @property
     def place(self) -> str:
-        """Where it is: `RayCluster/team-a/training: spec.rayVersion`."""
+        """The object and the field: `RayCluster/team-a/training: spec.rayVersion`."""
         return f"{self.owner}: {dotted(self.path)}" if self.path else str(self.owner)
 
 
 @dataclass(frozen=True)
 class Report:
-    """What the rules say of some objects."""
+    """The findings of the rules in some objects."""
 
     findings: tuple[Finding, ...]
     objects: int
@@ -53,62 +53,65 @@ class Report:
     today: date = field(default_factory=date.today)
 
     def used(self, exception: RuleException) -> int:
-        """How many findings it excepts."""
+        """Number of findings that an exception applies to."""
         return sum(each.exception is exception for each in self.findings)
 
     @property
     def blocked(self) -> bool:
-        """Whether a mandatory rule is broken."""
+        """Whether a violation fails the preview or the command."""
         return any(each.blocks for each in self.findings)
 
 
 class Judge:
-    """The rules as they hold in one environment."""
+    """Evaluates the rules with the settings of one environment."""
 
     def __init__(self, configuration: Configuration, environment: str, today: date | None = None) -> None:
-        """`environment`: whose levels hold, in what the configuration says."""
-        said = configuration.environment(environment)
-        self._exceptions = said.exceptions
+        """`environment`: name of the environment in the configuration."""
+        settings = configuration.environment(environment)
+        self._exceptions = settings.exceptions
         self._today = today or date.today()
         self._rules: dict[type, list[tuple[Rule, Level, Settings]]] = defaultdict(list)
         for rule in RULES:
-            weight = said.level_of(rule)
-            if weight is not Level.DISABLED:
-                self._rules[rule.subject].append((rule, weight, said.options_of(rule)))
-        self._remedies = [rule for rule in RULES if rule.remedy and said.level_of(rule) is Level.REMEDIATE]
+            level = settings.level_of(rule)
+            if level is not Level.DISABLED:
+                self._rules[rule.subject].append((rule, level, settings.options_of(rule)))
+        self._remedies = [rule for rule in RULES if rule.remedy and settings.level_of(rule) is Level.REMEDIATE]
 
     def report(self, objects: Iterable[Object]) -> Report:
-        """Judges objects one by one, and together."""
-        held = tuple(objects)
-        findings = [finding for each in held for finding in self.of_object(each)]
+        """Evaluates the rules for each object, and for all together."""
+        all_objects = tuple(objects)
+        findings = [finding for each in all_objects for finding in self.of_object(each)]
         return Report(
-            (*findings, *self.of_stack(Stack(held))), objects=len(held), exceptions=self._exceptions, today=self._today
+            (*findings, *self.of_stack(Stack(all_objects))),
+            objects=len(all_objects),
+            exceptions=self._exceptions,
+            today=self._today,
         )
 
     def of_object(self, owner: Object) -> Iterator[Finding]:
-        """What rules about single objects, their pods and containers find."""
+        """Findings of the rules about single objects, their pods and containers."""
         for kind, subjects in SUBJECTS.items():
-            asked = [each for each in self._rules[kind] if not each[0].kinds or owner.kind in each[0].kinds]
-            if not asked:
+            applicable = [each for each in self._rules[kind] if not each[0].kinds or owner.kind in each[0].kinds]
+            if not applicable:
                 continue
             try:
                 for subject in subjects(owner):
-                    for rule, weight, options in asked:
-                        yield from self._asked(rule, weight, options, subject, owner)
+                    for rule, level, options in applicable:
+                        yield from self._evaluated(rule, level, options, subject, owner)
             except NotKnownYetError as unknown:
-                # Not even where the subjects are is known.
-                for rule, weight, _ in asked:
-                    yield self._unknown(rule, weight, unknown, owner)
+                # The subjects themselves are not known.
+                for rule, level, _ in applicable:
+                    yield self._unknown(rule, level, unknown, owner)
 
     @property
     def mends(self) -> bool:
-        """Whether some rule mends what breaks it."""
+        """Whether some rule is at level `remediate` and has a remedy."""
         return bool(self._remedies)
 
     def changes(self, owner: Object) -> Iterator[tuple[Rule, tuple[Change, ...]]]:
-        """What rules at level `remediate` put into an object that breaks them, before it is judged.
+        """Changes of the rules at level `remediate` to an object that violates them, before it is judged.
 
-        Where something that a remedy reads is not known yet, it changes nothing.
+        A remedy changes nothing if it reads a value that is not known yet.
         """
         for rule in self._remedies:
             excepted = any(each.covers(rule.id, owner) and each.holds(self._today) for each in self._exceptions)
@@ -118,30 +121,34 @@ class Judge:
                     yield rule, changes
 
     def of_stack(self, stack: Stack) -> Iterator[Finding]:
-        """What rules about all objects together find."""
-        for rule, weight, options in self._rules[Stack]:
-            yield from self._asked(rule, weight, options, stack, None)
+        """Findings of the rules about all objects together."""
+        for rule, level, options in self._rules[Stack]:
+            yield from self._evaluated(rule, level, options, stack, None)
 
-    def _asked(
-        self, rule: Rule, weight: Level, options: Settings, subject: object, owner: Object | None
+    def _evaluated(
+        self, rule: Rule, level: Level, options: Settings, subject: object, owner: Object | None
     ) -> Iterator[Finding]:
         try:
             for violation in rule.violations(subject, options):
-                yield self._found(rule, weight, violation)
+                yield self._found(rule, level, violation)
         except NotKnownYetError as unknown:
-            yield self._unknown(rule, weight, unknown, owner)
+            yield self._unknown(rule, level, unknown, owner)
 
-    def _found(self, rule: Rule, weight: Level, violation: Violation) -> Finding:
-        finding = Finding(rule, weight, violation.owner, violation.path, violation.message)
-        about = [each for each in self._exceptions if each.covers(rule.id, violation.owner)]
-        holding = next((each for each in about if each.holds(self._today)), None)
-        return replace(finding, exception=holding, expired=None if holding else next(iter(about), None))
+    def _found(self, rule: Rule, level: Level, violation: Violation) -> Finding:
+        finding = Finding(rule, level, violation.owner, violation.path, violation.message)
+        covering = [each for each in self._exceptions if each.covers(rule.id, violation.owner)]
+        exception = next((each for each in covering if each.holds(self._today)), None)
+        return replace(finding, exception=exception, expired=None if exception else next(iter(covering), None))
 
-    def _unknown(self, rule: Rule, weight: Level, unknown: NotKnownYetError, owner: Object | None) -> Finding:
-        about = unknown.owner if owner is None else owner
+    def _unknown(self, rule: Rule, level: Level, unknown: NotKnownYetError, owner: Object | None) -> Finding:
+        reported_owner = unknown.owner if owner is None else owner
         filled = "cannot be known: something else fills it in"
-        message = filled if about.protected is None else "cannot be known before `pulumi up`, which asks the rule again"
-        return Finding(rule, weight, about, unknown.path, message, known=False)
+        message = (
+            filled
+            if reported_owner.protected is None
+            else "cannot be known before `pulumi up`, which asks the rule again"
+        )
+        return Finding(rule, level, reported_owner, unknown.path, message, known=False)
 
 
 def _changes(rule: Rule, owner: Object) -> Iterator[Change]:

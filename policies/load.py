@@ -1,4 +1,4 @@
-"""Reads what is said about rules: in the pack's file, in a stack file, and in the configuration that Pulumi tells."""
+"""Loads the configuration of the rules: from the pack's file, from a stack file, and from Pulumi's configuration."""
 
 import json
 from collections.abc import Mapping
@@ -16,62 +16,62 @@ from core.types import Settings
 from .configuration import Configuration, PoliciesSettings
 
 FILE = Path(__file__).with_name("configuration.yaml")
-"""What holds where no other file is named."""
+"""The default file."""
 
 KEY = f"{PREFIX}policies"
-"""Key under which a stack file speaks of rules."""
+"""Key of the policies in a stack file."""
 
 
 class ConfigurationError(Exception):
-    """What is said about rules cannot be used; the text has a line for each fault."""
+    """The configuration of the rules is not valid; the text has one line for each error."""
 
 
-class _Said(Settings):
+class _StackPolicies(Settings):
     policies: PoliciesSettings = PoliciesSettings()
 
 
 def load(file: Path = FILE) -> Configuration:
-    """The configuration in a file of the pack's. Raises ConfigurationError."""
+    """Loads a configuration file of the pack. Raises ConfigurationError."""
     try:
-        said = yaml.safe_load(file.read_text(encoding="utf-8"))
+        values = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigurationError(f"{file}: cannot be read: {' '.join(str(error).split())}") from error
     try:
-        return Configuration.model_validate({} if said is None else said, by_alias=True, by_name=False)
+        return Configuration.model_validate({} if values is None else values, by_alias=True, by_name=False)
     except ValidationError as error:
-        values = said if isinstance(said, Mapping) else {}
-        found = findings(error.errors(include_url=False), Configuration, values, "")
+        mapping = values if isinstance(values, Mapping) else {}
+        found = findings(error.errors(include_url=False), Configuration, mapping, "")
         raise ConfigurationError("\n".join(each.in_file(str(file)) for each in found)) from error
 
 
 def of_stack_file(file: Path) -> PoliciesSettings:
-    """What a stack file says about rules, of whatever program it is. Raises ConfigurationError."""
+    """The policies in a stack file, of any Pulumi program. Raises ConfigurationError."""
     try:
-        there = stack_file(file, read(file))
-        said, found = _said(there.config.get(KEY))
+        loaded = stack_file(file, read(file))
+        policies, found = _validated(loaded.config.get(KEY))
         if found:
-            raise there.error(found)
+            raise loaded.error(found)
     except StackFileError as error:
         raise ConfigurationError(str(error)) from error
-    return said
+    return policies
 
 
 def of_config(config: Mapping[str, str]) -> PoliciesSettings:
-    """What a stack says about rules in its configuration, as the engine tells it. Raises ConfigurationError."""
+    """The policies in the configuration of a stack, as the engine passes it. Raises ConfigurationError."""
     text = config.get(KEY)
     try:
         value = None if text is None else json.loads(text)
     except ValueError:
         value = text
-    said, found = _said(value)
+    policies, found = _validated(value)
     if found:
         raise ConfigurationError("\n".join(map(str, found)))
-    return said
+    return policies
 
 
-def _said(value: Any) -> tuple[PoliciesSettings, list[Finding]]:
+def _validated(value: Any) -> tuple[PoliciesSettings, list[Finding]]:
     values = {} if value is None else {"policies": value}
     try:
-        return _Said.model_validate(values, by_alias=True, by_name=False).policies, []
+        return _StackPolicies.model_validate(values, by_alias=True, by_name=False).policies, []
     except ValidationError as error:
-        return PoliciesSettings(), findings(error.errors(include_url=False), _Said, values, PREFIX)
+        return PoliciesSettings(), findings(error.errors(include_url=False), _StackPolicies, values, PREFIX)

@@ -1,7 +1,7 @@
-"""The policy pack, as Pulumi's engine asks it (proto/pulumi/analyzer.proto in pulumi/pulumi).
+"""The policy pack: a gRPC server that Pulumi's engine calls (proto/pulumi/analyzer.proto in pulumi/pulumi).
 
-It speaks the protocol itself: Pulumi's SDK for policies reads every resource once for each rule, the megabytes of
-KubeRay's definitions among them, takes the marks off secrets, and ends a rule at the first value that is not known.
+It implements the protocol itself. Pulumi's SDK for policies reads every resource once for each rule, with the megabytes
+of KubeRay's CRDs. It also removes the marks of secrets, and ends a rule at the first unknown value.
 """
 
 import itertools
@@ -34,7 +34,7 @@ from .walk import Stack
 NAME = "ray-platform-policies"
 
 CONFIGURATION = "RAY_PLATFORM_POLICIES"
-"""Environment variable with the path of another configuration than the pack's own."""
+"""Environment variable with the path of a configuration that replaces that of the pack."""
 
 _LARGEST = 400 * 1024 * 1024
 """Bytes of a message, as in the engine (pulumi sdk/go/common/util/rpcutil/serve.go)."""
@@ -54,29 +54,29 @@ _SEVERITIES = {
 
 
 class Pack(analyzer_pb2_grpc.AnalyzerServicer):
-    """Judges the resources of one stack: each before it is made, and all of them at the end."""
+    """Judges the resources of one stack: each before it is created, and all of them at the end."""
 
     def __init__(
         self, configuration: Configuration, stack: str, config: Mapping[str, str] = MappingProxyType({})
     ) -> None:
-        """`stack` and its `config`: which levels hold; the engine may tell both later. Raises ConfigurationError."""
-        self._pack_said = configuration
-        self._tell(stack, config)
+        """`stack` and its `config` select the levels; the engine may pass both later. Raises ConfigurationError."""
+        self._pack_configuration = configuration
+        self._set_stack(stack, config)
         self._objects: dict[str, Object | None] = {}
         self._findings: dict[str, list[Finding]] = {}
 
     def Handshake(  # noqa: N802 (gRPC prescribes the names of methods)
         self, request: analyzer_pb2.AnalyzerHandshakeRequest, context: grpc.ServicerContext
     ) -> analyzer_pb2.AnalyzerHandshakeResponse:
-        """Nothing is asked of the engine."""
+        """Requests nothing from the engine."""
         return analyzer_pb2.AnalyzerHandshakeResponse()
 
     def ConfigureStack(  # noqa: N802
         self, request: analyzer_pb2.AnalyzerStackConfigureRequest, context: grpc.ServicerContext
     ) -> analyzer_pb2.AnalyzerStackConfigureResponse:
-        """Takes the stack's name, and what its configuration says about rules."""
+        """Sets the name of the stack and the policies in its configuration."""
         try:
-            self._tell(request.stack, request.config)
+            self._set_stack(request.stack, request.config)
         except ConfigurationError as error:
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
         return analyzer_pb2.AnalyzerStackConfigureResponse()
@@ -84,43 +84,45 @@ class Pack(analyzer_pb2_grpc.AnalyzerServicer):
     def GetPluginInfo(  # noqa: N802
         self, request: empty_pb2.Empty, context: grpc.ServicerContext
     ) -> plugin_pb2.PluginInfo:
-        """The version of the SDK whose protocol this is."""
+        """The version of the SDK whose protocol the pack implements."""
         return plugin_pb2.PluginInfo(version=version("pulumi"))
 
     def GetAnalyzerInfo(  # noqa: N802
         self, request: empty_pb2.Empty, context: grpc.ServicerContext
     ) -> analyzer_pb2.AnalyzerInfo:
-        """All rules, with what they weigh in this stack."""
-        said = self._said.environment(self._stack)
+        """All rules, with their levels in this stack."""
+        policies = self._configuration.environment(self._stack)
         return analyzer_pb2.AnalyzerInfo(
             name=NAME,
             supportsConfig=True,
-            policies=[_policy(rule, said.level_of(rule)) for rule in RULES],
+            policies=[_policy(rule, policies.level_of(rule)) for rule in RULES],
         )
 
     def Configure(  # noqa: N802
         self, request: analyzer_pb2.ConfigureAnalyzerRequest, context: grpc.ServicerContext
     ) -> empty_pb2.Empty:
-        """Takes what `--policy-pack-config` says, which goes before all else."""
+        """Applies `--policy-pack-config`, which overrides all other configuration."""
         names = {number: name for name, number in _LEVELS.items()}
-        said = {rule: config for rule, config in request.policyConfig.items() if rule in BY_ID}
-        options = {rule: json_format.MessageToDict(config.properties) for rule, config in said.items()}
+        configured = {rule: config for rule, config in request.policyConfig.items() if rule in BY_ID}
+        options = {rule: json_format.MessageToDict(config.properties) for rule, config in configured.items()}
         try:
             settings = PoliciesSettings.model_validate(
                 {
-                    "rules": {rule: names.get(each.enforcementLevel, Level.MANDATORY) for rule, each in said.items()},
+                    "rules": {
+                        rule: names.get(each.enforcementLevel, Level.MANDATORY) for rule, each in configured.items()
+                    },
                     "options": {rule: each for rule, each in options.items() if each},
                 }
             )
         except ValidationError as error:
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, " ".join(str(error).split()))
-        self._follow(self._said.with_stack(self._stack, settings))
+        self._use(self._configuration.with_stack(self._stack, settings))
         return empty_pb2.Empty()
 
     def Remediate(  # noqa: N802
         self, request: analyzer_pb2.AnalyzeRequest, context: grpc.ServicerContext
     ) -> analyzer_pb2.RemediateResponse:
-        """Mends a resource before it is judged, by the rules that are at level `remediate`."""
+        """Applies remedies to a resource before it is judged, of the rules at level `remediate`."""
         response, properties = analyzer_pb2.RemediateResponse(), request.properties
         if not self._judge.mends:
             return response
@@ -135,7 +137,7 @@ class Pack(analyzer_pb2_grpc.AnalyzerServicer):
     def Analyze(  # noqa: N802
         self, request: analyzer_pb2.AnalyzeRequest, context: grpc.ServicerContext
     ) -> analyzer_pb2.AnalyzeResponse:
-        """Judges a resource before it is made, by its inputs."""
+        """Judges the inputs of a resource before it is created."""
         owner = kubernetes_object(request.type, request.properties, request.urn, request.options.protect)
         self._objects[request.urn] = owner
         findings = list(self._judge.of_object(owner)) if owner else []
@@ -145,33 +147,33 @@ class Pack(analyzer_pb2_grpc.AnalyzerServicer):
     def AnalyzeStack(  # noqa: N802
         self, request: analyzer_pb2.AnalyzeStackRequest, context: grpc.ServicerContext
     ) -> analyzer_pb2.AnalyzeResponse:
-        """Judges all resources together, by their inputs where this run has them; and lists the exceptions."""
+        """Judges all resources together, by their inputs if this run has them, and lists the exceptions."""
         for each in request.resources:
             if each.urn not in self._objects:
                 self._objects[each.urn] = kubernetes_object(each.type, each.properties, each.urn, each.options.protect)
-        there = (self._objects[each.urn] for each in request.resources)
-        stack = Stack(tuple(each for each in there if each), part=self._part)
+        objects = (self._objects[each.urn] for each in request.resources)
+        stack = Stack(tuple(each for each in objects if each), part=self._part)
         findings = list(self._judge.of_stack(stack))
         before = itertools.chain.from_iterable(self._findings.values())
-        exceptions = self._said.environment(self._stack).exceptions
+        exceptions = self._configuration.environment(self._stack).exceptions
         report = Report((*before, *findings), len(stack.objects), exceptions)
         return analyzer_pb2.AnalyzeResponse(diagnostics=[*_diagnostics(findings), *_exceptions(report)])
 
     def Cancel(self, request: empty_pb2.Empty, context: grpc.ServicerContext) -> empty_pb2.Empty:  # noqa: N802
-        """Nothing takes long enough to be interrupted."""
+        """No call takes long enough to be interrupted."""
         return empty_pb2.Empty()
 
-    def _tell(self, stack: str, config: Mapping[str, str]) -> None:
-        # What is said of an environment holds for all its stacks.
+    def _set_stack(self, stack: str, config: Mapping[str, str]) -> None:
+        # The configuration of an environment applies to all its stacks.
         self._stack, self._part = environment_of(stack), group_of(stack) is not None
-        self._follow(self._pack_said.with_stack(self._stack, of_config(config)))
+        self._use(self._pack_configuration.with_stack(self._stack, of_config(config)))
 
-    def _follow(self, said: Configuration) -> None:
-        self._said = said
-        self._judge = Judge(said, self._stack)
+    def _use(self, configuration: Configuration) -> None:
+        self._configuration = configuration
+        self._judge = Judge(configuration, self._stack)
 
 
-def _policy(rule: Rule, weight: Level) -> analyzer_pb2.PolicyInfo:
+def _policy(rule: Rule, level: Level) -> analyzer_pb2.PolicyInfo:
     properties = struct_pb2.Struct()
     properties.update(rule.options.model_json_schema().get("properties", {}))
     return analyzer_pb2.PolicyInfo(
@@ -179,7 +181,7 @@ def _policy(rule: Rule, weight: Level) -> analyzer_pb2.PolicyInfo:
         displayName=rule.id,
         description=rule.what,
         message=f"{rule.what} {rule.why}",
-        enforcementLevel=_LEVELS[weight],
+        enforcementLevel=_LEVELS[level],
         configSchema=analyzer_pb2.PolicyConfigSchema(properties=properties),
         severity=_SEVERITIES[rule.severity],
         remediation_steps=rule.fix,
@@ -188,7 +190,7 @@ def _policy(rule: Rule, weight: Level) -> analyzer_pb2.PolicyInfo:
 
 
 def _diagnostics(findings: Iterable[Finding]) -> Iterator[analyzer_pb2.AnalyzeDiagnostic]:
-    """One for what is wrong in the same way in several places of an object, and one for each value not known."""
+    """One diagnostic for equal violations in several places of an object, and one for each unknown value."""
     alike: dict[tuple[Object, str, str], list[Finding]] = defaultdict(list)
     unknown: dict[str, list[Finding]] = defaultdict(list)
     for each in findings:
@@ -202,8 +204,8 @@ def _diagnostics(findings: Iterable[Finding]) -> Iterator[analyzer_pb2.AnalyzeDi
         yield _diagnostic(
             first.rule, first.level, f"{place}: {first.message}. {first.rule.fix}{ended}", first.owner.source
         )
-    for place, those in unknown.items():
-        first, rules = those[0], ", ".join(dict.fromkeys(each.rule.id for each in those))
+    for place, unknowns in unknown.items():
+        first, rules = unknowns[0], ", ".join(dict.fromkeys(each.rule.id for each in unknowns))
         yield _diagnostic(first.rule, Level.ADVISORY, f"{place}: {first.message}: {rules}", first.owner.source)
 
 
@@ -215,13 +217,13 @@ def _exceptions(report: Report) -> Iterator[analyzer_pb2.AnalyzeDiagnostic]:
         yield _diagnostic(BY_ID[each.rule], Level.ADVISORY, text, "")
 
 
-def _diagnostic(rule: Rule, weight: Level, text: str, urn: str) -> analyzer_pb2.AnalyzeDiagnostic:
+def _diagnostic(rule: Rule, level: Level, text: str, urn: str) -> analyzer_pb2.AnalyzeDiagnostic:
     return analyzer_pb2.AnalyzeDiagnostic(
         policyName=rule.id,
         policyPackName=NAME,
         description=rule.what,
         message=f"{rule.what}\n{text}",
-        enforcementLevel=_LEVELS[weight],
+        enforcementLevel=_LEVELS[level],
         severity=_SEVERITIES[rule.severity],
         urn=urn,
     )

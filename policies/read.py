@@ -1,4 +1,4 @@
-"""Objects from files of YAML, as `kubectl apply --filename` takes them."""
+"""Reads objects from YAML files, as `kubectl apply --filename` does."""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,20 +11,20 @@ from core.yaml_reader.document import Document, DocumentError, documents
 from .values import Object
 
 STDIN = "-"
-"""Word for standard input."""
+"""Argument for standard input."""
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml")
-"""Names of files that kubectl makes objects by, and that hold none."""
+"""File names of kustomizations, which contain no objects."""
 
 
 class UnreadableError(Exception):
-    """A file cannot be read, or holds something else than objects of Kubernetes."""
+    """A file cannot be read, or contains something other than Kubernetes objects."""
 
 
 def objects(names: Iterable[str]) -> Iterator[Object]:
-    """The objects in files, in folders with all below them, and in standard input. Raises UnreadableError."""
+    """The objects in files, in folders (recursively), and in standard input. Raises UnreadableError."""
     for name in names:
         if name == STDIN:
             yield from in_text(sys.stdin.read(), "<stdin>")
@@ -34,7 +34,7 @@ def objects(names: Iterable[str]) -> Iterator[Object]:
 
 
 def in_text(text: str, source: str) -> Iterator[Object]:
-    """The objects in a text of YAML. Raises UnreadableError."""
+    """The objects in a YAML text. Raises UnreadableError."""
     try:
         for document in documents(text):
             yield from _in_document(document, source)

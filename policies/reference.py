@@ -1,4 +1,4 @@
-"""The reference page of the rules, made from the rules themselves."""
+"""Generates the reference page of the rules."""
 
 import json
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from .rule import Rule
 from .rules import ENFORCEABLE, FAMILIES, RULES
 
 FILE = Path(__file__).parents[1] / "docs" / "reference" / "policies.md"
-"""The page as it is committed."""
+"""The committed page."""
 
 HEAD = f"""# Policies: reference
 
@@ -19,7 +19,7 @@ There are {len(RULES)} rules. Those of severity low are advisory, unless their l
 
 
 def reference_text() -> str:
-    """The page as it is committed."""
+    """The text of the page."""
     return "\n".join([HEAD, *(line for family in FAMILIES for line in _family(family)), *_in_the_cluster()])
 
 

@@ -1,4 +1,4 @@
-"""What a rule is, and how one is written: a function from what it is about to what is wrong there."""
+"""Rules: a rule is a function from a subject to the violations in it."""
 
 import inspect
 import typing
@@ -17,60 +17,60 @@ Changes: TypeAlias = Iterable[Change]
 
 
 class Severity(StrEnum):
-    """How much is at stake."""
+    """Impact of a violation."""
 
     CRITICAL = "critical"
-    """Somebody else gets in, or out of a container."""
+    """Gives an attacker access, or a way out of a container."""
 
     HIGH = "high"
-    """Data or a cluster is lost, or rights are there that nobody needs."""
+    """Loses data or a cluster, or grants rights that nobody needs."""
 
     MEDIUM = "medium"
-    """Something fails or costs more than it has to."""
+    """Causes failures or unnecessary costs."""
 
     LOW = "low"
-    """Good practice that not everybody can follow: advisory, unless its level is set."""
+    """Good practice that not every cluster can follow: advisory, unless its level is set."""
 
 
 class NoOptions(Settings):
-    """Of a rule that has nothing to set."""
+    """Options of a rule without options."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule. Its id is a public contract: exceptions and levels name it."""
+    """A rule. Its id is a public contract: exceptions and levels refer to it."""
 
     id: str
     severity: Severity
     what: str
-    """What holds where the rule is kept."""
+    """The requirement, as a statement that is true without a violation."""
     why: str
     source: str
-    """Where that can be read: a page, or a file of KubeRay's or Ray's."""
+    """The evidence: a page, or a file of KubeRay or Ray."""
     fix: str
     """What to change."""
     family: str
-    """Module that it is written in."""
+    """Module of the rule."""
     subject: type
-    """What the check takes: one of `walk.Subject`."""
+    """Type of the argument of the check: one of `walk.Subject`."""
     kinds: tuple[str, ...]
-    """Kinds of objects that it looks into; empty for all."""
+    """Kinds of objects that the rule applies to; empty for all."""
     options: type[Settings]
     check: Callable[..., Violations]
     remedy: Callable[[Any], Changes] | None = None
-    """What mends a subject that breaks it, where that is safe; asked at level `remediate` alone."""
+    """Fixes a violation where that is safe; called only at level `remediate`."""
     cel: CelCheck | None = None
-    """The same in CEL, which the API server can enforce. None of rules about several objects together, about objects of
-    the whole cluster, about what administrators alone make (NetworkPolicies, Roles, quotas) and about how Pulumi makes
-    objects, and of those that are advice."""
+    """The same check in CEL, which the API server can enforce. None for rules about several objects together, about
+    cluster-scoped objects, about objects that only administrators create (NetworkPolicies, Roles, quotas), about how
+    Pulumi creates objects, and for advice."""
 
     @property
     def mends(self) -> str:
-        """What its remedy does, in a sentence; empty where it has none."""
+        """What the remedy does, in one sentence; empty without a remedy."""
         return " ".join((inspect.getdoc(self.remedy) or "").split()) if self.remedy else ""
 
     def violations(self, subject: Any, options: Settings) -> Violations:
-        """What is wrong with one subject. Raises NotKnownYetError while it is read."""
+        """Violations in one subject. The iteration raises NotKnownYetError."""
         return self.check(subject) if self.options is NoOptions else self.check(subject, options)
 
 
@@ -86,7 +86,7 @@ def rule(
     remedy: Callable[[Any], Changes] | None = None,
     cel: CelCheck | None = None,
 ) -> Callable[[Callable[..., Violations]], Rule]:
-    """Makes a rule of a check: its first argument says by its type what the rule is about, a second one its options."""
+    """Makes a rule of a check. The type of the first argument is the subject, that of the second the options."""
 
     def decorate(check: Callable[..., Violations]) -> Rule:
         hints: Mapping[str, Any] = typing.get_type_hints(check)

@@ -1,6 +1,6 @@
-"""An object and its values, each with where it stands: some are secret, and some are not known before `pulumi up`.
+"""An object and its values with their paths. Some values are secret; some are not known before `pulumi up`.
 
-A rule reads an object through `Node`. What it reads and cannot know raises, so that no rule passes by not having seen.
+A rule reads an object through `Node`. Reading an unknown value raises, so that no rule passes without its inputs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _no_line(path: Path) -> int | None:
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether a text says only that something is to be filled in."""
+    """Whether a text is only a placeholder, to be filled in later."""
     return PLACEHOLDER.fullmatch(text) is not None
 
 
@@ -31,26 +31,26 @@ class Unknown:
     """Type of UNKNOWN."""
 
     def __repr__(self) -> str:
-        """As a message shows it."""
+        """The text for messages."""
         return "not known before `pulumi up`"
 
 
 UNKNOWN: Final = Unknown()
-"""A value that another resource gives once it is made."""
+"""An output of another resource that is not created yet."""
 
 
 @dataclass(frozen=True)
 class Secret:
-    """A value that nobody may be shown."""
+    """A value that no message may show."""
 
     value: Any = field(repr=False)
 
 
 class NotKnownYetError(Exception):
-    """A value was read that is not known before `pulumi up`."""
+    """A rule has read a value that is not known before `pulumi up`."""
 
     def __init__(self, node: Node) -> None:
-        """Keep where it stands."""
+        """Keeps the object and the path of the value."""
         super().__init__(f"{dotted(node.path)} is {UNKNOWN!r}")
         self.owner, self.path = node.owner, node.path
 
@@ -60,25 +60,25 @@ class Object:
     """An object of the Kubernetes API, from a file or from a Pulumi program."""
 
     body: Mapping[str, Any]
-    """As the API has it, with UNKNOWN and Secret where a Pulumi program has them."""
+    """The object as in the API, with UNKNOWN and Secret for such values of a Pulumi program."""
 
     source: str = ""
-    """The file that it is in, or its URN."""
+    """Its file, or its URN."""
 
     line: Callable[[Path], int | None] = _no_line
-    """The line of the file in which a value stands, from 1."""
+    """Line of a value in the file, from 1."""
 
     protected: bool | None = None
-    """Whether Pulumi refuses to delete it; None where Pulumi does not make it."""
+    """Whether Pulumi refuses to delete it; None for objects that Pulumi does not create."""
 
     @cached_property
     def root(self) -> Node:
-        """All of it."""
+        """The whole object."""
         return Node(self.body, self)
 
     @cached_property
     def group(self) -> str:
-        """Group of its API; empty for Kubernetes' core."""
+        """Its API group; empty for the core group."""
         group, slash, _ = str(self.body.get("apiVersion")).partition("/")
         return group if slash else ""
 
@@ -94,7 +94,7 @@ class Object:
 
     @property
     def namespace(self) -> str | None:
-        """Its namespace, None where it says none. Raises NotKnownYetError."""
+        """Its namespace, None if not set. Raises NotKnownYetError."""
         return self.root.at("metadata", "namespace").text
 
     def annotation(self, key: str) -> Node:
@@ -106,7 +106,7 @@ class Object:
         return self.root.at("metadata", "labels", key)
 
     def __str__(self) -> str:
-        """What it is called: `RayCluster/team-a/training`."""
+        """KIND/NAMESPACE/NAME, such as `RayCluster/team-a/training`."""
         metadata = self.body.get("metadata")
         parts = [_shown(metadata.get(key)) if isinstance(metadata, Mapping) else "" for key in ("namespace", "name")]
         return "/".join(filter(None, [self.kind, *parts]))
@@ -114,31 +114,31 @@ class Object:
 
 @dataclass(frozen=True)
 class Violation:
-    """What a rule finds wrong."""
+    """A violation of a rule."""
 
     owner: Object
     """The object that has to change."""
 
     path: Path
-    """Where, in the object."""
+    """Path in the object."""
 
     message: str
-    """What is wrong there, in one line, without the path."""
+    """Description of the problem, in one line, without the path."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """What a rule's remedy puts into an object."""
+    """A field that a remedy adds to an object."""
 
     path: Path
-    """Where: a place at which nothing stands."""
+    """Path of a field that is not set."""
 
     value: Any
     """A plain value."""
 
 
 class Node:
-    """A value in an object. Of what is not there, or is of another shape, the value is None."""
+    """A value in an object. The value is None if the field is missing or has another type."""
 
     __slots__ = ("_value", "owner", "path", "secret")
 
@@ -149,90 +149,90 @@ class Node:
         self._value, self.owner, self.path, self.secret = value, owner, path, secret
 
     def at(self, *steps: str | int) -> Node:
-        """The value below, by keys and indexes. Raises NotKnownYetError where one on the way is not known."""
-        held, secret = self._value, self.secret
-        for passed, step in enumerate(steps):
-            while isinstance(held, Secret):
-                held, secret = held.value, True
-            if held is UNKNOWN:
-                raise NotKnownYetError(Node(held, self.owner, (*self.path, *steps[:passed]), secret))
+        """The value below, by keys and indexes. Raises NotKnownYetError if a value on the path is not known."""
+        value, secret = self._value, self.secret
+        for depth, step in enumerate(steps):
+            while isinstance(value, Secret):
+                value, secret = value.value, True
+            if value is UNKNOWN:
+                raise NotKnownYetError(Node(value, self.owner, (*self.path, *steps[:depth]), secret))
             if isinstance(step, str):
-                held = held.get(step) if _is_mapping(held) else None
+                value = value.get(step) if _is_mapping(value) else None
             else:
-                held = held[step] if _is_list(held) and step < len(held) else None
-        return Node(held, self.owner, (*self.path, *steps), secret)
+                value = value[step] if _is_list(value) and step < len(value) else None
+        return Node(value, self.owner, (*self.path, *steps), secret)
 
     @property
     def value(self) -> Any:
-        """The plain value. Raises NotKnownYetError where it, or anything in it, is not known."""
-        held = self._known()
-        if _is_mapping(held):
+        """The plain value. Raises NotKnownYetError if it, or anything in it, is not known."""
+        known = self._known()
+        if _is_mapping(known):
             return {key: node.value for key, node in self.entries()}
-        if _is_list(held):
+        if _is_list(known):
             return [node.value for node in self.items()]
-        return held
+        return known
 
     @property
     def said(self) -> bool:
-        """Whether there is a value, known or not in what it holds. Raises NotKnownYetError where not even that is."""
+        """Whether the value is set. Values inside it may be unknown. Raises NotKnownYetError if it is unknown."""
         return self._known() is not None
 
     @property
     def text(self) -> str | None:
-        """The value where it is text; a number as text. Raises NotKnownYetError."""
-        held = self._known()
-        if isinstance(held, int | float) and not isinstance(held, bool):
-            return str(held)
-        return held if isinstance(held, str) else None
+        """The value if it is text or a number, as text. Raises NotKnownYetError."""
+        known = self._known()
+        if isinstance(known, int | float) and not isinstance(known, bool):
+            return str(known)
+        return known if isinstance(known, str) else None
 
     @property
     def number(self) -> int | None:
-        """The value where it is a whole number. Raises NotKnownYetError."""
-        held = self._known()
-        if isinstance(held, float) and held.is_integer():
-            return int(held)
-        return held if isinstance(held, int) and not isinstance(held, bool) else None
+        """The value if it is an integer. Raises NotKnownYetError."""
+        known = self._known()
+        if isinstance(known, float) and known.is_integer():
+            return int(known)
+        return known if isinstance(known, int) and not isinstance(known, bool) else None
 
     @property
     def quantity(self) -> Decimal | None:
-        """The value where it is a quantity of Kubernetes'. Raises NotKnownYetError."""
+        """The value if it is a quantity of Kubernetes. Raises NotKnownYetError."""
         try:
             return amount(self.text) if self.text is not None else None
         except NotAQuantityError:
             return None
 
     def items(self) -> Iterator[Node]:
-        """What a list holds; nothing of what is no list. Raises NotKnownYetError."""
-        held = self._known()
-        if _is_list(held):
-            for index, value in enumerate(held):
+        """The items of a list; nothing for other types. Raises NotKnownYetError."""
+        known = self._known()
+        if _is_list(known):
+            for index, value in enumerate(known):
                 yield Node(value, self.owner, (*self.path, index), self.secret)
 
     def entries(self) -> Iterator[tuple[str, Node]]:
-        """What a mapping holds, by key; nothing of what is no mapping. Raises NotKnownYetError."""
-        held = self._known()
-        if _is_mapping(held):
-            for key, value in held.items():
+        """The values of a mapping by key; nothing for other types. Raises NotKnownYetError."""
+        known = self._known()
+        if _is_mapping(known):
+            for key, value in known.items():
                 yield key, Node(value, self.owner, (*self.path, key), self.secret)
 
     def wrong(self, message: str) -> Violation:
-        """The violation at this place."""
+        """A violation at this path."""
         return Violation(self.owner, self.path, message)
 
     def change(self, value: Any) -> Change:
-        """That this stands at this place."""
+        """A change that sets this path."""
         return Change(self.path, value)
 
     def shown(self) -> str:
         """The value as a message may show it. Raises NotKnownYetError."""
         if self.secret:
             return "[secret]"
-        held = self._known()
-        if _is_mapping(held):
+        known = self._known()
+        if _is_mapping(known):
             return "a mapping"
-        if _is_list(held):
+        if _is_list(known):
             return "a list"
-        return str(held).lower() if isinstance(held, bool) else repr(held)
+        return str(known).lower() if isinstance(known, bool) else repr(known)
 
     def _known(self) -> Any:
         if self._value is UNKNOWN:
@@ -240,13 +240,13 @@ class Node:
         return self._value
 
 
-def _is_mapping(held: Any) -> bool:
-    # Asking an abstract class takes ten times as long, and nearly all are dicts.
-    return isinstance(held, dict) or isinstance(held, Mapping)  # noqa: SIM101 -- in this order
+def _is_mapping(value: Any) -> bool:
+    # isinstance with an abstract class takes ten times as long, and nearly all values are dicts.
+    return isinstance(value, dict) or isinstance(value, Mapping)  # noqa: SIM101 -- in this order
 
 
-def _is_list(held: Any) -> bool:
-    return isinstance(held, list) or (isinstance(held, Sequence) and not isinstance(held, str))
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list) or (isinstance(value, Sequence) and not isinstance(value, str))
 
 
 def _shown(value: Any) -> str:

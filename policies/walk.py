@@ -1,6 +1,6 @@
-"""The one walk: every pod template and every RayCluster of an object, wherever it stands.
+"""Finds every pod template and every RayCluster in an object, of any kind.
 
-What operators make of them, such as the pods that KubeRay adds containers to, is not seen.
+It does not see what operators create from them, such as the containers that KubeRay adds to pods.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from .values import Node, NotKnownYetError, Object
 
 @dataclass(frozen=True, eq=False)
 class RayCluster:
-    """The spec of a RayCluster: its own, a RayJob's or a RayService's."""
+    """The spec of a RayCluster: standalone, or in a RayJob or RayService."""
 
     owner: Object
     spec: Node
 
     @property
     def standalone(self) -> bool:
-        """Whether it is a RayCluster of its own."""
+        """Whether it is an object of kind RayCluster."""
         return self.owner.kind == "RayCluster"
 
     @property
@@ -33,7 +33,7 @@ class RayCluster:
 
     @property
     def alone(self) -> bool:
-        """Whether its head is all that it has, and does the work. Raises NotKnownYetError."""
+        """Whether it has no worker groups, so that the head does the work. Raises NotKnownYetError."""
         return not any(self.spec.at("workerGroupSpecs").items())
 
     @property
@@ -62,10 +62,10 @@ class Pod:
     """Its metadata and spec."""
 
     role: str = "pod"
-    """`head`, `worker` and `submitter` of Ray's; `pod` for all others."""
+    """`head`, `worker` or `submitter` for pods of Ray; `pod` for all others."""
 
     ray: RayCluster | None = None
-    """Of which RayCluster it is a node."""
+    """The RayCluster that it belongs to."""
 
     group: Node | None = None
     """KubeRay's head or worker group."""
@@ -77,11 +77,11 @@ class Pod:
 
     @property
     def first(self) -> Container:
-        """The first container, which in pods of Ray is Ray's. Raises NotKnownYetError."""
+        """The first container, which is Ray's in pods of Ray. Raises NotKnownYetError."""
         return Container(self, self.spec.at("containers", 0), "container")
 
     def containers(self) -> Iterator[Container]:
-        """Its containers, those before them, and the autoscaler's. Raises NotKnownYetError."""
+        """Its init containers, its containers, and that of the autoscaler. Raises NotKnownYetError."""
         for role, field_ in (("init", "initContainers"), ("container", "containers")):
             for node in self.spec.at(field_).items():
                 yield Container(self, node, role)
@@ -91,7 +91,7 @@ class Pod:
 
 @dataclass(frozen=True, eq=False)
 class Container:
-    """A container of a pod. The autoscaler's is what `autoscalerOptions` says; KubeRay gives the rest."""
+    """A container of a pod. That of the autoscaler is `autoscalerOptions`; KubeRay sets the rest."""
 
     pod: Pod
     node: Node
@@ -101,7 +101,7 @@ class Container:
 
     @property
     def owner(self) -> Object:
-        """The object that it stands in."""
+        """The object that contains it."""
         return self.pod.owner
 
     @property
@@ -110,7 +110,7 @@ class Container:
         return self.node.at("image")
 
     def env(self, name: str) -> Node | None:
-        """The last variable of that name, a mapping with `value` or `valueFrom`. Raises NotKnownYetError."""
+        """The last variable with that name, a mapping with `value` or `valueFrom`. Raises NotKnownYetError."""
         found = [each for each in self.node.at("env").items() if each.at("name").text == name]
         return found[-1] if found else None
 
@@ -122,10 +122,10 @@ class Stack:
     objects: tuple[Object, ...] = field(default_factory=tuple)
 
     part: bool = False
-    """Whether they are those of a group of tenants, in an environment whose other stacks have the rest."""
+    """Whether it has only the objects of a group of tenants. Other stacks of the environment have the rest."""
 
     def of(self, *kinds: str) -> Iterator[Object]:
-        """Those of a kind."""
+        """The objects of some kinds."""
         return (each for each in self.objects if each.kind in kinds)
 
     def ray_clusters(self) -> Iterator[RayCluster]:
@@ -137,7 +137,7 @@ class Stack:
         return (each for owner in self.objects for each in pods(owner))
 
     def ray_namespaces(self) -> dict[str, RayCluster]:
-        """The namespaces in which Ray runs, each with the first that does. Raises NotKnownYetError."""
+        """The namespaces with RayClusters, each with its first one. Raises NotKnownYetError."""
         found: dict[str, RayCluster] = {}
         for each in self.ray_clusters():
             found.setdefault(each.owner.namespace or "default", each)
@@ -145,14 +145,14 @@ class Stack:
 
 
 Subject: TypeAlias = Object | RayCluster | Pod | Container | Stack
-"""What a rule can be about."""
+"""Types that a rule can apply to."""
 
 
 def ray_clusters(owner: Object) -> Iterator[RayCluster]:
     """The specs of RayClusters in an object. Raises NotKnownYetError."""
     if owner.group == RAY and owner.kind in RAY_CLUSTERS:
         spec = owner.root.at(*RAY_CLUSTERS[owner.kind])
-        if spec.said:  # a RayJob may go to a RayCluster that is there
+        if spec.said:  # a RayJob may use an existing RayCluster
             yield RayCluster(owner, spec)
 
 
@@ -177,17 +177,17 @@ def containers(owner: Object) -> Iterator[Container]:
     return (container for pod in pods(owner) for container in pod.containers())
 
 
-def _only(owner: Object) -> Iterator[Object]:
+def _itself(owner: Object) -> Iterator[Object]:
     yield owner
 
 
 SUBJECTS: dict[type, Callable[[Object], Iterable[Any]]] = {
-    Object: _only,
+    Object: _itself,
     RayCluster: ray_clusters,
     Pod: pods,
     Container: containers,
 }
-"""How the subjects of a kind are found in an object."""
+"""Functions that find the subjects of a type in an object."""
 
 
 __all__ = [

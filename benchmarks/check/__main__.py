@@ -1,7 +1,7 @@
-"""Measures `python -m stacks check` beside what one could do with libraries alone, each a process of its own.
+"""Measures `python -m stacks check` and a peer that uses only libraries, each in a separate process.
 
-The peer reads the file with PyYAML and holds it against the JSON Schema that editors use: that finds wrong types and
-unknown keys, without lines. `check` renders each RayCluster and applies KubeRay's rules to it as well.
+The peer reads the file with PyYAML and validates it against the JSON Schema for editors. That finds wrong types and
+unknown keys, without lines. `check` also renders each RayCluster and applies KubeRay's rules to it.
 """
 
 import subprocess
@@ -44,7 +44,7 @@ assert not list(jsonschema_rs.validator_for(schema).iter_errors(document))
 
 
 def stack_file(clusters: int) -> str:
-    """A stack file of so many ordinary clusters, ten in each tenant."""
+    """A stack file with this number of ordinary clusters, ten per tenant."""
     lines = [HEAD]
     for number in range(clusters):
         if number % CLUSTERS_OF_A_TENANT == 0:
@@ -54,7 +54,7 @@ def stack_file(clusters: int) -> str:
 
 
 def seconds(command: list[str], runs: int) -> float:
-    """The best of several runs, as `time` would tell it."""
+    """Wall time of the fastest of several runs."""
     return min(_once(command) for _ in range(runs))
 
 

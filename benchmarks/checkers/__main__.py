@@ -1,6 +1,6 @@
 """Prints what checkov, kube-score and this project's policies find in the same manifests, or writes the tables.
 
-A fault is found by a checker where it says something of the manifest with the fault that it did not say without it.
+A checker finds a fault if it reports something for the manifest with the fault that it does not report without it.
 """
 
 import json
@@ -26,33 +26,33 @@ COUNTS = DOCS / "reference" / "policy-verdicts.md"
 RAY = ("RayCluster", "RayJob", "RayService", "RayCronJob")
 
 Hits = dict[str, list[Case]]
-"""The cases in which each checker finds the fault."""
+"""The cases whose fault a checker finds, by checker."""
 
 
 def _cases(cases: list[Case]) -> dict[str, str]:
-    """A file for the manifests of each case with the fault, and one without."""
+    """Two files for each case: the manifests with the fault, and without it."""
     texts = {}
     for number, case in enumerate(cases):
         for which, objects in (("good", case.good), ("bad", case.bad)):
-            # No manifest is the neighbour of another: rules about all objects together see each alone.
+            # Each manifest has its own namespace: rules about all objects together see it alone.
             alone = [_moved(each, f"{which}-{number}") for each in objects]
             texts[f"{number}/{which}.yaml"] = yaml.dump_all(alone, Dumper=yaml.CSafeDumper)
     return texts
 
 
 def hits(cases: list[Case], runs: dict[str, Run]) -> Hits:
-    """Who finds what."""
+    """The cases whose fault each checker finds."""
     return {name: [case for number, case in enumerate(cases) if _found(run, number)] for name, run in runs.items()}
 
 
 def of(hits_: Hits, faults: Iterable[str]) -> Hits:
-    """Those of some faults."""
+    """The hits of some faults."""
     names = set(faults)
     return {name: [case for case in cases if case.fault in names] for name, cases in hits_.items()}
 
 
 def checked(title: str, texts: dict[str, str], all_checkers: list[Checker]) -> dict[str, Run]:
-    """What each checker says of these files."""
+    """Runs each checker over these files."""
     runs = {}
     with folder_of(texts) as folder:
         for each in all_checkers:
@@ -66,7 +66,7 @@ def _moved(body: dict[str, object], namespace: str) -> dict[str, object]:
 
 
 def _found(run: Run, number: int) -> bool:
-    said = {
+    reported = {
         which: Counter(
             (each.check, each.what.replace(f"{which}-{number}", ""))
             for each in run.found
@@ -74,11 +74,11 @@ def _found(run: Run, number: int) -> bool:
         )
         for which in ("good", "bad")
     }
-    return bool(said["bad"] - said["good"])
+    return bool(reported["bad"] - reported["good"])
 
 
 def of_faults(found: Hits, title: str, faults: Iterable[str], places: int) -> Iterator[str]:
-    """A row for each fault: in how many places it is found, or whether."""
+    """A row for each fault: the number of places where it is found, or whether it is found."""
     yield f"| {title} | {' | '.join(found)} |"
     yield f"| --- |{' :---: |' * len(found)}"
     for fault in faults:
@@ -89,7 +89,7 @@ def of_faults(found: Hits, title: str, faults: Iterable[str], places: int) -> It
 
 
 def of_places(found: Hits) -> Iterator[str]:
-    """A row for each place of a pod template: how many of the faults are found there."""
+    """A row for each place of a pod template: the number of faults that are found there."""
     yield f"| Where the pod's template stands | {' | '.join(found)} |"
     yield f"| --- |{' :---: |' * len(found)}"
     for place in PLACES:
@@ -111,7 +111,7 @@ def of_manifests(runs: dict[str, dict[str, Run]]) -> Iterator[str]:
 
 
 def of_files(runs: dict[str, Run], names: Iterable[str]) -> Iterator[str]:
-    """A row for each file: how much each checker finds."""
+    """A row for each file: the number of findings of each checker."""
     counts = {checker: Counter(each.file for each in run.found) for checker, run in runs.items()}
     yield f"| File | {' | '.join(counts)} |"
     yield f"| --- |{' ---: |' * len(counts)}"
@@ -120,7 +120,7 @@ def of_files(runs: dict[str, Run], names: Iterable[str]) -> Iterator[str]:
 
 
 def tables(found: Hits, runs: dict[str, dict[str, Run]]) -> Iterator[str]:
-    """All that goes beside the guide."""
+    """All tables of the page."""
     in_pods = of(found, IN_PODS)
     yield from of_places(in_pods)
     yield from of_faults(in_pods, "Fault of a pod", IN_PODS, len(PLACES))

@@ -1,7 +1,7 @@
-"""Manifests with one fault each, and the same without it.
+"""Manifests with one fault each, and the same manifests without it.
 
-What they are without a fault keeps the rules of this project (testbed/policies/bodies.py), and where that leaves
-something open, says what the other checkers want to hear: so a fault shows as a finding that was not there before.
+The manifests without a fault meet the rules of this project (testbed/policies/bodies.py) and the further requirements
+of the other checkers, so that a fault appears as a new finding.
 """
 
 import copy
@@ -31,12 +31,12 @@ from testbed.policies.bodies import (
 from testbed.policies.case import MISSING, put
 
 Changes = dict[str, Any]
-"""Values, by their places in an object: keys and indexes with spaces between. MISSING takes away what is there."""
+"""Values by paths in an object: keys and indexes, separated by spaces. MISSING removes the existing value."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """Objects, and the same with a fault."""
+    """Objects without and with a fault."""
 
     fault: str
     place: str
@@ -70,7 +70,7 @@ PLACES: dict[str, tuple[Callable[[], Body], str]] = {
     "RayCronJob, workers": (ray_cron_job, f"spec jobTemplate rayClusterSpec {_WORKER}"),
     "Job of Volcano's": (volcano_job, "spec tasks 0 template spec"),
 }
-"""Where the pod's spec stands in each."""
+"""Objects with a pod template, and the path of its spec."""
 
 _C = "containers 0"
 _SECURITY = f"{_C} securityContext"
@@ -91,19 +91,19 @@ IN_PODS: dict[str, Changes] = {
     "a tag, no digest": {f"{_C} image": "registry.example.com/main:1.2.3"},
     "password in env": {f"{_C} env 0": {"name": "DB_PASSWORD", "value": "correct-horse-7"}},
 }
-"""Faults of a pod, by places in its spec."""
+"""Faults of a pod: changes by paths in its spec."""
 
 
 def of_pods() -> Iterator[Case]:
-    """Each fault of a pod in each place."""
+    """Cases for each fault of a pod in each place."""
     for place, (make, spec) in PLACES.items():
-        good = _open_to_all(make(), spec)
+        good = _with_all_requirements(make(), spec)
         for fault, changes in IN_PODS.items():
             yield Case(fault, place, (good,), (_changed(good, {f"{spec} {at}": new for at, new in changes.items()}),))
 
 
-def _open_to_all(made: Body, spec: str) -> Body:
-    """With what checkov and kube-score want of every container, so that none of it hides a fault."""
+def _with_all_requirements(made: Body, spec: str) -> Body:
+    """Adds the requirements of checkov and kube-score for every container, so that none hides a fault."""
     for at, value in {
         f"{spec} {_C} imagePullPolicy": "Always",
         f"{spec} {_SECURITY} runAsUser": 20_000,
@@ -120,10 +120,10 @@ def _open_to_all(made: Body, spec: str) -> Body:
 
 
 def _at(made: Body, at: str) -> Any:
-    held: Any = made
+    value: Any = made
     for step in at.split():
-        held = held[int(step) if isinstance(held, list) else step]
-    return held
+        value = value[int(step) if isinstance(value, list) else step]
+    return value
 
 
 def _changed(good: Body, changes: Changes) -> Body:
@@ -182,7 +182,7 @@ OF_RAY: dict[str, tuple[tuple[Body, ...], Changes]] = {
         {"spec capability": {"nvidia.com/gpu": "4"}},
     ),
 }
-"""Faults of Ray: objects without it, and what makes it in the first of them."""
+"""Faults of Ray: objects without the fault, and the changes to the first object that cause it."""
 
 ELSEWHERE: dict[str, tuple[tuple[Body, ...], Changes]] = {
     "binds cluster-admin": ((binding("ClusterRoleBinding"),), {"roleRef name": "cluster-admin"}),
@@ -201,6 +201,6 @@ ELSEWHERE: dict[str, tuple[tuple[Body, ...], Changes]] = {
 
 
 def of_objects(faults: dict[str, tuple[tuple[Body, ...], Changes]]) -> Iterator[Case]:
-    """Each fault in its objects."""
+    """Cases for each fault in its objects."""
     for fault, (good, changes) in faults.items():
         yield Case(fault, "", good, (_changed(good[0], changes), *good[1:]))

@@ -1,7 +1,7 @@
-"""The checkers, each as a command over a folder of manifests, and what it finds there.
+"""The checkers: their commands for a folder of manifests, and parsers of their output.
 
-checkov comes from PyPI into an environment of its own, which requirements.txt pins by digests; kube-score is built from
-its Go module (local/tools/kube-score). Both lie in the cache of built tools.
+checkov is installed from PyPI into a separate virtual environment, which requirements.txt pins by digests. kube-score
+is built from its Go module (local/tools/kube-score). Both are in the cache of built tools.
 """
 
 import hashlib
@@ -32,22 +32,22 @@ class Found:
     """A finding."""
 
     file: str
-    """Name of the file, in the folder."""
+    """Name of the file in the folder."""
     check: str
     """Id of the check."""
     what: str
-    """What tells it from the check's other findings in the file."""
+    """Distinguishes it from other findings of the check in the file."""
     kind: str
     """Kind of the object."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a checker said of a folder."""
+    """The result of a checker for a folder."""
 
     found: tuple[Found, ...]
     seconds: float
-    """Start of the program included."""
+    """Includes the start of the program."""
 
 
 @dataclass(frozen=True)
@@ -56,24 +56,24 @@ class Checker:
 
     name: str
     command: Callable[[Path], list[str]]
-    """To check a folder: prints JSON."""
+    """Command to check a folder; it prints JSON."""
     findings: Callable[[Any, Path], Iterator[Found]]
-    """Reads it."""
+    """Parses the JSON."""
 
     def run(self, folder: Path) -> Run:
-        """Checks a folder. The checkers' exit codes only say whether there is a finding."""
-        begun = time.perf_counter()
+        """Checks a folder. The exit codes of the checkers only indicate whether there is a finding."""
+        start = time.perf_counter()
         done = subprocess.run(self.command(folder), cwd=paths.ROOT, capture_output=True, text=True, check=False)
-        seconds = time.perf_counter() - begun
+        seconds = time.perf_counter() - start
         try:
-            said = json.loads(done.stdout)
+            output = json.loads(done.stdout)
         except json.JSONDecodeError as error:
             raise RuntimeError(f"{self.name} ended with {done.returncode}: {done.stderr or done.stdout}") from error
-        return Run(tuple(self.findings(said, folder)), seconds)
+        return Run(tuple(self.findings(output, folder)), seconds)
 
 
 def checkers() -> list[Checker]:
-    """All of them; builds and installs what is missing."""
+    """All checkers; builds and installs missing ones."""
     install_missing((KUBE_SCORE,))
     checkov, score = _checkov(), KUBE_SCORE.program("kube-score")
     return [
@@ -101,23 +101,23 @@ def checkers() -> list[Checker]:
     ]
 
 
-def _of_policies(said: Any, folder: Path) -> Iterator[Found]:
-    for each in said["findings"]:
+def _of_policies(output: Any, folder: Path) -> Iterator[Found]:
+    for each in output["findings"]:
         if each["known"]:
             file = str(Path(each["source"]).relative_to(folder))
             yield Found(file, each["rule"], each["place"], each["object"].partition("/")[0])
 
 
-def _of_checkov(said: Any, folder: Path) -> Iterator[Found]:
-    for framework in said if isinstance(said, list) else [said]:
+def _of_checkov(output: Any, folder: Path) -> Iterator[Found]:
+    for framework in output if isinstance(output, list) else [output]:
         for each in framework.get("results", {}).get("failed_checks", []):
             kind = str(each["resource"]).partition(".")[0]
-            # Secrets are found in lines of text, and not in objects.
+            # Findings of secrets refer to lines of text, not to objects.
             yield Found(each["file_path"].lstrip("/"), each["check_id"], kind, kind)
 
 
-def _of_kube_score(said: Any, folder: Path) -> Iterator[Found]:
-    for scored in said or []:
+def _of_kube_score(output: Any, folder: Path) -> Iterator[Found]:
+    for scored in output or []:
         for check in scored["checks"]:
             if check["grade"] < _GRADE_OK and not check["skipped"]:
                 for comment in check["comments"] or [{"path": "", "summary": ""}]:
@@ -135,7 +135,7 @@ def _checkov() -> Path:
     digest = hashlib.sha256(_REQUIREMENTS.read_bytes()).hexdigest()[:12]
     folder = paths.cache() / "tools" / f"checkov-{_pinned('checkov')}-{digest}"
     if not folder.is_dir():
-        # A virtual environment knows its own path: it is made in its place, and taken away where it is not whole.
+        # A virtual environment contains its own path: create it in place, and remove it if it is incomplete.
         try:
             venv.create(folder, with_pip=False)
             install = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--require-hashes"]
@@ -148,9 +148,9 @@ def _checkov() -> Path:
 
 def folder_of(manifests: dict[str, str]) -> "tempfile.TemporaryDirectory[str]":
     """A folder with these files, by their names."""
-    made = tempfile.TemporaryDirectory()
+    folder = tempfile.TemporaryDirectory()
     for name, text in manifests.items():
-        file = Path(made.name) / name
+        file = Path(folder.name) / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
-    return made
+    return folder

@@ -1,1 +1,1 @@
-"""Edits RayClusters at random while Ray's autoscalers play beside, and counts which busy workers are lost."""
+"""Edits RayClusters at random while Ray's autoscalers scale them, and counts the busy workers that are lost."""

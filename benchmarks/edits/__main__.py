@@ -18,7 +18,7 @@ from testbed.platform_stack import Stack, install_operator, on_operator, rehears
 PAGE = Path(__file__).parents[2] / "docs" / "measurements" / "edit-sequences.md"
 
 POOL = NodePool(pool="a100", count=32, cpu="64", memory="1000Gi", gpus=8, gpu_product="NVIDIA-A100-SXM4-80GB")
-"""With more room than all workers of a round need."""
+"""It has more room than all workers of a round need."""
 
 STRATEGIES = {
     "onIdle": "`onIdle`",
@@ -30,7 +30,7 @@ STRATEGIES = {
 
 
 def played(sequences: int, clusters: int, edits: int, seed: int) -> Tally:
-    """All rounds, on a control plane of their own."""
+    """Runs all rounds on a separate control plane."""
     with tempfile.TemporaryDirectory() as folder, rehearsing(Path(folder) / "run", POOL) as cluster:
         install_operator(cluster)
         place = Path(folder)
@@ -49,7 +49,7 @@ def _with_all_nodes(settings: dict[str, Any]) -> None:
 
 
 def tables(tally: Tally, seed: int) -> Iterator[str]:
-    """Of a tally."""
+    """The tables of a tally."""
     yield f"Seed {seed}: {tally.sequences} RayClusters, {tally.edits.total()} edits, {tally.ups} times `pulumi up`.\n"
     yield "| `updates` | Edits | Busy workers | ended, as `impact` had said | ended otherwise |"
     yield "| --- | ---: | ---: | ---: | ---: |"

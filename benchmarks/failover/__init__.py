@@ -1,1 +1,1 @@
-"""What users of Ray notice when masters of Redis are lost, with the gateway and without it."""
+"""Effects of losing the Redis master on users of Ray, with the gateway and without it."""

@@ -1,7 +1,7 @@
-"""Loses masters of Redis under a working Ray, on a real node: first with the gateway, then without it.
+"""Loses masters of Redis while Ray works, on a real node: first with the gateway, then without it.
 
-Both have the same losses and the same driver, which is on a worker, because a head that starts again
-takes its own drivers with it. Then RayClusters are removed, and what they leave in Redis is counted.
+Both have the same losses and the same driver. The driver runs on a worker, because a restart of the head ends its own
+drivers. After that the benchmark removes RayClusters, and counts the keys that they leave in Redis.
 """
 
 import itertools
@@ -24,10 +24,9 @@ from testbed.pods.steps import Steps, until
 
 
 def without_gateway(settings: dict[str, Any]) -> None:
-    """The same stack, with a head that speaks to Redis itself.
+    """The same stack, with a head that connects to Redis directly.
 
-    The second RayCluster is left out: its head starts again, too, and takes half of a small machine from the one whose
-    times are measured.
+    It omits the second RayCluster: its head would restart too, and take half of a small machine from the measured one.
     """
     fault_tolerant(settings)
     settings["tenants"] = [tenant for tenant in settings["tenants"] if tenant["name"] != OTHER]
@@ -35,8 +34,8 @@ def without_gateway(settings: dict[str, Any]) -> None:
 
 
 def lose_masters(platform: Platform, losses: int) -> Day:
-    """Masters are lost one after the other, in all ways in turn, while Ray works; none after one that Ray does not
-    come back from.
+    """Loses masters one after the other, in all ways in turn, while Ray works. Stops if Ray does not recover from a
+    loss.
     """
     redis, before = Redis(platform), started(platform)
     with working(platform, on_worker=True) as noticed:
@@ -53,16 +52,16 @@ def lose_masters(platform: Platform, losses: int) -> Day:
 
 
 def ray_is_whole(platform: Platform) -> bool:
-    """Whether the head and the worker are ready: what one loss costs is asked, not what the next adds to it."""
+    """Whether the head and the worker are ready, so that the next loss does not add to the cost of this one."""
     try:
         pods = platform.pods("ray.io/cluster", NAMESPACE)
-    except AssertionError:  # the API server has no time to answer, as while a head starts
+    except AssertionError:  # the API server is too slow to answer, for example while a head starts
         return False
     return len(pods) == 2 and all(map(is_ready, pods.values()))
 
 
 def tell(title: str, day: Day) -> None:
-    """Prints a day."""
+    """Prints the results of a day."""
     noticed = day.noticed
     failed = {work: len(noticed[work]["failed"]) for work in ("keys", "actors", "detached")}
     print(f"\n{title}\n{day.table()}")
@@ -72,7 +71,7 @@ def tell(title: str, day: Day) -> None:
 
 
 def keys_left(platform: Platform) -> int:
-    """Removes the RayCluster, counts its keys in Redis, and makes it anew."""
+    """Removes the RayCluster, counts its keys in Redis, and recreates it."""
     clusters: list[Any] = []
 
     def remove(settings: dict[str, Any]) -> None:
@@ -80,11 +79,11 @@ def keys_left(platform: Platform) -> int:
 
     platform.stack.edit(remove)
     platform.stack.up()
-    there = Redis(platform).keys()
-    assert [key for key in there if key.startswith(f"RAY{OTHER}.")], "Redis was not asked"
+    keys = Redis(platform).keys()
+    assert [key for key in keys if key.startswith(f"RAY{OTHER}.")], "Redis was not asked"
     platform.stack.edit(lambda settings: settings["tenants"][0].update(clusters=clusters))
     platform.stack.up()
-    return len([key for key in there if NAMESPACE in key])
+    return len([key for key in keys if NAMESPACE in key])
 
 
 def main(

@@ -1,1 +1,1 @@
-"""`python -m benchmarks.growth`: what commands cost for each tenant of small and large stacks."""
+"""`python -m benchmarks.growth`: cost of commands per tenant, for small and large stacks."""

@@ -1,7 +1,7 @@
 """Measures the CPU seconds of `check`, `plan` and `impact` for stack files of 10, 100 and 1,000 tenants.
 
-The peer reads the file with PyYAML's parser in Python and holds it against the JSON Schema that editors use. It is
-linear, and runs beside each command, so that the ratio to it says how a command grows whatever else the machine does.
+The peer reads the file with PyYAML's parser in Python and validates it against the JSON Schema for editors. It is
+linear and runs beside each command, so that the ratio to it shows the growth of a command regardless of other load.
 """
 
 import resource
@@ -26,7 +26,7 @@ assert not list(jsonschema_rs.validator_for(schema).iter_errors(yaml.safe_load(o
 """
 
 EDIT = ('"3"', '"edited"')
-"""A variable of one RayCluster's environment, which `impact` finds among all."""
+"""An edit of one variable in the environment of one RayCluster, which `impact` has to find."""
 
 COLUMNS = ("Command", "Tenants", "CPU s", "ms for each tenant", "of the peer's")
 
@@ -77,7 +77,7 @@ def _best(command: list[str], runs: int) -> float:
 
 
 def _cpu_seconds(command: list[str]) -> float:
-    """Of a Python process, its own and the system's for it."""
+    """User and system CPU seconds of a Python process."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([sys.executable, *command], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -36,10 +36,10 @@ QUEUE = "      queue: {{parent: {department}, guarantee: {{gpus: 2}}, capability
 
 
 def stack_file(tenants: int, queues: bool = False) -> str:
-    """A stack file of so many tenants, each with a RayCluster, and a node for each.
+    """A stack file with this number of tenants, each with a RayCluster and a node.
 
-    `queues`: Volcano serves queues, one for each tenant below that of its department, and RayClusters keep what they
-    know in Redis.
+    `queues`: the stack has Volcano with a queue for each tenant below that of its department, and the RayClusters store
+    their state in Redis.
     """
     lines = [HEAD.format(nodes=tenants)]
     if queues:

@@ -1,7 +1,7 @@
-"""Counts whole free nodes while workers come and go: Volcano as a stack here sets it up beside Kubernetes' scheduler.
+"""Counts whole free nodes while workers start and end: with Volcano of this project, and with Kubernetes' scheduler.
 
-Both get the same seeded arrivals and departures, one after the other, on eight simulated nodes of eight GPUs. A worker
-of 8 GPUs can start only where a whole node is free.
+Both get the same seeded sequence of starts and ends, on eight simulated nodes of eight GPUs. A worker of 8 GPUs can
+start only on a free whole node.
 """
 
 import random
@@ -24,7 +24,7 @@ NODES = NodePool(pool="a100", count=8, cpu="64", memory="1000Gi", gpus=8)
 SIZES = (1, 2, 4)
 
 BUSY = (0.4, 0.6)
-"""Between these shares of all GPUs the number that are in use goes up and down."""
+"""The share of GPUs in use rises and falls between these bounds."""
 
 NAMESPACE = "packing"
 
@@ -38,7 +38,7 @@ class Workers:
         self.there: dict[str, int] = {}
 
     def come(self, name: str, gpus: int) -> None:
-        """One is made, and waited for until it is on a node."""
+        """Creates a worker, and waits until it is on a node."""
         if self._scheduler == "volcano":
             self._gangs.start(name, pods=1, gpus=gpus)
         else:
@@ -47,7 +47,7 @@ class Workers:
         self.there[name] = gpus
 
     def go(self, name: str) -> None:
-        """One goes."""
+        """Ends a worker, and waits until its pods are deleted."""
         del self.there[name]
         if self._scheduler == "volcano":
             self._gangs.end(name)
@@ -61,8 +61,8 @@ class Workers:
 
 
 def free_over_time(workers: Workers, events: int, seed: int) -> list[int]:
-    """Whole free nodes after each event, from when enough workers are there for the first time."""
-    seeded = random.Random(seed)  # noqa: S311 -- it makes the same numbers each time
+    """Whole free nodes after each event, counted from when enough workers run for the first time."""
+    seeded = random.Random(seed)  # noqa: S311 -- reproducible numbers
     free: list[int] = []
     total, rising, number = NODES.count * NODES.gpus, True, 0
     while len(free) < events:

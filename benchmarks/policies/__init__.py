@@ -1,1 +1,1 @@
-"""How long the policies take over many resources."""
+"""Time of the policies for many resources."""

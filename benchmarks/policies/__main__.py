@@ -1,9 +1,9 @@
-"""Measures the policies over many resources: in one process, as the pack's process that the engine asks, and in the
-engine's preview of a program that makes them.
+"""Measures the policies for many resources: in one process, in the process of the pack, and in the engine's preview of
+a program with these resources.
 
-The engine's own time is that of the same preview with a pack that says nothing (idle/): any pack has the engine write
-every resource once more. They are in turns. There is no cluster behind them, so that the preview is as fast as it can
-be. Where a machine does other things as well only CPU seconds say something.
+The time of the engine itself is that of the same preview with a pack that reports nothing (idle/), because with any
+pack the engine serializes every resource once more. The runs alternate. There is no cluster, so that the preview is as
+fast as possible. On a machine with other load only CPU seconds are meaningful.
 """
 
 import itertools
@@ -59,7 +59,7 @@ KINDS: tuple[Callable[[], bodies.Body], ...] = (
     bodies.binding,
     bodies.namespace,
 )
-"""In turns. Seven of sixteen have pod templates, as many as in a stack of few services and many teams."""
+"""Cycled through. Seven of sixteen have pod templates, as in a stack with few services and many teams."""
 
 TENANTS = 50
 
@@ -71,19 +71,19 @@ PARTS = {
 
 
 def made(count: int) -> list[bodies.Body]:
-    """So many objects, spread over namespaces."""
-    found = []
+    """This number of objects, spread over namespaces."""
+    objects = []
     for number, make in zip(range(count), itertools.cycle(KINDS), strict=False):
         each = make()
         each["metadata"]["name"] = f"it-{number}"
         if "namespace" in each["metadata"]:
             each["metadata"]["namespace"] = f"team-{number // len(KINDS) % TENANTS}"
-        found.append(each)
-    return found
+        objects.append(each)
+    return objects
 
 
 def judged(objects: list[bodies.Body], runs: int) -> list[float]:
-    """Seconds to judge them in this process, of each run."""
+    """Seconds of each run to judge the objects in this process."""
     took = []
     for _ in range(runs):
         begun = time.perf_counter()
@@ -93,7 +93,7 @@ def judged(objects: list[bodies.Body], runs: int) -> list[float]:
 
 
 def previewed(objects: list[bodies.Body], runs: int) -> dict[str, list[Took]]:
-    """The engine's previews with each pack and none, in turns, after one of each that does not count."""
+    """Previews of the engine with each pack and without, alternating. The first of each does not count."""
     with tempfile.TemporaryDirectory() as folder:
         project = Project.make(Path(folder), PROGRAM, select(cast("Mode", os.environ.get("PLUGINS", "auto"))))
         file = Path(folder) / "bodies.json"
@@ -109,19 +109,19 @@ def previewed(objects: list[bodies.Body], runs: int) -> dict[str, list[Took]]:
 
 
 def _timed(project: Project, pack: Path | None, levels: Path) -> Took:
-    asked = ("--policy-pack", str(pack), "--policy-pack-config", str(levels)) if pack else ()
+    options = ("--policy-pack", str(pack), "--policy-pack-config", str(levels)) if pack else ()
     before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    said = project.pulumi("preview", *asked).output
+    output = project.pulumi("preview", *options).output
     wall, after = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
-    if asked and "Policies:" not in said:
-        raise RuntimeError(f"the pack was not asked:\n{said[-2000:]}")
+    if options and "Policies:" not in output:
+        raise RuntimeError(f"the pack was not asked:\n{output[-2000:]}")
     return Took(wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
 
 def table(
     count: int, alone: list[float], served: list[dict[str, Took]], engine: dict[str, list[Took]]
 ) -> Iterator[str]:
-    """Medians, least and most."""
+    """The table: medians, minimums and maximums."""
     runs = len(alone)
     yield f"{count} resources of {len(KINDS)} kinds, {runs} runs in turns on {os.cpu_count()} cores:\n"
     yield "| | Median | Least | Most | CPU, median |"
@@ -144,8 +144,8 @@ def _row(title: str, took: list[Took]) -> str:
 
 
 def _sum(took: Iterable[Took]) -> Took:
-    held = list(took)
-    return Took(sum(each.wall for each in held), sum(each.cpu for each in held))
+    parts = list(took)
+    return Took(sum(each.wall for each in parts), sum(each.cpu for each in parts))
 
 
 def _seconds(took: list[float]) -> str:

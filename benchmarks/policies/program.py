@@ -1,11 +1,11 @@
-"""The Pulumi program that is previewed: an object for each body in the file that BODIES names."""
+"""The Pulumi program of the preview: a resource for each body in the file BODIES."""
 
 import json
 import os
 from pathlib import Path
 
 import pulumi
-import pulumi_kubernetes  # noqa: F401 -- says which version of the plugin is meant
+import pulumi_kubernetes  # noqa: F401 -- determines the version of the plugin
 
 for number, body in enumerate(json.loads(Path(os.environ["BODIES"]).read_text())):
     version = body["apiVersion"] if "/" in body["apiVersion"] else f"core/{body['apiVersion']}"

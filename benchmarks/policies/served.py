@@ -1,4 +1,4 @@
-"""The pack as the engine starts and asks it, with no engine: what it alone costs."""
+"""Starts and calls the pack as the engine does, without the engine, to measure only the pack."""
 
 import os
 import subprocess
@@ -26,7 +26,7 @@ class Took:
 
 
 def asked(bodies: Iterable[Mapping[str, Any]]) -> dict[str, Took]:
-    """Its start, all questions about single resources, and the one about the stack, one after the other."""
+    """Time of the start, of all calls for single resources, and of the call for the stack."""
     requests = [_request(number, each) for number, each in enumerate(bodies)]
     together = analyzer_pb2.AnalyzeStackRequest(
         resources=[
@@ -60,7 +60,7 @@ def _remedied(pack: Any, request: analyzer_pb2.AnalyzeRequest) -> None:
     try:
         pack.Remediate(request)
     except grpc.RpcError as error:
-        # As to the engine, which asks every pack (pulumi sdk/go/common/resource/plugin/analyzer_plugin.go: Remediate).
+        # As in the engine, which calls every pack (pulumi sdk/go/common/resource/plugin/analyzer_plugin.go: Remediate).
         if error.code() is not grpc.StatusCode.UNIMPLEMENTED:
             raise
 

@@ -1,1 +1,1 @@
-"""What `up` and `preview` cost, against a flat Pulumi program with the same objects and against another commit."""
+"""Cost of `up` and `preview`, compared with a flat Pulumi program for the same objects and with another commit."""

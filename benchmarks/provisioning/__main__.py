@@ -1,10 +1,10 @@
-"""Measures `up` from nothing and the preview after it: this checkout, another commit, and a flat Pulumi program with
-the same objects, with and without KubeRay's CustomResourceDefinitions in its state.
+"""Measures the first `up` and the preview after it: of this checkout, of another commit, and of a flat Pulumi program
+with the same objects, with and without KubeRay's CustomResourceDefinitions in its state.
 
-All use the same plugins, and each has a control plane of its own with simulated nodes and nothing in it. Pulumi's own
-way of writing the state at every step is on. The flat program neither installs nor waits in any order beyond what an
-object cannot do without, and does not wait until RayClusters are ready. An `up` of a peer is stopped once it has taken
-as many times as long as --at-most asks for: what it would have taken in the end is more.
+All use the same plugins, and each has a separate empty control plane with simulated nodes. Pulumi writes the state at
+every step, which is its default. The flat program has only the dependencies that its objects require, and does not wait
+until RayClusters are ready. The `up` of a flat program is stopped after --slower times the seconds of this checkout, so
+that its result is a lower bound.
 """
 
 import contextlib
@@ -46,13 +46,13 @@ PARTS = ("engine", "program", "Kubernetes provider", "dynamic provider", "rest")
 
 @dataclass(frozen=True)
 class Row:
-    """One program with so many tenants."""
+    """One program with a number of tenants."""
 
     tenants: int
     program: str
     up: Cost
     previews: list[Cost]
-    """Empty where `up` was stopped."""
+    """Empty if `up` was stopped."""
 
     resources: int
     state: int
@@ -60,7 +60,7 @@ class Row:
 
     @property
     def preview(self) -> float:
-        """CPU seconds, the median."""
+        """Median of the CPU seconds."""
         return statistics.median(each.cpu for each in self.previews)
 
 
@@ -68,11 +68,11 @@ class Benchmark:
     """Runs the programs one after the other."""
 
     def __init__(self, folder: Path, plugins: Selection, slower: float) -> None:
-        """`slower`: a flat program's `up` is stopped after so many times the seconds of this checkout's."""
+        """`slower`: stop the `up` of a flat program after this multiple of the seconds of this checkout."""
         self._folder, self._plugins, self._slower = folder, plugins, slower
 
     def rows(self, tenants: int, before: str | None, flat_programs: bool) -> Iterator[Row]:
-        """All programs with so many tenants."""
+        """All programs with this number of tenants."""
         file = self._folder / "stack.yaml"
         pool = stack_of(file, tenants)
         with self._cluster(pool) as cluster:
@@ -103,8 +103,8 @@ class Benchmark:
         for each in previews:
             typer.echo(f"  preview {each.wall:.1f} s, CPU {each.cpu:.1f} s {_parts(each)} {each.processes}", err=True)
         state = state_file(project)
-        held = json.loads(state.read_text())["checkpoint"]["latest"].get("resources") or []
-        return Row(tenants, name, up, previews, len(held), state.stat().st_size)
+        resources = json.loads(state.read_text())["checkpoint"]["latest"].get("resources") or []
+        return Row(tenants, name, up, previews, len(resources), state.stat().st_size)
 
     def _cluster(self, pool: NodePool) -> contextlib.AbstractContextManager[Rehearsal]:
         return rehearsing(self._new("run"), pool)
@@ -118,7 +118,7 @@ def _parts(cost: Cost) -> str:
 
 
 def tables(rows: list[Row]) -> Iterator[str]:
-    """The measurements, what follows from them, and the plot."""
+    """The measurements, their ratios, and the plot."""
     yield f"On {os.cpu_count()} cores:\n"
     yield "| Tenants | Program | Resources | State | `up` | its CPU | Preview, CPU | engine | program | providers |"
     yield "| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
@@ -163,7 +163,7 @@ def _ratios(rows: list[Row]) -> Iterator[str]:
 
 
 def _plot(rows: list[Row]) -> Iterator[str]:
-    """Bars of the seconds of `up`, which GitHub and GitLab draw."""
+    """A bar chart of the seconds of `up`, which GitHub and GitLab render."""
     yield "\n```mermaid"
     yield "xychart-beta"
     yield '    title "Seconds of pulumi up from nothing (a stopped one: at least)"'

@@ -1,4 +1,4 @@
-"""What a Pulumi command costs: seconds, and CPU seconds of each program that it starts."""
+"""Cost of a Pulumi command: seconds, and CPU seconds of each program that it starts."""
 
 import resource
 import signal
@@ -22,36 +22,36 @@ PROGRAMS = {
     "local.plugins.kubernetes": "Kubernetes provider",
     "pulumi-resource-kubernetes": "Kubernetes provider",
 }
-"""What a process is, by what is on its command line: of the stand-ins and of Pulumi's own plugins."""
+"""Programs by a part of their command line, for the stand-ins and for Pulumi's plugins."""
 
 CHECKPOINTS = {"PULUMI_SKIP_CHECKPOINTS": "false"}
-"""The state is written at every step, as for every user; the tests' harness leaves that out."""
+"""Writes the state at every step, which is Pulumi's default. The test harness disables that."""
 
 PAUSE_SECONDS = 0.2
-"""Between two looks at the processes. What a process does after the last is counted in the sum alone."""
+"""Interval of sampling the processes. CPU time of a process after its last sample is only in the total."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one command. Seconds."""
+    """Cost of one command, in seconds."""
 
     wall: float
 
     cpu: float
-    """Of all processes together, as the operating system counts them."""
+    """Of all processes, as the operating system reports it."""
 
     programs: Mapping[str, float]
-    """CPU, by what a process is (PROGRAMS, `engine` and `rest`)."""
+    """CPU by program (PROGRAMS, `engine` and `rest`)."""
 
     processes: Mapping[str, int]
-    """How many processes of each were started."""
+    """Number of started processes by program."""
 
     stopped: bool = False
-    """Whether it was ended before it was done."""
+    """Whether it was stopped before it finished."""
 
 
 class CommandFailedError(Exception):
-    """A command that is measured failed; with what it printed."""
+    """A measured command failed; the text contains its output."""
 
 
 def measured(
@@ -60,7 +60,7 @@ def measured(
     enough: Callable[[float], bool] = lambda _seconds: False,
     environment: Mapping[str, str] = MappingProxyType({}),
 ) -> Cost:
-    """Runs `pulumi`. `enough`: asked with the seconds so far; True ends the command.
+    """Runs `pulumi`. `enough` receives the seconds so far; True stops the command.
 
     Raises CommandFailedError.
     """
@@ -70,7 +70,7 @@ def measured(
     with _watched(process.pid) as seen:
         while True:
             try:
-                said, _ = process.communicate(timeout=PAUSE_SECONDS)
+                output, _ = process.communicate(timeout=PAUSE_SECONDS)
                 break
             except subprocess.TimeoutExpired:
                 if not stopped and enough(time.perf_counter() - begun):
@@ -78,7 +78,7 @@ def measured(
                     process.send_signal(signal.SIGINT)
     wall, cpu = time.perf_counter() - begun, _children() - before
     if process.returncode and not stopped:
-        raise CommandFailedError(f"`pulumi {' '.join(arguments)}` ended with {process.returncode}:\n{said}")
+        raise CommandFailedError(f"`pulumi {' '.join(arguments)}` ended with {process.returncode}:\n{output}")
     programs = seen.seconds()
     return Cost(wall, cpu, {**programs, "rest": max(0.0, cpu - sum(programs.values()))}, seen.processes(), stopped)
 
@@ -90,7 +90,7 @@ def _children() -> float:
 
 @dataclass
 class _Seen:
-    """The processes below a command, with the CPU seconds of each when it was last looked at."""
+    """The processes of a command, with their CPU seconds at the last sample."""
 
     of_process: dict[tuple[int, float], tuple[str, float]] = field(default_factory=dict)
 

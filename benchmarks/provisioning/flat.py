@@ -1,4 +1,4 @@
-"""The flat Pulumi program: a resource for each body in the file that BODIES names, and no more order than they need."""
+"""The flat Pulumi program: a resource for each body in the file BODIES, with only the required dependencies."""
 
 import json
 import os
@@ -18,13 +18,13 @@ for number, body in enumerate(BODIES):
         definitions.get(f"{api_version.partition('/')[0]}/{body['kind']}"),
         namespaces.get(metadata.get("namespace")),
     ]
-    made = pulumi.CustomResource(
+    resource = pulumi.CustomResource(
         f"kubernetes:{api_version if '/' in api_version else f'core/{api_version}'}:{body['kind']}",
         f"{body['kind']}-{metadata['name']}-{number}",
         body,
         pulumi.ResourceOptions.merge(cluster, pulumi.ResourceOptions(depends_on=[each for each in needs if each])),
     )
     if body["kind"] == "CustomResourceDefinition":
-        definitions[f"{body['spec']['group']}/{body['spec']['names']['kind']}"] = made
+        definitions[f"{body['spec']['group']}/{body['spec']['names']['kind']}"] = resource
     if body["kind"] == "Namespace":
-        namespaces[metadata["name"]] = made
+        namespaces[metadata["name"]] = resource

@@ -1,4 +1,4 @@
-"""The programs that are measured, each on a control plane of its own: this checkout, another commit, a flat program."""
+"""The measured programs: this checkout, another commit, and a flat program."""
 
 import json
 import subprocess
@@ -21,31 +21,31 @@ from testbed.platform_stack import DEV, Stack
 Body = dict[str, Any]
 
 TENANTS_A_NODE = 8
-"""So many heads find room on a node of the dev stack."""
+"""Number of heads that fit on a node of the dev stack."""
 
 DEFINITION = "CustomResourceDefinition"
 
 
 def stack_of(file: Path, tenants: int) -> NodePool:
-    """Writes the dev stack's file with so many tenants, each with people, a quota and a RayCluster.
+    """Writes the stack file of dev with this number of tenants, each with users, a quota and a RayCluster.
 
     Returns the nodes that they need.
     """
-    said = yaml.safe_load(DEV.read_text())
-    nodes, [first] = said["config"][f"{PROJECT}:nodes"], said["config"][f"{PROJECT}:tenants"]
+    content = yaml.safe_load(DEV.read_text())
+    nodes, [first] = content["config"][f"{PROJECT}:nodes"], content["config"][f"{PROJECT}:tenants"]
     nodes[0]["count"] = max(nodes[0]["count"], -(-tenants // TENANTS_A_NODE))
     if tenants > 1:
         own = {"admins": ["group:leads"], "users": ["group:people"], "quota": {"gpus": 8, "pods": 40}}
-        said["config"][f"{PROJECT}:tenants"] = [
+        content["config"][f"{PROJECT}:tenants"] = [
             {**first, **own, "name": f"team-{number:04}"} for number in range(tenants)
         ]
-    file.write_text(yaml.safe_dump(said))
+    file.write_text(yaml.safe_dump(content))
     return NodePool.model_validate(nodes[0])
 
 
 @contextmanager
 def checked_out(revision: str, folder: Path) -> Iterator[Path]:
-    """A worktree of another commit, with the Python packages of this one."""
+    """A worktree of another commit, with the virtual environment of this one."""
     git = ("git", "-C", str(paths.ROOT), "worktree")
     subprocess.run([*git, "add", "--quiet", "--detach", str(folder), revision], check=True)
     try:
@@ -61,7 +61,7 @@ def of_checkout(root: Path, folder: Path, cluster: Rehearsal, plugins: Selection
 
 
 def flat(folder: Path, cluster: Rehearsal, plugins: Selection, bodies: Sequence[Body], definitions: bool) -> Project:
-    """The flat program. `definitions`: whether the CustomResourceDefinitions are resources; else they are there."""
+    """The flat program. `definitions`: whether it has the CustomResourceDefinitions; otherwise they exist before."""
     folder.mkdir()
     project = Project.make(folder, Path(__file__).with_name("flat.py"), plugins)
     file = folder / "bodies.json"
@@ -84,7 +84,7 @@ def bodies_of(project: Project, cluster: Rehearsal) -> list[Body]:
 
 
 def _definitions(cluster: Rehearsal) -> list[Body]:
-    """The definitions as they were applied; they need not be in the stack's state."""
+    """The live definitions, which may be missing in the state of the stack."""
     return [
         {
             "apiVersion": "apiextensions.k8s.io/v1",

@@ -1,1 +1,1 @@
-"""What an environment of several Pulumi stacks costs as it grows."""
+"""Cost of an environment of several Pulumi stacks by its size."""

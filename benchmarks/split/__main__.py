@@ -1,8 +1,8 @@
-"""Measures `python -m stacks up` of environments of several Pulumi stacks from nothing, and the preview after it.
+"""Measures the first `python -m stacks up` of environments of several Pulumi stacks, and the preview after it.
 
-Each environment has a control plane of its own with simulated nodes. Beside it the same objects are applied with
-kubectl, on another one, whose operator is there already; both end when all RayClusters are ready. CPU seconds are those
-of all that the command starts, and so not of the control plane.
+Each environment has a separate control plane with simulated nodes. For comparison kubectl applies the same objects on
+another control plane with a running operator. Both end when all RayClusters are ready. CPU seconds are those of all
+processes that the command starts, without the control plane.
 """
 
 import json
@@ -40,7 +40,7 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True)
 class Row:
-    """One environment. Seconds."""
+    """One environment. Times are in seconds."""
 
     tenants: int
     stacks: int
@@ -58,18 +58,18 @@ class Row:
 
 def environment(file: Path, tenants: int, stacks: int) -> NodePool:
     """Writes the stack file of an environment. Returns the nodes that it needs."""
-    said = yaml.safe_load(DEV.read_text())["config"]
-    [nodes], [tenant] = said[f"{PROJECT}:nodes"], said[f"{PROJECT}:tenants"]
+    config = yaml.safe_load(DEV.read_text())["config"]
+    [nodes], [tenant] = config[f"{PROJECT}:nodes"], config[f"{PROJECT}:tenants"]
     nodes["count"] = max(nodes["count"], -(-tenants // HEADS_ON_A_NODE))
     own = {"admins": ["group:leads"], "users": ["group:people"], "quota": {"gpus": 8, "pods": 40}}
-    said[f"{PROJECT}:tenants"] = [{**tenant, **own, "name": f"team-{number:04}"} for number in range(tenants)]
-    said[f"{PROJECT}:split"] = {"stacks": stacks}
-    file.write_text(yaml.safe_dump({"config": said}))
+    config[f"{PROJECT}:tenants"] = [{**tenant, **own, "name": f"team-{number:04}"} for number in range(tenants)]
+    config[f"{PROJECT}:split"] = {"stacks": stacks}
+    file.write_text(yaml.safe_dump({"config": config}))
     return NodePool.model_validate(nodes)
 
 
 def measure(folder: Path, plugins: Selection, tenants: int, stacks: int) -> Row:
-    """One row of the table."""
+    """Measures one row of the table."""
     file = folder / "environment.yaml"
     pool = environment(file, tenants, stacks)
     with rehearsing(folder / "run", pool) as cluster:
@@ -81,16 +81,16 @@ def measure(folder: Path, plugins: Selection, tenants: int, stacks: int) -> Row:
     rows = [row for state in states for row in state["deployment"]["resources"]]
     bodies = [row["inputs"] for row in rows if _of_a_tenant(row)]
     with rehearsing(folder / "peer", pool) as cluster:
-        alone = _with_kubectl(cluster, bodies, tenants)
+        with_kubectl = _with_kubectl(cluster, bodies, tenants)
     largest = max(len(json.dumps(state)) for state in states)
-    return Row(tenants, stacks, len(rows), largest, up, up_cpu, preview, preview_cpu, alone)
+    return Row(tenants, stacks, len(rows), largest, up, up_cpu, preview, preview_cpu, with_kubectl)
 
 
 def _run(stack: Stack, command: str, *arguments: str) -> tuple[float, float]:
     """Wall and CPU seconds of a command."""
     before, begun = _cpu(), time.perf_counter()
-    said = [sys.executable, "-m", "stacks", command, stack.name, *arguments]
-    subprocess.run(said, cwd=paths.ROOT, env=stack.environment, check=True, stdout=subprocess.DEVNULL)
+    process = [sys.executable, "-m", "stacks", command, stack.name, *arguments]
+    subprocess.run(process, cwd=paths.ROOT, env=stack.environment, check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - begun, _cpu() - before
 
 
@@ -109,9 +109,9 @@ def _state(stack: Stack, name: str) -> dict[str, Any]:
 
 def _of_a_tenant(row: dict[str, Any]) -> bool:
     body = row.get("inputs") or {}
-    mine = str((body.get("metadata") or {}).get("namespace") or "").startswith("team-")
+    in_tenant_namespace = str((body.get("metadata") or {}).get("namespace") or "").startswith("team-")
     return str(row["type"]).startswith("kubernetes:") and (
-        mine or (body.get("kind") == "Namespace" and "team-" in row["urn"])
+        in_tenant_namespace or (body.get("kind") == "Namespace" and "team-" in row["urn"])
     )
 
 

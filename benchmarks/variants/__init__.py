@@ -1,1 +1,1 @@
-"""GPU-hours that workers hold beside those that jobs use, by how nodes are cut; Ray's own scheduler decides."""
+"""GPU-hours that workers hold compared with those that jobs use, by worker sizes, with Ray's own scheduler."""

@@ -23,7 +23,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "measurements" / "worker-sizes.md"
 SEEDS = (1, 2, 3)
 COUNTS = (500, 1000, 2000)
 _NODES = 400
-"""More than any of them needs: no job waits for a node."""
+"""More than any cluster needs: no job waits for a node."""
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,14 @@ class Result:
 
 
 def result(name: str, jobs: Sequence[Job]) -> Result:
-    """The jobs on that cluster."""
+    """Replays the jobs on that cluster."""
     played = play(RaysAutoscaler(ray_cluster(CLUSTERS[name], _NODES)), jobs)
     spread, packed = (held_by_nodes(played.workers, packed=each) / played.used for each in (False, True))
     return Result(played.held / played.used, spread, packed, played)
 
 
 def workloads(traced: Path | None, of_trace: int) -> Iterator[tuple[str, list[list[Job]]]]:
-    """Titles, and jobs of each seed."""
+    """Titles, each with the jobs of every seed."""
     for count in COUNTS:
         yield f"Philly mix, {count} jobs", [philly(seed, count, 60.0) for seed in SEEDS]
     yield "Philly mix, 1000 short jobs (seconds for minutes)", [philly(seed, 1000, 1.0) for seed in SEEDS]
@@ -78,7 +78,7 @@ def rows(title: str, seeds: Sequence[Sequence[Job]]) -> Iterator[str]:
 
 
 def of_multisets() -> Iterator[str]:
-    """A table of what is launched for tasks that come together."""
+    """A table of launches for tasks that arrive together."""
     yield "| Workers | tasks of 1, 2, 4, 8 GPUs | tasks of 1 to 8 GPUs |"
     yield "| --- | ---: | ---: |"
     for name in ("all-8", "ado", "tiling", *MORE_SIZES):

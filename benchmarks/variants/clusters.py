@@ -1,4 +1,4 @@
-"""The RayClusters that are compared, as this project renders them."""
+"""The compared RayClusters, as this project renders them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,17 +22,17 @@ CLUSTERS: dict[str, dict[str, Any]] = {
     "tiling": {"profile": "tiling"},
     "tiling, idle 10s": _sizes(1, 2, 4, 8, idle="10s"),
 }
-"""What stands under `workers` beside the pool, by name. The cluster's idleTimeout is 60 s."""
+"""Settings of `workers` beside the pool, by name. The idleTimeout of the cluster is 60 s."""
 
 MORE_SIZES: dict[str, dict[str, Any]] = {
     "1,2,3,4,6,8": _sizes(1, 2, 3, 4, 6, 8),
     "1 to 8": _sizes(*range(1, 9)),
 }
-"""To jobs of 1, 2, 4 and 8 GPUs they are what tiling is."""
+"""For jobs of 1, 2, 4 and 8 GPUs they are equivalent to tiling."""
 
 
 def ray_cluster(workers: dict[str, Any], nodes: int) -> dict[str, Any]:
-    """The RayCluster on so many nodes."""
+    """The RayCluster on this number of nodes."""
     cluster = {
         "name": "training",
         "rayVersion": "2.60.0",

@@ -1,4 +1,4 @@
-"""Jobs that come and go: seeded mixes, and traces by path."""
+"""Jobs over time: seeded mixes, and traces from files."""
 
 import csv
 import random
@@ -7,7 +7,7 @@ from pathlib import Path
 from stacks.history.jobs import Job
 
 SIZES = {1: 0.7, 2: 0.1, 4: 0.15, 8: 0.05}
-"""GPUs of jobs and their shares, in Microsoft's Philly cluster as Gavel has them (OSDI'20; scripts/utils/ in
+"""GPUs of jobs and their shares, in Microsoft's Philly cluster according to Gavel (OSDI'20; scripts/utils/ in
 stanford-futuredata/gavel)."""
 
 BUSY = 64
@@ -15,11 +15,11 @@ BUSY = 64
 
 
 def philly(seed: int, count: int, unit: float) -> list[Job]:
-    """Jobs of the Philly mix, which arrive as they like.
+    """Jobs of the Philly mix, with Poisson arrivals.
 
     Gavel's durations: 10^1.5 to 10^3 units for four of five jobs, 10^3 to 10^4 for the fifth. Its unit is a minute.
     """
-    seeded = random.Random(seed)  # noqa: S311 -- it makes the same numbers each time
+    seeded = random.Random(seed)  # noqa: S311 -- reproducible numbers
     mean = sum(gpus * share for gpus, share in SIZES.items()) * unit * _MEAN_UNITS
     jobs, now = [], 0.0
     for _ in range(count):
@@ -38,13 +38,13 @@ _MEAN_UNITS = 1006.0
 def trace(path: Path, count: int) -> list[Job]:
     """The first jobs with GPUs of a trace, at most `count`.
 
-    CSV with the columns `gpus,duration,arrival`; or `num_gpu,creation_time,deletion_time`, as Alibaba's
-    cluster-trace-gpu-v2023 has them, where a part of a GPU counts as one.
+    CSV with the columns `gpus,duration,arrival`; or `num_gpu,creation_time,deletion_time`, as in Alibaba's
+    cluster-trace-gpu-v2023, where a fraction of a GPU counts as one.
     """
     with path.open(newline="") as file:
         jobs = [_job(row) for row in csv.DictReader(file)]
-    wanted = sorted((job for job in jobs if job.gpus and job.duration > 0), key=lambda job: job.arrival)
-    return wanted[:count]
+    with_gpus = sorted((job for job in jobs if job.gpus and job.duration > 0), key=lambda job: job.arrival)
+    return with_gpus[:count]
 
 
 def _job(row: dict[str, str]) -> Job:

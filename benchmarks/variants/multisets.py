@@ -1,4 +1,4 @@
-"""What Ray launches for tasks that come together, where nothing runs yet."""
+"""Launches of Ray for tasks that arrive together, without running workers."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -7,13 +7,13 @@ from .clusters import ray_cluster
 from .ray_scheduler import RaysAutoscaler
 
 MOST = 16
-"""GPUs of all tasks together."""
+"""Maximum GPUs of all tasks together."""
 
 _NODES = 8
 
 
 def multisets(sizes: Sequence[int], most: int = MOST) -> Iterator[tuple[int, ...]]:
-    """All multisets of sizes, none empty, that are at most so many together; each greatest first."""
+    """All non-empty multisets of sizes with a sum of at most `most`; each has its largest size first."""
     for at, size in enumerate(sizes):
         if size <= most:
             yield (size,)
@@ -21,7 +21,7 @@ def multisets(sizes: Sequence[int], most: int = MOST) -> Iterator[tuple[int, ...
 
 
 def exact(workers: dict[str, Any], sizes: Sequence[int]) -> float:
-    """The share of multisets for which as many GPUs are launched as are wanted."""
+    """The share of multisets for which Ray launches exactly as many GPUs as the tasks need."""
     autoscaler = RaysAutoscaler(ray_cluster(workers, _NODES))
     wanted = list(multisets(sorted(sizes, reverse=True)))
     return sum(_launched(autoscaler, tasks) == sum(tasks) for tasks in wanted) / len(wanted)

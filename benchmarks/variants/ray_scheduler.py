@@ -1,4 +1,4 @@
-"""Ray's autoscaler without a cluster: its own parser reads a RayCluster, its own scheduler decides.
+"""Ray's autoscaler without a cluster: its parser reads a RayCluster, its scheduler decides.
 
 As of Ray 2.60 (python/ray/autoscaler/v2/scheduler.py and _private/kuberay/autoscaling_config.py).
 """
@@ -20,9 +20,9 @@ from ray.core.generated.instance_manager_pb2 import Instance, NodeKind  # type: 
 from stacks.history.autoscaler import Decision, Running, Size
 
 HEAD = "headgroup"
-"""Ray's name for the head's type."""
+"""Ray's name for the node type of the head."""
 
-# It says in a line for each idle node why it stays.
+# It logs a line for each idle node that it keeps.
 logging.getLogger("ray.autoscaler").setLevel(logging.ERROR)
 
 
@@ -42,7 +42,7 @@ class RaysAutoscaler:
 
     @property
     def sizes(self) -> dict[str, Size]:
-        """The worker groups, as the model of `stacks.history` takes them."""
+        """The worker groups, for the model of `stacks.history`."""
         return {
             name: Size(
                 gpus=gpus,
@@ -55,10 +55,10 @@ class RaysAutoscaler:
         }
 
     def decide(self, tasks: Iterable[int], running: Iterable[Running], *, leave_out_full: bool = True) -> Decision:
-        """What it does for tasks of so many GPUs each that wait, beside all workers that there are.
+        """The decision for waiting tasks, given by their GPUs, with all existing workers.
 
-        Workers without a free GPU can do nothing for a task. Only their number matters, so they are taken off what may
-        be launched, which spares the scheduler most of its work.
+        Workers without a free GPU cannot run a task. Only their number matters, so it is subtracted from the maximum
+        number of launches, which saves the scheduler most of its work.
         """
         useful, full = list(running), Counter[str]()
         if leave_out_full:

@@ -1,4 +1,4 @@
-"""GPU-hours of whole nodes, which open for pods and close when the last has gone."""
+"""GPU-hours of whole nodes, which open for pods and close after the last pod ends."""
 
 from collections.abc import Iterable
 
@@ -10,9 +10,9 @@ GPUS = int(str(NODE["gpus"]))
 
 
 def held_by_nodes(workers: Iterable[Worker], *, packed: bool) -> float:
-    """GPU-seconds of nodes that were open.
+    """GPU-seconds of open nodes.
 
-    A pod goes to an open node that has room: the fullest where they are packed (Volcano's binpack), else the emptiest
+    A pod runs on an open node with room: the fullest one with `packed` (Volcano's binpack), otherwise the emptiest one
     (Kubernetes' default scoring, NodeResourcesFit with LeastAllocated).
     """
     moments = [(worker.launched, 1, worker) for worker in workers]

@@ -1,1 +1,1 @@
-"""What the rules of policies/ say of KubeRay's samples and ado's manifests, as a table."""
+"""A table of the findings of policies/ in KubeRay's samples and ado's manifests."""

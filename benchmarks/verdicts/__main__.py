@@ -1,6 +1,6 @@
-"""Prints the verdicts on manifests that others publish, or pins them and writes their table.
+"""Prints the verdicts on published external manifests, or pins them and writes their table.
 
-Whoever pins has to review what is new: docs/reference/policy-verdicts.md argues for each rule that finds anything.
+Review new verdicts before pinning them: docs/reference/policy-verdicts.md explains each rule with findings.
 """
 
 from collections.abc import Iterator
@@ -22,8 +22,8 @@ def table(verdicts: dict[str, Verdict]) -> Iterator[str]:
     yield f"{len(verdicts)} files, {findings} findings; the number behind a rule says how often it is broken.\n"
     yield "| File | Rules |"
     yield "| --- | --- |"
-    for name, broken in verdicts.items():
-        rules = ", ".join(rule if count == 1 else f"{rule} {count}" for rule, count in broken.items())
+    for name, violated in verdicts.items():
+        rules = ", ".join(rule if count == 1 else f"{rule} {count}" for rule, count in violated.items())
         yield f"| {name} | {rules or '-'} |"
 
 

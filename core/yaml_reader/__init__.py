@@ -1,1 +1,1 @@
-"""A stack file as YAML: where each value stands, and what Pulumi makes of it."""
+"""Reads a stack file as YAML: its values as Pulumi parses them, with their lines and columns."""

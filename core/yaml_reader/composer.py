@@ -1,8 +1,7 @@
-"""Makes the values of a YAML document from libyaml's events, as Pulumi does, and within bounds.
+"""Composes the values of a YAML document from libyaml's events, as Pulumi does, and within limits.
 
-PyYAML's own composing follows nesting and aliases as far as they lead, and crashes or hangs on a file that was made to
-do so. Tags, dates and keys that are no text are refused, because they reach the program as something else than what
-was written.
+The composer of PyYAML follows nesting and aliases without limits, and crashes or hangs on a malicious file. Tags, dates
+and keys that are not text are refused, because the program would receive something other than what was written.
 """
 
 from typing import Any
@@ -13,13 +12,13 @@ from yaml._yaml import CParser, Mark
 from .scalars import DocumentError, Node, NotPlainError, Span, resolve
 
 DEEPEST = 50
-"""Mappings and lists within each other. A RayCluster's deepest field is below 20."""
+"""Maximum nesting of mappings and lists. The deepest field of a RayCluster is below 20."""
 
 GREATEST = 200_000
-"""Values in a document, those behind aliases counted each time; text counts by its length. A cluster has 10 to 100."""
+"""Maximum values in a document. Aliased values count each time; text counts by its length. A cluster has 10 to 100."""
 
 _MERGE = object()
-"""Value of the key `<<`, which is no text."""
+"""Value of the key `<<`, which is not text."""
 
 _TEXT = "tag:yaml.org,2002:str"
 _CHARACTERS = 100
@@ -27,7 +26,7 @@ _CHARACTERS = 100
 
 
 class _Open:
-    """A mapping or list that has begun."""
+    """A mapping or list that is not complete."""
 
     __slots__ = ("anchor", "key", "merged", "node")
 
@@ -39,17 +38,17 @@ class _Open:
 
 
 class Composer:
-    """Makes the node of one document from its events, without recursion."""
+    """Composes the node of one document from its events, without recursion."""
 
     def __init__(self, parser: CParser) -> None:
-        """A composer for the document that the parser has begun."""
+        """`parser` has started the document."""
         self._parser = parser
         self._open: list[_Open] = []
         self._anchors: dict[str, Node] = {}
         self._size = 0
 
     def compose(self) -> Node:
-        """The document's root; the parser then stands behind it."""
+        """The root node of the document; leaves the parser after it."""
         root: Node | None = None
         while not isinstance(event := self._parser.get_event(), yaml.DocumentEndEvent):
             node = self._node(event)
@@ -60,7 +59,7 @@ class Composer:
         return root or Node(None, Span(1, 1))
 
     def _node(self, event: yaml.Event | None) -> Node | None:
-        """The node that an event completes; None where it only begins one."""
+        """The node that an event completes; None if it starts one."""
         if isinstance(event, yaml.ScalarEvent):
             node = _scalar(event)
             if event.implicit[0] and event.value == "<<" and self._open and self._awaits_key():
@@ -69,9 +68,9 @@ class Composer:
                 self._anchors[event.anchor] = node
             return self._counted(node)
         if isinstance(event, yaml.AliasEvent):
-            return self._counted(self._behind(event))
+            return self._counted(self._aliased(event))
         if isinstance(event, yaml.CollectionStartEvent):
-            self._begin(event)
+            self._start(event)
             return None
         done = self._open.pop()
         if done.anchor:
@@ -80,7 +79,7 @@ class Composer:
             self._merge(merged, done.node)
         return done.node
 
-    def _begin(self, event: yaml.CollectionStartEvent) -> None:
+    def _start(self, event: yaml.CollectionStartEvent) -> None:
         span = _span(event)
         if len(self._open) == DEEPEST:
             raise _too_deep(span)
@@ -99,8 +98,8 @@ class Composer:
         top = self._open[-1]
         return isinstance(top.node.value, dict) and top.key is None
 
-    def _behind(self, event: yaml.AliasEvent) -> Node:
-        """The node that an alias stands for."""
+    def _aliased(self, event: yaml.AliasEvent) -> Node:
+        """The node that an alias refers to."""
         name, span = event.anchor, _span(event)
         if any(each.anchor == name for each in self._open):
             raise DocumentError(f"alias *{name} stands within what it repeats: write the values out", span)
@@ -120,14 +119,14 @@ class Composer:
         return node
 
     def _put(self, node: Node) -> None:
-        """Puts a node into the mapping or list that is open."""
+        """Adds a node to the innermost incomplete mapping or list."""
         top = self._open[-1]
-        holder = top.node
-        if isinstance(holder.value, list):
-            holder.children[len(holder.value)] = node
-            holder.value.append(node.value)
+        parent = top.node
+        if isinstance(parent.value, list):
+            parent.children[len(parent.value)] = node
+            parent.value.append(node.value)
         elif top.key is None:
-            top.key = _key(node, holder)
+            top.key = _key(node, parent)
             return
         elif top.key.value is _MERGE:
             if top.merged:
@@ -136,15 +135,15 @@ class Composer:
             top.key = None
             return
         else:
-            holder.children[top.key.value] = node
-            holder.key_spans[top.key.value] = top.key.span
-            holder.value[top.key.value] = node.value
+            parent.children[top.key.value] = node
+            parent.key_spans[top.key.value] = top.key.span
+            parent.value[top.key.value] = node.value
             top.key = None
-        holder.size += node.size
-        holder.depth = max(holder.depth, node.depth + 1)
+        parent.size += node.size
+        parent.depth = max(parent.depth, node.depth + 1)
 
     def _merge(self, merged: Node, into: Node) -> None:
-        """Adds what a mapping does not say itself (`<<`)."""
+        """Adds the keys of `<<` that the mapping does not have itself."""
         self._counted(merged)
         into.size += merged.size
         into.depth = max(into.depth, merged.depth)
@@ -167,14 +166,14 @@ def _scalar(event: yaml.ScalarEvent) -> Node:
     return node
 
 
-def _key(node: Node, holder: Node) -> Node:
+def _key(node: Node, parent: Node) -> Node:
     if node.value is _MERGE:
         return node
     if not isinstance(node.value, str):
         written = "an empty key" if node.value is None else f"key {str(node.value).lower()}"
         raise DocumentError(f"{written} is not text: put it in quotes", node.span)
-    if node.value in holder.value:
-        first = holder.key_spans[node.value].line
+    if node.value in parent.value:
+        first = parent.key_spans[node.value].line
         raise DocumentError(
             f"key {node.value!r} is there already, in line {first}: keep one", node.span, "repeated-key"
         )
@@ -182,7 +181,7 @@ def _key(node: Node, holder: Node) -> Node:
 
 
 def _mappings(node: Node) -> list[Node]:
-    """The mappings that stand behind `<<`."""
+    """The mappings in the value of `<<`."""
     found = list(node.children.values()) if isinstance(node.value, list) else [node]
     if all(isinstance(each.value, dict) for each in found):
         return found
@@ -201,7 +200,7 @@ def _span(event: yaml.Event) -> Span:
 
 
 def mark_of(mark: object) -> Mark:
-    """A mark that is there: libyaml gives each event both of its, and each error one of two."""
+    """Asserts that a mark is set: libyaml sets both marks of an event, and one of two of an error."""
     assert isinstance(mark, Mark)
     return mark
 

@@ -1,4 +1,4 @@
-"""The YAML of a stack file: values, and where each stands."""
+"""YAML documents: values with their lines and columns."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,13 +24,13 @@ class Document:
 
     @property
     def value(self) -> Any:
-        """Mappings, lists, text, numbers, truth values and None."""
+        """Mappings, lists, text, numbers, booleans and None."""
         return self.root.value
 
     def span(self, path: Path, of_key: bool = False) -> Span:
-        """Where the value at a path stands; of a mapping or list, or if asked for, its key.
+        """Span of the value at a path. For a mapping or list, or with `of_key`, it is the span of the key.
 
-        Of what is not there: where what should hold it stands.
+        For a missing value it is the span of its nearest existing parent.
         """
         node, span = self.root, self.root.span
         for index, step in enumerate(path):
@@ -44,7 +44,7 @@ class Document:
 
 
 def document(text: str) -> Document | None:
-    """The document in a text, None where it holds nothing. Raises DocumentError."""
+    """The document in a text; None if the text is empty. Raises DocumentError."""
     found = documents(text)
     first = next(found, None)
     if second := next(found, None):
@@ -53,7 +53,7 @@ def document(text: str) -> Document | None:
 
 
 def documents(text: str) -> Iterator[Document]:
-    """The documents in a text, one by one. Raises DocumentError where one is not YAML, or is too much."""
+    """The documents in a text, one by one. Raises DocumentError if one is not YAML, or exceeds the limits."""
     try:
         parser = CParser(text)
         while not isinstance(event := parser.get_event(), yaml.StreamEndEvent):

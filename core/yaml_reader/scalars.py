@@ -1,6 +1,6 @@
-"""What a plain word of YAML stands for, as Pulumi reads it (gopkg.in/yaml.v3, resolve.go).
+"""Resolves plain scalars of YAML as Pulumi does (gopkg.in/yaml.v3, resolve.go).
 
-That is neither YAML 1.1 nor 1.2: `yes` is a word and `1:30` not of base sixty, as in 1.2; `0777` is octal, as in 1.1.
+That is neither YAML 1.1 nor 1.2: `yes` is text and `1:30` is not base 60, as in 1.2; `0777` is octal, as in 1.1.
 """
 
 import math
@@ -21,15 +21,15 @@ _BASES = {"x": 16, "b": 2, "o": 8, "d": 10}
 _MAY_BE_A_NUMBER = frozenset("+-.0123456789")
 _WITHOUT_EXPONENT = 1e21
 _LONGEST_INTEGER = 66
-"""Characters of 64 bits with their prefix; what is longer is no integer to Go."""
+"""Characters of a 64-bit integer in base 2 with its prefix; Go parses no longer integers."""
 
 
 class NotPlainError(ValueError):
-    """A word that becomes something else, or nothing, on its way to the program; the message says what to write."""
+    """A scalar that would reach the program as another value, or not at all; the message names the correct form."""
 
 
 def resolve(word: str) -> Any:
-    """The value of a word that stands without quotes. Raises NotPlainError."""
+    """The value of an unquoted scalar. Raises NotPlainError."""
     if word in _WORDS:
         return _WORDS[word]
     if word[0] not in _MAY_BE_A_NUMBER:
@@ -55,12 +55,12 @@ def _float(digits: str, word: str) -> float | str:
     value = float(digits) if _FLOAT.fullmatch(digits) else None
     if value is None or not math.isfinite(value):
         return word
-    # Pulumi hands values over as JSON, in which Go writes whole numbers without a point.
+    # Pulumi passes values as JSON, in which Go writes whole numbers without a decimal point.
     return int(Decimal(repr(value))) if value.is_integer() and abs(value) < _WITHOUT_EXPONENT else value
 
 
 class Span(NamedTuple):
-    """Where something is written, from line 1 and column 1; it ends before `end_column`, None if on another line."""
+    """Place in a text: line and column from 1; it ends before `end_column`, None if on another line."""
 
     line: int
     column: int
@@ -68,21 +68,21 @@ class Span(NamedTuple):
 
 
 class DocumentError(ValueError):
-    """Text is not YAML that can be used."""
+    """The text is not valid YAML, or is not accepted."""
 
     def __init__(self, message: str, span: Span, rule: str = "yaml") -> None:
-        """Keep what is wrong, where, and by which rule."""
+        """Keeps the message, the place and the rule."""
         super().__init__(message)
         self.message, self.span, self.rule = message, span, rule
 
 
 class Node:
-    """A value, with its place and those of what it holds."""
+    """A value with its span, and the nodes of its children."""
 
     __slots__ = ("children", "depth", "key_spans", "size", "span", "value")
 
     def __init__(self, value: Any, span: Span) -> None:
-        """A value that holds nothing."""
+        """A value without children."""
         self.value = value
         self.span = span
         self.size = 1
@@ -91,6 +91,6 @@ class Node:
         self.key_spans: dict[str | int, Span] = _NO_KEYS
 
 
-# Shared by all scalars, which are most of a file's values.
+# Shared by all scalars, which are most values of a file.
 _NO_CHILDREN: dict[str | int, Node] = {}
 _NO_KEYS: dict[str | int, Span] = {}

@@ -1,1 +1,1 @@
-"""Rules as the API server takes them: what each says in CEL stands beside its Python (policies/rules/)."""
+"""Rules in CEL, for the API server. Each expression is beside the Python check of its rule (policies/rules/)."""

@@ -1,4 +1,4 @@
-"""How a rule is said in CEL: what it is asked of, and what holds there where the rule is kept."""
+"""CEL checks of rules: the kinds that they apply to, and the expression that is true without a violation."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from .expressions import ALWAYS
 from .subjects import WITH_PODS, WITH_RAY_CLUSTERS, WITH_RAY_JOBS, Kind
 
 Expression = str | Callable[[Any], str]
-"""CEL, or what makes it of a rule's options."""
+"""CEL, or a function from the options of the rule to CEL."""
 
 
 def _in_cel(expression: Expression, options: Settings) -> str:
@@ -22,25 +22,25 @@ class CelCheck:
     """A rule's check in CEL."""
 
     kinds: tuple[Kind, ...]
-    """What it is asked of."""
+    """Kinds that it applies to."""
 
     expression: Expression
-    """True where the rule is kept."""
+    """True if the object meets the rule."""
 
     places: Expression | None = None
-    """A text that says where it is not, such as names of containers."""
+    """A text with the places of violations, such as names of containers."""
 
     def holds(self, options: Settings) -> str:
-        """In CEL, whether an object keeps the rule."""
+        """CEL for whether an object meets the rule."""
         return _in_cel(self.expression, options)
 
     def where(self, options: Settings) -> str | None:
-        """In CEL, where an object breaks it."""
+        """CEL for the places of violations in an object."""
         return None if self.places is None else _in_cel(self.places, options)
 
 
 def _each(subjects: str, name: str, keeps: str) -> str:
-    """That each of the subjects keeps the rule."""
+    """CEL for whether each of the subjects meets the rule."""
     return ALWAYS if keeps == ALWAYS else f"{subjects}.all({name}, {keeps})"
 
 
@@ -56,8 +56,8 @@ def of_containers(keeps: Expression) -> CelCheck:
         return _each("variables.pods", "pod", _each("pod.containers", "c", _in_cel(keeps, options)))
 
     def where(options: Settings) -> str:
-        broken = f"pod.containers.filter(c, !({_in_cel(keeps, options)}))"
-        names = f"{broken}.map(c, string(c.?name.orValue('autoscaler'))).join(', ')"
+        violating = f"pod.containers.filter(c, !({_in_cel(keeps, options)}))"
+        names = f"{violating}.map(c, string(c.?name.orValue('autoscaler'))).join(', ')"
         return f"'container ' + variables.pods.map(pod, {names}).filter(names, names != '').join(', ')"
 
     return CelCheck(WITH_PODS, holds, where)

@@ -1,7 +1,7 @@
-"""What a rule is about, in CEL: the kinds of objects that it is asked of, and what it finds in them.
+"""Subjects of rules in CEL: the kinds of objects that a rule applies to, and the pods and containers in them.
 
-The same as the walk finds (policies/walk.py): a rule that is said twice, in Python and in CEL, sees the same pods and
-containers both times. Debugging containers, which only running pods have, are seen here alone.
+They are the subjects of policies/walk.py: a rule in Python and in CEL sees the same pods and containers. Only CEL sees
+ephemeral containers, which only running pods have.
 """
 
 import re
@@ -19,17 +19,17 @@ WITH_RAY_JOBS: tuple[Kind, ...] = tuple((RAY, kind) for kind in RAY_JOBS)
 WITH_PODS: tuple[Kind, ...] = (*POD_TEMPLATES, VOLCANO_JOB, *WITH_RAY_CLUSTERS)
 
 _PLURALS = {"Ingress": "ingresses"}
-"""Of kinds whose plural is more than an s."""
+"""Plurals of kinds that do not end in a simple s."""
 
 _SUBRESOURCES = {"Pod": ("pods/ephemeralcontainers",)}
-"""Of a kind, through which parts of it come that a rule looks at: `kubectl debug` adds its container so."""
+"""Subresources that change fields which rules read: `kubectl debug` adds its container with this one."""
 
 
 def resource_rules(kinds: Iterable[Kind]) -> list[dict[str, list[str]]]:
-    """`resourceRules` of a policy. A kind that the cluster does not have is no error there.
+    """`resourceRules` of a policy. They may name kinds that the cluster does not have.
 
-    Any version: the API server checks the types of an expression against each kind of a version that is named, and
-    would warn of every field that only some of them have.
+    They match any version. With a named version the API server type-checks an expression against each kind of it, and
+    warns of every field that only some kinds have.
     """
     groups: dict[str, list[str]] = {}
     for group, kind in kinds:
@@ -45,15 +45,15 @@ _KIND = "request.kind.group + '/' + request.kind.kind"
 
 
 def _by_kind(found: dict[Kind, str]) -> str:
-    """A list that is another for each kind, and empty for kinds without one."""
+    """A list that depends on the kind of the object; empty for other kinds."""
     entries = ", ".join(f"{text('/'.join(kind))}: {value}" for kind, value in found.items())
     return f"{{{entries}}}[?{_KIND}].orValue([])"
 
 
 def _pod(spec: str, further: str = "[]") -> str:
-    """A pod: its spec, and all its containers with some further ones."""
+    """A pod: its spec, and all its containers with additional ones."""
     fields = (f"{spec}.?{each}.orValue([])" for each in ("initContainers", "containers", "ephemeralContainers"))
-    # The values of a literal have to be of one type.
+    # The values of a map literal must have one type.
     return f"{{'spec': {spec}, 'containers': dyn({' + '.join([*fields, further])})}}"
 
 
@@ -78,8 +78,8 @@ HEAD_CONTAINER = f"{HEAD}.?template.?spec.?containers[?0]"
 GROUPS = "ray.?workerGroupSpecs.orValue([])"
 
 OWN_CONTAINERS = "(pod.spec.?initContainers.orValue([]) + pod.spec.?containers.orValue([]))"
-"""Of a `pod`, without the autoscaler's, for which KubeRay says what is missing, and debugging ones, which may ask for
-nothing."""
+"""Containers of a `pod`, without that of the autoscaler, for which KubeRay sets missing fields, and without ephemeral
+containers, which can have no resources."""
 
 _HEAD = f"{HEAD}.?template.?spec.orValue({{}})"
 _WORKERS = f"{GROUPS}.map(group, group.?template.?spec.orValue({{}}))"
@@ -91,23 +91,23 @@ _VARIABLES = {
     "ray": _RAY,
     "jobs": _JOBS,
     "templates": _TEMPLATES,
-    # At most one spec of a RayCluster is in an object: the first of its lists of pods, or of none.
+    # An object has at most one spec of a RayCluster: this is its list of pods, or an empty list.
     "rayPods": f"(variables.ray.map(ray, {_RAY_PODS}) + [[]])[0]",
     "pods": f"variables.templates.map(spec, {_pod('spec')}) + variables.rayPods",
 }
-"""What expressions find in an object, in the order in which one needs another:
+"""Variables of expressions. A variable uses only those before it:
 
 ray: the spec of the RayCluster, a list of one or none.
 jobs: the spec of the RayJob, a list of one or none.
 templates: the specs of pods that are not Ray's own.
-rayPods: head and workers, each with `spec` and `containers`. The autoscaler's container is what `autoscalerOptions`
-    says, and the only one without a name.
+rayPods: head and workers, each with `spec` and `containers`. The container of the autoscaler is `autoscalerOptions`,
+    and the only one without a name.
 pods: all pods, in the same form.
 """
 
 
 def variables(expressions: Iterable[str]) -> list[dict[str, str]]:
-    """Those that expressions need, in the order in which a policy has to say them."""
+    """The variables that expressions need, in the order in which a policy must define them."""
     needed = set(_needed(expressions))
     both = {**_VARIABLES, **{f"{name}Before": before(expression) for name, expression in _VARIABLES.items()}}
     return [{"name": name, "expression": expression} for name, expression in both.items() if name in needed]

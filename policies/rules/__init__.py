@@ -1,4 +1,4 @@
-"""The rules, a family to a file."""
+"""The rules, with one file for each family."""
 
 import itertools
 
@@ -40,7 +40,7 @@ FAMILIES = {
     "namespaces": namespaces,
     "stack": stack,
 }
-"""By name, in the order in which the reference shows them."""
+"""The families by name, in the order of the reference."""
 
 RULES: tuple[Rule, ...] = tuple(
     itertools.chain.from_iterable(
@@ -52,4 +52,4 @@ RULES: tuple[Rule, ...] = tuple(
 BY_ID = {each.id: each for each in RULES}
 
 ENFORCEABLE = {each.id: each for each in RULES if each.cel}
-"""Those that the API server can enforce, by id."""
+"""The rules that the API server can enforce, by id."""

@@ -13,7 +13,7 @@ _NAME_AND_TAG_IN_CEL = "c.image.split('@')[0].find('[^/]*$')"
 
 
 def _image(container: Container) -> str | None:
-    """The image that a container names. Raises NotKnownYetError, also where something is yet to fill it in."""
+    """The image that a container names. Raises NotKnownYetError, also for a placeholder."""
     image = container.image.text
     if image is not None and is_placeholder(image):
         raise NotKnownYetError(container.image)
@@ -33,7 +33,7 @@ def _image(container: Container) -> str | None:
     ),
 )
 def no_latest(container: Container) -> Violations:
-    """Neither no tag nor `latest`, in any form such as `latest-gpu`, unless there is a digest."""
+    """Rejects a missing tag and `latest` in any form, such as `latest-gpu`, unless the image has a digest."""
     image = _image(container)
     if image is None or "@sha256:" in image:
         return
@@ -52,7 +52,7 @@ def no_latest(container: Container) -> Violations:
     cel=of_pods(f"{OWN_CONTAINERS}.all(c, has(c.image))"),
 )
 def said(container: Container) -> Violations:
-    """An image. The autoscaler's is that of Ray's container where nothing is said."""
+    """Requires an image. The default for the autoscaler is the image of Ray's container."""
     if container.role != "autoscaler" and not container.image.said:
         yield container.image.wrong("names no image")
 
@@ -66,7 +66,7 @@ def said(container: Container) -> Violations:
     fix="Add @sha256: and the digest, which `docker buildx imagetools inspect` shows.",
 )
 def digest(container: Container) -> Violations:
-    """A sha256 digest."""
+    """Requires a sha256 digest."""
     if (image := _image(container)) and "@sha256:" not in image:
         yield container.image.wrong(f"{container.image.shown()} has no digest")
 
@@ -75,7 +75,7 @@ class Registries(Settings):
     """Options of img-registry."""
 
     allowed: tuple[ImagePrefix, ...] = ()
-    """What images' names may begin with; empty: any."""
+    """Prefixes of image names that are allowed; empty: all."""
 
 
 def _registry_in_cel(options: Registries) -> str:
@@ -99,7 +99,7 @@ def _registry_in_cel(options: Registries) -> str:
     cel=of_containers(_registry_in_cel),
 )
 def registry(container: Container, options: Registries) -> Violations:
-    """Begins with one of those that are allowed; a name without a registry is Docker Hub's."""
+    """The image begins with an allowed prefix. A name without a registry is of Docker Hub."""
     image = _image(container) if options.allowed else None
     if image is None:
         return
@@ -120,7 +120,7 @@ def registry(container: Container, options: Registries) -> Violations:
     cel=of_containers("!c.?image.orValue('').matches('(^|/)(bitnami|bitnamilegacy)/')"),
 )
 def no_bitnami(container: Container) -> Violations:
-    """Neither `bitnami/` nor `bitnamilegacy/`."""
+    """Rejects `bitnami/` and `bitnamilegacy/`."""
     image = container.image.text or ""
     if {"bitnami", "bitnamilegacy"} & set(image.split("/")[:-1]):
         yield container.image.wrong(f"{container.image.shown()} gets no fixes any more")

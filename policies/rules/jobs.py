@@ -1,4 +1,4 @@
-"""RayJobs, Jobs and CronJobs: when they end, and what is left of them."""
+"""RayJobs, Jobs and CronJobs: how they end, and what they leave behind."""
 
 from collections.abc import Iterator
 
@@ -25,7 +25,7 @@ class TimeToLive(Settings):
     """Options of ray-job-ttl."""
 
     seconds: int = 86_400
-    """So long a cluster may stay after its job."""
+    """The longest time that a cluster may live after its job ends."""
 
 
 def _ttl_in_cel(options: TimeToLive) -> str:
@@ -46,7 +46,7 @@ def _ttl_in_cel(options: TimeToLive) -> str:
     cel=of_jobs(_ttl_in_cel),
 )
 def ttl(owner: Object, options: TimeToLive) -> Violations:
-    """It ends, and within the time of the option; a job that goes to a cluster that is there has none to end."""
+    """The cluster is deleted within the time of the option. A job with a clusterSelector owns no cluster."""
     spec = _ray_job(owner)
     if spec.at("clusterSelector").said:
         return
@@ -68,7 +68,7 @@ def ttl(owner: Object, options: TimeToLive) -> Violations:
     cel=of_jobs(f"!(job.?deletionStrategy.?deletionRules.hasValue() && {_ENDS_IN_CEL})"),
 )
 def deletion(owner: Object) -> Violations:
-    """Not both."""
+    """Rejects `shutdownAfterJobFinishes` together with `deletionRules`."""
     spec = _ray_job(owner)
     if spec.at("deletionStrategy", "deletionRules").said and spec.at("shutdownAfterJobFinishes").value is True:
         yield spec.at("shutdownAfterJobFinishes").wrong("stands beside deletionStrategy.deletionRules")
@@ -84,10 +84,10 @@ def deletion(owner: Object) -> Violations:
     kinds=_RAY_JOBS,
 )
 def deadline(owner: Object) -> Violations:
-    """`activeDeadlineSeconds`."""
-    said = _ray_job(owner).at("activeDeadlineSeconds")
-    if not said.said:
-        yield said.wrong("is not set")
+    """Requires `activeDeadlineSeconds`."""
+    seconds = _ray_job(owner).at("activeDeadlineSeconds")
+    if not seconds.said:
+        yield seconds.wrong("is not set")
 
 
 @rule(
@@ -104,7 +104,7 @@ def deadline(owner: Object) -> Violations:
     ),
 )
 def has_cluster(owner: Object) -> Violations:
-    """A spec, or the name of one that is there."""
+    """Requires the spec of a cluster, or the name of an existing one."""
     spec = _ray_job(owner)
     if spec.at("clusterSelector").said:
         if not spec.at("clusterSelector", "ray.io/cluster").text:
@@ -127,10 +127,10 @@ def has_cluster(owner: Object) -> Violations:
     ),
 )
 def entrypoint(owner: Object) -> Violations:
-    """An entrypoint, an interactive job, or a submitter with a command of its own."""
+    """Requires an entrypoint, interactive mode, or a submitter with its own command."""
     spec = _ray_job(owner)
-    own = spec.at("submitterPodTemplate", "spec", "containers", 0, "command").said
-    if spec.at("submissionMode").text != "InteractiveMode" and not own and not spec.at("entrypoint").text:
+    has_command = spec.at("submitterPodTemplate", "spec", "containers", 0, "command").said
+    if spec.at("submissionMode").text != "InteractiveMode" and not has_command and not spec.at("entrypoint").text:
         yield spec.at("entrypoint").wrong("is not said")
 
 
@@ -145,7 +145,7 @@ def entrypoint(owner: Object) -> Violations:
     cel=of_jobs(f"job.?suspend.orValue(false) != true || {_ENDS_IN_CEL} && !{_ON_ANOTHER_IN_CEL}"),
 )
 def suspend(owner: Object) -> Violations:
-    """Its cluster is its own, and goes with it."""
+    """The job owns its cluster, which is deleted with the job."""
     spec = _ray_job(owner)
     if spec.at("suspend").value is not True:
         return
@@ -169,7 +169,7 @@ def suspend(owner: Object) -> Violations:
     ),
 )
 def backoff(owner: Object) -> Violations:
-    """No new tries on a cluster that is another's, or of a job that a person submits."""
+    """Rejects retries on an existing cluster, and of a job that a person submits."""
     spec = _ray_job(owner)
     tries = spec.at("backoffLimit")
     if not tries.number:
@@ -190,7 +190,7 @@ def backoff(owner: Object) -> Violations:
     kinds=("Job", "CronJob"),
 )
 def job_ttl(owner: Object) -> Violations:
-    """`ttlSecondsAfterFinished`, where no CronJob keeps only some."""
+    """Requires `ttlSecondsAfterFinished` of Jobs. CronJobs limit their history themselves."""
     for spec in _jobs(owner):
         if owner.kind == "Job" and not spec.at("ttlSecondsAfterFinished").said:
             yield spec.at("ttlSecondsAfterFinished").wrong("is not set")
@@ -212,10 +212,10 @@ def _jobs(owner: Object) -> Iterator[Node]:
     cel=CelCheck((("batch", "CronJob"),), "object.spec.?concurrencyPolicy.orValue('') in ['Forbid', 'Replace']"),
 )
 def cron_concurrency(owner: Object) -> Violations:
-    """Not `Allow`, which is the default."""
-    said = owner.root.at("spec", "concurrencyPolicy")
-    if said.text not in ("Forbid", "Replace"):
-        yield said.wrong(f"is {said.shown()}" if said.said else "is not said: runs pile up")
+    """Rejects `Allow`, which is the default."""
+    policy = owner.root.at("spec", "concurrencyPolicy")
+    if policy.text not in ("Forbid", "Replace"):
+        yield policy.wrong(f"is {policy.shown()}" if policy.said else "is not said: runs pile up")
 
 
 @rule(
@@ -229,12 +229,12 @@ def cron_concurrency(owner: Object) -> Violations:
     cel=of_jobs("job.?submitterPodTemplate.?spec.?restartPolicy.orValue('Never') in ['Never', 'OnFailure']"),
 )
 def job_restart(owner: Object) -> Violations:
-    """`Never` or `OnFailure`; a submitter that says nothing gets `Never`."""
+    """Requires `Never` or `OnFailure`. KubeRay sets `Never` for a submitter without a restartPolicy."""
     for spec in _jobs(owner):
-        said = spec.at("template", "spec", "restartPolicy")
-        if said.text not in ("Never", "OnFailure"):
-            yield said.wrong(f"is {said.shown()}" if said.said else "is not said")
+        policy = spec.at("template", "spec", "restartPolicy")
+        if policy.text not in ("Never", "OnFailure"):
+            yield policy.wrong(f"is {policy.shown()}" if policy.said else "is not said")
     if owner.kind in _RAY_JOBS:
-        said = _ray_job(owner).at("submitterPodTemplate", "spec", "restartPolicy")
-        if said.said and said.text not in ("Never", "OnFailure"):
-            yield said.wrong(f"is {said.shown()}")
+        policy = _ray_job(owner).at("submitterPodTemplate", "spec", "restartPolicy")
+        if policy.said and policy.text not in ("Never", "OnFailure"):
+            yield policy.wrong(f"is {policy.shown()}")

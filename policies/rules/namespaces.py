@@ -1,4 +1,4 @@
-"""Namespaces: what their pods may be, how much they may have, and whose they are."""
+"""Namespaces: Pod Security levels, quotas and owners."""
 
 from core.types import Settings
 
@@ -43,10 +43,10 @@ def pod_security(owner: Object, options: PodSecurity) -> Violations:
     kinds=("RayCluster", "RayJob", "RayService", "RayCronJob", "StatefulSet", "Deployment", "Job", "CronJob"),
 )
 def not_default(owner: Object) -> Violations:
-    """It is not said; by Pulumi, where nothing is said it is `default` as well."""
-    said = owner.root.at("metadata", "namespace")
-    if said.text == "default" or (owner.protected is not None and not said.text):
-        yield said.wrong("is default")
+    """Rejects `default`. A resource of Pulumi without a namespace is in `default` too."""
+    namespace = owner.root.at("metadata", "namespace")
+    if namespace.text == "default" or (owner.protected is not None and not namespace.text):
+        yield namespace.wrong("is default")
 
 
 @rule(
@@ -58,10 +58,10 @@ def not_default(owner: Object) -> Violations:
     fix="Add a ResourceQuota with requests.nvidia.com/gpu and pods.",
 )
 def quota(stack: Stack) -> Violations:
-    """A ResourceQuota in each namespace with a RayCluster."""
-    there = {each.namespace or "default" for each in stack.of("ResourceQuota")}
+    """Requires a ResourceQuota in each namespace with a RayCluster."""
+    with_quota = {each.namespace or "default" for each in stack.of("ResourceQuota")}
     for namespace, cluster in stack.ray_namespaces().items():
-        if namespace not in there:
+        if namespace not in with_quota:
             yield cluster.owner.root.at("metadata", "namespace").wrong("has no ResourceQuota")
 
 
@@ -69,7 +69,7 @@ class OwnerLabels(Settings):
     """Options of ns-owner."""
 
     keys: tuple[str, ...] = ("ray-platform/owner", "ray-platform/tenant", "app.kubernetes.io/name", "owner", "team")
-    """Labels of which one has to be there."""
+    """Labels of which at least one must be set."""
 
 
 @rule(
@@ -82,7 +82,7 @@ class OwnerLabels(Settings):
     kinds=("Namespace",),
 )
 def owner_label(owner: Object, options: OwnerLabels) -> Violations:
-    """One of the labels."""
+    """Requires one of the labels."""
     if not any(owner.label(key).text for key in options.keys):
         yield owner.root.at("metadata", "labels").wrong(f"none of {', '.join(options.keys)} is set")
 
@@ -91,7 +91,7 @@ class TeamLabels(Settings):
     """Options of ray-one-tenant-per-namespace."""
 
     keys: tuple[str, ...] = ("ray-platform/owner", "ray-platform/tenant", "owner", "team")
-    """Labels of RayClusters, RayJobs and RayServices that say whose they are."""
+    """Labels of RayClusters, RayJobs and RayServices that name their team."""
 
 
 @rule(
@@ -103,7 +103,7 @@ class TeamLabels(Settings):
     fix="Give each team a namespace of its own.",
 )
 def one_tenant(stack: Stack, options: TeamLabels) -> Violations:
-    """No two objects of Ray's in a namespace whose labels name two teams; what has no such label says nothing."""
+    """The labels of all Ray objects in a namespace name the same team. Objects without such a label are skipped."""
     seen: dict[tuple[str, str], Node] = {}
     for cluster in stack.ray_clusters():
         for key in options.keys:
@@ -125,7 +125,7 @@ def one_tenant(stack: Stack, options: TeamLabels) -> Violations:
     remedy=remedies.warn_of_what_is_enforced,
 )
 def pod_security_warns(owner: Object) -> Violations:
-    """The same level as is enforced."""
+    """The warned level is the enforced level."""
     enforced = owner.label("pod-security.kubernetes.io/enforce").text
     warned = owner.label("pod-security.kubernetes.io/warn")
     if enforced and warned.text != enforced:

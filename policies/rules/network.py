@@ -20,17 +20,17 @@ def _selector_names_ray(selector: Node) -> bool:
 
 
 def _empty(selector: Node) -> bool:
-    return not any(_said(value) for _, value in selector.entries())
+    return not any(_is_set(value) for _, value in selector.entries())
 
 
-def _said(value: Node) -> bool:
+def _is_set(value: Node) -> bool:
     return bool(list(value.entries()) or list(value.items()))
 
 
 def _types(policy: Object) -> set[str | None]:
-    said = [each.text for each in policy.root.at("spec", "policyTypes").items()]
-    # As the API server defaults it: always Ingress, and Egress where there are such rules.
-    return set(said) or {"Ingress", *(["Egress"] if policy.root.at("spec", "egress").said else [])}
+    types = [each.text for each in policy.root.at("spec", "policyTypes").items()]
+    # The default of the API server: always Ingress, and Egress if the policy has egress rules.
+    return set(types) or {"Ingress", *(["Egress"] if policy.root.at("spec", "egress").said else [])}
 
 
 @rule(
@@ -42,7 +42,7 @@ def _types(policy: Object) -> set[str | None]:
     fix="Add a NetworkPolicy with podSelector {} and policyTypes [Ingress, Egress] to the namespace.",
 )
 def default_deny(stack: Stack) -> Violations:
-    """A policy for all pods, both ways, in each namespace with a RayCluster."""
+    """Each namespace with a RayCluster has policies for all pods, for ingress and egress."""
     closed: dict[str, set[str | None]] = {}
     for policy in stack.of("NetworkPolicy"):
         if _empty(policy.root.at("spec", "podSelector")):
@@ -54,19 +54,19 @@ def default_deny(stack: Stack) -> Violations:
 
 
 def _opens(rule_: Node, ports: tuple[int, ...]) -> bool:
-    """Whether a rule of a policy is for one of the ports: it says no ports, or a range that holds it."""
-    said = list(rule_.at("ports").items())
-    return not said or any(_holds(each, port) for each in said for port in ports)
+    """Whether a rule of a policy allows one of the ports: it names no ports, or a range that contains the port."""
+    allowed = list(rule_.at("ports").items())
+    return not allowed or any(_contains(each, port) for each in allowed for port in ports)
 
 
-def _holds(range_: Node, port: int) -> bool:
+def _contains(range_: Node, port: int) -> bool:
     first = range_.at("port").number
     last = range_.at("endPort").number
-    # A port that only has a name, or none at all, may be any.
+    # A named port may have any number, and without a port all are allowed.
     return first is None or first <= port <= (first if last is None else last)
 
 
-def _goes_out(policy: Object, ports: tuple[int, ...]) -> bool:
+def _allows_egress(policy: Object, ports: tuple[int, ...]) -> bool:
     return any(_opens(each, ports) for each in policy.root.at("spec", "egress").items())
 
 
@@ -79,17 +79,17 @@ def _goes_out(policy: Object, ports: tuple[int, ...]) -> bool:
     fix="Open port 53 to the cluster's DNS and 443 or 6443 to the API server.",
 )
 def egress_complete(stack: Stack) -> Violations:
-    """Some policy of the namespace opens them, where one closes egress. Which pods it is for is not looked at."""
+    """If a policy closes egress of the namespace, some policy opens these ports. The rule ignores podSelectors."""
     policies: dict[str, list[Object]] = {}
     for policy in stack.of("NetworkPolicy"):
         policies.setdefault(policy.namespace or "default", []).append(policy)
     for namespace, cluster in stack.ray_namespaces().items():
-        there = [policy for policy in policies.get(namespace, []) if "Egress" in _types(policy)]
-        if not any(_empty(policy.root.at("spec", "podSelector")) for policy in there):
+        closing = [policy for policy in policies.get(namespace, []) if "Egress" in _types(policy)]
+        if not any(_empty(policy.root.at("spec", "podSelector")) for policy in closing):
             continue
         needed = {"DNS": (53,), **({"the API server": (443, 6443)} if cluster.scales else {})}
         for what, ports in needed.items():
-            if not any(_goes_out(policy, ports) for policy in there):
+            if not any(_allows_egress(policy, ports) for policy in closing):
                 place = cluster.owner.root.at("metadata", "namespace")
                 yield place.wrong(f"no NetworkPolicy lets its pods reach {what}")
 
@@ -104,7 +104,7 @@ def egress_complete(stack: Stack) -> Violations:
     kinds=("NetworkPolicy",),
 )
 def ray_ports_closed(owner: Object) -> Violations:
-    """A rule for pods of Ray says from where, and not from any address."""
+    """A rule for pods of Ray sets `from`, and does not allow every address."""
     spec = owner.root.at("spec")
     if not _selector_names_ray(spec.at("podSelector")):
         return
@@ -143,10 +143,10 @@ def _network(cidr: Node) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None
     kinds=("NetworkPolicy",),
 )
 def redis_ingress_scoped(owner: Object) -> Violations:
-    """A rule with the number of Redis' or Sentinel's port says from where, and not from any address."""
+    """A rule with the port number of Redis or Sentinel sets `from`, and does not allow every address."""
     for each in owner.root.at("spec", "ingress").items():
         numbered = [port for port in each.at("ports").items() if port.at("port").number is not None]
-        if any(_holds(port, number) for port in numbered for number in _REDIS_PORTS):
+        if any(_contains(port, number) for port in numbered for number in _REDIS_PORTS):
             yield from _from_anybody(each)
 
 
@@ -160,7 +160,7 @@ def redis_ingress_scoped(owner: Object) -> Violations:
     kinds=("NetworkPolicy",),
 )
 def no_cloud_metadata(owner: Object) -> Violations:
-    """No block of addresses that may be reached at port 80, where it answers, holds it."""
+    """No allowed block contains the address at port 80, where the metadata service listens."""
     for each in owner.root.at("spec", "egress").items():
         if not _opens(each, (80,)):
             continue
@@ -188,7 +188,7 @@ def _peers(owner: Object) -> Iterator[Node]:
     kinds=("NetworkPolicy",),
 )
 def peer_not_empty(owner: Object) -> Violations:
-    """No peer that is every namespace, with all its pods."""
+    """Rejects peers that select all pods of all namespaces."""
     for peer in _peers(owner):
         everywhere = peer.at("namespaceSelector")
         if everywhere.said and _empty(everywhere) and _empty(peer.at("podSelector")):

@@ -1,4 +1,4 @@
-"""What pods may do on their node. Every pod, wherever its template stands."""
+"""What pods may do on their node. The rules apply to every pod template of an object."""
 
 from core.types import Settings
 
@@ -16,7 +16,7 @@ _AUTOSCALER = "; KubeRay gives the autoscaler's container only what autoscalerOp
 
 
 def _in_force_in_cel(*steps: str) -> str:
-    """What holds for a container: what its security context says, or else its pod's."""
+    """CEL for the effective value of a container: its own security context, or else that of its pod."""
     below = "".join(f".?{step}" for step in ("securityContext", *steps))
     return f"c{below}.or(pod.spec{below})"
 
@@ -33,7 +33,7 @@ def _in_force_in_cel(*steps: str) -> str:
     ),
 )
 def nonroot(container: Container) -> Violations:
-    """`runAsNonRoot` in force, and no user 0."""
+    """Requires an effective `runAsNonRoot` and rejects user 0."""
     user, checked = in_force(container, "runAsUser"), in_force(container, "runAsNonRoot")
     if user.number == 0:
         yield user.wrong("runs as root")
@@ -52,10 +52,10 @@ def nonroot(container: Container) -> Violations:
     cel=of_containers("c.?securityContext.?allowPrivilegeEscalation.orValue(true) == false"),
 )
 def no_privilege_escalation(container: Container) -> Violations:
-    """`allowPrivilegeEscalation: false`; Kubernetes allows it where nothing is said."""
-    said = container.node.at("securityContext", "allowPrivilegeEscalation")
-    if said.value is not False:
-        yield said.wrong("a process may get more rights than its parent")
+    """Requires `allowPrivilegeEscalation: false`. The default of Kubernetes is true."""
+    escalation = container.node.at("securityContext", "allowPrivilegeEscalation")
+    if escalation.value is not False:
+        yield escalation.wrong("a process may get more rights than its parent")
 
 
 @rule(
@@ -96,7 +96,7 @@ def _no_added_capabilities_in_cel(options: AddedCapabilities) -> str:
     cel=of_containers(_no_added_capabilities_in_cel),
 )
 def no_added_capabilities(container: Container, options: AddedCapabilities) -> Violations:
-    """Only those that the options allow."""
+    """Rejects capabilities that the options do not allow."""
     for each in container.node.at("securityContext", "capabilities", "add").items():
         if each.text not in options.allowed:
             yield each.wrong(f"adds {each.shown()}")
@@ -113,7 +113,7 @@ def no_added_capabilities(container: Container, options: AddedCapabilities) -> V
     cel=of_containers(f"{_in_force_in_cel('seccompProfile', 'type')}.orValue('') in ['RuntimeDefault', 'Localhost']"),
 )
 def seccomp(container: Container) -> Violations:
-    """A profile of the runtime's or the node's."""
+    """Requires the profile of the container runtime or one of the node."""
     profile = in_force(container, "seccompProfile", "type")
     if profile.text not in ("RuntimeDefault", "Localhost"):
         yield profile.wrong(f"the profile is {profile.shown() if profile.said else 'not said'}")
@@ -130,9 +130,9 @@ def seccomp(container: Container) -> Violations:
 )
 def no_privileged(container: Container) -> Violations:
     """`privileged` is not set."""
-    said = container.node.at("securityContext", "privileged")
-    if said.value is True:
-        yield said.wrong("is privileged")
+    privileged = container.node.at("securityContext", "privileged")
+    if privileged.value is True:
+        yield privileged.wrong("is privileged")
 
 
 @rule(
@@ -148,7 +148,7 @@ def no_privileged(container: Container) -> Violations:
     ),
 )
 def no_host(pod: Pod) -> Violations:
-    """None of the node's namespaces."""
+    """Rejects the namespaces of the node."""
     for key in ("hostNetwork", "hostPID", "hostIPC"):
         if pod.spec.at(key).value is True:
             yield pod.spec.at(key).wrong("shares it with the node")
@@ -164,7 +164,7 @@ def no_host(pod: Pod) -> Violations:
     cel=of_containers("c.?ports.orValue([]).all(port, port.?hostPort.orValue(0) == 0)"),
 )
 def no_host_ports(container: Container) -> Violations:
-    """No `hostPort`."""
+    """Rejects `hostPort`."""
     for port in container.node.at("ports").items():
         if port.at("hostPort").number:
             yield port.at("hostPort").wrong(f"opens port {port.at('hostPort').number} of the node")
@@ -174,7 +174,7 @@ class HostPaths(Settings):
     """Options of pod-no-host-path."""
 
     allowed: tuple[str, ...] = ()
-    """Paths of nodes that may be mounted, each with all below it."""
+    """Paths of nodes that may be mounted, each with everything below it."""
 
 
 def _no_host_path_in_cel(options: HostPaths) -> str:
@@ -195,7 +195,7 @@ def _no_host_path_in_cel(options: HostPaths) -> str:
     cel=of_pods(_no_host_path_in_cel),
 )
 def no_host_path(pod: Pod, options: HostPaths) -> Violations:
-    """No `hostPath`, but below those allowed."""
+    """Rejects `hostPath` outside the allowed paths."""
     for volume in pod.spec.at("volumes").items():
         path = volume.at("hostPath", "path")
         if path.text and not any(f"{path.text}/".startswith(f"{each.rstrip('/')}/") for each in options.allowed):
@@ -211,10 +211,10 @@ def no_host_path(pod: Pod, options: HostPaths) -> Violations:
     fix="Set securityContext.readOnlyRootFilesystem: true, with an emptyDir where the program writes.",
 )
 def readonly_root(container: Container) -> Violations:
-    """`readOnlyRootFilesystem`."""
-    said = container.node.at("securityContext", "readOnlyRootFilesystem")
-    if said.value is not True:
-        yield said.wrong("may write into its image's files")
+    """Requires `readOnlyRootFilesystem`."""
+    readonly = container.node.at("securityContext", "readOnlyRootFilesystem")
+    if readonly.value is not True:
+        yield readonly.wrong("may write into its image's files")
 
 
 @rule(
@@ -228,6 +228,6 @@ def readonly_root(container: Container) -> Violations:
 )
 def proc_mount(container: Container) -> Violations:
     """`procMount` is `Default`."""
-    said = container.node.at("securityContext", "procMount")
-    if said.said and said.text != "Default":
-        yield said.wrong(f"is {said.shown()}")
+    mount = container.node.at("securityContext", "procMount")
+    if mount.said and mount.text != "Default":
+        yield mount.wrong(f"is {mount.shown()}")

@@ -1,4 +1,4 @@
-"""Resources, probes and variables of pods. Every pod, wherever its template stands."""
+"""Resources, probes and variables of pods. The rules apply to every pod template of an object."""
 
 from core.secrets import ABOUT_A_SECRET, HARMLESS, PLACEHOLDER, SECRET, SECRET_VALUE, is_secret
 
@@ -23,13 +23,13 @@ from ..walk import Container, Pod
     ),
 )
 def requests(container: Container) -> Violations:
-    """A request, or a limit, of both. What the autoscaler asks for KubeRay says."""
+    """Requires a request or a limit of both. KubeRay sets the requests of the autoscaler."""
     if container.role == "autoscaler":
         return
     for resource in ("cpu", "memory"):
-        asked, limit = (container.node.at("resources", kind, resource) for kind in ("requests", "limits"))
-        if not asked.said and not limit.said:
-            yield asked.wrong(f"asks for no {resource}")
+        request, limit = (container.node.at("resources", kind, resource) for kind in ("requests", "limits"))
+        if not request.said and not limit.said:
+            yield request.wrong(f"asks for no {resource}")
 
 
 @rule(
@@ -46,14 +46,14 @@ def requests(container: Container) -> Violations:
     ),
 )
 def memory_limit(container: Container) -> Violations:
-    """A limit, and no smaller request."""
+    """Requires a limit, and no smaller request."""
     if container.pod.ray is None or container.role != "container":
         return
-    asked, limit = (container.node.at("resources", kind, "memory") for kind in ("requests", "limits"))
+    request, limit = (container.node.at("resources", kind, "memory") for kind in ("requests", "limits"))
     if not limit.said:
         yield limit.wrong("has no limit of memory")
-    elif asked.said and asked.quantity != limit.quantity:
-        yield asked.wrong(f"asks for {asked.shown()} and may have {limit.shown()}")
+    elif request.said and request.quantity != limit.quantity:
+        yield request.wrong(f"asks for {request.shown()} and may have {limit.shown()}")
 
 
 @rule(
@@ -66,7 +66,7 @@ def memory_limit(container: Container) -> Violations:
     kinds=("Deployment", "StatefulSet", "DaemonSet"),
 )
 def probes(container: Container) -> Violations:
-    """Both, where the program is no init container."""
+    """Requires both probes. Init containers are skipped."""
     if container.role == "init":
         return
     for key in ("readinessProbe", "livenessProbe"):
@@ -93,7 +93,7 @@ _PLAIN_SECRET_IN_CEL = (
     cel=of_containers(f"c.?env.orValue([]).all(e, e.?value.orValue('') == '' || !({_PLAIN_SECRET_IN_CEL}))"),
 )
 def no_plain_secret(container: Container) -> Violations:
-    """No variable that looks like a secret by its name or its value, but `<token>` or `$TOKEN`. It is never shown."""
+    """Rejects variables that look like secrets by name or value, except `<token>` or `$TOKEN`. Shows no value."""
     for variable in container.node.at("env").items():
         name, value = variable.at("name").text, variable.at("value").text
         if name and value and is_secret(name, value) and not is_placeholder(value):
@@ -113,11 +113,11 @@ def no_plain_secret(container: Container) -> Violations:
     ),
 )
 def memory_volume_limit(pod: Pod) -> Violations:
-    """A `sizeLimit` where the medium is memory."""
+    """Requires a `sizeLimit` if the medium is memory."""
     for volume in pod.spec.at("volumes").items():
-        made = volume.at("emptyDir")
-        if made.at("medium").text == "Memory" and not made.at("sizeLimit").said:
-            yield made.at("sizeLimit").wrong("may take all memory of the pod")
+        empty_dir = volume.at("emptyDir")
+        if empty_dir.at("medium").text == "Memory" and not empty_dir.at("sizeLimit").said:
+            yield empty_dir.at("sizeLimit").wrong("may take all memory of the pod")
 
 
 @rule(
@@ -133,8 +133,8 @@ def memory_volume_limit(pod: Pod) -> Violations:
     ),
 )
 def memory_has_a_unit(container: Container) -> Violations:
-    """No amount of memory that lacks its unit."""
+    """Rejects amounts of memory without a unit."""
     for kind in ("requests", "limits"):
-        said = container.node.at("resources", kind, "memory")
-        if said.quantity is not None and said.quantity < 2**20:
-            yield said.wrong(f"{said.shown()} is less than a mebibyte")
+        memory = container.node.at("resources", kind, "memory")
+        if memory.quantity is not None and memory.quantity < 2**20:
+            yield memory.wrong(f"{memory.shown()} is less than a mebibyte")

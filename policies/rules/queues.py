@@ -1,4 +1,4 @@
-"""Queues and gangs: Volcano's, and what RayClusters say of them."""
+"""Queues and gangs of Volcano, and the queue labels of RayClusters."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -32,7 +32,7 @@ def _queues(stack: Stack) -> dict[str, Object]:
     kinds=("Queue",),
 )
 def guarantee_fits(owner: Object) -> Violations:
-    """For each resource, as far as it is said."""
+    """Compares the amounts of each resource that are set."""
     spec = owner.root.at("spec")
     ordered = (spec.at("guarantee", "resource"), spec.at("deserved"), spec.at("capability"))
     for index, less in enumerate(ordered):
@@ -52,7 +52,7 @@ def guarantee_fits(owner: Object) -> Violations:
     fix="Add the parent to the stack, or remove spec.parent.",
 )
 def parent_exists(stack: Stack) -> Violations:
-    """Each parent is a queue of the stack, or `root`. The parents of tenants' queues may be in the platform's stack."""
+    """Each parent is a queue of the stack, or `root`. A stack of tenants is skipped: its parents may be elsewhere."""
     queues = _queues(stack)
     for queue in queues.values() if not stack.part else ():
         parent = queue.root.at("spec", "parent")
@@ -69,17 +69,17 @@ def parent_exists(stack: Stack) -> Violations:
     fix="Raise the parent's guarantee, or lower those of its children.",
 )
 def children_fit(stack: Stack) -> Violations:
-    """The sum of the children's guarantees, for each resource that the parent's names."""
+    """Sums the guarantees of the children, for each resource in the guarantee of the parent."""
     queues = _queues(stack)
     for name, queue in queues.items():
         children = [each for each in queues.values() if each.root.at("spec", "parent").text == name]
         for resource, amount in queue.root.at("spec", "guarantee", "resource").entries():
-            given = sum(
+            guaranteed = sum(
                 (each.root.at("spec", "guarantee", "resource", resource).quantity or Decimal(0) for each in children),
                 Decimal(0),
             )
-            if amount.quantity is not None and given > amount.quantity:
-                yield amount.wrong(f"its children are guaranteed {given:g}, more than its {amount.shown()}")
+            if amount.quantity is not None and guaranteed > amount.quantity:
+                yield amount.wrong(f"its children are guaranteed {guaranteed:g}, more than its {amount.shown()}")
 
 
 @rule(
@@ -92,7 +92,7 @@ def children_fit(stack: Stack) -> Violations:
     kinds=("Queue",),
 )
 def has_limit(owner: Object) -> Violations:
-    """A capability."""
+    """Requires a capability."""
     capability = owner.root.at("spec", "capability")
     if owner.group == _VOLCANO and not capability.said:
         yield capability.wrong("is not said")
@@ -107,7 +107,7 @@ def has_limit(owner: Object) -> Violations:
     fix="Name a queue of the stack in label volcano.sh/queue-name.",
 )
 def queue_exists(stack: Stack) -> Violations:
-    """A stack that makes queues has those that its RayClusters name, unless the platform's stack may have them."""
+    """The stack has the queues of its RayClusters. Skipped if it has no queues, or another stack may have them."""
     queues = _queues(stack)
     for cluster in stack.ray_clusters():
         label = cluster.owner.label(_QUEUE_LABEL)
@@ -124,7 +124,7 @@ def queue_exists(stack: Stack) -> Violations:
     fix="Lower minReplicas, or replicas where the cluster does not scale; or raise the queue's capability.",
 )
 def gang_fits_queue(stack: Stack) -> Violations:
-    """The GPUs of all pods that have to start together, against the queue's capability."""
+    """Compares the GPUs of all pods of the gang with the capability of the queue."""
     queues = _queues(stack)
     for cluster in stack.ray_clusters():
         label = cluster.owner.label(_QUEUE_LABEL)
@@ -140,9 +140,9 @@ def gang_fits_queue(stack: Stack) -> Violations:
 def _gpus(cluster: RayCluster, group: Node | None, container: Node) -> Decimal:
     assert group is not None
     least = group.at("minReplicas").number or 0
-    wanted = least if cluster.scales else max(group.at("replicas").number or 0, least)
+    workers = least if cluster.scales else max(group.at("replicas").number or 0, least)
     gpus = container.at("resources", "limits", _GPU).quantity or Decimal(0)
-    return gpus * wanted * (group.at("numOfHosts").number or 1)
+    return gpus * workers * (group.at("numOfHosts").number or 1)
 
 
 @rule(
@@ -155,7 +155,7 @@ def _gpus(cluster: RayCluster, group: Node | None, container: Node) -> Decimal:
     kinds=("Job",),
 )
 def job_gang(owner: Object) -> Violations:
-    """`minAvailable` against the sum of `replicas`."""
+    """Compares `minAvailable` with the sum of `replicas`."""
     least = owner.root.at("spec", "minAvailable")
     if owner.group != "batch.volcano.sh" or least.number is None:
         return
@@ -165,8 +165,8 @@ def job_gang(owner: Object) -> Violations:
 
 
 def _replicas(task: Node) -> int:
-    said = task.at("replicas").number
-    return 1 if said is None else said
+    replicas = task.at("replicas").number
+    return 1 if replicas is None else replicas
 
 
 @rule(
@@ -179,13 +179,13 @@ def _replicas(task: Node) -> int:
     kinds=("Job",),
 )
 def job_scheduler(owner: Object) -> Violations:
-    """Volcano's name, which is the default."""
-    said = owner.root.at("spec", "schedulerName")
-    if owner.group == "batch.volcano.sh" and said.said and said.text != "volcano":
-        yield said.wrong(f"is {said.shown()}")
+    """Requires `volcano`, which is the default."""
+    scheduler = owner.root.at("spec", "schedulerName")
+    if owner.group == "batch.volcano.sh" and scheduler.said and scheduler.text != "volcano":
+        yield scheduler.wrong(f"is {scheduler.shown()}")
 
 
-def _of_kueue(owner: Object) -> Iterator[Node]:
+def _kueue_labels(owner: Object) -> Iterator[Node]:
     label = owner.label(_KUEUE_LABEL)
     if label.said:
         yield label
@@ -209,8 +209,8 @@ def _labelled_in_cel(key: str) -> str:
     ),
 )
 def one_scheduler(owner: Object) -> Violations:
-    """Not both labels."""
-    for label in _of_kueue(owner):
+    """Rejects both labels on one object."""
+    for label in _kueue_labels(owner):
         if owner.label(_QUEUE_LABEL).said:
             yield label.wrong(f"stands beside {_QUEUE_LABEL}")
 
@@ -229,7 +229,7 @@ def one_scheduler(owner: Object) -> Violations:
     ),
 )
 def kueue_job_ends(owner: Object) -> Violations:
-    """`shutdownAfterJobFinishes`, where the label of Kueue's is there."""
+    """Requires `shutdownAfterJobFinishes` if the object has the label of Kueue."""
     ends = owner.root.at("spec", "shutdownAfterJobFinishes")
-    if list(_of_kueue(owner)) and ends.value is not True:
+    if list(_kueue_labels(owner)) and ends.value is not True:
         yield ends.wrong("is not true")

@@ -1,4 +1,4 @@
-"""RayClusters, in objects of their own, in RayJobs and in RayServices: who gets in, and of which versions they are."""
+"""RayClusters, standalone, in RayJobs and in RayServices: authentication, exposure and versions."""
 
 import re
 
@@ -23,7 +23,7 @@ def _version(node: Node) -> tuple[int, ...] | None:
 
 
 def _tagged_in_cel(container: str) -> str:
-    """The release that an image's tag begins with, or nothing."""
+    """CEL for the release that the tag of an image begins with; empty without one."""
     tag = f"{container}.?image.orValue('').split('@')[0].find('[^/]*$').find(':.*')"
     return f"{tag}.find('^:{_VERSION_IN_CEL}').find('{_VERSION_IN_CEL}')"
 
@@ -42,10 +42,10 @@ def _tagged_in_cel(container: str) -> str:
     ),
 )
 def auth_token(cluster: RayCluster) -> Violations:
-    """The mode is `token`, or the head's own variable says so."""
+    """The mode is `token` in `authOptions` or in the variable of the head."""
     mode = cluster.spec.at("authOptions", "mode")
-    said = cluster.head.first.env("RAY_AUTH_MODE") if mode.text != "token" else None
-    if mode.text != "token" and (said is None or said.at("value").text != "token"):
+    variable = cluster.head.first.env("RAY_AUTH_MODE") if mode.text != "token" else None
+    if mode.text != "token" and (variable is None or variable.at("value").text != "token"):
         yield mode.wrong(f"is {mode.shown()}" if mode.said else "is not said: anybody is let in")
 
 
@@ -59,9 +59,9 @@ class MinimalVersion(Settings):
 def _minimal_version_in_cel(options: MinimalVersion) -> str:
     major, minor, patch = options.version.split(".")
     newer = f"v[0] > {major} || v[0] == {major} && (v[1] > {minor} || v[1] == {minor} && v[2] >= {patch})"
-    said = f"ray.?rayVersion.orValue('') != '' ? ray.rayVersion.find('^{_VERSION_IN_CEL}')"
+    ray_version = f"ray.?rayVersion.orValue('') != '' ? ray.rayVersion.find('^{_VERSION_IN_CEL}')"
     return (
-        f"[{said} : {_tagged_in_cel(HEAD_CONTAINER)}]"
+        f"[{ray_version} : {_tagged_in_cel(HEAD_CONTAINER)}]"
         ".all(release, release != '' && "
         f"[release.split('.').map(number, int(number))].all(v, {newer}))"
     )
@@ -78,14 +78,14 @@ def _minimal_version_in_cel(options: MinimalVersion) -> str:
     cel=of_ray(_minimal_version_in_cel),
 )
 def minimal_version(cluster: RayCluster, options: MinimalVersion) -> Violations:
-    """`rayVersion`, or else the tag of the head's image, says a release that is not older than the option."""
-    said, image = cluster.spec.at("rayVersion"), cluster.head.first.image
-    tagged = None if said.said else image_version(image.text or "")
-    version = version_tuple(tagged) if tagged else _version(said)
+    """`rayVersion`, or else the tag of the head's image, is a release that is not older than the option."""
+    ray_version, image = cluster.spec.at("rayVersion"), cluster.head.first.image
+    tagged = None if ray_version.said else image_version(image.text or "")
+    version = version_tuple(tagged) if tagged else _version(ray_version)
     if version is None:
-        yield said.wrong(f"{said.shown()} is no release" if said.said else "is not said")
+        yield ray_version.wrong(f"{ray_version.shown()} is no release" if ray_version.said else "is not said")
     elif version < version_tuple(options.version):
-        place = image if tagged else said
+        place = image if tagged else ray_version
         yield place.wrong(f"{place.shown()} is older than {options.version}")
 
 
@@ -103,7 +103,7 @@ def minimal_version(cluster: RayCluster, options: MinimalVersion) -> Violations:
     ),
 )
 def image_is_of_version(cluster: RayCluster) -> Violations:
-    """Where a tag begins with a release, it is `rayVersion`."""
+    """If a tag begins with a release, that release is `rayVersion`."""
     version = cluster.spec.at("rayVersion")
     for pod in cluster.pods():
         image = pod.first.image
@@ -122,10 +122,10 @@ def image_is_of_version(cluster: RayCluster) -> Violations:
     kinds=_CLUSTERS,
 )
 def tls(cluster: RayCluster) -> Violations:
-    """`RAY_USE_TLS` in all its pods."""
+    """Requires `RAY_USE_TLS=1` in all pods of the cluster."""
     for pod in cluster.pods():
-        said = pod.first.env("RAY_USE_TLS")
-        if said is None or said.at("value").text != "1":
+        variable = pod.first.env("RAY_USE_TLS")
+        if variable is None or variable.at("value").text != "1":
             yield pod.first.node.at("env").wrong("RAY_USE_TLS is not 1")
 
 
@@ -144,11 +144,11 @@ def tls(cluster: RayCluster) -> Violations:
     ),
 )
 def no_public_dashboard(cluster: RayCluster) -> Violations:
-    """The head's Service stays inside, and KubeRay makes no Ingress of its own."""
+    """The Service of the head is internal, and KubeRay creates no Ingress."""
     head = cluster.spec.at("headGroupSpec")
-    for said in (head.at("serviceType"), head.at("headService", "spec", "type")):
-        if said.text in ("NodePort", "LoadBalancer"):
-            yield said.wrong(f"{said.shown()} opens all of Ray's ports to the outside")
+    for service_type in (head.at("serviceType"), head.at("headService", "spec", "type")):
+        if service_type.text in ("NodePort", "LoadBalancer"):
+            yield service_type.wrong(f"{service_type.shown()} opens all of Ray's ports to the outside")
     if head.at("enableIngress").value is True:
         yield head.at("enableIngress").wrong("KubeRay's Ingress asks for no login")
 
@@ -164,10 +164,10 @@ def no_public_dashboard(cluster: RayCluster) -> Violations:
     remedy=remedies.background_delete,
 )
 def background_delete(cluster: RayCluster) -> Violations:
-    """The annotation, on what Pulumi makes."""
-    said = cluster.owner.annotation("pulumi.com/deletionPropagationPolicy")
-    if cluster.owner.protected is not None and said.text != "background":
-        yield said.wrong(f"is {said.shown()}" if said.said else "is not said")
+    """Requires the annotation on resources of Pulumi."""
+    propagation = cluster.owner.annotation("pulumi.com/deletionPropagationPolicy")
+    if cluster.owner.protected is not None and propagation.text != "background":
+        yield propagation.wrong(f"is {propagation.shown()}" if propagation.said else "is not said")
 
 
 class OperatorVersion(Settings):
@@ -187,7 +187,7 @@ class OperatorVersion(Settings):
     kinds=("Deployment",),
 )
 def operator_version(container: Container, options: OperatorVersion) -> Violations:
-    """The tag of the operator's image."""
+    """Compares the tag of the operator's image with the option."""
     image = (container.image.text or "").partition("@")[0]
     found = re.fullmatch(r"(?:.*/)?kuberay/operator:v?(\d+\.\d+\.\d+)", image)
     if found and version_tuple(found[1]) < version_tuple(options.version):

@@ -1,4 +1,4 @@
-"""Heads and workers of RayClusters: what they have, where they run, and what runs on them."""
+"""Heads and workers of RayClusters: resources, credentials and scheduling."""
 
 from core.types import Settings
 
@@ -11,7 +11,7 @@ from . import remedies
 
 _CLUSTERS = ("RayCluster", "RayJob", "RayService", "RayCronJob")
 _ALONE_IN_CEL = f"{GROUPS}.size() == 0"
-"""Whether the head is all that a cluster has, and does the work."""
+"""Whether the cluster has no workers, so that the head does the work."""
 
 
 def _no_gpus_in_cel(container: str) -> str:
@@ -37,11 +37,11 @@ def _no_gpus_in_cel(container: str) -> str:
     ),
 )
 def head_zero_cpu(cluster: RayCluster) -> Violations:
-    """Ray counts no CPU of the head, by its start parameters or its group's resources, where there are workers."""
+    """The head offers no CPU to Ray, in its start parameters or its group's resources, if the cluster has workers."""
     group = cluster.spec.at("headGroupSpec")
-    said, of_group = group.at("rayStartParams", "num-cpus"), group.at("resources", "CPU")
-    if not cluster.alone and (of_group if of_group.said else said).quantity != 0:
-        yield said.wrong(f"is {said.shown()}: tasks run on the head" if said.said else "tasks run on the head")
+    cpus, group_cpu = group.at("rayStartParams", "num-cpus"), group.at("resources", "CPU")
+    if not cluster.alone and (group_cpu if group_cpu.said else cpus).quantity != 0:
+        yield cpus.wrong(f"is {cpus.shown()}: tasks run on the head" if cpus.said else "tasks run on the head")
 
 
 @rule(
@@ -55,7 +55,7 @@ def head_zero_cpu(cluster: RayCluster) -> Violations:
     cel=of_ray(f"{_ALONE_IN_CEL} || {_no_gpus_in_cel(HEAD_CONTAINER)}"),
 )
 def head_zero_gpu(cluster: RayCluster) -> Violations:
-    """No GPU in the limits of the head's container, where there are workers."""
+    """Rejects GPUs in the limits of the head's container if the cluster has workers."""
     if cluster.alone:
         return
     for resource, amount in cluster.head.first.node.at("resources", "limits").entries():
@@ -78,13 +78,13 @@ def head_zero_gpu(cluster: RayCluster) -> Violations:
     ),
 )
 def worker_no_token(cluster: RayCluster) -> Violations:
-    """Not mounted, unless Ray has Kubernetes review tokens, for which workers show theirs."""
+    """The token is not mounted, unless Ray authenticates with Kubernetes tokens, which workers need."""
     if cluster.spec.at("authOptions", "enableK8sTokenAuth").value is True:
         return
     for pod in cluster.workers():
-        said = pod.spec.at("automountServiceAccountToken")
-        if said.value is not False:
-            yield said.wrong("tasks can use the account's token")
+        automount = pod.spec.at("automountServiceAccountToken")
+        if automount.value is not False:
+            yield automount.wrong("tasks can use the account's token")
 
 
 @rule(
@@ -97,7 +97,7 @@ def worker_no_token(cluster: RayCluster) -> Violations:
     kinds=_CLUSTERS,
 )
 def head_priority(cluster: RayCluster) -> Violations:
-    """The head names a class, and no worker names the same."""
+    """The head has a priority class that no worker has."""
     if cluster.alone:
         return
     head = cluster.head.spec.at("priorityClassName")
@@ -122,7 +122,7 @@ def head_priority(cluster: RayCluster) -> Violations:
     ),
 )
 def gpu_node_affinity(cluster: RayCluster) -> Violations:
-    """A node selector or a node affinity."""
+    """Requires a node selector or a node affinity."""
     for pod in cluster.workers():
         asks = any(
             resource.endswith("/gpu") and amount.quantity
@@ -136,7 +136,7 @@ class HeadMemory(Settings):
     """Options of ray-head-memory."""
 
     gibibytes: int = 2
-    """The least that a head should have."""
+    """The least memory that a head should have."""
 
 
 def _head_memory_in_cel(options: HeadMemory) -> str:
@@ -158,7 +158,7 @@ def _head_memory_in_cel(options: HeadMemory) -> str:
     cel=of_ray(_head_memory_in_cel),
 )
 def head_memory(cluster: RayCluster, options: HeadMemory) -> Violations:
-    """A limit of memory of so many GiB."""
+    """The memory limit of the head is not less than the option."""
     limit = cluster.head.first.node.at("resources", "limits", "memory")
     if limit.quantity is not None and limit.quantity < options.gibibytes * 2**30:
         yield limit.wrong(f"{limit.shown()} is less than {options.gibibytes}Gi")
@@ -174,7 +174,7 @@ def head_memory(cluster: RayCluster, options: HeadMemory) -> Violations:
     kinds=_CLUSTERS,
 )
 def worker_stops(pod: Pod) -> Violations:
-    """Not zero seconds."""
-    said = pod.spec.at("terminationGracePeriodSeconds")
-    if pod.ray is not None and said.number == 0:
-        yield said.wrong("is killed at once")
+    """Rejects zero seconds."""
+    seconds = pod.spec.at("terminationGracePeriodSeconds")
+    if pod.ray is not None and seconds.number == 0:
+        yield seconds.wrong("is killed at once")

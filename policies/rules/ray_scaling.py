@@ -1,4 +1,4 @@
-"""What makes RayClusters grow and shrink."""
+"""Scaling of RayClusters."""
 
 from core.types import Settings
 
@@ -22,7 +22,7 @@ _AUTOSCALING = "https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/con
     cel=of_ray(f"!({SCALES}) || ray.?autoscalerOptions.?version.orValue('') == 'v2'"),
 )
 def autoscaler_v2(cluster: RayCluster) -> Violations:
-    """The version is said where the cluster scales."""
+    """Requires the version if the cluster scales."""
     version = cluster.spec.at("autoscalerOptions", "version")
     if cluster.scales and version.text != "v2":
         yield version.wrong(f"is {version.shown()}" if version.said else "is not said")
@@ -54,21 +54,21 @@ def _idle_timeout_bounded_in_cel(options: IdleTimeout) -> str:
     cel=of_ray(_idle_timeout_bounded_in_cel),
 )
 def idle_timeout_bounded(cluster: RayCluster, options: IdleTimeout) -> Violations:
-    """Not longer than the option. Ray's default is a minute."""
+    """The timeouts are not longer than the option. Ray's default is one minute."""
     if not cluster.scales:
         return
     groups = cluster.spec.at("workerGroupSpecs").items()
-    for holder in (cluster.spec.at("autoscalerOptions"), *groups):
-        said = holder.at("idleTimeoutSeconds")
-        if said.number is not None and said.number > options.seconds:
-            yield said.wrong(f"{said.shown()} s is longer than {options.seconds} s")
+    for options_or_group in (cluster.spec.at("autoscalerOptions"), *groups):
+        timeout = options_or_group.at("idleTimeoutSeconds")
+        if timeout.number is not None and timeout.number > options.seconds:
+            yield timeout.wrong(f"{timeout.shown()} s is longer than {options.seconds} s")
 
 
 class WorkersMost(Settings):
     """Options of ray-most-workers."""
 
     replicas: int = 1000
-    """The greatest maxReplicas that is allowed."""
+    """The largest maxReplicas that is allowed."""
 
 
 def _most_workers_in_cel(options: WorkersMost) -> str:
@@ -104,7 +104,7 @@ def most_workers(cluster: RayCluster, options: WorkersMost) -> Violations:
     kinds=_CLUSTERS,
 )
 def gpu_idle_groups(cluster: RayCluster) -> Violations:
-    """No `minReplicas` where the cluster scales and workers have GPUs."""
+    """Rejects `minReplicas` if the cluster scales and its workers have GPUs."""
     if not cluster.scales:
         return
     for pod in cluster.workers():

@@ -1,4 +1,4 @@
-"""What KubeRay refuses, which only an event would say. Where it does, nothing of the RayCluster is made or changed."""
+"""Specs that KubeRay refuses, with an event only. It then creates and changes nothing of the RayCluster."""
 
 import re
 
@@ -30,12 +30,12 @@ _NAMED = ("RayCluster", "RayJob", "RayService")
     ),
 )
 def restart_never(cluster: RayCluster) -> Violations:
-    """`Never`, or nothing said, where the cluster scales with v2."""
+    """Requires `Never` or no restartPolicy if the cluster scales with v2."""
     if cluster.scales and cluster.spec.at("autoscalerOptions", "version").text == "v2":
         for pod in cluster.pods():
-            said = pod.spec.at("restartPolicy")
-            if said.said and said.text != "Never":
-                yield said.wrong(f"is {said.shown()}")
+            policy = pod.spec.at("restartPolicy")
+            if policy.said and policy.text != "Never":
+                yield policy.wrong(f"is {policy.shown()}")
 
 
 @rule(
@@ -53,7 +53,7 @@ def restart_never(cluster: RayCluster) -> Violations:
     ),
 )
 def start_params(cluster: RayCluster) -> Violations:
-    """No resources beside a group's `resources`, and no `labels` at all, in `rayStartParams`."""
+    """Rejects in `rayStartParams`: resources if the group sets `resources`, and `labels` always."""
     for pod in cluster.pods():
         assert pod.group is not None
         params = pod.group.at("rayStartParams")
@@ -72,7 +72,7 @@ class NameLengths(Settings):
     """Characters of a RayCluster's name (KubeRay's own limit)."""
 
     others: int = 47
-    """Characters of a RayJob's and a RayService's."""
+    """Characters of the name of a RayJob or RayService."""
 
 
 def _name_length_in_cel(options: NameLengths) -> str:
@@ -91,14 +91,14 @@ def _name_length_in_cel(options: NameLengths) -> str:
     cel=of_ray(_name_length_in_cel, tuple((RAY, kind) for kind in _NAMED)),
 )
 def name_length(cluster: RayCluster, options: NameLengths) -> Violations:
-    """A DNS-1035 label of at most so many characters."""
-    said = cluster.owner.root.at("metadata", "name")
+    """Requires a DNS-1035 label that is not longer than the option."""
+    name_node = cluster.owner.root.at("metadata", "name")
     longest = options.cluster if cluster.standalone else options.others
-    name = said.text or ""
+    name = name_node.text or ""
     if len(name) > longest:
-        yield said.wrong(f"{said.shown()} has {len(name)} characters; at most {longest} are allowed")
+        yield name_node.wrong(f"{name_node.shown()} has {len(name)} characters; at most {longest} are allowed")
     elif name and not re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", name):
-        yield said.wrong(f"{said.shown()} is no DNS-1035 label")
+        yield name_node.wrong(f"{name_node.shown()} is no DNS-1035 label")
 
 
 @rule(
@@ -115,7 +115,7 @@ def name_length(cluster: RayCluster, options: NameLengths) -> Violations:
     ),
 )
 def group_names(cluster: RayCluster) -> Violations:
-    """All are there, and each only once."""
+    """Every group has a name, and no two have the same."""
     seen: set[str | None] = {None}
     for group in cluster.spec.at("workerGroupSpecs").items():
         name = group.at("groupName")
@@ -138,19 +138,19 @@ def group_names(cluster: RayCluster) -> Violations:
     ),
 )
 def replica_bounds(cluster: RayCluster) -> Violations:
-    """`maxReplicas` is said where the cluster scales, and neither of the others is more.
+    """`maxReplicas` is set if the cluster scales. Neither `minReplicas` nor `replicas` is larger.
 
-    KubeRay takes `replicas` below the least for the least.
+    KubeRay raises `replicas` to `minReplicas`.
     """
     for group in cluster.spec.at("workerGroupSpecs").items():
-        least, wanted, most = (group.at(key) for key in ("minReplicas", "replicas", "maxReplicas"))
+        least, desired, most = (group.at(key) for key in ("minReplicas", "replicas", "maxReplicas"))
         if most.number is None:
             if cluster.scales:
                 yield most.wrong("is not said")
         elif (least.number or 0) > most.number:
             yield least.wrong(f"{least.shown()} is more than maxReplicas, {most.shown()}")
-        elif (wanted.number or 0) > most.number:
-            yield wanted.wrong(f"{wanted.shown()} is more than maxReplicas, {most.shown()}")
+        elif (desired.number or 0) > most.number:
+            yield desired.wrong(f"{desired.shown()} is more than maxReplicas, {most.shown()}")
 
 
 @rule(
@@ -164,7 +164,7 @@ def replica_bounds(cluster: RayCluster) -> Violations:
     cel=of_ray("variables.rayPods.all(pod, pod.spec.?containers.orValue([]).size() > 0)"),
 )
 def has_containers(cluster: RayCluster) -> Violations:
-    """At least one in each pod template."""
+    """Requires at least one container in each pod template."""
     for pod in cluster.pods():
         if not list(pod.spec.at("containers").items()):
             yield pod.template.at("spec", "containers").wrong("is empty")
@@ -213,7 +213,7 @@ def _no_annotation_in_cel(key: str, when: str) -> str:
     ),
 )
 def no_env_conflict(cluster: RayCluster) -> Violations:
-    """Variables and start parameters of the head that KubeRay keeps to itself."""
+    """Rejects variables, start parameters and annotations for which KubeRay has fields."""
     params = cluster.spec.at("headGroupSpec", "rayStartParams")
     tolerant = cluster.spec.at("gcsFaultToleranceOptions").said
     refused = ["REDIS_USERNAME"]
@@ -248,13 +248,13 @@ def no_env_conflict(cluster: RayCluster) -> Violations:
     ),
 )
 def k8s_token_auth(cluster: RayCluster) -> Violations:
-    """Only in a RayCluster of its own, with the mode, and with no Secret."""
+    """Allows it only in a standalone RayCluster, with `mode: token` and without `secretName`."""
     auth = cluster.spec.at("authOptions")
-    asked = auth.at("enableK8sTokenAuth")
-    if asked.value is not True:
+    enabled = auth.at("enableK8sTokenAuth")
+    if enabled.value is not True:
         return
     if not cluster.standalone:
-        yield asked.wrong(f"a {cluster.owner.kind} cannot have it")
+        yield enabled.wrong(f"a {cluster.owner.kind} cannot have it")
     if auth.at("mode").text != "token":
         yield auth.at("mode").wrong("has to be token beside enableK8sTokenAuth")
     if auth.at("secretName").text:

@@ -11,15 +11,15 @@ from ..walk import Stack
 _GOOD_PRACTICES = "https://kubernetes.io/docs/concepts/security/rbac-good-practices/"
 _ROLES = ("Role", "ClusterRole")
 _BINDINGS = ("RoleBinding", "ClusterRoleBinding")
-_MAKES = {"create", "delete", "deletecollection", "*"}
-_MAKING = {
+_CREATE_VERBS = {"create", "delete", "deletecollection", "*"}
+_CREATING = {
     "": {"pods", "replicationcontrollers"},
     "apps": {"deployments", "statefulsets", "daemonsets", "replicasets"},
     "batch": {"jobs", "cronjobs"},
     "rbac.authorization.k8s.io": {"roles", "rolebindings"},
 }
-"""What makes pods, or rights, by the groups of its APIs: a Deployment's pods may use any account of the namespace."""
-_WRITES = {"create", "update", "patch", "delete", "deletecollection", "*"}
+"""Resources that create pods or grant rights, by API group. Pods can use any ServiceAccount of their namespace."""
+_WRITE_VERBS = {"create", "update", "patch", "delete", "deletecollection", "*"}
 
 
 def _rules(owner: Object) -> Iterator[Node]:
@@ -47,7 +47,7 @@ class Wildcards(Settings):
     kinds=_ROLES,
 )
 def no_wildcard(owner: Object, options: Wildcards) -> Violations:
-    """No `*` in verbs or resources."""
+    """Rejects `*` in verbs and resources."""
     if owner.name in options.allowed:
         return
     for each in _rules(owner):
@@ -67,7 +67,7 @@ def no_wildcard(owner: Object, options: Wildcards) -> Violations:
     kinds=_BINDINGS,
 )
 def no_cluster_admin(owner: Object) -> Violations:
-    """No binding to `cluster-admin`."""
+    """Rejects bindings to `cluster-admin`."""
     if owner.root.at("roleRef", "name").text == "cluster-admin":
         yield owner.root.at("roleRef", "name").wrong("binds cluster-admin")
 
@@ -82,7 +82,7 @@ def no_cluster_admin(owner: Object) -> Violations:
     kinds=_ROLES,
 )
 def no_escalate(owner: Object) -> Violations:
-    """None of the three verbs."""
+    """Rejects the three verbs."""
     for each in _rules(owner):
         for verb in each.at("verbs").items():
             if verb.text in ("escalate", "bind", "impersonate"):
@@ -99,7 +99,7 @@ def no_escalate(owner: Object) -> Violations:
     kinds=_ROLES,
 )
 def no_exec(owner: Object) -> Violations:
-    """No `pods/exec` and `pods/attach`."""
+    """Rejects `pods/exec`, `pods/attach` and `pods/ephemeralcontainers`."""
     for each in _rules(owner):
         for resource in each.at("resources").items():
             if resource.text in ("pods/exec", "pods/attach", "pods/ephemeralcontainers"):
@@ -116,7 +116,7 @@ def no_exec(owner: Object) -> Violations:
     kinds=_ROLES,
 )
 def no_node_proxy(owner: Object) -> Violations:
-    """No `nodes/proxy`."""
+    """Rejects `nodes/proxy`."""
     for each in _rules(owner):
         for resource in each.at("resources").items():
             if resource.text == "nodes/proxy":
@@ -133,7 +133,7 @@ def no_node_proxy(owner: Object) -> Violations:
     kinds=_BINDINGS,
 )
 def no_everybody(owner: Object) -> Violations:
-    """None of Kubernetes' groups of everybody, nor the group that no rule binds."""
+    """Rejects the groups of Kubernetes that contain everybody, and `system:masters`, which bypasses RBAC."""
     everybody = ("system:anonymous", "system:unauthenticated", "system:authenticated", "system:masters")
     for subject in owner.root.at("subjects").items():
         if subject.at("name").text in (*everybody, "system:serviceaccounts"):
@@ -150,7 +150,7 @@ def no_everybody(owner: Object) -> Violations:
     kinds=_BINDINGS,
 )
 def no_default_account(owner: Object) -> Violations:
-    """No ServiceAccount `default`."""
+    """Rejects ServiceAccount `default`."""
     for subject in owner.root.at("subjects").items():
         if subject.at("kind").text == "ServiceAccount" and subject.at("name").text == "default":
             yield subject.at("name").wrong("is every pod's that names no other")
@@ -174,7 +174,7 @@ class Operators(Settings):
     kinds=("ClusterRole",),
 )
 def no_secrets_everywhere(owner: Object, options: Operators) -> Violations:
-    """No get, list or watch of Secrets without names."""
+    """Rejects get, list and watch of Secrets without resourceNames."""
     if owner.name in options.allowed:
         return
     for each in _rules(owner):
@@ -192,12 +192,12 @@ def no_secrets_everywhere(owner: Object, options: Operators) -> Violations:
     fix="Start it with --watch-namespace and bind a Role in each, or set `operator.watchNamespaces` in a stack file.",
 )
 def operator_namespaced(stack: Stack) -> Violations:
-    """No ClusterRole that writes the status of RayClusters, which operators alone do, is bound everywhere."""
+    """Rejects a ClusterRoleBinding to a ClusterRole that writes the status of RayClusters, as only operators do."""
     operators = {
         each.name
         for each in stack.of("ClusterRole")
         for rule_ in _rules(each)
-        if "rayclusters/status" in _words(rule_, "resources") and _words(rule_, "verbs") & _WRITES
+        if "rayclusters/status" in _words(rule_, "resources") and _words(rule_, "verbs") & _WRITE_VERBS
     }
     for binding in stack.of("ClusterRoleBinding"):
         bound = binding.root.at("roleRef", "name")
@@ -214,7 +214,7 @@ def operator_namespaced(stack: Stack) -> Violations:
     fix="Remove Secrets, pods/exec and the creation of pods and roles from its Roles.",
 )
 def role_minimal(stack: Stack) -> Violations:
-    """The Roles of the stack that are bound to accounts which pods of RayClusters name."""
+    """Judges the Roles of the stack that are bound to the ServiceAccounts of RayCluster pods."""
     accounts = {
         (cluster.owner.namespace, pod.spec.at("serviceAccountName").text)
         for cluster in stack.ray_clusters()
@@ -239,7 +239,7 @@ def _too_much(role_: Object) -> Violations:
         resources, groups = _words(each, "resources"), _words(each, "apiGroups")
         if resources & {"secrets", "pods/exec", "*"}:
             yield each.at("resources").wrong("a RayCluster's pods have it")
-        elif _words(each, "verbs") & _MAKES:
-            making = (names for group, names in _MAKING.items() if groups & {group, "*"})
-            if made := sorted(set[str]().union(*making) & resources):
-                yield each.at("verbs").wrong(f"a RayCluster's pods may make or delete {' and '.join(made)}")
+        elif _words(each, "verbs") & _CREATE_VERBS:
+            creating = (names for group, names in _CREATING.items() if groups & {group, "*"})
+            if created := sorted(set[str]().union(*creating) & resources):
+                yield each.at("verbs").wrong(f"a RayCluster's pods may make or delete {' and '.join(created)}")

@@ -1,4 +1,4 @@
-"""Redis and Valkey, where a stack runs them for Ray: known by the name of their image."""
+"""Redis and Valkey that a stack runs for Ray, recognized by the name of their image."""
 
 import itertools
 from collections.abc import Iterator, Mapping
@@ -34,7 +34,7 @@ def _runs_redis(owner: Object) -> bool:
     kinds=_PROGRAMS,
 )
 def persistent(owner: Object) -> Violations:
-    """A claim, of its own or by name."""
+    """Requires a PersistentVolumeClaim, from a template or by name."""
     if not _runs_redis(owner) or list(owner.root.at("spec", "volumeClaimTemplates").items()):
         return
     volumes = Pod(owner, owner.root if owner.kind == "Pod" else owner.root.at("spec", "template")).spec.at("volumes")
@@ -59,7 +59,7 @@ class Topology(Settings):
     kinds=("StatefulSet", "Deployment"),
 )
 def topology(owner: Object, options: Topology) -> Violations:
-    """At least so many `replicas`."""
+    """`replicas` is not less than the option."""
     replicas = owner.root.at("spec", "replicas")
     if _runs_redis(owner) and (1 if replicas.number is None else replicas.number) < options.nodes:
         yield replicas.wrong(f"{replicas.shown() if replicas.said else 1} is less than {options.nodes}")
@@ -75,11 +75,11 @@ def topology(owner: Object, options: Topology) -> Violations:
     kinds=("StatefulSet", "Deployment"),
 )
 def spread(owner: Object) -> Violations:
-    """Either is there, where there is more than one."""
+    """Requires either setting if there is more than one replica."""
     spec = owner.root.at("spec", "template", "spec")
     several = (owner.root.at("spec", "replicas").number or 1) > 1
-    apart = list(spec.at("topologySpreadConstraints").items()) or spec.at("affinity", "podAntiAffinity").said
-    if several and _runs_redis(owner) and not apart:
+    is_spread = list(spec.at("topologySpreadConstraints").items()) or spec.at("affinity", "podAntiAffinity").said
+    if several and _runs_redis(owner) and not is_spread:
         yield spec.at("topologySpreadConstraints").wrong("nothing keeps its pods apart")
 
 
@@ -92,7 +92,7 @@ def spread(owner: Object) -> Violations:
     fix="Add a PodDisruptionBudget with maxUnavailable: 1 that selects its pods.",
 )
 def disruption_budget(stack: Stack) -> Violations:
-    """A budget in the namespace selects the pods, where there are several."""
+    """If there are several replicas, a budget in the namespace selects the pods."""
     budgets = list(stack.of("PodDisruptionBudget"))
     for owner in stack.of("StatefulSet", "Deployment"):
         if not _runs_redis(owner) or (owner.root.at("spec", "replicas").number or 1) < 2:
@@ -106,9 +106,9 @@ def disruption_budget(stack: Stack) -> Violations:
             yield labels.wrong("no PodDisruptionBudget selects its pods")
 
 
-def _selects(wanted: Node, labels: Node) -> bool:
-    said: Mapping[str, object] = labels.value or {}
-    return bool(wanted.value) and all(said.get(key) == value for key, value in wanted.value.items())
+def _selects(selector: Node, labels: Node) -> bool:
+    values: Mapping[str, object] = labels.value or {}
+    return bool(selector.value) and all(values.get(key) == value for key, value in selector.value.items())
 
 
 _EVICTING = ("allkeys-", "volatile-")
@@ -124,7 +124,7 @@ _EVICTING = ("allkeys-", "volatile-")
     kinds=(*_PROGRAMS, "ConfigMap"),
 )
 def no_eviction(owner: Object) -> Violations:
-    """No policy that evicts, in arguments or in a ConfigMap's redis.conf."""
+    """Rejects policies that evict, in arguments or in the redis.conf of a ConfigMap."""
     for line, place in _settings(owner):
         name, _, value = line.partition(" ")
         if name == "maxmemory-policy" and value.strip().startswith(_EVICTING):
@@ -141,7 +141,7 @@ def no_eviction(owner: Object) -> Violations:
     kinds=(*_PROGRAMS, "ConfigMap"),
 )
 def append_only(owner: Object) -> Violations:
-    """It is not switched off, in arguments or in a ConfigMap's redis.conf."""
+    """Rejects `appendonly no`, in arguments or in the redis.conf of a ConfigMap."""
     for line, place in _settings(owner):
         if line.split() == ["appendonly", "no"]:
             yield place.wrong("appendonly is no")
@@ -157,7 +157,7 @@ def append_only(owner: Object) -> Violations:
     kinds=(*_PROGRAMS, "ConfigMap"),
 )
 def no_plain_password(owner: Object) -> Violations:
-    """No `requirepass` or `masterauth` with a value of its own. The value is never shown."""
+    """Rejects `requirepass` and `masterauth` with a literal value. Messages never show the value."""
     for line, place in _settings(owner):
         name, _, value = line.partition(" ")
         if name in ("requirepass", "masterauth") and value.strip() and not value.strip().startswith("$"):
@@ -165,7 +165,7 @@ def no_plain_password(owner: Object) -> Violations:
 
 
 def _settings(owner: Object) -> Iterator[tuple[str, Node]]:
-    """Lines of Redis' configuration, each with where it stands."""
+    """Lines of the Redis configuration, each with the node that contains it."""
     if owner.kind == "ConfigMap":
         for key, text in owner.root.at("data").entries():
             if key.endswith(".conf") and ("redis" in key or "valkey" in key):

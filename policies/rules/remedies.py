@@ -1,7 +1,7 @@
-"""Remedies of rules: what Pulumi's remediation puts into a resource before it is made.
+"""Remedies of rules: the fields that Pulumi's remediation adds to a resource before it is created.
 
-A remedy says what was left out, and only where Kubernetes takes it and nothing can depend on its absence. It never
-changes what somebody has said: that may be meant, and blocks as before.
+A remedy sets a missing field, and only where Kubernetes accepts it and nothing can depend on its absence. It never
+changes a field that is set: the value may be intended, and the violation blocks as before.
 """
 
 from ..rule import Changes
@@ -10,7 +10,7 @@ from ..walk import Container, RayCluster
 
 
 def in_force(container: Container, *steps: str) -> Node:
-    """What holds for a container: what its security context says, or else its pod's."""
+    """The effective value for a container: its own security context, or else that of its pod."""
     own = container.node.at("securityContext", *steps)
     return own if own.said else container.pod.spec.at("securityContext", *steps)
 
@@ -18,18 +18,18 @@ def in_force(container: Container, *steps: str) -> Node:
 def no_privilege_escalation(container: Container) -> Changes:
     """Says `allowPrivilegeEscalation: false`, unless the container is privileged or adds SYS_ADMIN: Kubernetes refuses
     the two together."""
-    said = container.node.at("securityContext", "allowPrivilegeEscalation")
+    escalation = container.node.at("securityContext", "allowPrivilegeEscalation")
     added = {each.text for each in container.node.at("securityContext", "capabilities", "add").items()}
     privileged = container.node.at("securityContext", "privileged").value is True
-    if not said.said and not privileged and not added & {"SYS_ADMIN", "CAP_SYS_ADMIN"}:
-        yield said.change(False)
+    if not escalation.said and not privileged and not added & {"SYS_ADMIN", "CAP_SYS_ADMIN"}:
+        yield escalation.change(False)
 
 
 def drop_all(container: Container) -> Changes:
     """Says `drop: [ALL]` where `runAsNonRoot` holds: who is not root has none of them in effect."""
-    said = container.node.at("securityContext", "capabilities", "drop")
-    if not said.said and in_force(container, "runAsNonRoot").value is True:
-        yield said.change(["ALL"])
+    dropped = container.node.at("securityContext", "capabilities", "drop")
+    if not dropped.said and in_force(container, "runAsNonRoot").value is True:
+        yield dropped.change(["ALL"])
 
 
 def runtime_default(container: Container) -> Changes:
@@ -43,16 +43,16 @@ def no_token_in_workers(cluster: RayCluster) -> Changes:
     if cluster.spec.at("authOptions", "enableK8sTokenAuth").value is True:
         return
     for pod in cluster.workers():
-        said = pod.spec.at("automountServiceAccountToken")
-        if not said.said and not pod.spec.at("serviceAccountName").said:
-            yield said.change(False)
+        automount = pod.spec.at("automountServiceAccountToken")
+        if not automount.said and not pod.spec.at("serviceAccountName").said:
+            yield automount.change(False)
 
 
 def background_delete(cluster: RayCluster) -> Changes:
     """Says the annotation."""
-    said = cluster.owner.annotation("pulumi.com/deletionPropagationPolicy")
-    if not said.said:
-        yield said.change("background")
+    propagation = cluster.owner.annotation("pulumi.com/deletionPropagationPolicy")
+    if not propagation.said:
+        yield propagation.change("background")
 
 
 def warn_of_what_is_enforced(owner: Object) -> Changes:

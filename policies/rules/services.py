@@ -1,4 +1,4 @@
-"""Services and Ingresses: who gets in through them, and where they lead."""
+"""Services and Ingresses: who can reach them, and which pods they select."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from ..values import Object
 from ..walk import Stack
 
 _SERVICES = (("", "Service"),)
-_PASSED_THROUGH = "nginx.ingress.kubernetes.io/ssl-passthrough"
+_PASSTHROUGH = "nginx.ingress.kubernetes.io/ssl-passthrough"
 _RAY_LABELS = "ray.io/"
 _CERTIFICATE = "alb.ingress.kubernetes.io/certificate-arn"
 
@@ -41,10 +41,10 @@ def _no_public_service_in_cel(options: PublicServices) -> str:
     cel=CelCheck(_SERVICES, _no_public_service_in_cel),
 )
 def no_public_service(owner: Object, options: PublicServices) -> Violations:
-    """Neither NodePort nor LoadBalancer."""
-    said = owner.root.at("spec", "type")
-    if said.text in ("NodePort", "LoadBalancer") and owner.name not in options.allowed:
-        yield said.wrong(f"is {said.shown()}")
+    """Rejects NodePort and LoadBalancer."""
+    service_type = owner.root.at("spec", "type")
+    if service_type.text in ("NodePort", "LoadBalancer") and owner.name not in options.allowed:
+        yield service_type.wrong(f"is {service_type.shown()}")
 
 
 @rule(
@@ -58,7 +58,7 @@ def no_public_service(owner: Object, options: PublicServices) -> Violations:
     cel=CelCheck(_SERVICES, "object.spec.?externalIPs.orValue([]).size() == 0"),
 )
 def no_external_ips(owner: Object) -> Violations:
-    """No `externalIPs`."""
+    """Rejects `externalIPs`."""
     for address in owner.root.at("spec", "externalIPs").items():
         yield address.wrong(f"takes {address.shown()}")
 
@@ -73,15 +73,15 @@ def no_external_ips(owner: Object) -> Violations:
     kinds=("Ingress",),
     cel=CelCheck(
         (("networking.k8s.io", "Ingress"),),
-        f"object.metadata.?annotations[?'{_PASSED_THROUGH}'].orValue('') == 'true'"
+        f"object.metadata.?annotations[?'{_PASSTHROUGH}'].orValue('') == 'true'"
         f" || object.metadata.?annotations[?'{_CERTIFICATE}'].hasValue()"
         " || object.spec.?rules.orValue([]).all(rule, has(rule.host) && object.spec.?tls.orValue([])"
         ".exists(tls, rule.host in tls.?hosts.orValue([])))",
     ),
 )
 def ingress_tls(owner: Object) -> Violations:
-    """Every rule's host is in `tls`, unless pods speak TLS themselves, or the load balancer has the certificate."""
-    if owner.annotation(_PASSED_THROUGH).text == "true" or owner.annotation(_CERTIFICATE).said:
+    """The host of every rule is in `tls`, unless the pods or the load balancer terminate TLS."""
+    if owner.annotation(_PASSTHROUGH).text == "true" or owner.annotation(_CERTIFICATE).said:
         return
     secured = {host.text for each in owner.root.at("spec", "tls").items() for host in each.at("hosts").items()}
     for each in owner.root.at("spec", "rules").items():
@@ -98,16 +98,16 @@ def ingress_tls(owner: Object) -> Violations:
     fix="Let spec.selector be labels of a pod template in the same namespace.",
 )
 def service_selects(stack: Stack) -> Violations:
-    """Some pod template of the namespace has the labels, unless they are ones that operators give."""
+    """Some pod template of the namespace has the labels. Labels that operators set are skipped."""
     templates: dict[str | None, list[Mapping[str, object]]] = {}
     for pod in stack.pods():
         templates.setdefault(pod.owner.namespace, []).append(pod.template.at("metadata", "labels").value or {})
     for service in stack.of("Service"):
         selector = service.root.at("spec", "selector")
-        wanted = {key: value.text for key, value in selector.entries()}
-        made = any(key.startswith(_RAY_LABELS) for key in wanted)
+        required = {key: value.text for key, value in selector.entries()}
+        set_by_operator = any(key.startswith(_RAY_LABELS) for key in required)
         in_namespace = templates.get(service.namespace, [])
-        if not wanted or made or not in_namespace or service.group:
+        if not required or set_by_operator or not in_namespace or service.group:
             continue
-        if not any(all(labels.get(key) == value for key, value in wanted.items()) for labels in in_namespace):
+        if not any(all(labels.get(key) == value for key, value in required.items()) for labels in in_namespace):
             yield selector.wrong("no pod template of its namespace has these labels")

@@ -1,4 +1,4 @@
-"""What holds for all objects of a stack, and for how Pulumi makes them."""
+"""Rules for all objects of a stack, and for how Pulumi creates them."""
 
 from ..rule import Severity, Violations, rule
 from ..values import Object, is_placeholder
@@ -6,7 +6,7 @@ from ..walk import Stack
 
 _DEPRECATION = "https://kubernetes.io/docs/reference/using-api/deprecation-guide/"
 
-_GONE = {
+_REMOVED = {
     "extensions/v1beta1": "apps/v1 or networking.k8s.io/v1",
     "apps/v1beta1": "apps/v1",
     "apps/v1beta2": "apps/v1",
@@ -21,13 +21,13 @@ _GONE = {
     "apiextensions.k8s.io/v1beta1": "apiextensions.k8s.io/v1",
     "admissionregistration.k8s.io/v1beta1": "admissionregistration.k8s.io/v1",
 }
-"""Versions of APIs that are no longer served, with what took their place."""
+"""API versions that are no longer served, each with its replacement."""
 
-_LACKING = {"ray.io/v1alpha1": "ray.io/v1"}
-"""Versions that are served still, and that drop newer fields: here authOptions and gcsFaultToleranceOptions."""
+_OUTDATED = {"ray.io/v1alpha1": "ray.io/v1"}
+"""API versions that are still served but drop newer fields: here authOptions and gcsFaultToleranceOptions."""
 
 _PUBLIC = ("ca.crt", "tls.crt")
-"""Keys of Secrets that everybody may read: certificates are shown to whoever connects."""
+"""Keys of Secrets that are public: a server shows its certificates to every client."""
 
 
 @rule(
@@ -39,16 +39,16 @@ _PUBLIC = ("ca.crt", "tls.crt")
     fix="Write the newer apiVersion, and check the fields that it has renamed.",
 )
 def api_not_deprecated(owner: Object) -> Violations:
-    """No version of those that went, and none that drops fields."""
-    said = owner.root.at("apiVersion")
-    # CSIStorageCapacity and ValidatingAdmissionPolicy had betas of their own, long after the others.
-    if current := _LACKING.get(said.text or ""):
-        yield said.wrong(f"{said.shown()} drops newer fields, such as authOptions: write {current}")
-    elif (newer := _GONE.get(said.text or "")) and owner.kind not in (
+    """Rejects versions that are no longer served and versions that drop fields."""
+    api_version = owner.root.at("apiVersion")
+    # CSIStorageCapacity and ValidatingAdmissionPolicy had later beta versions under the same names.
+    if current := _OUTDATED.get(api_version.text or ""):
+        yield api_version.wrong(f"{api_version.shown()} drops newer fields, such as authOptions: write {current}")
+    elif (newer := _REMOVED.get(api_version.text or "")) and owner.kind not in (
         "CSIStorageCapacity",
         "ValidatingAdmissionPolicy",
     ):
-        yield said.wrong(f"{said.shown()} is gone: write {newer}")
+        yield api_version.wrong(f"{api_version.shown()} is gone: write {newer}")
 
 
 @rule(
@@ -60,10 +60,10 @@ def api_not_deprecated(owner: Object) -> Violations:
     fix="Set metadata.name.",
 )
 def explicit_names(owner: Object) -> Violations:
-    """A name; in a file a `generateName` will do, which `kubectl create` takes."""
+    """Requires a name. A file may have `generateName` instead, which `kubectl create` accepts."""
     name = owner.root.at("metadata", "name")
-    made_up = owner.protected is None and owner.root.at("metadata", "generateName").said
-    if not name.said and not made_up and not owner.kind.endswith("List"):
+    generated = owner.protected is None and owner.root.at("metadata", "generateName").said
+    if not name.said and not generated and not owner.kind.endswith("List"):
         yield name.wrong("is not said")
 
 
@@ -76,7 +76,7 @@ def explicit_names(owner: Object) -> Violations:
     fix="Remove one, or give it another name or namespace.",
 )
 def unique_objects(stack: Stack) -> Violations:
-    """Group, kind, namespace and name together are there once."""
+    """No two objects have the same group, kind, namespace and name."""
     seen: dict[tuple[str | None, ...], Object] = {}
     for owner in stack.objects:
         if not owner.root.at("metadata", "name").said:
@@ -96,14 +96,14 @@ def unique_objects(stack: Stack) -> Violations:
     kinds=("Secret",),
 )
 def secrets_encrypted(owner: Object) -> Violations:
-    """All values but certificates are marked, where Pulumi makes it. No value is ever shown."""
+    """All values except certificates are secrets of Pulumi, in objects that Pulumi creates. Messages show no value."""
     if owner.protected is None:
         return
     for key in ("data", "stringData"):
-        held = owner.root.at(key)
-        if not held.secret:
-            open_ = (value for name, value in held.entries() if not value.secret and name not in _PUBLIC)
-            yield from (value.wrong("is not encrypted") for value in open_ if value.said)
+        values = owner.root.at(key)
+        if not values.secret:
+            plain = (value for name, value in values.entries() if not value.secret and name not in _PUBLIC)
+            yield from (value.wrong("is not encrypted") for value in plain if value.said)
 
 
 @rule(
@@ -116,7 +116,7 @@ def secrets_encrypted(owner: Object) -> Violations:
     kinds=("Secret",),
 )
 def no_plain_secrets(owner: Object) -> Violations:
-    """No values but certificates and placeholders, where a file holds it. None is ever shown."""
+    """Rejects values in files, except certificates and placeholders. Messages show no value."""
     if owner.protected is not None:
         return
     for key in ("data", "stringData"):
@@ -135,7 +135,7 @@ def no_plain_secrets(owner: Object) -> Violations:
     kinds=("PersistentVolumeClaim", "StatefulSet"),
 )
 def protect_stateful(owner: Object) -> Violations:
-    """`protect`, or claims that are kept."""
+    """Requires `protect`, or a retention policy that keeps the claims."""
     kept = owner.root.at("spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted").text != "Delete"
     if owner.protected is False and (owner.kind == "PersistentVolumeClaim" or not kept):
         yield owner.root.at("metadata", "name").wrong("may be deleted with its data")
@@ -151,7 +151,7 @@ def protect_stateful(owner: Object) -> Violations:
     kinds=("PodDisruptionBudget",),
 )
 def lets_drain(owner: Object) -> Violations:
-    """Neither none nor 0 %; a budget for heads is left alone."""
+    """Rejects budgets that allow no disruption, in numbers or percent. The rule skips budgets for heads."""
     spec = owner.root.at("spec")
     if spec.at("selector", "matchLabels", "ray.io/node-type").text == "head":
         return

@@ -1,4 +1,4 @@
-"""Fault tolerance of Ray's GCS: where it keeps its tables, and who waits for whom."""
+"""Fault tolerance of Ray's GCS: its storage in Redis, and how long head and workers wait for each other."""
 
 from collections.abc import Iterator
 from urllib.parse import urlsplit
@@ -33,7 +33,7 @@ def _options(cluster: RayCluster) -> Node:
     kinds=("RayCluster", "RayService"),
 )
 def on(cluster: RayCluster) -> Violations:
-    """The options are there, or the annotation of old. A RayJob's cluster lives for one job, and is left alone."""
+    """Requires the options, or the older annotation. The rule skips RayJobs, whose cluster lives for one job."""
     if not _options(cluster).said and cluster.owner.annotation("ray.io/ft-enabled").text != "true":
         yield _options(cluster).wrong("is not set")
 
@@ -48,14 +48,14 @@ def on(cluster: RayCluster) -> Violations:
     kinds=_CLUSTERS,
 )
 def address(cluster: RayCluster) -> Violations:
-    """One host and one port."""
-    said = _options(cluster).at("redisAddress")
+    """Requires one host and one port."""
+    redis_address = _options(cluster).at("redisAddress")
     if not _options(cluster).said:
         return
-    if not said.text:
-        yield said.wrong("is not said")
-    elif _host_and_port(said.text) is None:
-        yield said.wrong(f"{said.shown()} is not an address with a port from 1 to 65535")
+    if not redis_address.text:
+        yield redis_address.wrong("is not said")
+    elif _host_and_port(redis_address.text) is None:
+        yield redis_address.wrong(f"{redis_address.shown()} is not an address with a port from 1 to 65535")
 
 
 def _host_and_port(text: str) -> tuple[str, int] | None:
@@ -76,11 +76,11 @@ def _host_and_port(text: str) -> tuple[str, int] | None:
     kinds=_CLUSTERS,
 )
 def redis_tls(cluster: RayCluster) -> Violations:
-    """`rediss://`, or an address of the pod itself."""
-    said = _options(cluster).at("redisAddress")
-    found = _host_and_port(said.text or "")
-    if found and not (said.text or "").startswith("rediss://") and found[0] not in ("127.0.0.1", "localhost", "::1"):
-        yield said.wrong(f"{said.shown()} is plain text on the network")
+    """Requires `rediss://`, or an address of the pod itself."""
+    url = _options(cluster).at("redisAddress")
+    target = _host_and_port(url.text or "")
+    if target and not (url.text or "").startswith("rediss://") and target[0] not in ("127.0.0.1", "localhost", "::1"):
+        yield url.wrong(f"{url.shown()} is plain text on the network")
 
 
 @rule(
@@ -98,7 +98,7 @@ def redis_tls(cluster: RayCluster) -> Violations:
     ),
 )
 def password_from_secret(cluster: RayCluster) -> Violations:
-    """`valueFrom`, and no `value`. The value is never shown."""
+    """Requires `valueFrom` and rejects `value`. Messages never show the value."""
     if not _options(cluster).said:
         return
     password = _options(cluster).at("redisPassword")
@@ -121,13 +121,13 @@ def password_from_secret(cluster: RayCluster) -> Violations:
     kinds=_CLUSTERS,
 )
 def reconnect_order(cluster: RayCluster) -> Violations:
-    """The variable in each worker group, against the head's."""
+    """Compares the variable of each worker group with that of the head."""
     if not _options(cluster).said:
         return
-    of_head, _ = _seconds(cluster.head)
+    head_seconds, _ = _seconds(cluster.head)
     for pod in cluster.workers():
         seconds, place = _seconds(pod)
-        if seconds <= of_head:
+        if seconds <= head_seconds:
             yield place.wrong("workers do not wait longer than the head does")
 
 
@@ -148,17 +148,17 @@ def _seconds(pod: Pod) -> tuple[float, Node]:
     fix="Remove externalStorageNamespace, which then is the RayCluster's UID, or give each one of its own.",
 )
 def storage_namespace_unique(stack: Stack) -> Violations:
-    """Address and `externalStorageNamespace` together are unique."""
+    """The pair of address and `externalStorageNamespace` is unique."""
     seen: dict[tuple[str | None, str], RayCluster] = {}
-    for cluster, said in _storage_namespaces(stack):
-        key = (_options(cluster).at("redisAddress").text, said.text or "")
+    for cluster, storage_namespace in _storage_namespaces(stack):
+        key = (_options(cluster).at("redisAddress").text, storage_namespace.text or "")
         other = seen.setdefault(key, cluster)
         if other is not cluster:
-            yield said.wrong(f"{said.shown()} is that of {other.owner} too")
+            yield storage_namespace.wrong(f"{storage_namespace.shown()} is that of {other.owner} too")
 
 
 def _storage_namespaces(stack: Stack) -> Iterator[tuple[RayCluster, Node]]:
     for cluster in stack.ray_clusters():
-        said = _options(cluster).at("externalStorageNamespace")
-        if said.said:
-            yield cluster, said
+        storage_namespace = _options(cluster).at("externalStorageNamespace")
+        if storage_namespace.said:
+            yield cluster, storage_namespace

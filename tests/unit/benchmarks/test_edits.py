@@ -1,4 +1,4 @@
-"""The random edits: what is drawn, and how what came of it is held against `impact`."""
+"""The random edits: which edits are drawn, and how their outcome is compared with `impact`."""
 
 from collections.abc import Iterator
 from itertools import islice, pairwise
@@ -29,11 +29,11 @@ def sequence(seed: int) -> Iterator[Cluster]:
 
 
 def running(*pods: str, **groups: int) -> dict[str, Known]:
-    """The RayCluster with those pods, and those replicas."""
-    there: list[dict[str, Any]] = [{"metadata": {"name": name}} for name in pods]
+    """The RayCluster with these pods and replicas."""
+    existing: list[dict[str, Any]] = [{"metadata": {"name": name}} for name in pods]
     specs = [{"groupName": name, "replicas": number} for name, number in groups.items()]
     spec = {"enableInTreeAutoscaling": True, "workerGroupSpecs": specs}
-    return {BUSY.cluster: Known({"spec": spec}, pods=there)}
+    return {BUSY.cluster: Known({"spec": spec}, pods=existing)}
 
 
 def test_a_seed_draws_the_same_each_time_and_another_one_something_else() -> None:
@@ -97,8 +97,8 @@ def test_it_was_foretold_if_impact_ends_pods_of_its_group_busy_or_not(effect: Ef
 
 
 def test_a_number_is_set_back_if_it_is_another_than_the_autoscaler_said() -> None:
-    said = {(BUSY.cluster, "one"): 3, (BUSY.cluster, "gone"): 2, ("a/removed", "one"): 1}
-    assert set_back(said, running(one=3)) == []
-    [(cluster, group, sentence)] = set_back(said, running(one=1))
+    scaled = {(BUSY.cluster, "one"): 3, (BUSY.cluster, "gone"): 2, ("a/removed", "one"): 1}
+    assert set_back(scaled, running(one=3)) == []
+    [(cluster, group, sentence)] = set_back(scaled, running(one=1))
     assert (cluster, group) == (BUSY.cluster, "one")
     assert sentence == "a/training one: 1 where its autoscaler said 3"

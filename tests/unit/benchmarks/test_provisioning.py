@@ -1,4 +1,4 @@
-"""What the benchmark of provisioning says of its measurements."""
+"""The tables of the provisioning benchmark."""
 
 import pytest
 

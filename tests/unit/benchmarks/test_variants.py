@@ -1,4 +1,4 @@
-"""The benchmark of worker sizes: what it feeds to Ray's scheduler, and what it counts."""
+"""The benchmark of worker sizes: the input of Ray's scheduler, and the counts."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ TILING = RaysAutoscaler(ray_cluster(CLUSTERS["tiling"], 8))
 
 
 def launched(*tasks: int, running: tuple[Running, ...] = (), autoscaler: RaysAutoscaler = TILING) -> dict[int, int]:
-    """By GPUs, how many workers Ray launches."""
+    """Number of workers that Ray launches, by GPUs."""
     decision = autoscaler.decide(tasks, running)
     return {autoscaler.gpus[group]: number for group, number in decision.launch.items()}
 
@@ -47,7 +47,7 @@ def test_no_more_are_launched_than_the_group_may_have_counting_those_that_are_fu
 
 @st.composite
 def situations(draw: st.DrawFn) -> tuple[list[int], list[Running]]:
-    """Tasks that wait, and workers within what groups may have."""
+    """Waiting tasks, and workers within the limits of their groups."""
     tasks = draw(st.lists(st.sampled_from([1, 2, 4, 8]), max_size=8))
     running = []
     for gpus in (1, 2, 4, 8):
@@ -62,9 +62,9 @@ def situations(draw: st.DrawFn) -> tuple[list[int], list[Running]]:
 def test_to_leave_out_full_workers_changes_nothing_that_ray_launches(case: tuple[list[int], list[Running]]) -> None:
     tasks, running = case
     ado = RaysAutoscaler(ray_cluster(CLUSTERS["ado"], 2))
-    said = ado.decide(tasks, running)
+    partial = ado.decide(tasks, running)
     whole = ado.decide(tasks, running, leave_out_full=False)
-    assert (said.launch, said.unmet) == (whole.launch, whole.unmet)
+    assert (partial.launch, partial.unmet) == (whole.launch, whole.unmet)
 
 
 @settings(deadline=None, max_examples=100)
@@ -73,18 +73,18 @@ def test_the_model_launches_what_ray_launches(case: tuple[list[int], list[Runnin
     tasks, running = case
     nodes = 2
     rays = RaysAutoscaler(ray_cluster(CLUSTERS[name], nodes))
-    there = [each for each in running if each.group in rays.gpus]
+    existing = [each for each in running if each.group in rays.gpus]
     model = ModelledAutoscaler(rays.sizes)
-    said, ours = rays.decide(tasks, there), model.decide(tasks, there)
-    assert (ours.launch, ours.unmet) == (said.launch, said.unmet)
+    expected, ours = rays.decide(tasks, existing), model.decide(tasks, existing)
+    assert (ours.launch, ours.unmet) == (expected.launch, expected.unmet)
 
 
 def test_an_idle_worker_goes_after_its_timeout_as_the_replay_has_it() -> None:
     for name, timeout in (("tiling", 60), ("tiling, idle 10s", 10)):
         autoscaler = RaysAutoscaler(ray_cluster(CLUSTERS[name], 8))
         assert autoscaler.idle["a100-2gpu"] == timeout
-        for idle, goes in ((timeout - 1, ()), (timeout + 1, ("a",))):
-            assert autoscaler.decide((), [Running("a", "a100-2gpu", 2, idle)]).terminate == goes
+        for idle, terminated in ((timeout - 1, ()), (timeout + 1, ("a",))):
+            assert autoscaler.decide((), [Running("a", "a100-2gpu", 2, idle)]).terminate == terminated
 
 
 def test_one_job_waits_for_its_worker_which_is_held_until_it_was_idle_long_enough() -> None:
@@ -112,8 +112,8 @@ def test_jobs_wait_where_all_workers_that_there_may_be_are_taken() -> None:
 
 def test_pods_for_which_no_node_has_room_wait_and_hold_nothing() -> None:
     played = play(TILING, [Job(8, 100.0, 0.0), Job(4, 50.0, 1.0), Job(4, 50.0, 2.0)], most_gpus=12)
-    # The third pod has room when the greatest worker has started, worked and been idle for its timeout; by then the
-    # third job has long run on the second worker.
+    # The third pod has room after the largest worker has started, worked and been idle for its timeout. By then the
+    # third job has already run on the second worker.
     assert [(each.gpus, each.launched) for each in played.workers] == [(8, 0.0), (4, 1.0), (4, START + 100.0 + 60.0)]
     assert played.waits == [60.0, 60.0, 109.0]
 
@@ -123,16 +123,16 @@ def worker(name: str, gpus: int, launched: float, gone: float) -> Worker:
 
 
 def test_whole_nodes_are_held_from_the_first_pod_to_the_last() -> None:
-    there = [worker("a", 4, 0, 100), worker("b", 6, 0, 30), worker("c", 2, 10, 20), worker("d", 1, 200, 210)]
-    assert held_by_nodes(there, packed=True) == 8 * (100 + 30 + 10)
-    # c goes beside a, where more is free; both nodes are open as long.
-    assert held_by_nodes(there, packed=False) == 8 * (100 + 30 + 10)
+    workers = [worker("a", 4, 0, 100), worker("b", 6, 0, 30), worker("c", 2, 10, 20), worker("d", 1, 200, 210)]
+    assert held_by_nodes(workers, packed=True) == 8 * (100 + 30 + 10)
+    # c runs on the node of a, which has more free GPUs; both nodes stay open equally long.
+    assert held_by_nodes(workers, packed=False) == 8 * (100 + 30 + 10)
 
 
 def test_pods_that_are_packed_let_nodes_close_earlier() -> None:
-    there = [worker("a", 6, 0, 100), worker("b", 4, 0, 20), worker("c", 2, 10, 100)]
-    assert held_by_nodes(there, packed=True) == 8 * (100 + 20)
-    assert held_by_nodes(there, packed=False) == 8 * (100 + 100)
+    workers = [worker("a", 6, 0, 100), worker("b", 4, 0, 20), worker("c", 2, 10, 100)]
+    assert held_by_nodes(workers, packed=True) == 8 * (100 + 20)
+    assert held_by_nodes(workers, packed=False) == 8 * (100 + 100)
 
 
 def test_all_multisets_are_tried_once() -> None:

@@ -1,4 +1,4 @@
-"""What a client that scans is given."""
+"""Cursors that clients receive in scans."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a master says that it has done."""
+"""The writes in the journal of a master."""
 
 import pytest
 from hiredis import ReplyError

@@ -1,4 +1,4 @@
-"""What a client is told stays true, wherever connections break and whichever replica becomes the master."""
+"""Answers to a client stay true wherever connections break and whichever replica becomes the master."""
 
 import copy
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ NOW = 1000.0
 
 
 def count(ledger: Ledger, *, argument: bytes = b"1") -> None:
-    """A write for the ledger."""
+    """Adds a write to the ledger."""
     command = [b"INCRBY", b"counter", argument]
     ledger.add(command, kind_of(command), NOW)
 
@@ -31,7 +31,7 @@ class Store:
     journal: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def does(self, entry: Entry) -> int:
-        """What the journal's script and the commands do."""
+        """Does a command, and records writes as the script of the journal does."""
         answer = apply(self.data, entry.command)
         if entry.writes:
             self.journal[entry.number % WINDOW] = (entry.number, answer)
@@ -85,13 +85,13 @@ class Failovers(RuleBasedStateMachine):
 
     @rule()
     def send(self) -> None:
-        """All that may be sent is sent."""
+        """The gateway sends all that it may send."""
         self.on_the_way.extend(self.ledger.take_unsent())
 
     @precondition(lambda self: self.on_the_way)
     @rule(answered=st.booleans())
     def work(self, answered: bool) -> None:
-        """The master does the next command; its answer arrives or is lost, and with it all that follow."""
+        """The master does the next command. Its answer arrives, or is lost with all later ones."""
         entry = self.on_the_way.pop(0)
         answer = self.master.does(entry)
         self.history.append(copy.deepcopy(self.master))
@@ -102,7 +102,7 @@ class Failovers(RuleBasedStateMachine):
 
     @rule()
     def wait(self) -> None:
-        """A replica confirms all that was answered."""
+        """A replica confirms all answered commands."""
         for entry in self.ledger.pending:
             entry.covered |= entry.answered
         self.told.extend(int(entry.answer) for entry in self.ledger.deliver())
@@ -115,18 +115,18 @@ class Failovers(RuleBasedStateMachine):
 
     @rule(behind=st.integers(min_value=0, max_value=12))
     def fail_over(self, behind: int) -> None:
-        """A replica becomes the master that lacks the last few steps, acknowledged ones too."""
+        """A replica without the last few steps becomes the master; acknowledged writes may be missing."""
         self.history = self.history[: max(len(self.history) - behind, 1)]
         self.master = copy.deepcopy(self.history[-1])
         self.reconnect()
 
     @invariant()
     def tells_the_truth(self) -> None:
-        """What the client was told is what a Redis that never fails would have said."""
+        """The client received the answers of a Redis that never fails."""
         assert self.told == self.expected[: len(self.told)]
 
     def teardown(self) -> None:
-        """In the end everything is answered, and the master has it."""
+        """In the end all commands are answered, and the master has all writes."""
         while len(self.told) < len(self.expected) or self.ledger.settle(self.master.done, NOW).replayed:
             self.reconnect()
             self.send()
@@ -146,11 +146,11 @@ def test_a_read_that_is_asked_again_does_not_see_the_writes_after_it() -> None:
     read = [b"HGET", b"counter", b"field"]
     ledger.add(read, kind_of(read), NOW)
     count(ledger)
-    (asked,) = ledger.take_unsent()
+    (repeated,) = ledger.take_unsent()
     ledger.settle({}, NOW)
-    assert list(ledger.take_unsent()) == [asked]
-    asked.answer, asked.covered = b"0", True
-    assert list(ledger.deliver()) == [asked]
+    assert list(ledger.take_unsent()) == [repeated]
+    repeated.answer, repeated.covered = b"0", True
+    assert list(ledger.deliver()) == [repeated]
     assert [entry.command[0] for entry in ledger.take_unsent()] == [b"INCRBY"]
 
 
@@ -167,7 +167,7 @@ def test_no_more_writes_are_under_way_than_a_journal_remembers() -> None:
 
 
 def answered(ledger: Ledger, writes: int, *, argument: bytes = b"1") -> None:
-    """So many writes are acknowledged."""
+    """Acknowledges this number of writes."""
     for _ in range(writes):
         count(ledger, argument=argument)
         for entry in ledger.take_unsent():

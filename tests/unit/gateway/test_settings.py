@@ -1,4 +1,4 @@
-"""What may be set, and what is said of what may not."""
+"""Valid settings, and the messages for others."""
 
 from pathlib import Path
 

@@ -1,9 +1,9 @@
-"""For each rule a manifest that breaks it, what is said then, and the like of it that is right: examples/*.yaml.
+"""For each rule a manifest that violates it, the message, and a similar manifest that meets it: examples/*.yaml.
 
-An example has the `rule`, the `kind`, edits that make the smallest manifest of the kind `wrong` or `right`, edits on
-both sides (`with`), the `message`, the place it is `at` (unless it is the one that was edited), and the `operator`;
-where not the manifest but the operator has to change, `rightOperator`. `!gone` takes a field away.
-tests/differential asks the operator itself about the same manifests.
+An example has the `rule`, the `kind`, edits of the smallest manifest of the kind that make it `wrong` or `right`, edits
+of both (`with`), the `message`, its place `at` (default: the edited one), and the `operator`. If not the manifest but
+the operator has to change, it has `rightOperator`. `!gone` removes a field. tests/differential validates the same
+manifests with the operator itself.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent / "examples"
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML with a word for a field that is taken away."""
+    """YAML with a tag for a removed field."""
 
 
 _Loader.add_constructor("!gone", lambda *_: GONE)
@@ -28,7 +28,7 @@ _Loader.add_constructor("!gone", lambda *_: GONE)
 
 @dataclass(frozen=True)
 class Example:
-    """One way to break a rule, and not to."""
+    """A manifest that violates a rule, and one that meets it."""
 
     rule: str
     wrong: Body
@@ -39,29 +39,31 @@ class Example:
     right_operator: OperatorContext
 
 
-def _example(said: Mapping[str, Any]) -> Example:
-    smallest, both = manifest(said["kind"]), said.get("with", {})
-    edits: Mapping[str, Any] = said.get("wrong", {})
-    operator = _operator(said.get("operator", {}))
+def _example(example: Mapping[str, Any]) -> Example:
+    smallest, both = manifest(example["kind"]), example.get("with", {})
+    edits: Mapping[str, Any] = example.get("wrong", {})
+    operator = _operator(example.get("operator", {}))
     return Example(
-        said["rule"],
+        example["rule"],
         edited(smallest, {**both, **edits}),
-        edited(smallest, {**both, **said.get("right", {})}),
-        path_of(said["at"] if "at" in said else next(iter(edits))),
-        said["message"],
+        edited(smallest, {**both, **example.get("right", {})}),
+        path_of(example["at"] if "at" in example else next(iter(edits))),
+        example["message"],
         operator,
-        _operator(said["rightOperator"]) if "rightOperator" in said else operator,
+        _operator(example["rightOperator"]) if "rightOperator" in example else operator,
     )
 
 
-def _operator(said: Mapping[str, Any]) -> OperatorContext:
+def _operator(settings: Mapping[str, Any]) -> OperatorContext:
     return OperatorContext(
-        said.get("version", OperatorContext.version), said.get("batchScheduler"), said.get("featureGates", {})
+        settings.get("version", OperatorContext.version),
+        settings.get("batchScheduler"),
+        settings.get("featureGates", {}),
     )
 
 
 def _read(file: Path) -> list[Example]:
-    return [_example(said) for said in yaml.load(file.read_text(), _Loader)]  # noqa: S506 -- safe, and one tag more
+    return [_example(example) for example in yaml.load(file.read_text(), _Loader)]  # noqa: S506 -- a safe loader with one more tag
 
 
 EXAMPLES = [example for file in sorted(FOLDER.glob("*.yaml")) for example in _read(file)]

@@ -1,4 +1,4 @@
-"""Small manifests that are right, and a short way to say what another one has."""
+"""Small valid manifests, and a short notation for edits of them."""
 
 import copy
 import itertools
@@ -8,7 +8,7 @@ from typing import Any
 Body = dict[str, Any]
 
 GONE: Any = object()
-"""As an edit's value: the field is not there."""
+"""Value of an edit that removes the field."""
 
 
 def pod(name: str) -> Body:
@@ -37,16 +37,16 @@ CLUSTER_AT = {
     "RayService": "spec rayClusterConfig",
     "RayCronJob": "spec jobTemplate rayClusterSpec",
 }
-"""Where a RayCluster's spec stands in each kind."""
+"""Path of the RayCluster spec in each kind."""
 
 
 def manifest(kind: str) -> Body:
-    """A manifest of that kind with nothing that need not be said."""
+    """The smallest valid manifest of a kind."""
     return {"apiVersion": "ray.io/v1", "kind": kind, "metadata": {"name": "ray"}, "spec": SPECS[kind]()}
 
 
 def edited(body: Body, edits: Mapping[str, Any]) -> Body:
-    """The manifest with values in other places. A place is written as its keys and indexes, with blanks between."""
+    """The manifest with some values replaced. A place is its keys and indexes, separated by spaces."""
     made = copy.deepcopy(body)
     for place, value in edits.items():
         put(made, place, value if value is GONE else copy.deepcopy(value))
@@ -54,7 +54,7 @@ def edited(body: Body, edits: Mapping[str, Any]) -> Body:
 
 
 def put(body: Body, place: str, value: Any) -> None:
-    """Put a value into a manifest, with the mappings and lists above it that are not there yet."""
+    """Puts a value into a manifest, with missing parent mappings and lists."""
     parts = path_of(place)
     at: Any = body
     for part, following in itertools.pairwise(parts):

@@ -1,4 +1,4 @@
-"""Texts as Go reads them. tests/differential asks Go about many more."""
+"""Formats as Go parses them. tests/differential compares many more with Go."""
 
 import itertools
 

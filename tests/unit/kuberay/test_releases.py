@@ -1,4 +1,4 @@
-"""What an older operator does not do, although its CRDs have the fields for it."""
+"""Features that an older operator lacks although its CRDs have the fields."""
 
 from typing import Any
 

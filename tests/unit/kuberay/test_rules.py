@@ -1,4 +1,4 @@
-"""Each rule: a manifest that breaks it gets one message, the like of it that is right gets none."""
+"""Each rule: a manifest that violates it gets one message, a similar valid one gets none."""
 
 import pytest
 

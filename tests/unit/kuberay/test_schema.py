@@ -1,4 +1,4 @@
-"""What a manifest becomes in the API server, and values that no manifest should have."""
+"""Defaulting of manifests as in the API server, and values that no manifest should have."""
 
 import datetime
 import json

@@ -1,4 +1,4 @@
-"""A stack file of a thousand clusters is checked in a second or two: each rule has to be quick."""
+"""A check of a stack file with a thousand clusters takes a second or two, so each rule must be fast."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""`python -m policies`: what it reads, what it prints, and how it ends."""
+"""`python -m policies`: its input, its output, and its exit codes."""
 
 import json
 import subprocess
@@ -25,7 +25,7 @@ def policies(*arguments: str, stdin: str | None = None) -> Result:
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file with a Deployment that breaks one rule, below a document that holds nothing."""
+    """A file with an empty document, and a Deployment that violates one rule."""
     made = deployment()
     made["spec"]["template"]["spec"]["hostNetwork"] = True
     (tmp_path / "app.yaml").write_text(f"---\n# nothing\n---\n{yaml.safe_dump(made)}")
@@ -44,12 +44,12 @@ def line_of(file: Path, text: str) -> int:
 def test_a_broken_rule_is_said_with_place_line_and_fix(folder: Path) -> None:
     result = policies("app.yaml")
     assert result.exit_code == 1
-    said = " ".join(result.output.split())
-    assert "app.yaml: Deployment/team-a/it" in said
-    assert "mandatory critical spec.template.spec.hostNetwork shares it with the node [pod-no-host]" in said
-    assert f"line {line_of(folder / 'app.yaml', 'hostNetwork')}" in said
-    assert "Remove hostNetwork, hostPID and hostIPC." in said
-    assert "1 object: 1 mandatory, 0 advisory" in said
+    output = " ".join(result.output.split())
+    assert "app.yaml: Deployment/team-a/it" in output
+    assert "mandatory critical spec.template.spec.hostNetwork shares it with the node [pod-no-host]" in output
+    assert f"line {line_of(folder / 'app.yaml', 'hostNetwork')}" in output
+    assert "Remove hostNetwork, hostPID and hostIPC." in output
+    assert "1 object: 1 mandatory, 0 advisory" in output
 
 
 def test_advice_does_not_fail(folder: Path) -> None:
@@ -82,17 +82,17 @@ def test_exceptions_are_in_every_report(output: str) -> None:
 
 
 def test_json_has_every_finding() -> None:
-    said = json.loads(policies("app.yaml", "--format", "json").output)
-    [finding] = [each for each in said["findings"] if each["blocks"]]
+    report = json.loads(policies("app.yaml", "--format", "json").output)
+    [finding] = [each for each in report["findings"] if each["blocks"]]
     assert finding["rule"] == "pod-no-host"
     assert finding["path"] == ["spec", "template", "spec", "hostNetwork"]
-    assert said["blocked"] is True
+    assert report["blocked"] is True
 
 
 def test_sarif_names_rule_file_and_line(folder: Path) -> None:
-    said = json.loads(policies("app.yaml", "--format", "sarif").output)
-    [run] = said["runs"]
-    assert said["version"] == "2.1.0"
+    sarif = json.loads(policies("app.yaml", "--format", "sarif").output)
+    [run] = sarif["runs"]
+    assert sarif["version"] == "2.1.0"
     assert [each["id"] for each in run["tool"]["driver"]["rules"]] == [rule.id for rule in RULES]
     [result] = [each for each in run["results"] if each["ruleId"] == "pod-no-host"]
     assert result["level"] == "error"

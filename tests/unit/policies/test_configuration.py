@@ -31,10 +31,10 @@ EXCEPTION = {
 
 
 def privileged(configuration: Configuration, environment: str = "prod", today: date = TODAY) -> Report:
-    """What is said of a Deployment that breaks one rule."""
-    made = deployment()
-    made["spec"]["template"]["spec"]["containers"][0]["securityContext"]["privileged"] = True
-    return Judge(configuration, environment, today).report([Object(made)])
+    """The report of a Deployment that violates one rule."""
+    body = deployment()
+    body["spec"]["template"]["spec"]["containers"][0]["securityContext"]["privileged"] = True
+    return Judge(configuration, environment, today).report([Object(body)])
 
 
 def test_a_stack_that_is_not_named_has_all_mandatory_but_advice() -> None:
@@ -44,7 +44,7 @@ def test_a_stack_that_is_not_named_has_all_mandatory_but_advice() -> None:
 
 
 def test_levels_are_those_of_the_first_stack_whose_name_fits() -> None:
-    said = Configuration.model_validate(
+    configuration = Configuration.model_validate(
         {
             "environments": {
                 "dev*": {"level": "advisory", "rules": {"img-digest": "mandatory", "pod-no-host": "disabled"}},
@@ -52,38 +52,38 @@ def test_levels_are_those_of_the_first_stack_whose_name_fits() -> None:
             }
         }
     )
-    dev = said.environment("dev-2")
+    dev = configuration.environment("dev-2")
     assert [dev.level_of(BY_ID[each]) for each in ("pod-no-privileged", "img-digest", "pod-no-host")] == [
         Level.ADVISORY,
         Level.MANDATORY,
         Level.DISABLED,
     ]
-    assert privileged(said, "dev").blocked is False
-    assert privileged(said, "dev").findings
-    assert privileged(said, "other").findings == ()
+    assert privileged(configuration, "dev").blocked is False
+    assert privileged(configuration, "dev").findings
+    assert privileged(configuration, "other").findings == ()
 
 
 def test_an_exception_lets_one_object_break_one_rule_until_a_day() -> None:
-    said = Configuration.model_validate({"exceptions": [EXCEPTION]})
-    [excepted] = privileged(said).findings
-    assert excepted.exception is said.exceptions[0]
-    assert not privileged(said).blocked
-    assert privileged(said, today=date(2026, 12, 31)).blocked is False
+    configuration = Configuration.model_validate({"exceptions": [EXCEPTION]})
+    [excepted] = privileged(configuration).findings
+    assert excepted.exception is configuration.exceptions[0]
+    assert not privileged(configuration).blocked
+    assert privileged(configuration, today=date(2026, 12, 31)).blocked is False
 
 
 def test_an_exception_that_has_ended_excepts_nothing_and_is_named() -> None:
-    said = Configuration.model_validate({"exceptions": [EXCEPTION]})
-    report = privileged(said, today=date(2027, 1, 1))
+    configuration = Configuration.model_validate({"exceptions": [EXCEPTION]})
+    report = privileged(configuration, today=date(2027, 1, 1))
     assert report.blocked
-    assert report.findings[0].expired is said.exceptions[0]
+    assert report.findings[0].expired is configuration.exceptions[0]
 
 
 def test_in_a_preview_that_does_not_know_the_namespace_kind_and_name_do() -> None:
-    said = Configuration.model_validate({"exceptions": [{**EXCEPTION, "object": "Deployment/team-a/it"}]})
-    [exception] = said.exceptions
+    configuration = Configuration.model_validate({"exceptions": [{**EXCEPTION, "object": "Deployment/team-a/it"}]})
+    [exception] = configuration.exceptions
     for metadata, covered in (({"name": "it"}, True), ({"name": "other"}, False), ({"name": UNKNOWN}, True)):
-        made = Object({**deployment(), "metadata": {**metadata, "namespace": UNKNOWN}})
-        assert exception.covers("pod-no-privileged", made) is covered
+        deployment_ = Object({**deployment(), "metadata": {**metadata, "namespace": UNKNOWN}})
+        assert exception.covers("pod-no-privileged", deployment_) is covered
 
 
 @pytest.mark.parametrize("other", [{"rule": "pod-nonroot"}, {"object": "Deployment/team-b/*"}])
@@ -127,13 +127,13 @@ def test_a_fault_is_said_with_its_place(said: Any, message: str, tmp_path: Path)
     assert message in str(refused.value)
 
 
-SAID: dict[str, Any] = {
+SETTINGS: dict[str, Any] = {
     "level": "advisory",
     "rules": {"pod-no-host": "mandatory"},
     "options": {"ray-min-version": {"version": "2.50.0"}},
     "exceptions": [{**EXCEPTION, "expires": "2026-12-31"}],
 }
-"""What a stack file says."""
+"""Policies of a stack file."""
 
 
 def test_a_stack_goes_before_the_pack_s_configuration_rule_by_rule() -> None:
@@ -150,27 +150,28 @@ def test_a_stack_goes_before_the_pack_s_configuration_rule_by_rule() -> None:
             "exceptions": [{**EXCEPTION, "rule": "pod-nonroot"}],
         }
     )
-    held = pack.with_stack("prod", PoliciesSettings.model_validate(SAID)).environment("prod")
+    effective = pack.with_stack("prod", PoliciesSettings.model_validate(SETTINGS)).environment("prod")
     ids = ("pod-no-privileged", "pod-no-host", "img-digest")
-    assert [held.level_of(BY_ID[each]) for each in ids] == [Level.ADVISORY, Level.MANDATORY, Level.MANDATORY]
+    assert [effective.level_of(BY_ID[each]) for each in ids] == [Level.ADVISORY, Level.MANDATORY, Level.MANDATORY]
     options = [
-        held.options_of(BY_ID[each]).model_dump() for each in ("ray-min-version", "ray-most-workers", "ray-head-memory")
+        effective.options_of(BY_ID[each]).model_dump()
+        for each in ("ray-min-version", "ray-most-workers", "ray-head-memory")
     ]
     assert options == [{"version": "2.50.0"}, {"replicas": 9}, {"gibibytes": 8}]
-    assert [each.rule for each in held.exceptions] == ["pod-nonroot", "pod-no-privileged"]
+    assert [each.rule for each in effective.exceptions] == ["pod-nonroot", "pod-no-privileged"]
 
 
 def test_a_stack_that_says_no_level_has_that_of_the_pack_s_configuration() -> None:
     pack = Configuration.model_validate({"environments": {"dev": {"level": "advisory"}}})
-    held = pack.with_stack("dev", PoliciesSettings.model_validate({"rules": {"pod-no-host": "mandatory"}}))
-    assert held.environment("dev").level_of(BY_ID["pod-no-privileged"]) is Level.ADVISORY
+    effective = pack.with_stack("dev", PoliciesSettings.model_validate({"rules": {"pod-no-host": "mandatory"}}))
+    assert effective.environment("dev").level_of(BY_ID["pod-no-privileged"]) is Level.ADVISORY
 
 
 def test_a_stack_file_says_what_the_engine_tells(tmp_path: Path) -> None:
     file = tmp_path / "Pulumi.prod.yaml"
-    file.write_text(yaml.safe_dump({"config": {"ray-platform:policies": SAID, "shop:key": "value"}}))
+    file.write_text(yaml.safe_dump({"config": {"ray-platform:policies": SETTINGS, "shop:key": "value"}}))
     assert stack_name(file) == "prod"
-    assert of_stack_file(file) == of_config({"ray-platform:policies": json.dumps(SAID), "shop:key": "value"})
+    assert of_stack_file(file) == of_config({"ray-platform:policies": json.dumps(SETTINGS), "shop:key": "value"})
     assert of_stack_file(file).exceptions[0].expires == date(2026, 12, 31)
     assert of_config({}) == PoliciesSettings()
 

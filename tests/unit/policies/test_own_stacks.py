@@ -1,4 +1,4 @@
-"""The stacks of this project break no mandatory rule, with no exception."""
+"""The stacks of this project violate no mandatory rule, and need no exception."""
 
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,10 @@ pytestmark = pytest.mark.unit
 ROOT = Path(__file__).parents[3]
 
 
-def objects(stack: str, volcano: Path | None = None, **said: Any) -> list[Object]:
-    """The objects of a stack file of this project, with other settings, and Volcano's manifest from a file."""
+def objects(stack: str, volcano: Path | None = None, **overrides: Any) -> list[Object]:
+    """The objects of a stack file of this project, with overrides, and with Volcano's manifest from a file."""
     file = yaml.safe_load((ROOT / f"Pulumi.{stack}.yaml").read_text())["config"]
-    settings = {**{key.removeprefix(PREFIX): value for key, value in file.items()}, **said}
+    settings = {**{key.removeprefix(PREFIX): value for key, value in file.items()}, **overrides}
     settings["kubernetes"] = {"context": stack}
     if volcano:
         settings["scheduler"]["volcano"]["location"] = str(volcano)
@@ -35,15 +35,15 @@ def objects(stack: str, volcano: Path | None = None, **said: Any) -> list[Object
     return recorder.objects
 
 
-def blocking(made: list[Object], stack: str) -> set[str]:
-    """The rules that are broken, each with an object that breaks it.
+def blocking(stack_objects: list[Object], stack: str) -> set[str]:
+    """The mandatory rules that are violated, each with the place and the message.
 
-    Without `secrets-encrypted`: Pulumi's mocks do not mark outputs that a resource says are secret. The real engine
-    does, and is asked in tests/engine/test_policies.py.
+    Without `secrets-encrypted`: Pulumi's mocks do not mark the outputs that a resource declares as secret. The real
+    engine does; tests/engine/test_policies.py tests it.
     """
     configuration = Configuration.model_validate({"environments": {"*": {"rules": {"secrets-encrypted": "disabled"}}}})
-    said = configuration.with_stack(stack, of_stack_file(ROOT / f"Pulumi.{stack}.yaml"))
-    report = Judge(said, stack).report(made)
+    policies = configuration.with_stack(stack, of_stack_file(ROOT / f"Pulumi.{stack}.yaml"))
+    report = Judge(policies, stack).report(stack_objects)
     return {f"{each.rule.id}: {each.place}: {each.message}" for each in report.findings if each.blocks}
 
 
@@ -64,7 +64,7 @@ def test_prod_with_a_volcano_of_which_nothing_is_said(kubectl_that_renders: Path
 
 
 def test_pods(kubectl_that_renders: Path) -> None:
-    """It says itself which rules are advice on a laptop."""
+    """The stack file itself sets which rules are advisory on a laptop."""
     made = objects("pods")
     assert blocking(made, "pods") == set()
     strict = {each.partition(":")[0] for each in blocking(made, "prod")}

@@ -1,4 +1,4 @@
-"""The policy pack, asked as the engine asks it: unknown values, secrets, levels."""
+"""The policy pack, called as the engine calls it: unknown values, secrets, levels."""
 
 import os
 import subprocess
@@ -28,7 +28,7 @@ URN = "urn:pulumi:prod::ray-platform::kubernetes:apps/v1:Deployment::it"
 
 
 class Refusing:
-    """What a call that aborts needs of gRPC's context."""
+    """A gRPC context whose `abort` raises."""
 
     def abort(self, code: grpc.StatusCode, details: str) -> None:
         raise ValueError(f"{code.name}: {details}")
@@ -37,25 +37,25 @@ class Refusing:
 CONTEXT: Any = Refusing()
 
 
-def struct(said: Mapping[str, Any]) -> struct_pb2.Struct:
-    made = struct_pb2.Struct()
-    made.update(said)
-    return made
+def struct(properties: Mapping[str, Any]) -> struct_pb2.Struct:
+    message = struct_pb2.Struct()
+    message.update(properties)
+    return message
 
 
 def asked(
-    pack: Pack, made: Mapping[str, Any], type_: str = "kubernetes:apps/v1:Deployment", urn: str = URN
+    pack: Pack, properties: Mapping[str, Any], type_: str = "kubernetes:apps/v1:Deployment", urn: str = URN
 ) -> list[Any]:
-    """What the pack says of a resource, but for advice."""
-    request = analyzer_pb2.AnalyzeRequest(type=type_, urn=urn, name="it", properties=struct(made))
+    """The diagnostics of the pack for a resource."""
+    request = analyzer_pb2.AnalyzeRequest(type=type_, urn=urn, name="it", properties=struct(properties))
     return list(pack.Analyze(request, CONTEXT).diagnostics)
 
 
 def breaking(**spec: Any) -> dict[str, Any]:
-    """A Deployment whose pods' spec says this."""
-    made = deployment()
-    made["spec"]["template"]["spec"] |= spec
-    return made
+    """A Deployment with these fields in the spec of its pods."""
+    body = deployment()
+    body["spec"]["template"]["spec"] |= spec
+    return body
 
 
 def names(diagnostics: list[Any], level: int) -> list[str]:
@@ -63,9 +63,9 @@ def names(diagnostics: list[Any], level: int) -> list[str]:
 
 
 def test_a_broken_rule_is_told_with_its_place_and_blocks_in_prod() -> None:
-    said = asked(Pack(Configuration(), "prod"), breaking(hostNetwork=True))
-    assert names(said, analyzer_pb2.MANDATORY) == ["pod-no-host"]
-    [one] = [each for each in said if each.policyName == "pod-no-host"]
+    diagnostics = asked(Pack(Configuration(), "prod"), breaking(hostNetwork=True))
+    assert names(diagnostics, analyzer_pb2.MANDATORY) == ["pod-no-host"]
+    [one] = [each for each in diagnostics if each.policyName == "pod-no-host"]
     assert "Deployment/team-a/it: spec.template.spec.hostNetwork: shares it with the node" in one.message
     assert (one.policyPackName, one.urn) == (NAME, URN)
     assert one.severity == analyzer_pb2.POLICY_SEVERITY_CRITICAL
@@ -73,9 +73,9 @@ def test_a_broken_rule_is_told_with_its_place_and_blocks_in_prod() -> None:
 
 @pytest.mark.parametrize("stack", ["dev", "dev.tenants-01"])
 def test_the_stack_s_name_says_what_rules_weigh(stack: str) -> None:
-    """All stacks of an environment have its weights."""
-    said = Configuration.model_validate({"environments": {"dev": {"level": "advisory"}}})
-    pack = Pack(said, "")
+    """All stacks of an environment have its levels."""
+    configuration = Configuration.model_validate({"environments": {"dev": {"level": "advisory"}}})
+    pack = Pack(configuration, "")
     assert names(asked(pack, breaking(hostNetwork=True)), analyzer_pb2.MANDATORY) == ["pod-no-host"]
     pack.ConfigureStack(analyzer_pb2.AnalyzerStackConfigureRequest(stack=stack), CONTEXT)
     assert names(asked(pack, breaking(hostNetwork=True)), analyzer_pb2.MANDATORY) == []
@@ -96,34 +96,36 @@ def test_what_a_stack_s_own_configuration_says_goes_before() -> None:
 
 
 def test_what_is_wrong_in_several_places_of_an_object_is_told_once() -> None:
-    made = breaking()
-    made["spec"]["template"]["spec"]["containers"] *= 3
-    for each in made["spec"]["template"]["spec"]["containers"]:
+    body = breaking()
+    body["spec"]["template"]["spec"]["containers"] *= 3
+    for each in body["spec"]["template"]["spec"]["containers"]:
         each["securityContext"]["privileged"] = True
-    [one] = [each for each in asked(Pack(Configuration(), "prod"), made) if each.policyName == "pod-no-privileged"]
+    [one] = [each for each in asked(Pack(Configuration(), "prod"), body) if each.policyName == "pod-no-privileged"]
     assert "containers[0].securityContext.privileged and 2 more: is privileged." in one.message
 
 
 def test_what_is_not_known_is_said_and_does_not_block() -> None:
-    said = asked(Pack(Configuration(), "prod"), breaking(hostNetwork=UNKNOWN))
-    assert names(said, analyzer_pb2.MANDATORY) == []
-    [unknown] = [each for each in said if "cannot be known before `pulumi up`" in each.message]
+    diagnostics = asked(Pack(Configuration(), "prod"), breaking(hostNetwork=UNKNOWN))
+    assert names(diagnostics, analyzer_pb2.MANDATORY) == []
+    [unknown] = [each for each in diagnostics if "cannot be known before `pulumi up`" in each.message]
     assert "spec.template.spec.hostNetwork: cannot be known" in unknown.message
     assert unknown.message.endswith("pod-no-host")
 
 
 def test_secrets_are_judged_and_never_told() -> None:
     env = [{"name": "PASSWORD", "value": {**SECRET, "value": "hunter2"}}]
-    made = deployment()
-    made["spec"]["template"]["spec"]["containers"][0] |= {"env": env, "image": {**SECRET, "value": "hunter2"}}
-    said = asked(Pack(Configuration(), "prod"), made)
-    assert {"pod-no-plain-secret", "img-no-latest"} <= set(names(said, analyzer_pb2.MANDATORY))
-    assert not [each.message for each in said if "hunter2" in each.message]
+    body = deployment()
+    body["spec"]["template"]["spec"]["containers"][0] |= {"env": env, "image": {**SECRET, "value": "hunter2"}}
+    diagnostics = asked(Pack(Configuration(), "prod"), body)
+    assert {"pod-no-plain-secret", "img-no-latest"} <= set(names(diagnostics, analyzer_pb2.MANDATORY))
+    assert not [each.message for each in diagnostics if "hunter2" in each.message]
 
 
 def test_numbers_that_come_as_floats_are_whole() -> None:
-    said = asked(Pack(Configuration(), "prod"), breaking(securityContext={"runAsUser": 0.0, "runAsNonRoot": True}))
-    assert "pod-nonroot" in names(said, analyzer_pb2.MANDATORY)
+    diagnostics = asked(
+        Pack(Configuration(), "prod"), breaking(securityContext={"runAsUser": 0.0, "runAsNonRoot": True})
+    )
+    assert "pod-nonroot" in names(diagnostics, analyzer_pb2.MANDATORY)
 
 
 @pytest.mark.parametrize(
@@ -142,10 +144,10 @@ def test_what_is_no_object_of_its_own_is_left_alone(type_: str) -> None:
 
 
 def test_an_object_that_names_no_kind_has_its_type_s() -> None:
-    """As the typed classes of other languages' SDKs leave it to the provider."""
-    made = {"metadata": {"name": "it", "namespace": "a"}, "spec": {"hostNetwork": True}}
-    said = asked(Pack(Configuration(), "prod"), made, "kubernetes:core/v1:Pod")
-    assert "pod-no-host" in names(said, analyzer_pb2.MANDATORY)
+    """SDKs of other languages have typed classes, which leave the kind to the provider."""
+    body = {"metadata": {"name": "it", "namespace": "a"}, "spec": {"hostNetwork": True}}
+    diagnostics = asked(Pack(Configuration(), "prod"), body, "kubernetes:core/v1:Pod")
+    assert "pod-no-host" in names(diagnostics, analyzer_pb2.MANDATORY)
 
 
 def test_rules_of_the_whole_stack_see_the_inputs_of_all_resources() -> None:
@@ -190,8 +192,8 @@ def test_the_engine_s_configuration_goes_before_the_pack_s() -> None:
     request.policyConfig["ray-min-version"].properties.update({"version": "2.99.0"})
     pack.Configure(request, CONTEXT)
     assert asked(pack, breaking(hostNetwork=True)) == asked(pack, breaking())
-    said = asked(pack, ray_cluster(), "kubernetes:ray.io/v1:RayCluster")
-    assert "ray-min-version" in names(said, analyzer_pb2.MANDATORY)
+    diagnostics = asked(pack, ray_cluster(), "kubernetes:ray.io/v1:RayCluster")
+    assert "ray-min-version" in names(diagnostics, analyzer_pb2.MANDATORY)
     request.policyConfig["ray-min-version"].properties.update({"version": "new"})
     with pytest.raises(ValueError, match=r"INVALID_ARGUMENT: .*'new' is not a version"):
         pack.Configure(request, CONTEXT)
@@ -206,7 +208,7 @@ def test_the_engine_s_configuration_goes_before_the_stack_s() -> None:
 
 
 def started(configuration: Path) -> "subprocess.Popen[str]":
-    """The pack as a language host starts it, from a folder of somebody else's."""
+    """The pack as a language host starts it, from an unrelated folder."""
     return subprocess.Popen(
         [sys.executable, "-u", "-m", "pulumi.policy", "127.0.0.1:1", str(ROOT / "policies")],
         cwd=configuration.parent,
@@ -235,8 +237,8 @@ def test_a_wrong_configuration_ends_it_with_a_message(tmp_path: Path) -> None:
     configuration = tmp_path / "said.yaml"
     configuration.write_text("option: {}")
     with started(configuration) as process:
-        said, error = process.communicate(timeout=60)
+        output, error = process.communicate(timeout=60)
     assert process.returncode != 0
-    assert said == ""
+    assert output == ""
     assert f"{configuration}: option: unknown key 'option': did you mean 'options'?" in error
     assert "Traceback" not in error

@@ -1,4 +1,4 @@
-"""Remedies: after each its rule is kept, nothing else has changed, and what is meant or not known stays as it is."""
+"""Remedies: each fixes its violation and changes nothing else. It keeps values that are set or not known."""
 
 import copy
 from dataclasses import dataclass
@@ -29,15 +29,15 @@ BACKGROUND = "metadata annotations pulumi.com/deletionPropagationPolicy"
 
 @dataclass(frozen=True)
 class Remedy:
-    """Where a rule's remedy says something that is not there, and where it does not."""
+    """A field that the remedy of a rule sets if it is missing, and keeps if it is set."""
 
     rule: str
     body: Body
     at: str
     said: Any
-    """What stands there afterwards."""
+    """The value that the remedy sets."""
     meant: Any
-    """What somebody may have said there, which breaks the rule."""
+    """A value that somebody may have set, and that violates the rule."""
     type: str = "kubernetes:core/v1:Pod"
 
     def without(self) -> Body:
@@ -50,8 +50,8 @@ POD = (pod(), "kubernetes:core/v1:Pod")
 RAY = (ray_cluster(), "kubernetes:ray.io/v1:RayCluster")
 
 
-def remedy(rule: str, made: tuple[Body, str], at: str, said: Any, meant: Any) -> Remedy:
-    return Remedy(rule, made[0], at, said, meant, made[1])
+def remedy(rule: str, made: tuple[Body, str], at: str, expected: Any, intended: Any) -> Remedy:
+    return Remedy(rule, made[0], at, expected, intended, made[1])
 
 
 CASES = [
@@ -67,11 +67,11 @@ CASES = [
 IDS = [f"{each.rule}-{each.type.rpartition(':')[2]}" for each in CASES]
 
 
-def pack_that_mends(rule: str, **said: Any) -> Pack:
-    """The pack with one rule at level `remediate`, and no other."""
+def pack_that_mends(rule: str, **configuration: Any) -> Pack:
+    """A pack with one rule at level `remediate`, and all others disabled."""
     return Pack(
         Configuration.model_validate(
-            {"environments": {"*": {"level": "disabled", "rules": {rule: "remediate"}}}, **said}
+            {"environments": {"*": {"level": "disabled", "rules": {rule: "remediate"}}}, **configuration}
         ),
         "prod",
     )
@@ -82,7 +82,7 @@ def asked(made: Body, type_: str) -> analyzer_pb2.AnalyzeRequest:
 
 
 def mended(pack: Pack, made: Body, type_: str) -> Body:
-    """The object as the engine goes on with it."""
+    """The object as the engine continues with it."""
     response = pack.Remediate(asked(made, type_), CONTEXT)
     if not response.remediations:
         return made
@@ -94,7 +94,7 @@ def broken(pack: Pack, made: Body, type_: str) -> list[str]:
 
 
 def without_seccomp(each: Remedy) -> Body:
-    """The object without what the remedy says; the profile of a whole pod would hold for its containers."""
+    """The object without the field of the remedy. The profile of a pod would apply to its containers too."""
     made = each.without()
     if each.rule == "pod-seccomp":
         put(made, "spec securityContext seccompProfile", MISSING)
@@ -113,7 +113,7 @@ def test_after_a_remedy_its_rule_is_kept_and_all_else_is_as_it_was(each: Remedy)
 
 @pytest.mark.parametrize("each", CASES, ids=IDS)
 def test_what_somebody_has_said_is_not_changed(each: Remedy) -> None:
-    """It blocks, as at level mandatory."""
+    """The violation blocks, as at level mandatory."""
     pack, made = pack_that_mends(each.rule), without_seccomp(each)
     put(made, each.at, each.meant)
     assert mended(pack, made, each.type) == made
@@ -157,7 +157,7 @@ def test_a_secret_that_holds_the_place_is_mended_inside() -> None:
     ],
 )
 def test_where_something_may_depend_on_it_nothing_is_mended(rule: str, at: str, value: Any) -> None:
-    """Kubernetes refuses it, or a program needs it."""
+    """Kubernetes refuses the change, or a program needs the value."""
     each = next(case for case in CASES if case.rule == rule)
     made = each.without()
     put(made, at, value)
@@ -171,10 +171,10 @@ def test_several_remedies_mend_one_object_and_say_which() -> None:
     made = deployment()
     made["spec"]["template"]["spec"]["containers"][0]["securityContext"] = {}
     request = asked(made, "kubernetes:apps/v1:Deployment")
-    said = pack.Remediate(request, CONTEXT).remediations
-    assert [each.policyName for each in said] == ["pod-no-privesc", "pod-drop-all"]
-    assert said[0].description.startswith("Says `allowPrivilegeEscalation: false`")
-    after = json_format.MessageToDict(said[-1].properties)
+    remediations = pack.Remediate(request, CONTEXT).remediations
+    assert [each.policyName for each in remediations] == ["pod-no-privesc", "pod-drop-all"]
+    assert remediations[0].description.startswith("Says `allowPrivilegeEscalation: false`")
+    after = json_format.MessageToDict(remediations[-1].properties)
     container = after["spec"]["template"]["spec"]["containers"][0]
     assert container["securityContext"] == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 

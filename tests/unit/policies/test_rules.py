@@ -1,4 +1,4 @@
-"""Each rule with what keeps it, what breaks it, and what cannot be known in a preview."""
+"""Each rule with an object that meets it, one that violates it, and one that a preview cannot know."""
 
 from typing import Any
 
@@ -70,7 +70,7 @@ def test_every_rule_says_what_why_and_how(rule: Rule) -> None:
 
 
 def test_objects_that_are_as_they_should_be_break_no_mandatory_rule() -> None:
-    """What one rule wants does not break another."""
+    """Meeting one rule does not violate another."""
     bodies = [
         pod(),
         namespace(),
@@ -102,7 +102,7 @@ def test_rules_of_low_severity_are_advice() -> None:
 
 
 def test_a_shape_that_is_no_object_s_is_left_to_the_api_server() -> None:
-    """Text where a mapping belongs, a list of lists: rules say what is missing, and none fails."""
+    """Text instead of a mapping, a list of lists: rules report missing fields, and none raises."""
     shapes: tuple[Any, ...] = ("text", 7, [], [[]], {"containers": "none"}, None)
     for value in shapes:
         assert case("", "spec template", value, value, deployment()).report(value) is not None

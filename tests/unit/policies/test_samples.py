@@ -1,4 +1,4 @@
-"""KubeRay's own samples and ado's: which rules each breaks, as it was reviewed and argued for."""
+"""The samples of KubeRay and ado: the rules that each violates, as reviewed and explained."""
 
 import re
 from pathlib import Path
@@ -25,7 +25,7 @@ def test_all_samples_have_a_verdict() -> None:
 
 
 def test_every_verdict_has_its_argument() -> None:
-    """The page argues for each rule that finds anything, and for no other; and says which are advice."""
+    """The page explains each rule with findings, and no other, and marks those that are advisory."""
     argued = dict(re.findall(r"(?m)^\| `([\w-]+)`( \(advice\))? \|", PAGE.read_text()))
     found = {rule.removesuffix("?") for each in pinned().values() for rule in each}
     assert set(argued) == found

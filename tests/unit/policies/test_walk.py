@@ -1,4 +1,4 @@
-"""Every pod template is found, wherever it stands, and what is not known or secret is treated so."""
+"""Every pod template in an object is found. Unknown and secret values are handled as such."""
 
 import copy
 from typing import Any
@@ -111,7 +111,7 @@ def test_a_secret_is_read_and_never_shown() -> None:
 
 
 def secret_everywhere(value: Any) -> Any:
-    """The same with every value marked as a secret."""
+    """The value with every leaf marked as a secret."""
     if isinstance(value, dict):
         return {key: secret_everywhere(each) for key, each in value.items()}
     if isinstance(value, list):
