@@ -1,8 +1,8 @@
 """Renders queues into objects of Kueue. Pure functions.
 
-Every queue is a ClusterQueue; a parent is also a Cohort. Queues without a parent are in one Cohort for the whole stack.
-Its quota is the nodes' resources that no queue deserves; the first to ask borrows them. Each namespace that may use a
-queue has a LocalQueue of the queue's name. Other namespaces have none, so they cannot use the queue.
+A queue is a ClusterQueue, or a Cohort if it has children. Queues without a parent are in one Cohort for the whole
+stack. Its quota is the nodes' resources that no queue deserves; the first to ask borrows them. Each namespace that may
+use a queue has a LocalQueue of the queue's name. Other namespaces have none, so they cannot use the queue.
 """
 
 import re

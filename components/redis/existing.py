@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import redis
 
 _SECONDS = 3.0
-"""Timeout of a connection."""
+"""Timeout of a connection and of an answer."""
 
 
 class NotReachedError(Exception):
