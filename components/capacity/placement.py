@@ -52,7 +52,7 @@ class Workers:
     """Spec of the pods."""
 
     least: int
-    """Minimum workers."""
+    """Initial workers."""
 
     most: int | None
     """Maximum workers; None: no limit."""
@@ -127,7 +127,7 @@ class Nodes:
         """Free amounts of nodes by pool, the fullest first."""
 
     def start(self, workers: Iterable[Workers], accounts: Accounts = NO_ACCOUNTS) -> list[tuple[Workers, int]]:
-        """Places the minimum workers, the largest first. Returns those without room, with their number.
+        """Places the initial workers, the largest first. Returns those without room, with their number.
 
         `accounts`: count the usage, without enforcing their limits here.
         """
