@@ -1,4 +1,4 @@
 """Component resources, a folder for each concept.
 
-In each: settings (what may be said), manifests (what it becomes) and component (how it is provisioned).
+Each has settings (the keys of the stack file), manifests (the rendered objects) and component (the Pulumi resources).
 """

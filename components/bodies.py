@@ -7,6 +7,6 @@ Body = Mapping[str, Any]
 
 
 def in_namespace(body: Body, namespace: Any) -> dict[str, Any]:
-    """The object in a namespace. `namespace`: a name, or what will become one: where that is an output of another
-    resource, the object waits for it."""
+    """The object in a namespace. `namespace`: a name or its Output. The object waits for an Output of another
+    resource."""
     return {**body, "metadata": {**body["metadata"], "namespace": namespace}}

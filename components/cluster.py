@@ -1,4 +1,4 @@
-"""The cluster as it is: reading it with the kubeconfig and context that the provider uses."""
+"""Reads the live cluster, with the kubeconfig and context of the Kubernetes provider."""
 
 import functools
 import json
@@ -14,7 +14,7 @@ import urllib3
 import yaml
 
 _SECONDS = 20
-"""An API server that has not answered a read by then is taken for unreachable."""
+"""Timeout of a read. An API server that takes longer counts as unreachable."""
 
 
 class ClusterUnreachableError(Exception):
@@ -22,7 +22,7 @@ class ClusterUnreachableError(Exception):
 
 
 class ForbiddenError(ClusterUnreachableError):
-    """The API server answers that this account may not read that."""
+    """The API server refuses the read: this account has no right to it."""
 
 
 @functools.cache
@@ -30,7 +30,7 @@ def connect(context: str | None = None) -> Any:
     """An API client for the ambient kubeconfig: KUBECONFIG, else ~/.kube/config, else the account of its own pod.
 
     `context`: name of the kubeconfig's context; None for its current one.
-    Raises ClusterUnreachableError where there is no usable kubeconfig.
+    Raises ClusterUnreachableError without a usable kubeconfig.
     """
     configuration = kubernetes.client.Configuration()
     try:
@@ -45,9 +45,9 @@ def connect(context: str | None = None) -> Any:
 
 
 def read(call: Callable[..., Any], *names: str, **options: str) -> dict[str, Any] | None:
-    """The JSON that a read method of the Kubernetes client gets, None where there is no such object or kind (404).
+    """The JSON from a read method of the Kubernetes client; None if the object or kind does not exist (404).
 
-    Raises ClusterUnreachableError where the API server does not answer or refuses; where it is a matter of rights,
+    Raises ClusterUnreachableError if the API server does not answer or refuses; without the right to read,
     ForbiddenError.
     """
     data = read_bytes(call, *names, **options)
@@ -55,7 +55,7 @@ def read(call: Callable[..., Any], *names: str, **options: str) -> dict[str, Any
 
 
 def read_bytes(call: Callable[..., Any], *names: str, **options: Any) -> bytes | None:
-    """What a read method of the Kubernetes client gets, such as the log of a container. As `read`."""
+    """The bytes from a read method of the Kubernetes client, such as the log of a container. As `read`."""
     return _answer(lambda: bytes(call(*names, **options, _preload_content=False, _request_timeout=_SECONDS).data))
 
 
@@ -68,8 +68,8 @@ def request(
     headers: Mapping[str, str] = MappingProxyType({}),
     body: str | None = None,
 ) -> dict[str, Any] | None:
-    """The JSON that the API server answers to a request that the client's methods do not make: for part of an object,
-    or with a body as it is. None where there is no such object (404). Raises as `read`."""
+    """The JSON response to a request that the client has no method for: part of an object, or a verbatim body. None if
+    the object does not exist (404). Raises as `read`."""
     client = connect(context)
     serialized = client.param_serialize(
         method, path, query_params=list(query.items()), header_params=dict(headers), auth_settings=["BearerToken"]
@@ -88,9 +88,9 @@ def request(
 
 
 def _answer(ask: Callable[[], bytes]) -> bytes | None:
-    """What the API server answers, None where there is no such object. Raises as `read`.
+    """The API server's response; None if the object does not exist. Raises as `read`.
 
-    It is asked again while it wants to be (429), as for a moment after a CRD was changed.
+    It is asked again while it answers 429, as it does for a moment after a CRD has changed.
     """
     deadline = time.monotonic() + _SECONDS
     while True:
@@ -112,7 +112,7 @@ def _unreachable(error: Any) -> ClusterUnreachableError:
 
 
 def refusal(error: Any) -> str:
-    """What the API server says in its Status: who may not do what."""
+    """The message in the Status of the API server's response."""
     try:
         return str(json.loads(error.body)["message"])
     except (KeyError, TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""The base of resources whose providers are this program's own."""
+"""The base of dynamic resources, whose providers are part of this program."""
 
 import pickle
 from typing import Any
@@ -7,10 +7,11 @@ import pulumi.dynamic
 
 
 class Resource(pulumi.dynamic.Resource):
-    """A dynamic resource of which a stack may have any number.
+    """A dynamic resource without a limit on their number in a stack.
 
-    Pulumi's SDK leaves a wrapper around a method of the pickler behind for each dynamic resource, and around that the
-    next one (3.259, pulumi/dynamic/dynamic.py, serialize_provider): after some nine hundred Python refuses to recurse.
+    For each dynamic resource Pulumi's SDK wraps a method of the pickler and does not remove the wrapper (3.259,
+    pulumi/dynamic/dynamic.py, serialize_provider). After some nine hundred resources Python's recursion limit is
+    reached.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -1,4 +1,4 @@
-"""Guards: resources without an object that are deleted before what they depend on, and may refuse to be.
+"""Guards: resources without an object. They are deleted before the resources that they depend on, and can refuse that.
 
 A guard's deletion runs in Pulumi's Python plugin, so a plain `pulumi destroy`, which runs no program, is refused too;
 see docs/decisions/0002-crd-guard.md.
@@ -14,20 +14,20 @@ from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateRes
 from .cluster import connect, read
 
 _NAMED = 10
-"""So many objects are named in a message; of more only the number is said."""
+"""The most objects that a message names. Of the others it reports only the number."""
 
 
 class InUseError(Exception):
-    """A deletion would take away what is in use, which the text names; or it cannot be told."""
+    """The deletion would delete objects in use, which the message names; or their use is not known."""
 
 
 class GuardProvider(ResourceProvider):
-    """What a guard does. Its inputs are kept as they are; `refuse` says whether it may be deleted."""
+    """The provider of a guard. It stores the inputs unchanged. `refuse` decides whether the guard may be deleted."""
 
     serialize_as_secret_always = False
 
     def refuse(self, props: Mapping[str, Any]) -> None:
-        """Raises InUseError where what is guarded has to stay. `props`: the inputs of the last `up`."""
+        """Raises InUseError if the guarded objects must stay. `props`: the inputs of the last `up`."""
         raise NotImplementedError
 
     def create(self, props: dict[str, Any]) -> CreateResult:
@@ -40,7 +40,7 @@ class GuardProvider(ResourceProvider):
         return UpdateResult(dict(_news))
 
     def delete(self, _id: str, _props: dict[str, Any]) -> None:
-        # The plugin answers with the exception as Python prints it; without its stack the message can be read.
+        # The plugin reports the exception as Python prints it. Without a traceback the message is readable.
         sys.tracebacklimit = 0
         self.refuse(_props)
 
@@ -48,8 +48,8 @@ class GuardProvider(ResourceProvider):
 def kuberay_objects(context: str | None, kinds: Sequence[str], namespace: str | None = None) -> list[dict[str, Any]]:
     """The objects of these kinds, plural names in the group ray.io, of a namespace or of all; each has its `kind`.
 
-    Raises ClusterUnreachableError where it cannot be told, also because it is forbidden. A kind that is not served has
-    none.
+    Raises ClusterUnreachableError if they cannot be read, also if that is forbidden. A kind that is not served has no
+    objects.
     """
     return custom_objects(context, [f"{plural}.v1.ray.io" for plural in kinds], namespace)
 

@@ -1,4 +1,4 @@
-"""How a program with CustomResourceDefinitions is installed in the cluster: KubeRay's operator, Volcano, Kueue."""
+"""Installs a program with CustomResourceDefinitions: KubeRay's operator, Volcano, Kueue."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from .kubernetes import KubernetesObject
 from .manifest_files import ManifestError
 
 NOT_INSTALLED = (ManifestError, MissingDefinitionError, UnsupportedVersionError, ClusterUnreachableError)
-"""Why a program is neither installed nor found."""
+"""Errors of installing or finding a program."""
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ class InstallArgs:
     """Its objects; each stage needs the one before it."""
 
     rows: Rows = "none"
-    """What to do with definitions that the state holds one by one."""
+    """What to do with definitions that are single resources in the state."""
 
     namespaces: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
-    """Namespaces that the stack makes itself, by name: objects in them wait for them."""
+    """Namespaces that the stack creates, by name: objects in them wait for them."""
 
 
 def install(name: str, args: InstallArgs, opts: pulumi.ResourceOptions) -> CrdGuard:
-    """Makes the definitions, then stage after stage, then the guard, which is deleted before all of them.
+    """Creates the definitions, then stage after stage, then the guard, which is deleted before all of them.
 
     `opts`: of each resource. Raises ClusterUnreachableError.
     """
@@ -48,7 +48,7 @@ def install(name: str, args: InstallArgs, opts: pulumi.ResourceOptions) -> CrdGu
     else:
         made.append(CustomResourceDefinitions(f"{name}-crds", given, opts))
     for stage in args.stages:
-        # The stage before depends on all before it.
+        # The previous stage depends on all stages before it.
         after = _after(made, opts)
         made = [
             KubernetesObject(f"{name}-{object_name(body)}", _in_made_namespace(body, args.namespaces), after)
@@ -59,7 +59,7 @@ def install(name: str, args: InstallArgs, opts: pulumi.ResourceOptions) -> CrdGu
 
 
 def object_name(body: Body) -> str:
-    """A name for the Pulumi resource of an object, unique among the objects of a program."""
+    """The name of an object's Pulumi resource, unique among the objects of a program."""
     metadata = body["metadata"]
     parts = [body["kind"].lower(), metadata["name"]]
     if body["kind"] in ("Role", "RoleBinding"):

@@ -1,7 +1,7 @@
-"""What was made once and is kept in a Secret of this stack, where the state has lost it.
+"""Reads generated keys and passwords from a Secret of this stack, if the state has lost them.
 
-A state loses what a killed update has made where it was written at the end only, and where an older one was put back.
-Made again, a key or a password would be another than the one that pods run with.
+A state can lose resources if an update was killed before the state was written, or if an older state was restored. A
+newly generated key or password would differ from the one that running pods use.
 """
 
 import base64
@@ -17,7 +17,7 @@ from .kubernetes import FIELD_MANAGER_ANNOTATION, field_manager
 
 @dataclass(frozen=True)
 class Keeper:
-    """The Secret that holds it."""
+    """The Secret with a generated value."""
 
     namespace: pulumi.Input[str]
 
@@ -27,7 +27,7 @@ class Keeper:
     """Context of the kubeconfig, the provider's; None for the current one."""
 
     def inputs(self) -> dict[str, Any]:
-        """As an input of a dynamic resource, for `kept`."""
+        """The inputs of a dynamic resource for `kept`."""
         return {
             "namespace": self.namespace,
             "secret": self.secret,
@@ -37,14 +37,14 @@ class Keeper:
 
 
 def kept(keeper: Mapping[str, Any] | None) -> dict[str, str]:
-    """The texts in the Secret; none where there is no such Secret, or this stack did not make it.
+    """The data of the Secret; empty if it does not exist or this stack did not create it.
 
-    `keeper`: what `Keeper.inputs` gave, None for nothing to look for. Raises ClusterUnreachableError.
+    `keeper`: the result of `Keeper.inputs`; None for no Secret. Raises ClusterUnreachableError.
     """
     if keeper is None:
         return {}
     path = f"/api/v1/namespaces/{keeper['namespace']}/secrets/{keeper['secret']}"
-    # Pulumi drops what is None on its way to the provider.
+    # Pulumi does not send inputs that are None to the provider.
     body = request(keeper.get("context"), "GET", path)
     if body is None or (body["metadata"].get("annotations") or {}).get(FIELD_MANAGER_ANNOTATION) != keeper["manager"]:
         return {}

@@ -10,20 +10,20 @@ from core.environment import environment_of
 _WITHOUT_PREFIX = "core/v1"
 
 FIELD_MANAGER_ANNOTATION = "pulumi.com/patchFieldManager"
-"""Annotation by which the provider takes the name of the field manager."""
+"""Annotation with the name of the field manager, which the provider reads."""
 
 Body = Mapping[str, Any]
 """An object as `kubectl get -o json` shows it. Values may be Pulumi Inputs."""
 
 
 class KubernetesObject(pulumi.CustomResource):
-    """One object of any kind, sent to the Kubernetes provider as its body says.
+    """One object of any kind. Its body is sent to the Kubernetes provider unchanged.
 
-    The SDK's typed classes rename nested keys on the way and have none for custom resources, whose `status` its
-    CustomResource does not return; here every kind is sent verbatim and has `status`.
+    The SDK's typed classes rename nested keys. For custom resources its CustomResource does not return `status`. This
+    class sends every kind verbatim and returns `status`.
 
     Outputs:
-        metadata, spec, status: as the API server returned them; None where the kind has no such field.
+        metadata, spec, status: as the API server returned them; None if the kind has no such field.
     """
 
     metadata: pulumi.Output[dict[str, Any]]
@@ -41,15 +41,15 @@ def token(api_version: str, kind: str) -> str:
 
 
 def field_manager() -> str:
-    """The name under which this environment applies all its objects, whichever of its stacks has them."""
+    """The field manager of all objects of this environment, in all its stacks."""
     return f"pulumi-{pulumi.get_project()}-{environment_of(pulumi.get_stack())}"
 
 
 def _by_this_stack(body: Body) -> Body:
-    """The object with its fields under the environment's own field manager, which no move between its stacks changes.
+    """The object with the environment's field manager, which is the same in all stacks of a split environment.
 
-    Without the annotation the provider makes up a name for each resource that it creates. An object that is taken in
-    after an interrupted update would keep the first name beside the second, and conflict with it at every edit.
+    Without the annotation the provider generates a name for each resource that it creates. An object that is imported
+    after an interrupted update would have both the old and the new manager, and conflict at every edit.
     """
     manager = {FIELD_MANAGER_ANNOTATION: field_manager()}
     metadata = body["metadata"]

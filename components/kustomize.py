@@ -1,7 +1,7 @@
-"""Renders a kustomize tree with kubectl, or with kustomize where there is no kubectl. Nothing is applied.
+"""Renders a kustomize tree with kubectl, or with kustomize if kubectl is missing. Nothing is applied.
 
-Rendering a tree takes seconds, of each preview and update. So what a tree renders to is kept, with a
-fingerprint of all that the rendering read.
+Rendering takes seconds of each preview and update. So the result is cached with a fingerprint of all files that the
+rendering read.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from .manifest_files import PINNED, ManifestError, keep, kept, parsed
 
 _RENDERERS = (("kubectl", "kustomize"), ("kustomize", "build"))
 _SECONDS = 300
-"""A remote tree is a git clone; one that takes longer is given up."""
+"""Timeout of a rendering, which clones a remote tree with git."""
 
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 """Names of the file that makes a folder a kustomization (api/konfig/general.go of kubernetes-sigs/kustomize)."""
@@ -27,34 +27,34 @@ _READS_NO_FILE = frozenset(
         "commonAnnotations", "images", "replicas",
     }
 )  # fmt: skip
-"""Fields of a kustomization that hold all they say (api/types/kustomization.go)."""
+"""Fields of a kustomization that refer to no other file (api/types/kustomization.go)."""
 
 
 class KustomizeError(ManifestError):
-    """The tree cannot be rendered; the text says why."""
+    """The tree cannot be rendered; the message has the reason."""
 
 
 def render(location: str, *, pinned: bool = False) -> list[dict[str, Any]]:
     """The objects of the tree at `location`, a folder or a URL.
 
-    `pinned`: what is there never changes, as at a release's tag: it is fetched once. A folder is rendered again once
-    one of its files has changed, or the renderer; any other location, and a folder that may read more than files of
-    its own, each time.
-    Raises KustomizeError where neither kubectl nor kustomize is on the PATH, or the rendering fails;
-    ManifestError where what it renders to is no manifest.
+    `pinned`: the location never changes, as a release's tag, and is fetched once. A folder is rendered again if one of
+    its files or the renderer has changed. Any other location, and a folder that may refer to other files, is rendered
+    each time.
+    Raises KustomizeError if neither kubectl nor kustomize is on the PATH, or the rendering fails;
+    ManifestError if the result is no manifest.
     """
     fingerprint = PINNED if pinned else _fingerprint(location)
-    if fingerprint and (there := kept(location, fingerprint)):
-        return there
+    if fingerprint and (cached := kept(location, fingerprint)):
+        return cached
     objects = parsed(_run(location), f"what {location} renders to")
-    # A file may have changed while it was rendered.
+    # A file may have changed during the rendering.
     if fingerprint and (pinned or fingerprint == _fingerprint(location)):
         keep(location, fingerprint, objects)
     return objects
 
 
 def _run(location: str) -> str:
-    command = next((found for found in _RENDERERS if shutil.which(found[0])), None)
+    command = next((renderer for renderer in _RENDERERS if shutil.which(renderer[0])), None)
     if command is None:
         raise KustomizeError(
             f"neither kubectl nor kustomize is on the PATH, and one is needed to render {location}: install kubectl"
@@ -72,7 +72,7 @@ def _run(location: str) -> str:
 
 
 def _fingerprint(location: str) -> str | None:
-    """Of the renderer and all files that it reads for a folder; None where that cannot be told by looking."""
+    """Fingerprint of the renderer and all files that it reads for a folder; None if the files are not known."""
     programs = [found for name, _ in _RENDERERS if (found := shutil.which(name))]
     if not programs or not Path(location).is_dir():
         return None
@@ -95,17 +95,17 @@ def _fingerprint(location: str) -> str | None:
 
 
 def _files(folder: Path, folders: list[Path]) -> list[Path] | None:
-    """The files that a kustomization reads itself, or None; adds to `folders` those that it builds on."""
+    """The files that a kustomization reads itself, or None if not known; adds its base folders to `folders`."""
     files = [folder / name for name in _KUSTOMIZATIONS if (folder / name).is_file()]
     if len(files) != 1:
         return None
     try:
-        said = yaml.safe_load(files[0].read_text())
+        kustomization = yaml.safe_load(files[0].read_text())
     except (yaml.YAMLError, UnicodeDecodeError):
         return None
-    if not isinstance(said, dict) or said.keys() - _READS_NO_FILE - {"resources"}:
+    if not isinstance(kustomization, dict) or kustomization.keys() - _READS_NO_FILE - {"resources"}:
         return None
-    for entry in said.get("resources") or []:
+    for entry in kustomization.get("resources") or []:
         path = folder / str(entry)
         if path.is_dir():
             folders.append(path.resolve())

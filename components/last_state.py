@@ -1,4 +1,4 @@
-"""The state of the running stack as the command has found it, which the engine tells the program that asks."""
+"""The state of the running stack before this command, as the engine reports it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,14 +9,14 @@ Outputs = Mapping[str, Any]
 
 
 def last_outputs() -> Outputs:
-    """The stack's outputs; empty where no update has ended yet."""
+    """The stack's outputs; empty before the end of the first update."""
     return _asked("readStackOutputs", {"name": _stack()})
 
 
 def last_resources() -> Mapping[str, Outputs]:
-    """The outputs of each resource, by URN, those of the stack itself among them. All of the state is read for it."""
+    """The outputs of each resource and of the stack itself, by URN. Reads the whole state."""
     found = _asked("readStackResourceOutputs", {"stackName": _stack()})
-    # The engine gives each one's type as well (pulumi 3.259, pkg/backend/backend.go, GetStackResourceOutputs).
+    # The engine also returns the type of each resource (pulumi 3.259, pkg/backend/backend.go, GetStackResourceOutputs).
     return {urn: each["outputs"] for urn, each in found.items()}
 
 

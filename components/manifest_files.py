@@ -1,7 +1,7 @@
-"""Manifests of others: YAML of Kubernetes in files or behind URLs, and what has been made of them, kept between runs.
+"""External manifests: Kubernetes YAML in files or at URLs, cached between runs.
 
-What takes seconds to fetch or render is kept in the user's cache folder: one file for each location, with a fingerprint
-of all that was read for it.
+Fetching and rendering take seconds. The results are kept in the user's cache folder: one file for each location, with a
+fingerprint of its sources.
 """
 
 import hashlib
@@ -19,28 +19,28 @@ from .crds.definitions import are_kept, referred
 Objects = list[dict[str, Any]]
 
 PINNED = "pinned"
-"""Fingerprint of what never changes."""
+"""Fingerprint of locations that never change."""
 
 _SECONDS = 60
-"""A server that has not answered by then is given up."""
+"""Timeout of a download."""
 
 
 class ManifestError(Exception):
-    """A manifest cannot be had; the text says why."""
+    """A manifest cannot be read; the message has the reason."""
 
 
 class UnexpectedManifestError(ManifestError):
-    """A manifest, or a rendered tree, is not of the wanted program and release."""
+    """A manifest, or a rendered tree, is not that of the expected program and release."""
 
 
 def read(location: str, *, pinned: bool = False) -> Objects:
-    """The objects of a manifest, a file or a URL; of definitions, references (`crds.definitions`).
+    """The objects of a manifest, a file or a URL. Definitions are replaced by references (`crds.definitions`).
 
-    `pinned`: what is there never changes, as at a release's tag: it is fetched once.
+    `pinned`: the location never changes, as a release's tag, and is fetched once.
     Raises ManifestError.
     """
-    if pinned and (there := kept(location, PINNED)):
-        return there
+    if pinned and (cached := kept(location, PINNED)):
+        return cached
     objects = parsed(_text(location), f"what {location} holds")
     if pinned:
         keep(location, PINNED, objects)
@@ -52,7 +52,7 @@ def parsed(text: str, what: str) -> Objects:
     # CRDs are megabytes: libyaml reads them in a second, Python's own parser in twenty.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        # As JSON, which Kubernetes reads too: the same values whether they come from the cache or not.
+        # Converted to JSON, so that values from the cache and from YAML are the same.
         objects: Objects = json.loads(
             json.dumps([document for document in yaml.load_all(text, Loader=loader) if document])
         )
@@ -69,17 +69,17 @@ def parsed(text: str, what: str) -> Objects:
 
 
 def kept(location: str, fingerprint: str) -> Objects | None:
-    """What was kept of a location, if it has that fingerprint."""
+    """The cached objects of a location, if the fingerprint is the same."""
     try:
-        there = json.loads((_folder() / _name(location)).read_text())
+        cached = json.loads((_folder() / _name(location)).read_text())
     except (OSError, ValueError):
         return None
-    objects: Objects = there["objects"]
-    return objects if there["fingerprint"] == fingerprint and are_kept(objects) else None
+    objects: Objects = cached["objects"]
+    return objects if cached["fingerprint"] == fingerprint and are_kept(objects) else None
 
 
 def keep(location: str, fingerprint: str, objects: Objects) -> None:
-    """Keeps it, where the cache can be written to."""
+    """Caches the objects, if the cache can be written to."""
     keep_file(_folder(), _name(location), json.dumps({"fingerprint": fingerprint, "objects": objects}))
 
 
@@ -87,7 +87,7 @@ def _text(location: str) -> str:
     try:
         if "://" not in location:
             return Path(location).read_text()
-        # By the proxies of the environment, as kubectl and git do.
+        # Uses the proxies of the environment, as kubectl and git do.
         with urllib.request.urlopen(location, timeout=_SECONDS) as response:  # noqa: S310 -- any that the stack names
             return str(response.read().decode())
     except (OSError, ValueError, http.client.HTTPException) as error:
@@ -99,5 +99,5 @@ def _folder() -> Path:
 
 
 def _name(location: str) -> str:
-    # Files of another layout lie under the digest of the location alone.
+    # Files of an older layout are named by the digest of the location alone.
     return f"{hashlib.sha256(f'referred {location}'.encode()).hexdigest()}.json"

@@ -1,4 +1,4 @@
-"""Dependencies on all that a component makes, as one entry of the state."""
+"""Dependencies on a whole component, as one entry of the state."""
 
 from collections.abc import Iterator
 
@@ -9,9 +9,9 @@ from pulumi.resource import DependencyResource
 def whole(component: pulumi.ComponentResource) -> pulumi.Output[pulumi.Resource]:
     """A component for `depends_on`, known once everything below it exists.
 
-    Where a component itself is in `depends_on`, Pulumi's SDK writes the URN of every resource below it into each
-    resource that depends on it: a state of N tenants then has N times all of the platform. The engine needs only the
-    component's URN: it deletes what depends on a component before everything that was made below it (pulumi 3.259,
+    If a component itself is in `depends_on`, Pulumi's SDK writes the URNs of all its children into each dependent
+    resource: the state of N tenants then lists the whole platform N times. The engine needs only the component's URN:
+    it deletes the dependents of a component before the component's children (pulumi 3.259,
     pkg/resource/graph/dependency_graph.go, DependenciesOf).
     """
     return pulumi.Output.from_input(_made(component))

@@ -1,7 +1,7 @@
-"""Where RBAC is too coarse: admission policies of a tenant's namespace, in CEL. Pure functions.
+"""Admission policies, in CEL, for a tenant's namespace where RBAC is too coarse. Pure functions.
 
-Both are about making pods by way of the operator, which may make any: who may make RayClusters may do so, and is not
-concerned. They need Kubernetes 1.30 (ValidatingAdmissionPolicy v1).
+Both restrict the creation of pods through the operator, which can create any pod. They do not apply to users who may
+create RayClusters. They need Kubernetes 1.30 (ValidatingAdmissionPolicy v1).
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ Body = dict[str, Any]
 API_VERSION = "admissionregistration.k8s.io/v1"
 
 CLUSTER_SELECTOR = "ray.io/cluster"
-"""Key under which a RayJob names its RayCluster (constant.go: RayJobClusterSelectorKey)."""
+"""Key with which a RayJob names its RayCluster (constant.go: RayJobClusterSelectorKey)."""
 
 _RAY_CLUSTERS = f"authorizer.group('{RAY_GROUP}').resource('rayclusters').namespace(request.namespace)"
 _MAY_NOT_MAKE_ANY = {
@@ -28,16 +28,16 @@ _OF_THE_NAMESPACE = {
 
 SCALED = ("workerGroupSpecs", "idleSuspend")
 SCALED_OF_GROUPS = ("replicas", "scaleStrategy")
-"""Fields of a RayCluster's spec, and of its worker groups, that an autoscaler writes; it adds a finalizer besides
+"""Fields of a RayCluster's spec and of its worker groups that an autoscaler writes. It also adds a finalizer
 (ray/autoscaler/v2/instance_manager/cloud_providers/kuberay/cloud_provider.py)."""
 
 
 def scaling_only(namespace: str) -> dict[str, Body]:
-    """Accounts of the namespace that may patch RayClusters, but not make them, may only scale them.
+    """Accounts of the namespace that may patch but not create RayClusters can only scale them.
 
-    KubeRay lets the head's account patch every RayCluster of its namespace (ray-operator/controllers/ray/common/
-    rbac.go). Without this policy whoever gets at its token could add a worker group whose pods mount any Secret, or run
-    as any account, of the namespace.
+    KubeRay allows the head's account to patch every RayCluster of its namespace (ray-operator/controllers/ray/common/
+    rbac.go). Without this policy anybody with its token could add a worker group whose pods mount any Secret, or run as
+    any account, of the namespace.
     """
     groups = ("object.spec.?workerGroupSpecs.orValue([])", "oldObject.spec.?workerGroupSpecs.orValue([])")
     same_group = _same_but("group", "before", SCALED_OF_GROUPS)
@@ -60,10 +60,11 @@ def scaling_only(namespace: str) -> dict[str, Body]:
 
 
 def jobs_on_usable_clusters(namespace: str) -> dict[str, Body]:
-    """Who may make RayJobs, but not RayClusters, makes them on a RayCluster that they may use, and brings no pods.
+    """Users who may create RayJobs but not RayClusters must select a RayCluster that they may use, without pod
+    templates.
 
-    A RayJob can have a RayCluster of its own, and a pod template for its submitter: both would be pods as the author
-    likes them, with any account and any Secret of the namespace.
+    A RayJob can contain its own RayCluster and a pod template for its submitter. Their pods could use any account and
+    any Secret of the namespace.
     """
     cluster = f"object.spec.clusterSelector['{CLUSTER_SELECTOR}']"
     return _policy(
@@ -90,7 +91,7 @@ def jobs_on_usable_clusters(namespace: str) -> dict[str, Body]:
 
 
 def _same_but(now: str, before: str, but: Sequence[str]) -> tuple[str, str]:
-    """That two mappings are the same, but for some of their keys."""
+    """CEL: two mappings are equal except for some keys."""
     free = "[" + ", ".join(f"'{key}'" for key in but) + "]"
     return (
         f"{now}.all(key, key in {free} || key in {before} && {now}[key] == {before}[key])",
@@ -108,7 +109,7 @@ def _absent(field: str) -> Body:
 def _policy(
     name: str, namespace: str, on: tuple[str, str], conditions: Sequence[Body], validations: Sequence[Body]
 ) -> dict[str, Body]:
-    """The policy and its binding to the namespace. `on`: plural of a kind of KubeRay, and operation."""
+    """The policy and its binding to the namespace. `on`: plural name of a KubeRay kind, and operation."""
     resource, operation = on
     rules = [{"apiGroups": [RAY_GROUP], "apiVersions": ["v1"], "operations": [operation], "resources": [resource]}]
     policy = {

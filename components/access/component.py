@@ -1,4 +1,4 @@
-"""How personas' rights, and the accounts of Ray's pods, are provisioned."""
+"""How the rights of personas and the accounts of Ray's pods are provisioned."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,11 +22,11 @@ class ClusterAccessArgs:
     """Namespace of the operator; it exists."""
 
     owns_kinds: bool
-    """Whether KubeRay's kinds are this stack's: then Kubernetes' own roles get rules for them."""
+    """Whether this stack installs KubeRay's kinds. Then Kubernetes' own roles get rules for them."""
 
 
 class ClusterAccess(pulumi.ComponentResource):
-    """What cluster admins may do, and KubeRay's kinds in Kubernetes' own roles `view`, `edit` and `admin`."""
+    """The rights of cluster admins, and rules for KubeRay's kinds in Kubernetes' roles `view`, `edit` and `admin`."""
 
     def __init__(self, name: str, args: ClusterAccessArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:ClusterAccess", name, None, opts)
@@ -42,10 +42,10 @@ class TenantAccessArgs:
     """What a TenantAccess is made from."""
 
     namespace: pulumi.Input[str]
-    """The tenant's namespace; what is made in it waits for it."""
+    """The tenant's namespace; objects in it wait for it."""
 
     namespace_name: str
-    """The same as a plain value, which names of cluster-scoped objects have in them."""
+    """The same as a plain value, for the names of cluster-scoped objects."""
 
     admins: Sequence[Subject] = ()
     """Ray cluster admins."""
@@ -54,19 +54,19 @@ class TenantAccessArgs:
     """Ray users."""
 
     clusters: Sequence[NamedCluster] = ()
-    """RayClusters whose use the users are given."""
+    """RayClusters that the users may use."""
 
     accounts: Sequence[str] = ()
-    """ServiceAccounts to make for RayClusters."""
+    """ServiceAccounts to create for RayClusters."""
 
     ingresses: bool = False
-    """Whether Ray cluster admins may make Ingresses."""
+    """Whether Ray cluster admins may create Ingresses."""
 
 
 class TenantAccess(pulumi.ComponentResource):
-    """Who may do what in a tenant's namespace, and what the accounts of its RayClusters' pods may not.
+    """The rights of people in a tenant's namespace, and restrictions of the accounts of its RayClusters' pods.
 
-    RayClusters depend on this component: their pods' accounts are there, with their rights, before them.
+    RayClusters depend on this component, so the accounts of their pods exist, with their rights, before them.
     """
 
     def __init__(self, name: str, args: TenantAccessArgs, opts: pulumi.ResourceOptions | None = None) -> None:
@@ -96,10 +96,10 @@ class RayDeployerArgs:
 
 
 class RayDeployer(pulumi.ComponentResource):
-    """A ServiceAccount that may make pods, Deployments, Services and RayClusters in its namespace.
+    """A ServiceAccount that may create pods, Deployments, Services and RayClusters in its namespace.
 
     Outputs:
-        service_account: its name, known once it is bound to its Role, so that a pod that runs as it may use it at once.
+        service_account: its name, known once it is bound to its Role, so that a pod can use its rights at once.
     """
 
     service_account: pulumi.Output[str]

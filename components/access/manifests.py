@@ -1,4 +1,4 @@
-"""What personas and accounts become in Kubernetes: Roles, bindings and ServiceAccounts. Pure functions."""
+"""Renders personas and accounts into Roles, bindings and ServiceAccounts. Pure functions."""
 
 import itertools
 from collections.abc import Iterable, Sequence
@@ -30,21 +30,21 @@ RBAC = "rbac.authorization.k8s.io"
 API_VERSION = f"{RBAC}/v1"
 
 PREFIX = "ray-platform:"
-"""Before the names of roles. KubeRay names a Role after each RayCluster, and no RayCluster's name has a colon."""
+"""Prefix of the names of roles. KubeRay names a Role after each RayCluster, whose name cannot have a colon."""
 
 AUTH_DELEGATOR = "system:auth-delegator"
-"""Kubernetes' own ClusterRole: may ask whose a token is, and what somebody may do. Nothing else."""
+"""Kubernetes' own ClusterRole: may create TokenReviews and SubjectAccessReviews. Nothing else."""
 
 AGGREGATED = {"view": VIEW, "edit": EDIT}
-"""Rules that are added to Kubernetes' own roles, by the role's name."""
+"""Rules that are added to Kubernetes' own roles, by role name."""
 
 
 @dataclass(frozen=True)
 class Grant:
-    """A Role and who has it."""
+    """A Role and its subjects."""
 
     name: str
-    """Without the prefix; unique in its namespace."""
+    """Name without the prefix; unique in its namespace."""
 
     rules: Sequence[Rule]
 
@@ -57,12 +57,12 @@ def service_account(name: str) -> Body:
 
 
 def role(name: str, rules: Sequence[Rule], kind: str = "Role") -> Body:
-    """A Role, or a ClusterRole where `kind` says so."""
+    """A Role, or a ClusterRole by `kind`."""
     return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "rules": list(rules)}
 
 
 def role_binding(name: str, role_name: str, subjects: Sequence[Body], kind: str = "Role") -> Body:
-    """The RoleBinding of a Role, or the ClusterRoleBinding of a ClusterRole where `kind` says so."""
+    """The RoleBinding of a Role, or by `kind` the ClusterRoleBinding of a ClusterRole."""
     return {
         "apiVersion": API_VERSION,
         "kind": f"{kind}Binding",
@@ -73,13 +73,13 @@ def role_binding(name: str, role_name: str, subjects: Sequence[Body], kind: str 
 
 
 def account(name: str, namespace: Any) -> Body:
-    """A ServiceAccount as the subject of a binding. `namespace`: a name or what will become one."""
+    """A ServiceAccount as the subject of a binding. `namespace`: a name or its Output."""
     return {"kind": "ServiceAccount", "name": name, "namespace": namespace}
 
 
-def subject(said: Subject) -> Body:
+def subject(configured: Subject) -> Body:
     """A `Subject` as the subject of a binding."""
-    kind, _, name = said.partition(":")
+    kind, _, name = configured.partition(":")
     if kind == "serviceAccount":
         namespace, _, name = name.partition("/")
         return account(name, namespace)
@@ -87,7 +87,7 @@ def subject(said: Subject) -> Body:
 
 
 def bodies(grant: Grant, kind: str = "Role") -> dict[str, Body]:
-    """A grant's Role and RoleBinding; ClusterRole and ClusterRoleBinding where `kind` says so."""
+    """A grant's Role and RoleBinding, or by `kind` its ClusterRole and ClusterRoleBinding."""
     name = f"{PREFIX}{grant.name}"
     return {
         "role": role(name, grant.rules, kind),
@@ -96,26 +96,26 @@ def bodies(grant: Grant, kind: str = "Role") -> dict[str, Body]:
 
 
 def aggregated(to: str) -> Body:
-    """A ClusterRole whose rules Kubernetes adds to its own role `to`, and to those that contain that one."""
+    """A ClusterRole that Kubernetes aggregates into its own role `to`, and into roles that include that role."""
     body = role(f"{PREFIX}aggregate-to-{to}", AGGREGATED[to], "ClusterRole")
     body["metadata"]["labels"] = {f"rbac.authorization.k8s.io/aggregate-to-{to}": "true"}
     return body
 
 
 def cluster_admin(subjects: Sequence[Subject]) -> Grant:
-    """What the cluster admins may do everywhere."""
+    """The rights of cluster admins in the whole cluster."""
     return Grant("cluster-admin", CLUSTER_ADMIN, subjects)
 
 
 def cluster_admin_of_the_operator(subjects: Sequence[Subject]) -> Grant:
-    """What they may do besides in the operator's namespace."""
+    """Their additional rights in the operator's namespace."""
     return Grant("cluster-admin", CLUSTER_ADMIN_OF_THE_OPERATOR, subjects)
 
 
 def cluster_access(admins: Sequence[Subject], operator_namespace: str, *, owns_kinds: bool) -> dict[str, Body]:
-    """The roles of cluster admins, and what Kubernetes' own roles get for KubeRay's kinds, by part.
+    """The roles of cluster admins, and the rules for KubeRay's kinds in Kubernetes' own roles, by part.
 
-    `owns_kinds`: whether these kinds are the stack's, so that Kubernetes' own roles get anything.
+    `owns_kinds`: whether the stack installs these kinds. Only then Kubernetes' own roles get rules.
     """
     made = {f"aggregate-to-{to}": aggregated(to) for to in AGGREGATED} if owns_kinds else {}
     if not admins:
@@ -142,10 +142,10 @@ def tenant_access(
     accounts: Sequence[str],
     ingresses: bool,
 ) -> dict[str, Body]:
-    """All that says who may do what in a tenant's namespace, by part: accounts, roles, and admission policies.
+    """The access objects of a tenant's namespace, by part: accounts, roles, and admission policies.
 
-    `name`: of the namespace. `namespace`: the same, or what will become it, for what is made in it. `accounts`: those
-    that are made for RayClusters. `ingresses`: whether admins may make Ingresses.
+    `name`: of the namespace. `namespace`: the same or its Output, for objects in it. `accounts`: those to create for
+    RayClusters. `ingresses`: whether admins may create Ingresses.
     """
     made = {f"account:{each}": in_namespace(service_account(each), namespace) for each in accounts}
     for grant in [*tenant_grants(admins, users, clusters, ingresses), *pods_grants(clusters, name)]:
@@ -166,7 +166,7 @@ def tenant_grants(
     clusters: Sequence[NamedCluster],
     ingresses: bool = False,
 ) -> list[Grant]:
-    """The Roles in a tenant's namespace. A role that nobody has is left out."""
+    """The Roles in a tenant's namespace. Roles without subjects are omitted."""
     users = list(users)
     using = {
         cluster.name: [user.subject for user in users if user.clusters is None or cluster.name in user.clusters]
@@ -183,7 +183,7 @@ def tenant_grants(
 
 
 def pods_grants(clusters: Iterable[NamedCluster], namespace: str) -> list[Grant]:
-    """The Roles of RayClusters whose processes show each other tokens of Kubernetes."""
+    """The Roles of RayClusters whose processes authenticate to each other by ServiceAccount tokens."""
     return [
         Grant(
             f"pods:{cluster.name}", itself(cluster), [f"serviceAccount:{namespace}/{name}" for name in cluster.accounts]
@@ -194,7 +194,7 @@ def pods_grants(clusters: Iterable[NamedCluster], namespace: str) -> list[Grant]
 
 
 def token_review(cluster: NamedCluster, namespace: str) -> Body:
-    """The ClusterRoleBinding that lets the processes of a RayCluster ask Kubernetes whose a token is."""
+    """The ClusterRoleBinding that allows the processes of a RayCluster to review tokens."""
     name = f"{PREFIX}token-review:{namespace}:{cluster.name}"
     subjects = [account(each, namespace) for each in cluster.accounts]
     return role_binding(name, AUTH_DELEGATOR, subjects, "ClusterRole")

@@ -1,7 +1,7 @@
-"""What each kind of person may do, as rules of Kubernetes' RBAC. Data and pure functions.
+"""The rights of each persona as RBAC rules. Data and pure functions.
 
-No rule has a wildcard, lists Secrets, or lets anybody change roles or act as somebody else. What a persona may not
-do is said in docs/access.md, whose table a test holds against a real API server.
+No rule has a wildcard, lists Secrets, changes roles or impersonates. docs/access.md lists what a persona may not do; a
+test compares its table with a real API server.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,21 +14,21 @@ READ = ("get", "list", "watch")
 WRITE = ("create", "update", "patch", "delete")
 
 RAY_WRITE = "ray:write"
-"""Ray's own verb on a RayCluster: who has it may use the cluster. Ray asks for it where callers show a token of
-Kubernetes (src/ray/rpc/authentication/k8s_util.cc), and the stack's admission policy when somebody makes a RayJob."""
+"""Ray's own verb on a RayCluster: the right to use the cluster. Ray checks it for callers with a Kubernetes token
+(src/ray/rpc/authentication/k8s_util.cc). The stack's admission policy checks it at the creation of a RayJob."""
 
 
 @dataclass(frozen=True)
 class NamedCluster:
-    """A RayCluster that the stack file names, as far as access to it goes."""
+    """The access properties of a RayCluster of the stack file."""
 
     name: str
 
     secret: str | None = None
-    """Secret with its token. None: it has none, because callers show a token of Kubernetes, or nothing."""
+    """Secret with its token. None: callers show a Kubernetes token, or no token."""
 
     accounts: tuple[str, ...] = ()
-    """Where callers show a token of Kubernetes: the ServiceAccounts that its pods run as."""
+    """The ServiceAccounts of its pods, if callers show a Kubernetes token."""
 
 
 def rule(group: str, resources: Sequence[str], verbs: Iterable[str], names: Iterable[str] = ()) -> Rule:
@@ -43,14 +43,14 @@ RAY_KINDS = ("rayclusters", "rayjobs", "rayservices")
 ALL_RAY_KINDS = (*RAY_KINDS, "raycronjobs")
 
 _LOOK_AROUND = (rule("", ["pods", "services", "events"], READ), rule("", ["pods/log"], ["get"]))
-"""What shows how a RayCluster does: its pods with their logs, its Services, and what KubeRay says of it in events."""
+"""The state of a RayCluster: its pods with their logs, its Services, and KubeRay's events."""
 
 CLUSTER_ADMIN = (
     rule(RAY_GROUP, ALL_RAY_KINDS, (*READ, *WRITE)),
     rule("scheduling.volcano.sh", ["queues"], (*READ, *WRITE)),
     rule("scheduling.volcano.sh", ["podgroups"], READ),
 )
-"""Everywhere: KubeRay's kinds, and Volcano's queues with the gangs that wait in them."""
+"""In the whole cluster: KubeRay's kinds, and Volcano's queues with their PodGroups."""
 
 CLUSTER_ADMIN_OF_THE_OPERATOR = (
     *_LOOK_AROUND,
@@ -58,19 +58,19 @@ CLUSTER_ADMIN_OF_THE_OPERATOR = (
     rule("apps", ["statefulsets/scale"], ["get", "update", "patch"]),
     rule("", ["pods"], ["delete"]),
 )
-"""In the operator's namespace, where Redis runs as well: looking, scaling a StatefulSet, starting a pod anew. Making or
-changing what runs there is left to the stack file: a pod of that namespace can have the operator's account."""
+"""In the operator's namespace, where Redis also runs: read, scale a StatefulSet, restart a pod. Only the stack file may
+create or change workloads there, because a pod of that namespace can use the operator's account."""
 
 
 def ray_cluster_admin(clusters: Iterable[NamedCluster], ingresses: bool = False) -> tuple[Rule, ...]:
-    """In the tenant's namespace: all that a stack of the tenant's own makes, and all that a Ray user may do.
+    """In the tenant's namespace: create all objects of a tenant's own stack, and the rights of a Ray user.
 
-    `ingresses`: whether Ingresses may be made.
+    `ingresses`: whether Ingresses may be created.
     """
     return (
         rule(RAY_GROUP, RAY_KINDS, (*READ, *WRITE)),
         rule("policy", ["poddisruptionbudgets"], (*READ, *WRITE)),
-        # Which queue a gang waits in, and its priority. KubeRay makes it.
+        # KubeRay creates PodGroups. A patch changes their queue and priority.
         rule("scheduling.volcano.sh", ["podgroups"], (*READ, "patch")),
         *([rule("networking.k8s.io", ["ingresses"], (*READ, *WRITE))] if ingresses else []),
         *_LOOK_AROUND,
@@ -80,22 +80,22 @@ def ray_cluster_admin(clusters: Iterable[NamedCluster], ingresses: bool = False)
 
 
 RAY_USER = (rule(RAY_GROUP, RAY_KINDS, READ), *_LOOK_AROUND)
-"""In the tenant's namespace: seeing RayClusters, jobs and services, their state, pods, events and logs."""
+"""In the tenant's namespace: read RayClusters, RayJobs and RayServices, their state, pods, events and logs."""
 
 RAY_JOB_SUBMITTER = (rule(RAY_GROUP, ["rayjobs"], ["create", "delete"]),)
-"""In the tenant's namespace: making RayJobs, which the admission policy keeps to clusters that the user may use."""
+"""In the tenant's namespace: create RayJobs, by the admission policy only on clusters that the user may use."""
 
 
 RAY_PORT_FORWARDER = (rule("", ["pods/portforward"], ["get", "create"]),)
 """In the tenant's namespace: `kubectl port-forward`. It asks for `create`, and since 1.31, over WebSocket, for `get`.
 
-Heads have random names, so RBAC cannot tell whose ports are forwarded: it is any pod's of the namespace. There is no
-access to Services through the API server's proxy: it is not needed, and what passes there comes from the API server.
+Heads have random names, so RBAC cannot restrict the pods: the right is for any pod of the namespace. There is no access
+to Services through the API server's proxy: it is not needed, and its requests come from the API server's address.
 """
 
 
 def use_of(clusters: Iterable[NamedCluster]) -> tuple[Rule, ...]:
-    """Using RayClusters, as far as they ask who it is: their tokens, or Ray's own verb."""
+    """Use of RayClusters that authenticate callers: by their tokens, or by Ray's own verb."""
     clusters = list(clusters)
     if not clusters:
         return ()
@@ -107,7 +107,7 @@ def use_of(clusters: Iterable[NamedCluster]) -> tuple[Rule, ...]:
 
 
 def itself(cluster: NamedCluster) -> tuple[Rule, ...]:
-    """For the accounts of a RayCluster's pods that show each other tokens of Kubernetes."""
+    """For the accounts of a RayCluster's pods that authenticate to each other by Kubernetes tokens."""
     return (rule(RAY_GROUP, ["rayclusters"], [RAY_WRITE], [cluster.name]),)
 
 

@@ -17,20 +17,20 @@ class AdmissionPoliciesArgs:
     settings: AdmissionPoliciesSettings
 
     namespaces: tuple[str, ...] | None
-    """The tenants' namespaces. None: the stack makes all of them, and their label tells."""
+    """The tenants' namespaces. None: the stack creates all of them, and their label selects them."""
 
     system: tuple[str, ...] = ()
-    """Namespaces of what the stack installs."""
+    """Namespaces of programs that the stack installs."""
 
     today: date = field(default_factory=date.today)
-    """Exceptions that have ended by then hold no more."""
+    """Exceptions that end before this date are ignored."""
 
 
 class AdmissionPolicies(pulumi.ComponentResource):
     """The policies and their bindings.
 
-    RayClusters depend on this component: what they make is judged for as long as they are there. The API server heeds a
-    policy a second or two after it is made.
+    RayClusters depend on this component, so the policies apply to their objects from creation to deletion. The API
+    server enforces a policy a second or two after its creation.
     """
 
     def __init__(self, name: str, args: AdmissionPoliciesArgs, opts: pulumi.ResourceOptions | None = None) -> None:

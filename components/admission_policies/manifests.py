@@ -1,4 +1,4 @@
-"""What the settings become in Kubernetes: a policy and its binding for each rule. Pure functions.
+"""Renders the settings into a policy and its binding for each rule. Pure functions.
 
 They need Kubernetes 1.30 (ValidatingAdmissionPolicy v1).
 """
@@ -21,13 +21,13 @@ Body = dict[str, Any]
 API_VERSION = "admissionregistration.k8s.io/v1"
 
 PREFIX = "ray-platform-"
-"""Of the names of policies and bindings; a rule's id follows."""
+"""Prefix of the names of policies and bindings, before the rule's id."""
 
 EXCEPTIONS = f"{OWN}/exceptions"
 """Annotation of a binding: where, why and until when its rule is not enforced."""
 
 _NAME = "kubernetes.io/metadata.name"
-"""Label that every namespace has of its name, which nobody can change."""
+"""Label with the name of each namespace, which nobody can change."""
 
 _OF_KUBERNETES = ("kube-system", "kube-public", "kube-node-lease")
 
@@ -40,8 +40,8 @@ def admission_policies(
 ) -> list[Body]:
     """The policies, each with its binding.
 
-    `namespaces`: those of the tenants; None where the label of the tenants' namespaces tells them.
-    `system`: those of what the stack installs.
+    `namespaces`: those of the tenants; None if they are selected by their label.
+    `system`: those of programs that the stack installs.
     """
     made: list[Body] = []
     for rule in RULES:
@@ -56,7 +56,7 @@ def admission_policies(
 def _policy(rule: Rule, cel: CelCheck, settings: AdmissionPoliciesSettings) -> Body:
     options = settings.options_of(rule)
     holds = cel.holds(options)
-    # What breaks the rule already may be changed, scaled and ended: its operator and its finalizers go on.
+    # An existing violation may be changed, scaled and deleted, so that its operator and finalizers can work.
     expression = f"({holds}) || oldObject != null && !({before(holds)})"
     message = f"{rule.id}: {rule.what} {rule.fix}"
     validation = {"expression": expression, "message": message, "reason": "Forbidden"}

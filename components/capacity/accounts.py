@@ -1,4 +1,4 @@
-"""What bounds pods beside the nodes: quotas and queues, each counted in an account of its own."""
+"""Limits of pods other than nodes: quotas and queues, each with its own account."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,15 +11,15 @@ _NONE = Decimal(0)
 
 @dataclass
 class Account:
-    """What some pods may take together."""
+    """The limits of a group of pods, and what is left of them."""
 
     limits: Mapping[str, Decimal]
-    """The most, by entries of a usage."""
+    """The limits, by entries of a usage."""
 
     used: Usage = field(default_factory=dict)
 
     def admits(self, usage: Usage, at_most: int) -> int:
-        """How many times it may be taken, up to `at_most`."""
+        """How many times the usage still fits, up to `at_most`."""
         for entry, most in self.limits.items():
             if not at_most:
                 break
@@ -31,13 +31,13 @@ class Account:
         return at_most
 
     def take(self, usage: Usage, times: int = 1) -> None:
-        """Note that it is taken so many times, as far as there is a limit."""
+        """Subtracts the usage `times` times from the limits."""
         for entry in self.limits if times else ():
             if entry in usage:
                 self.used[entry] = self.used.get(entry, _NONE) + usage[entry] * times
 
 
 Accounts = Mapping[str, Sequence[Account]]
-"""By owner of pods, what these are counted in."""
+"""The accounts of pods, by their owner."""
 
 NO_ACCOUNTS: Accounts = {}

@@ -1,4 +1,4 @@
-"""Which pools a pod may run on, as far as the stack file tells their nodes apart. Pure functions."""
+"""The pools that a pod may run on, as far as the stack file describes their nodes. Pure functions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,8 +11,8 @@ Body = Mapping[str, Any]
 def eligible(spec: Body, pools: Sequence[NodePool]) -> tuple[NodePool, ...]:
     """The pools whose nodes a pod with that spec may run on.
 
-    It goes by nodeSelector, required node affinity and tolerations. A label that no pool is said to have, such as a
-    zone, may be on any node.
+    It evaluates nodeSelector, required node affinity and tolerations. A label that no pool of the stack file has, such
+    as a zone, may be on any node.
     """
     known = {key for pool in pools for key in _labels(pool)}
     return tuple(pool for pool in pools if _selected(spec, pool, known) and _tolerated(spec, pool))
@@ -38,7 +38,7 @@ def _selected(spec: Body, pool: NodePool, known: set[str]) -> bool:
 
 
 def _matches(expression: Body, labels: Mapping[str, str]) -> bool:
-    """As Kubernetes has it (kubernetes.io, Assigning Pods to Nodes); comparisons of numbers are taken for met."""
+    """As in Kubernetes (kubernetes.io, Assigning Pods to Nodes); comparisons of numbers always match."""
     value, values = labels.get(expression["key"]), expression.get("values") or ()
     match expression["operator"]:
         case "In":

@@ -1,10 +1,10 @@
-"""Pods on nodes: each goes to the fullest node that has room, the greatest first.
+"""Places pods on nodes: each on the fullest node that has room, the largest pods first.
 
-No order is tried twice. So what is placed fits, and what is left out might have fitted in an order that a scheduler
-does not try either. Sizes that divide a node are left out only where GPUs are short.
+There is no backtracking. Placed pods fit; pods without a place might fit in another order, which a scheduler does not
+try either. Sizes that divide a node remain without a place only if GPUs are short.
 
-Nodes with the same amounts left are counted, and alike pods are placed together: a plan of many tenants takes time in
-proportion to their number, not to that of nodes and pods.
+Nodes with equal free amounts are counted, and equal pods are placed together. So the time for a plan grows with the
+number of tenants, not with the number of nodes and pods.
 """
 
 import functools
@@ -24,7 +24,7 @@ from .accounts import NO_ACCOUNTS, Accounts
 from .eligibility import eligible
 
 RESOURCES = (GPU_RESOURCE, "cpu", "memory")
-"""What is known of nodes."""
+"""The known resources of nodes."""
 
 PODS_PER_NODE = 110
 """Kubernetes' own default for a kubelet (KubeletConfiguration maxPods)."""
@@ -32,12 +32,12 @@ PODS_PER_NODE = 110
 _NONE = Decimal(0)
 
 NOTHING: Usage = dict.fromkeys(RESOURCES, _NONE)
-"""What no pod takes of the nodes."""
+"""The usage of no pods."""
 
 
 @dataclass(frozen=True, eq=False)
 class Workers:
-    """Pods that are alike: the workers of a group, or a head."""
+    """Equal pods: the workers of a group, or a head."""
 
     owner: str
     """The RayCluster, as `<namespace>/<name>`."""
@@ -46,23 +46,23 @@ class Workers:
     """The worker group, or `head`."""
 
     usage: Usage
-    """What one worker takes of quotas and nodes, all its pods together."""
+    """Usage of quotas and nodes by one worker with all its pods."""
 
     spec: Mapping[str, Any]
-    """Of the pods."""
+    """Spec of the pods."""
 
     least: int
-    """Workers that it starts with."""
+    """Initial workers."""
 
     most: int | None
-    """Most workers at a time; None: any number."""
+    """Maximum workers; None: no limit."""
 
     hosts: int = 1
     """Pods of a worker."""
 
     @functools.cached_property
     def amounts(self) -> tuple[Decimal, ...]:
-        """What one pod takes of a node, in the order of RESOURCES, and 1 of its pods."""
+        """Usage of a node by one pod, in the order of RESOURCES, and 1 for the number of pods."""
         return (*(self.usage.get(resource, _NONE) / self.hosts for resource in RESOURCES), Decimal(1))
 
     @property
@@ -72,26 +72,26 @@ class Workers:
 
 
 Free = tuple[Decimal, ...]
-"""What is left of a node, in the order of RESOURCES, and of pods. The fullest node is the least of them."""
+"""Free amounts of a node, in the order of RESOURCES, and its free pods. The fullest node has the smallest tuple."""
 
 
 @dataclass(frozen=True)
 class Placed:
-    """Pods that have come to nodes that were alike, so many to each."""
+    """Pods on equal nodes, the same number on each."""
 
     workers: Workers
     pool: NodePool
 
     free: Free
-    """What each node had left before."""
+    """Free amounts of each node before."""
 
     nodes: int
     pods: int
-    """On each node."""
+    """Pods on each node."""
 
     @functools.cached_property
     def left(self) -> Free:
-        """What each node has left with them."""
+        """Free amounts of each node afterwards."""
         return tuple(free - each * self.pods for free, each in zip(self.free, self.workers.amounts, strict=True))
 
     @property
@@ -106,33 +106,33 @@ class Node:
 
     pool: NodePool
     number: int
-    """From 0 in its pool."""
+    """Number in its pool, from 0."""
 
     free: Free
     pods: list[Workers] = field(default_factory=list)
 
 
 class Nodes:
-    """The nodes of a stack's pools, and what is placed on them."""
+    """The nodes of a stack's pools with their pods."""
 
     def __init__(self, pools: Sequence[NodePool]) -> None:
-        """Empty ones."""
+        """Starts with empty nodes."""
         self.pools = pools
         self.placed: list[Placed] = []
-        """What was placed, in this order."""
+        """Placed pods, in the order of placement."""
         self._eligible: dict[Workers, tuple[NodePool, ...]] = {}
         self._alike = {pool.pool: {_of(pool): pool.count} if pool.count else {} for pool in pools}
-        """By pool and what is left of a node, the number of such nodes."""
+        """Number of nodes, by pool and free amounts."""
         self._sorted = {name: list(alike) for name, alike in self._alike.items()}
-        """By pool, what nodes have left, the fullest first."""
+        """Free amounts of nodes by pool, the fullest first."""
 
     def start(self, workers: Iterable[Workers], accounts: Accounts = NO_ACCOUNTS) -> list[tuple[Workers, int]]:
-        """Place what they start with, the greatest first; what finds no room is returned, with how many.
+        """Places the initial workers, the largest first. Returns those without room, with their number.
 
-        `accounts`: what it is counted in. They refuse nothing here.
+        `accounts`: count the usage, without enforcing their limits here.
         """
         left_out = []
-        for each in _greatest_first(each for each in workers if each.least):
+        for each in _largest_first(each for each in workers if each.least):
             placed = self.place(each, each.least)
             for account in accounts.get(each.owner, ()):
                 account.take(each.usage, each.least)
@@ -141,9 +141,9 @@ class Nodes:
         return left_out
 
     def grow(self, workers: Iterable[Workers], accounts: Accounts = NO_ACCOUNTS) -> None:
-        """Place as many more as there may be, as the accounts admit and as there is room for, the greatest first."""
+        """Places more workers up to their maximum, the accounts' limits and the free room, the largest first."""
         as_many_as_fit = PODS_PER_NODE * sum(pool.count for pool in self.pools)
-        for each in _greatest_first(each for each in workers if each.most is None or each.most > each.least):
+        for each in _largest_first(each for each in workers if each.most is None or each.most > each.least):
             counted = accounts.get(each.owner, ())
             number = as_many_as_fit if each.most is None else each.most - each.least
             for account in counted:
@@ -153,11 +153,11 @@ class Nodes:
                 account.take(each.usage, placed)
 
     def place(self, worker: Workers, number: int = 1) -> int:
-        """Place as many of so many workers as there is room for, each with all of its pods or not at all: how many."""
+        """Places up to `number` workers, each with all its pods or not at all. Returns the number of placed workers."""
         before, placed, wanted = len(self.placed), 0, number * worker.hosts
         while placed < wanted and (found := self._fullest(worker)):
             pool, free = found
-            # With a pod more it is the fullest still, until it has no room.
+            # With one more pod it is still the fullest node, until it has no room.
             pods = min(_times(free, worker.amounts), wanted - placed)
             nodes = min(self._alike[pool.pool][free], (wanted - placed) // pods)
             self._put(Placed(worker, pool, free, nodes, pods))
@@ -170,7 +170,7 @@ class Nodes:
 
     @contextmanager
     def trial(self) -> Iterator[Callable[[], Usage]]:
-        """What is placed within it is taken back at its end; it gives what that takes of the nodes."""
+        """A context that removes all pods placed within it at its end. Yields a function for their usage."""
         before = len(self.placed)
         try:
             yield lambda: _taken(self.placed[before:])
@@ -184,18 +184,18 @@ class Nodes:
         return self._eligible[worker]
 
     def taken(self) -> Usage:
-        """What all pods take of the nodes."""
+        """Usage of the nodes by all pods."""
         return _taken(self.placed)
 
     def taken_by_owner(self) -> Mapping[str, Usage]:
-        """What the pods of each RayCluster take of the nodes."""
+        """Usage of the nodes by each RayCluster."""
         by_owner: dict[str, list[Placed]] = defaultdict(list)
         for each in self.placed:
             by_owner[each.workers.owner].append(each)
         return defaultdict(lambda: NOTHING, {owner: _taken(placed) for owner, placed in by_owner.items()})
 
     def gpus_by_pool(self) -> dict[str, Decimal]:
-        """GPUs that are taken, by the pool's name."""
+        """Used GPUs, by pool name."""
         found = dict.fromkeys((pool.pool for pool in self.pools), _NONE)
         for each in self.placed:
             found[each.pool.pool] += each.gpus
@@ -203,7 +203,7 @@ class Nodes:
 
     @property
     def nodes(self) -> list[Node]:
-        """Each node by itself, with its pods."""
+        """Each node with its pods."""
         made = [Node(pool, number, _of(pool)) for pool in self.pools for number in range(pool.count)]
         alike: dict[tuple[str, Free], list[Node]] = defaultdict(list)
         for node in reversed(made):
@@ -217,12 +217,12 @@ class Nodes:
         return made
 
     def _fullest(self, worker: Workers) -> tuple[NodePool, Free] | None:
-        """The pool and the state of the fullest node that has room for a pod."""
+        """Pool and free amounts of the fullest node that has room for a pod."""
         found: tuple[NodePool, Free] | None = None
         for pool in self.eligible(worker):
-            there = self._sorted[pool.pool]
-            # What sorts before the amounts has less of one of them.
-            fitting = (there[at] for at in range(bisect_left(there, worker.amounts), len(there)))
+            states = self._sorted[pool.pool]
+            # Nodes that sort before the amounts have too little of some resource.
+            fitting = (states[at] for at in range(bisect_left(states, worker.amounts), len(states)))
             free = next((free for free in fitting if _room(free, worker.amounts)), None)
             if free is not None and (found is None or free < found[1]):
                 found = pool, free
@@ -249,13 +249,13 @@ class Nodes:
 
 
 def held(worker: Workers, pool: NodePool) -> int:
-    """How many of its pods an empty node of the pool holds."""
+    """The number of its pods that fit on an empty node of the pool."""
     return _times(_of(pool), worker.amounts)
 
 
-def _times(free: Free, wanted: Sequence[Decimal]) -> int:
-    """How many pods there is room for."""
-    return int(min(there // each for there, each in zip(free, wanted, strict=True) if each))
+def _times(free: Free, needed: Sequence[Decimal]) -> int:
+    """The number of pods that fit."""
+    return int(min(left // each for left, each in zip(free, needed, strict=True) if each))
 
 
 def _taken(placed: Iterable[Placed]) -> Usage:
@@ -270,9 +270,9 @@ def _of(pool: NodePool) -> Free:
     return Decimal(pool.gpus), amount(pool.cpu), amount(pool.memory), Decimal(PODS_PER_NODE)
 
 
-def _room(free: Sequence[Decimal], wanted: Sequence[Decimal]) -> bool:
-    return all(there >= each for there, each in zip(free, wanted, strict=True))
+def _room(free: Sequence[Decimal], needed: Sequence[Decimal]) -> bool:
+    return all(left >= each for left, each in zip(free, needed, strict=True))
 
 
-def _greatest_first(workers: Iterable[Workers]) -> list[Workers]:
+def _largest_first(workers: Iterable[Workers]) -> list[Workers]:
     return sorted(workers, key=lambda each: each.amounts, reverse=True)

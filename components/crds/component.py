@@ -26,23 +26,23 @@ class DefinitionsArgs:
     definitions: Sequence[Definition]
 
     guard: CrdGuardProvider
-    """What keeps them while there are objects of their kinds."""
+    """Blocks their deletion while objects of their kinds exist."""
 
     context: str | None = None
     """Context of the kubeconfig, the provider's; None for the current one."""
 
     webhook: Mapping[str, pulumi.Input[str]] | None = None
-    """`namespace` and `caBundle` of the webhook that converts between versions, where one does."""
+    """`namespace` and `caBundle` of the conversion webhook, if there is one."""
 
 
 class CustomResourceDefinitions(Resource, module="ray-platform", name="CustomResourceDefinitions"):
-    """The definitions of one program as one resource: the state holds a digest of each, and the cluster the content.
+    """The definitions of one program as one resource. The state has their digests; the cluster has the content.
 
-    Creation and update apply them by server-side apply and return once the API server has established them. A refresh
-    reports who changed one, and the next update sets it right. Deletion fails while there is an object of their kinds.
-    A preview reports which fields an update adds, removes and changes.
+    Creation and update use server-side apply and return once the API server has established the definitions. A refresh
+    reports who changed one, and the next update corrects it. Deletion fails while objects of their kinds exist. A
+    preview reports which fields an update adds, removes and changes.
 
-    Raises ClusterUnreachableError where definitions in the cluster cannot be read.
+    Raises ClusterUnreachableError if definitions in the cluster cannot be read.
     """
 
     def __init__(self, name: str, args: DefinitionsArgs, opts: pulumi.ResourceOptions | None = None) -> None:

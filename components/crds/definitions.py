@@ -1,7 +1,7 @@
 """CustomResourceDefinitions by their digests.
 
-KubeRay's four are a megabyte each. So they are parsed once: where a manifest is read, each is written to a file of the
-cache that is named by its digest, and the manifest goes on with a short reference in its place.
+KubeRay's four are a megabyte each, so they are parsed once. When a manifest is read, each definition is written to a
+cache file that is named by its digest. The manifest has a short reference in its place.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ _RESOURCE = "resource"
 
 
 class MissingDefinitionError(Exception):
-    """A definition lies in no cache folder, or what lies there is another; the text says where it was looked for."""
+    """No cache folder has the definition with that digest; the message names the folders."""
 
 
 @dataclass(frozen=True)
@@ -33,16 +33,16 @@ class Definition:
     """`rayclusters.ray.io`."""
 
     digest: str
-    """SHA-256 of its content, in hexadecimal digits."""
+    """SHA-256 of its content, in hexadecimal."""
 
     resource: str
-    """Its kind, as `resource_of` tells it."""
+    """Its kind, as `resource_of` returns it."""
 
 
 def referred(objects: Iterable[Body]) -> list[Body]:
-    """The objects with a reference in place of each definition, whose content is kept in the cache.
+    """The objects with a reference in place of each definition. The content is written to the cache.
 
-    Raises OSError where no cache folder can be written to.
+    Raises OSError if no cache folder can be written to.
     """
     return [_reference(body) if body["kind"] == KIND and "spec" in body else body for body in objects]
 
@@ -86,8 +86,8 @@ def whole(objects: Iterable[Body]) -> list[Body]:
 
 
 def resource_of(body: Body) -> str:
-    """The kind of a definition as `components.guard.custom_objects` takes it, in the version that is stored: another
-    may need a webhook that is gone."""
+    """The kind of a definition for `components.guard.custom_objects`, in the stored version: another version may need
+    a webhook that does not exist any more."""
     spec = body["spec"]
     version = next(each["name"] for each in spec["versions"] if each["storage"])
     return f"{spec['names']['plural']}.{version}.{spec['group']}"

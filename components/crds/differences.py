@@ -1,4 +1,4 @@
-"""What applying definitions changes in the cluster, for readers of a preview."""
+"""The changes of definitions in the cluster, for a preview."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -7,25 +7,25 @@ from . import live
 from .definitions import Body, Definition, content
 
 _NAMED = 10
-"""So many fields are named in a message; of more only the number is reported."""
+"""The most fields that a message names. Of the others it reports only the number."""
 
 Fields = dict[str, Any]
-"""What a schema requires of each field, by the field's path."""
+"""The schema of each field, by the field's path."""
 
 
 def differences(context: str | None, definitions: Iterable[Definition], manager: str) -> Iterator[str]:
-    """A line for each definition that is in the cluster and that applying the wanted one changes.
+    """A line for each live definition that the desired one changes.
 
     Raises ClusterUnreachableError.
     """
     for each in definitions:
-        found = live.metadata(context, each.name)
-        if found is None:
+        existing = live.metadata(context, each.name)
+        if existing is None:
             continue
-        if (found.get("annotations") or {}).get(live.DIGEST_ANNOTATION) == each.digest:
-            # Who replaces the schema owns the list of versions from then on, which is one value.
-            if not live.owns_versions(found, manager):
-                others = ", ".join(live.other_managers(found, manager)) or "others"
+        if (existing.get("annotations") or {}).get(live.DIGEST_ANNOTATION) == each.digest:
+            # The list of versions is one value: whoever replaces the schema becomes its owner.
+            if not live.owns_versions(existing, manager):
+                others = ", ".join(live.other_managers(existing, manager)) or "others"
                 yield f"CRD {each.name} was changed by {others}: an update sets it right"
             continue
         if (body := live.read(context, each.name)) and (changes := describe(body, content(each.digest))):
@@ -33,7 +33,7 @@ def differences(context: str | None, definitions: Iterable[Definition], manager:
 
 
 def describe(before: Body, after: Body) -> str:
-    """What another definition changes: `adds v1 spec.authOptions; removes v1alpha1`. Empty where nothing is changed."""
+    """The differences of two definitions: `adds v1 spec.authOptions; removes v1alpha1`. Empty if they are equal."""
     old, new = _fields(before), _fields(after)
     parts = (
         ("adds", _topmost(new.keys() - old.keys())),
@@ -63,11 +63,11 @@ def _walk(schema: Mapping[str, Any], path: str, found: Fields) -> None:
 
 
 _NOT_COMPARED = {"properties", "items", "additionalProperties", "description"}
-"""What has paths of its own, and what no object depends on."""
+"""Keys with their own paths, and keys without effect on objects."""
 
 
 def _topmost(paths: Iterable[str]) -> list[str]:
-    """Without what lies below another one."""
+    """The paths without those below another path."""
     found: list[str] = []
     for path in sorted(paths):
         if not found or not path.startswith((f"{found[-1]}.", f"{found[-1]} ")):

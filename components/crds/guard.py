@@ -1,4 +1,4 @@
-"""Keeps CRDs while there is something of their kinds; see docs/decisions/0002-crd-guard.md."""
+"""Blocks CRD deletion while custom resources exist; see docs/decisions/0002-crd-guard.md."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -14,20 +14,20 @@ from ..guard import GuardProvider, InUseError, custom_objects, named
 Body = dict[str, Any]
 
 _SECONDS = 30.0
-"""How long the garbage collector may take for what belongs to objects that have just been deleted."""
+"""Seconds for the garbage collector to delete dependents of objects that have just been deleted."""
 
 
 def _any(_body: Body) -> bool:
-    """Every object counts. The state has a function by its name; a lambda it would have with the path of its file, so
-    that a checkout in another folder were a difference."""
+    """Counts every object. The state refers to a function by its name. A lambda would be stored with the path of its
+    file, so a checkout in another folder would be a difference."""
     return True
 
 
 class CrdGuardProvider(GuardProvider):
-    """Refuses to go while there are objects of the kinds that its input `resources` names (`guard.custom_objects`)."""
+    """Refuses the deletion while objects of the kinds in its input `resources` exist (`guard.custom_objects`)."""
 
     def __init__(self, owner: str, counts: Callable[[Body], bool] = _any) -> None:
-        """`owner`: whose CRDs they are, in messages. `counts`: whether an object is somebody's."""
+        """`owner`: the program of the CRDs, in messages. `counts`: whether an object blocks the deletion."""
         super().__init__()
         self._owner = owner
         self._counts = counts
@@ -35,7 +35,7 @@ class CrdGuardProvider(GuardProvider):
     def refuse(self, props: Mapping[str, Any]) -> None:
         deadline = time.monotonic() + _SECONDS
         while used := self._in_use(props):
-            if time.monotonic() > deadline or not all(_goes_with_its_owner(body) for body in used):
+            if time.monotonic() > deadline or not all(_has_owner(body) for body in used):
                 raise InUseError(
                     f"{self._owner}'s CRDs are not deleted while there is {named(used)}: these would be deleted with "
                     "them. Delete them first, with kubectl or with the stack that they belong to, then run the command "
@@ -45,10 +45,10 @@ class CrdGuardProvider(GuardProvider):
 
     def _in_use(self, props: Mapping[str, Any]) -> list[Body]:
         try:
-            there = custom_objects(props.get("context"), props["resources"])
+            existing = custom_objects(props.get("context"), props["resources"])
         except ClusterUnreachableError as error:
             raise InUseError(f"cannot tell whether {self._owner}'s CRDs are in use, so they stay: {error}") from None
-        return [body for body in there if self._counts(body)]
+        return [body for body in existing if self._counts(body)]
 
 
 @dataclass(frozen=True)
@@ -58,19 +58,17 @@ class CrdGuardArgs:
     provider: CrdGuardProvider
 
     resources: list[str]
-    """The kinds, as `components.guard.custom_objects` takes them."""
+    """The kinds, as for `components.guard.custom_objects`."""
 
     context: str | None
     """Context of the kubeconfig, the provider's; None for the current one."""
 
 
 class CrdGuard(Resource, module="ray-platform", name="CrdGuard"):
-    """Its deletion, which comes before that of all it depends on, asks the API server and fails while there are objects
-    of the kinds that it names.
-    """
+    """Is deleted before all resources that it depends on. The deletion fails while objects of its kinds exist."""
 
     def __init__(self, name: str, args: CrdGuardArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        # States of earlier releases have one type for each owner.
+        # States of earlier releases have a separate type for each owner.
         earlier = [
             pulumi.Alias(type_=f"pulumi-python:dynamic/ray-platform:{owner}CrdGuard") for owner in ("Volcano", "Kueue")
         ]
@@ -80,5 +78,5 @@ class CrdGuard(Resource, module="ray-platform", name="CrdGuard"):
         )
 
 
-def _goes_with_its_owner(body: Mapping[str, Any]) -> bool:
+def _has_owner(body: Mapping[str, Any]) -> bool:
     return bool(body["metadata"].get("ownerReferences"))

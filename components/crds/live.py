@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions in the cluster: read by their metadata where that is enough, applied, deleted."""
+"""Reads, applies and deletes CustomResourceDefinitions in the cluster. Reads only metadata where that is enough."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ from ..kubernetes import FIELD_MANAGER_ANNOTATION
 from .definitions import Body, content
 
 DIGEST_ANNOTATION = "ray-platform/definition"
-"""The digest of the content that was applied last."""
+"""Annotation with the digest of the last applied content."""
 
 _PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
@@ -21,29 +21,29 @@ _METADATA_ONLY = {"Accept": "application/json;as=PartialObjectMetadata;g=meta.k8
 _APPLY = {"Content-Type": "application/apply-patch+yaml", "Accept": "application/json"}
 
 _SECONDS = 60.0
-"""The API server establishes or removes a definition within a second or two; it is given up after this."""
+"""Timeout. The API server establishes or removes a definition within a second or two."""
 
 
 class DefinitionError(Exception):
-    """Definitions cannot be applied, established or removed; the text says which and why."""
+    """Definitions cannot be applied, established or removed; the message names them and the reason."""
 
 
 def metadata(context: str | None, name: str) -> Body | None:
-    """The metadata of a definition, None where there is no such one. Raises ClusterUnreachableError."""
+    """The metadata of a definition; None if it does not exist. Raises ClusterUnreachableError."""
     found = request(context, "GET", f"{_PATH}/{name}", headers=_METADATA_ONLY)
     return None if found is None else dict(found["metadata"])
 
 
 def read(context: str | None, name: str) -> Body | None:
-    """A definition, None where there is no such one. Raises ClusterUnreachableError."""
+    """A definition; None if it does not exist. Raises ClusterUnreachableError."""
     return request(context, "GET", f"{_PATH}/{name}")
 
 
 def owned_fields(found: Mapping[str, Any], manager: str) -> str | None:
-    """A digest of the fields of an object that a field manager has applied and owns; None where it has none.
+    """A digest of the fields of an object that a field manager has applied and owns; None if it owns none.
 
-    Whoever changes the value of a field takes it from those who applied it (kubernetes.io, Server-Side Apply, "Field
-    management"). So as long as this digest is the same, nobody has changed what the manager applied.
+    A change of a field's value takes the ownership from the managers that applied it (kubernetes.io, Server-Side Apply,
+    "Field management"). So while this digest is the same, nobody has changed what the manager applied.
     """
     entries = (entry for entry in found.get("managedFields") or () if entry["manager"] == manager)
     fields = next((entry["fieldsV1"] for entry in entries if entry["operation"] == "Apply"), None)
@@ -51,8 +51,8 @@ def owned_fields(found: Mapping[str, Any], manager: str) -> str | None:
 
 
 def is_ours(found: Mapping[str, Any], manager: str) -> bool:
-    """Whether a field manager has made a definition: by server-side apply, or as a resource of an earlier release,
-    which the provider created in a name of its own."""
+    """Whether a field manager has created a definition: by server-side apply, or as a resource of an earlier release,
+    which the provider created under another field manager."""
     annotations = found.get("annotations") or {}
     return owned_fields(found, manager) is not None or annotations.get(FIELD_MANAGER_ANNOTATION) == manager
 
@@ -67,7 +67,7 @@ def owns_versions(found: Mapping[str, Any], manager: str) -> bool:
 
 
 def other_managers(found: Mapping[str, Any], manager: str) -> list[str]:
-    """Who else has written to an object, the last one first. The API server itself writes the status alone."""
+    """Other field managers of an object, the latest first, except those of the status alone, as the API server."""
     entries = [
         entry
         for entry in found.get("managedFields") or ()
@@ -79,7 +79,7 @@ def other_managers(found: Mapping[str, Any], manager: str) -> list[str]:
 def apply(context: str | None, digests: Mapping[str, str], manager: str, webhook: Mapping[str, Any] | None) -> None:
     """Applies definitions by server-side apply, and waits until the API server serves their kinds.
 
-    `digests`: of the content, by name. `webhook`: the namespace and the CA bundle of what converts between versions.
+    `digests`: of the content, by name. `webhook`: namespace and CA bundle of the conversion webhook.
     Raises DefinitionError, MissingDefinitionError and ClusterUnreachableError.
     """
     for name, digest in digests.items():
@@ -90,14 +90,14 @@ def apply(context: str | None, digests: Mapping[str, str], manager: str, webhook
 
 
 def applied(body: Body, digest: str, webhook: Mapping[str, Any] | None) -> Body:
-    """A definition as it is applied: with its digest, and with the webhook that converts it, if one does."""
+    """A definition to apply: with its digest, and with its conversion webhook, if there is one."""
     own = {key: value for key, value in body["metadata"].items() if key != "creationTimestamp"}
     own["annotations"] = {**(own.get("annotations") or {}), DIGEST_ANNOTATION: digest}
     return {**body_of_row(body, webhook), "metadata": own}
 
 
 def body_of_row(body: Body, webhook: Mapping[str, Any] | None) -> Body:
-    """A definition without its status, and with the webhook that converts it, if one does."""
+    """A definition without its status, and with its conversion webhook, if there is one."""
     body = {key: value for key, value in body.items() if key != "status"}
     conversion = body["spec"].get("conversion") or {}
     if webhook is None or conversion.get("strategy") != "Webhook":
@@ -125,7 +125,7 @@ def _established(context: str | None, name: str) -> bool:
 
 
 def _wait(names: Iterable[str], is_done: Callable[[str], bool], problem: str) -> None:
-    """Returns once it is done for all names. Raises DefinitionError when the time is up."""
+    """Waits until `is_done` is true for all names. Raises DefinitionError after the timeout."""
     deadline = time.monotonic() + _SECONDS
     waiting = list(names)
     while waiting := [name for name in waiting if not is_done(name)]:

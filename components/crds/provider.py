@@ -1,4 +1,4 @@
-"""The provider of CustomResourceDefinitions: runs in Pulumi's Python plugin, which states find it in by this path."""
+"""The provider of CustomResourceDefinitions. It runs in Pulumi's Python plugin; states refer to it by this path."""
 
 import os
 import sys
@@ -12,32 +12,32 @@ from .definitions import resource_of
 from .guard import CrdGuardProvider
 
 _TAKE_OVER = "PULUMI_K8S_UPSERT_EXISTING_OBJECTS"
-"""The setting of Pulumi's Kubernetes provider with which it takes objects that exist into the state."""
+"""The variable with which Pulumi's Kubernetes provider imports existing objects into the state."""
 
 
 class DefinitionsProvider(ResourceProvider):
     """Applies the definitions of one program.
 
     Inputs: `owner` ("KubeRay"), `release`, `definitions` (a digest by name), `context`, `fieldManager`, `webhook`.
-    Outputs: the same, as they were applied; and `applied`, by name a digest of the fields that the manager owned then.
+    Outputs: the same, as they were applied; and `applied`, a digest of the manager's owned fields after that, by name.
     """
 
     serialize_as_secret_always = False
 
     def __init__(self, guard: CrdGuardProvider) -> None:
-        """`guard`: what keeps the definitions while they are in use."""
+        """`guard`: blocks the deletion of definitions in use."""
         super().__init__()
         self._guard = guard
 
     def create(self, props: dict[str, Any]) -> CreateResult:
         sys.tracebacklimit = 0
-        _refuse_those_of_others(props)
+        _refuse_existing(props)
         return CreateResult("definitions", _applied(props, props["definitions"]))
 
     def read(self, id_: str, props: dict[str, Any]) -> ReadResult:
         sys.tracebacklimit = 0
-        found = {name: live.metadata(props.get("context"), name) for name in props["definitions"]}
-        digests = {name: _live(body, name, props) for name, body in found.items() if body is not None}
+        existing = {name: live.metadata(props.get("context"), name) for name in props["definitions"]}
+        digests = {name: _live(body, name, props) for name, body in existing.items() if body is not None}
         return ReadResult(id_ if digests else "", {**props, "definitions": digests})
 
     def diff(self, _id: str, olds: dict[str, Any], news: dict[str, Any]) -> DiffResult:
@@ -57,9 +57,9 @@ class DefinitionsProvider(ResourceProvider):
 
     def _remove(self, props: Mapping[str, Any], names: Any) -> None:
         context = props.get("context")
-        there = [body for body in (live.read(context, name) for name in sorted(names)) if body is not None]
-        self._guard.refuse({"context": context, "resources": [resource_of(body) for body in there]})
-        live.remove(context, [body["metadata"]["name"] for body in there])
+        existing = [body for body in (live.read(context, name) for name in sorted(names)) if body is not None]
+        self._guard.refuse({"context": context, "resources": [resource_of(body) for body in existing]})
+        live.remove(context, [body["metadata"]["name"] for body in existing])
 
 
 def _applied(
@@ -79,23 +79,23 @@ def _differs(name: str, olds: Mapping[str, Any], news: Mapping[str, Any]) -> boo
     )
 
 
-def _live(found: Mapping[str, Any], name: str, props: Mapping[str, Any]) -> str:
-    """The digest of a definition that is as it was applied; of another, who changed it."""
+def _live(metadata: Mapping[str, Any], name: str, props: Mapping[str, Any]) -> str:
+    """The digest of an unchanged definition; for a changed one, the managers that changed it."""
     manager = props["fieldManager"]
-    if live.owned_fields(found, manager) == props.get("applied", {}).get(name):
+    if live.owned_fields(metadata, manager) == props.get("applied", {}).get(name):
         return str(props["definitions"][name])
-    return f"changed by {', '.join(live.other_managers(found, manager)) or 'others'}"
+    return f"changed by {', '.join(live.other_managers(metadata, manager)) or 'others'}"
 
 
-def _refuse_those_of_others(props: Mapping[str, Any]) -> None:
-    """An object that exists is not taken over by a guess: whoever made it would lose what it applied."""
+def _refuse_existing(props: Mapping[str, Any]) -> None:
+    """Existing objects are not adopted implicitly: their creator would lose the fields that it applied."""
     if os.environ.get(_TAKE_OVER) == "true":
         return
     manager = props["fieldManager"]
-    found = {name: live.metadata(props.get("context"), name) for name in props["definitions"]}
+    existing = {name: live.metadata(props.get("context"), name) for name in props["definitions"]}
     others = {
         name: live.other_managers(body, manager)
-        for name, body in found.items()
+        for name, body in existing.items()
         if body is not None and not live.is_ours(body, manager)
     }
     if others:

@@ -1,4 +1,4 @@
-"""States of earlier releases, which hold each definition as a resource: how the definitions leave them.
+"""Migrates states of earlier releases, in which each definition is a resource.
 
 See docs/decisions/0024-definitions-outside-the-state.md.
 """
@@ -14,16 +14,16 @@ from . import live
 from .definitions import Body, Definition, content
 
 Rows = Literal["keep", "drop", "none"]
-"""What an `up` does with definitions that the state holds one by one: it keeps them, marked to be retained; it drops
-them; or there are none."""
+"""What an `up` does with definitions that are single resources in the state: it keeps them and marks them as retained;
+it removes them from the state; or there are none."""
 
 OUTPUT = "crds"
-"""The stack's output that says what the last `up` did: `retained`, or `separate`."""
+"""The stack's output with the action of the last `up`: `retained`, or `separate`."""
 
 OUTPUTS: Mapping[Rows, str] = {"keep": "retained", "drop": "separate", "none": "separate"}
 
 _RETAINED = "ray-platform/retained"
-"""Annotation of a definition whose row in the state bears `retainOnDelete`: the same step writes both."""
+"""Annotation of a definition whose row in the state has `retainOnDelete`. The same step writes both."""
 
 _TYPE = "$kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition::"
 
@@ -31,8 +31,8 @@ _TYPE = "$kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition::"
 def rows_of_this_stack() -> Rows:
     """What this `up` does with rows of the state.
 
-    Engines of Pulumi decide by the state of the last `up` whether a row that the program no longer registers deletes
-    its object. So rows are dropped only where both the last outputs and every row say that they are retained.
+    If the program no longer registers a row, Pulumi's engine decides by the state of the last `up` whether to delete
+    the object. So rows are dropped only if both the last outputs and every row have the mark.
     """
     last = last_outputs().get(OUTPUT)
     if last == OUTPUTS["none"]:
@@ -44,7 +44,7 @@ def rows_of_this_stack() -> Rows:
 
 
 def explain(rows: Rows) -> None:
-    """Tells the reader of a preview what rows that come and go mean."""
+    """Explains added and removed rows to the reader of a preview."""
     if rows == "keep":
         pulumi.log.info(
             "The state of this stack holds CustomResourceDefinitions of up to a megabyte each. This `pulumi up` marks "
@@ -63,7 +63,7 @@ def retained_rows(
     webhook: Mapping[str, pulumi.Input[str]] | None,
     opts: pulumi.ResourceOptions,
 ) -> list[pulumi.Resource]:
-    """The definitions as earlier releases registered them, and marked."""
+    """The definitions as earlier releases registered them, with the mark."""
     opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(retain_on_delete=True))
     return [
         KubernetesObject(

@@ -31,33 +31,33 @@ class KueueArgs:
     """Context of the kubeconfig, the provider's; None for the current one."""
 
     policies: Sequence[Body] = ()
-    """NetworkPolicies of Kueue's namespace, where the stack makes that."""
+    """NetworkPolicies of Kueue's namespace, if the stack creates the namespace."""
 
     rows: Rows = "none"
-    """What to do with CRDs that the state holds one by one."""
+    """What to do with CRDs that are single resources in the state."""
 
 
 class Kueue(pulumi.ComponentResource):
     """Kueue's CRDs as one resource; then its access and configuration, then its manager, a resource for each object.
 
-    CRDs are never deleted while there is an object of their kinds. With `install: existing` nothing is created: what is
-    there is read, in previews too, and checked.
+    CRDs are never deleted while objects of their kinds exist. With `install: existing` nothing is created: the existing
+    installation is read and checked, in previews too.
 
-    Whatever needs Kueue depends on this component: it exists once its Deployment is available. It depends on the
-    operator itself, whose CRDs Kueue looks for when it starts.
+    Resources that need Kueue depend on this component, which is complete once its Deployment is available. It depends
+    on the operator, whose CRDs Kueue looks for when it starts.
 
     Outputs:
         version: Kueue's version.
 
-    Raises pulumi.RunError where the tree cannot be rendered or is of another release, or what is there is not
-    supported.
+    Raises pulumi.RunError if the tree cannot be rendered or is of another release, or if the existing installation is
+    not supported.
     """
 
     version: pulumi.Output[str]
 
     def __init__(self, name: str, args: KueueArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:Kueue", name, None, opts)
-        # A component's children do not inherit what it depends on.
+        # Children do not inherit the dependencies of a component.
         below = pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None)
         settings = args.settings
         try:
@@ -104,10 +104,10 @@ KUEUE = Installed(
 
 
 class KueueCertificate(ServerCertificate, module="ray-platform", name="KueueCertificate"):
-    """A certificate of the webhook and its key, a secret of Pulumi, good for ten years. Kueue then makes others.
+    """The certificate of the webhook and its key, a secret of Pulumi, valid for ten years. Afterwards Kueue renews it.
 
-    Kueue keeps certificates itself (internalCertManagement), and makes none where it finds one that is good: one that
-    stands for its authority, too, with a key of RSA (cert-controller, pkg/rotator/rotator.go: refreshCertIfNeeded and
+    Kueue manages certificates itself (internalCertManagement) and creates none if it finds a valid one. That must also
+    be a certificate of its authority, with an RSA key (cert-controller, pkg/rotator/rotator.go: refreshCertIfNeeded and
     buildArtifactsFromSecret).
     """
 

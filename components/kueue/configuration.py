@@ -17,13 +17,13 @@ CERTIFICATES = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108 -- where th
 """Folder with the certificate of the webhook, as in the Deployment of Kueue's tree."""
 
 INTEGRATIONS = {"ray.io/raycluster": "raycluster", "ray.io/rayjob": "rayjob"}
-"""What is served, each with what the names of its webhooks end with. Kueue 0.15 has none for RayServices; KubeRay hands
-the label of one on to its RayCluster."""
+"""The enabled integrations, each with the suffix of its webhooks' names. Kueue 0.15 has none for RayServices; KubeRay
+copies the label of a RayService to its RayCluster."""
 
 
 def render(settings: KueueSettings) -> str:
-    """The text of the file: what Kueue's own says, and what the settings change of it."""
-    said: dict[str, Any] = {
+    """The text of the file: Kueue's own configuration with the changes of the settings."""
+    configuration: dict[str, Any] = {
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",
         "namespace": settings.namespace,
@@ -44,24 +44,24 @@ def render(settings: KueueSettings) -> str:
             }
         },
         "clientConnection": {"qps": 50, "burst": 100},
-        # Kueue finds a certificate there that is good, and keeps it.
+        # Kueue finds a valid certificate there and keeps it.
         "internalCertManagement": {"enable": True},
         "integrations": {"frameworks": list(INTEGRATIONS)},
-        # An API server of its own behind the cluster's, which namespaces could not be deleted without.
+        # Visibility adds an aggregated API server. While it is down, namespaces cannot be deleted.
         "featureGates": {"VisibilityOnDemand": False, "ElasticJobsViaWorkloadSlices": settings.elastic_jobs},
     }
     if settings.fair_sharing:
-        said["fairSharing"] = {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]}
+        configuration["fairSharing"] = {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]}
     if settings.wait_for_pods_ready:
-        said["waitForPodsReady"] = _wait_for_pods_ready(settings.wait_for_pods_ready)
-    return yaml.safe_dump(said, sort_keys=False)
+        configuration["waitForPodsReady"] = _wait_for_pods_ready(settings.wait_for_pods_ready)
+    return yaml.safe_dump(configuration, sort_keys=False)
 
 
-def _wait_for_pods_ready(said: WaitForPodsReadySettings) -> dict[str, Any]:
-    recovery, limit = said.recovery_timeout_seconds, said.backoff_limit_count
+def _wait_for_pods_ready(settings: WaitForPodsReadySettings) -> dict[str, Any]:
+    recovery, limit = settings.recovery_timeout_seconds, settings.backoff_limit_count
     return {
-        "timeout": f"{said.timeout_seconds}s",
+        "timeout": f"{settings.timeout_seconds}s",
         **({"recoveryTimeout": f"{recovery}s"} if recovery else {}),
-        "blockAdmission": said.block_admission,
+        "blockAdmission": settings.block_admission,
         "requeuingStrategy": {"timestamp": "Eviction", **({} if limit is None else {"backoffLimitCount": limit})},
     }

@@ -1,9 +1,8 @@
-"""What Kueue's settings make of its kustomize tree: bodies as the API server takes them. Pure functions.
+"""Adapts Kueue's kustomize tree to the settings. Pure functions.
 
-What the tree has and this leaves out: the API for pending workloads, an API server behind the cluster's own
-(`visibility`); the roles for people, who have those of the stack; the rights on kinds of job that are not served, and
-their webhooks, which would stop Jobs, Deployments and StatefulSets of the whole cluster; and clusters beside this one
-(MultiKueue).
+These parts of the tree are omitted: the API for pending workloads, an aggregated API server (`visibility`); the roles
+for people, who have those of the stack; rights and webhooks for job kinds without an enabled integration, which would
+block Jobs, Deployments and StatefulSets of the whole cluster; and other clusters (MultiKueue).
 """
 
 import base64
@@ -26,19 +25,19 @@ from .settings import NAMESPACE, KueueSettings
 Body = dict[str, Any]
 
 MANAGER = "kueue-controller-manager"
-"""What the tree calls the Deployment and its ServiceAccount."""
+"""The tree's name of the Deployment and its ServiceAccount."""
 
 MANAGER_LABELS = {"control-plane": "controller-manager"}
-"""Of its pods."""
+"""Labels of its pods."""
 
 WEBHOOK_SERVICE = "kueue-webhook-service"
 WEBHOOK_SECRET = "kueue-webhook-server-cert"  # noqa: S105 -- the name of a Secret
 
 AUTHORITY = "kueue-ca"
-"""A name that Kueue wants in the certificate of its authority (pkg/util/cert/cert.go)."""
+"""A name that Kueue requires in the certificate of its authority (pkg/util/cert/cert.go)."""
 
 CONFIGURATION = "ray-platform/configuration"
-"""Annotation of pods: a digest of what they read when they start, so that another makes others."""
+"""Annotation of pods: a digest of the configuration that they read at start. A change replaces the pods."""
 
 _OF_PODS = frozenset({"kueue-leader-election", "kueue-manager-secrets"})
 _OF_METRICS = frozenset({"kueue-metrics-auth", "kueue-metrics-reader", "kueue-controller-manager-metrics-service"})
@@ -49,17 +48,17 @@ _GROUPS_NOT_SERVED = frozenset(
         *("workload.codeflare.dev", "autoscaling.x-k8s.io"),
     }
 )
-"""API groups whose kinds Kueue would only touch for integrations that are off, or for cluster-autoscaler's requests."""
+"""API groups that Kueue needs only for disabled integrations or for cluster-autoscaler's requests."""
 
 _OWN_KINDS = frozenset({"clusterqueue", "cohort", "resourceflavor", "workload"})
-"""What the names of the webhooks for Kueue's own kinds end with, before `.kb.io`, after `m` or `v`."""
+"""The webhooks of Kueue's own kinds: their names after `m` or `v` and before `.kb.io`."""
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """Of the webhook. It stands for its authority, too, so that the API server takes this one and no other.
+    """The certificate of the webhook. It is also its own authority, so the API server accepts no other certificate.
 
-    Values may be what will become them.
+    Values may be Outputs.
     """
 
     certificate: Any
@@ -67,22 +66,22 @@ class Certificate:
     key: Any
     """PEM, secret."""
     bundle: Any
-    """The certificate as webhook configurations have it, in base64."""
+    """The certificate for webhook configurations, in base64."""
     digest: Any
 
 
 def bundle(pem: str) -> str:
-    """A certificate as webhook configurations have it."""
+    """A certificate for webhook configurations."""
     return base64.b64encode(pem.encode()).decode()
 
 
 def webhook_names(settings: KueueSettings) -> list[str]:
-    """The names that the certificate is for: the webhook's, and that of Kueue's authority."""
+    """The names in the certificate: the webhook's, and that of Kueue's authority."""
     return [f"{WEBHOOK_SERVICE}.{settings.namespace}.svc", AUTHORITY]
 
 
 def kueue_image(version: str) -> str:
-    """The manager's image. The tree names one that is built of every commit."""
+    """The manager's image. The tree names one that is built from each commit."""
     return f"registry.k8s.io/kueue/kueue:v{version}"
 
 
@@ -90,8 +89,8 @@ def kueue_objects(tree: Sequence[Body], settings: KueueSettings, certificate: Ce
     """The objects of Kueue in three stages, each of which needs the one before it: namespace; access, configuration and
     webhook configurations; Deployment and Services. CRDs are not among them: all stages need these.
 
-    `tree`: the objects of Kueue's `config/default`, as kustomize renders them; left as they are.
-    Raises UnexpectedManifestError where it is of another release.
+    `tree`: the objects of Kueue's `config/default`, as kustomize renders them; they are not changed.
+    Raises UnexpectedManifestError if it is of another release.
     """
     check_release(tree, settings)
     namespace = {"name": settings.namespace, "labels": level_labels("restricted")}
@@ -99,7 +98,7 @@ def kueue_objects(tree: Sequence[Body], settings: KueueSettings, certificate: Ce
     access: list[Body] = []
     last: list[Body] = []
     for original in tree:
-        if not _wanted(original, settings):
+        if not _is_needed(original, settings):
             continue
         body = _in_namespace(original, settings.namespace)
         match body["kind"]:
@@ -115,15 +114,15 @@ def kueue_objects(tree: Sequence[Body], settings: KueueSettings, certificate: Ce
 
 
 def check_release(tree: Iterable[Body], settings: KueueSettings) -> None:
-    """Raises UnexpectedManifestError unless the tree is Kueue's, and its image of the wanted release if that names one.
+    """Raises UnexpectedManifestError if the tree is not Kueue's, or its image names another release.
 
     Kueue's tree has the tag `main` in every release; a release's manifest, its version.
     """
     images = [_container(body)["image"] for body in tree if body["kind"] == "Deployment"]
-    wanted = release_of(settings.version)
-    if not images or any("kueue" not in image or _release(image, wanted) != wanted for image in images):
+    desired = release_of(settings.version)
+    if not images or any("kueue" not in image or _release(image, desired) != desired for image in images):
         raise UnexpectedManifestError(
-            f"the kustomize tree at {settings.tree} is not Kueue {wanted}: it has "
+            f"the kustomize tree at {settings.tree} is not Kueue {desired}: it has "
             f"{', '.join(images) or 'no Deployment'}. Set scheduler.kueue.version to the tree's version, or "
             "scheduler.kueue.location to the tree of that version"
         )
@@ -134,7 +133,7 @@ def _release(image: str, default: str) -> str:
     return release_of(version) if version else default
 
 
-def _wanted(body: Body, settings: KueueSettings) -> bool:
+def _is_needed(body: Body, settings: KueueSettings) -> bool:
     kind, name = body["kind"], body["metadata"]["name"]
     if name.removesuffix("-role").removesuffix("-rolebinding") in _OF_METRICS:
         return settings.metrics
@@ -151,7 +150,7 @@ def _wanted(body: Body, settings: KueueSettings) -> bool:
 
 
 def _in_namespace(body: Body, namespace: str) -> Body:
-    """A copy of the body with another namespace wherever the tree says its own."""
+    """A copy of the body in which another namespace replaces the tree's."""
     moved: Body = json.loads(json.dumps(body).replace(NAMESPACE, namespace))
     return moved
 
@@ -167,13 +166,13 @@ def _adapted(body: Body, settings: KueueSettings, certificate: Certificate) -> B
             pair = {"crt": certificate.certificate, "key": certificate.key}
             body["stringData"] = {f"{of}.{part}": text for of in ("ca", "tls") for part, text in pair.items()}
         case "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration":
-            found = (_webhook(webhook, settings, certificate) for webhook in body["webhooks"])
-            body["webhooks"] = [webhook for webhook in found if webhook]
+            adapted = (_webhook(webhook, settings, certificate) for webhook in body["webhooks"])
+            body["webhooks"] = [webhook for webhook in adapted if webhook]
     return body
 
 
 def _webhook(webhook: Body, settings: KueueSettings, certificate: Certificate) -> Body | None:
-    """A webhook for what is served; None for other kinds of job. Of Ray's kinds it sees what names a queue."""
+    """A webhook of an enabled integration; None for others. It applies to objects of Ray's kinds that name a queue."""
     kind = webhook["name"].removesuffix(".kb.io")[1:]
     if kind not in {*INTEGRATIONS.values(), *_OWN_KINDS}:
         return None
@@ -191,7 +190,7 @@ def _deployment(body: Body, settings: KueueSettings, certificate: Certificate) -
     spec, pod, container = body["spec"], body["spec"]["template"]["spec"], _container(body)
     spec["replicas"] = settings.replicas
     container["image"] = kueue_image(settings.version)
-    # The tag of a release does not move.
+    # The tag of a release never changes.
     container["imagePullPolicy"] = "IfNotPresent"
     _without_visibility(pod, container)
     if settings.image_pull_secrets:
@@ -202,10 +201,10 @@ def _deployment(body: Body, settings: KueueSettings, certificate: Certificate) -
         amounts = settings.resources.model_dump()
         container["resources"] = {"requests": amounts, "limits": dict(amounts)}
     metadata = spec["template"]["metadata"]
-    said = hashlib.sha256(configuration.render(settings).encode()).hexdigest()
+    digest = hashlib.sha256(configuration.render(settings).encode()).hexdigest()
     metadata["annotations"] = {
         **metadata.get("annotations", {}),
-        CONFIGURATION: said,
+        CONFIGURATION: digest,
         f"{CONFIGURATION}-certificate": certificate.digest,
     }
     return body

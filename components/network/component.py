@@ -21,7 +21,8 @@ class NetworkPoliciesArgs:
 
 
 class NetworkPolicies(pulumi.ComponentResource):
-    """The NetworkPolicies of a namespace. Whatever runs there depends on this component, so that it is never open."""
+    """The NetworkPolicies of a namespace. Its workloads depend on this component, so they never run without
+    policies."""
 
     def __init__(self, name: str, args: NetworkPoliciesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:NetworkPolicies", name, None, opts)
@@ -53,7 +54,7 @@ class DashboardIngressArgs:
 
 
 class DashboardIngress(pulumi.ComponentResource):
-    """A RayCluster's dashboard and jobs API under a name of their own, with TLS."""
+    """The Ingress of a RayCluster's dashboard and jobs API, with its own host name and TLS."""
 
     def __init__(self, name: str, args: DashboardIngressArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:DashboardIngress", name, None, opts)

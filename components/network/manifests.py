@@ -1,4 +1,4 @@
-"""What the network's settings become: NetworkPolicies and an Ingress, as the API server takes them. Pure functions."""
+"""Renders the network settings into NetworkPolicies and an Ingress. Pure functions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from .settings import DNS_PORT, ApiServerSettings, DnsSettings, Egress, IngressS
 Body = dict[str, Any]
 
 NAMESPACE_LABEL = "kubernetes.io/metadata.name"
-"""Label that the API server gives every namespace: its name (kubernetes.io, Automatic namespace labelling)."""
+"""Label that the API server sets on every namespace: its name (kubernetes.io, Automatic namespace labelling)."""
 
 HEAD = {NODE_TYPE_LABEL: "head"}
 
@@ -24,15 +24,15 @@ OPERATOR = {"app.kubernetes.io/component": "kuberay-operator"}
 OPERATOR_METRICS_PORT = 8080
 
 OF_A_JOB: Body = {"matchExpressions": [{"key": "batch.kubernetes.io/job-name", "operator": "Exists"}]}
-"""Pods of Jobs. KubeRay gives the pod of a RayJob's submitter no label of its own (ray-operator/controllers/ray/
-rayjob_controller.go, createNewK8sJob), so that it is known by the Job's."""
+"""Pods of Jobs. KubeRay sets no label on the pod of a RayJob's submitter (ray-operator/controllers/ray/
+rayjob_controller.go, createNewK8sJob), so it is selected by the Job's label."""
 
 CLEANS_UP = "redis-cleanup"
 """Node type of the pod of KubeRay's Job that deletes a cluster's keys (ray-operator/controllers/ray/
 raycluster_controller.go, buildRedisCleanupJob)."""
 
 HEAD_METRICS_PORTS = (44217, 44227)
-"""Where autoscaler and dashboard show their metrics (ray/_private/ray_constants.py)."""
+"""Ports with the metrics of autoscaler and dashboard (ray/_private/ray_constants.py)."""
 
 PRIVATE = ("10.0.0.0/8", "100.64.0.0/10", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16", "198.18.0.0/15")
 PRIVATE_IPV6 = ("fc00::/7", "fe80::/10")
@@ -41,31 +41,31 @@ PRIVATE_IPV6 = ("fc00::/7", "fe80::/10")
 
 @dataclass(frozen=True)
 class RayPods:
-    """The pods of a RayCluster that policies are for, or of all that `other_than` does not name."""
+    """The pods of one RayCluster, or of all RayClusters that `other_than` does not name."""
 
     name: str = ""
     """The RayCluster's name; empty with `other_than`."""
 
     other_than: tuple[str, ...] | None = None
-    """RayClusters that have policies of their own."""
+    """RayClusters with their own policies."""
 
     ports: Mapping[str, int] = field(default_factory=lambda: dict(HEAD_PORTS))
-    """The head's ports by KubeRay's names of them."""
+    """The head's ports by KubeRay's names."""
 
     head_asks_api_server: bool = True
-    """Whether the head has to reach the API server: the autoscaler beside it does."""
+    """Whether the head needs the API server, as its autoscaler does."""
 
     workers_ask_api_server: bool = False
-    """Whether workers have to as well."""
+    """Whether workers need it, too."""
 
     ingress: bool = False
-    """Whether the ingress controller reaches the dashboard."""
+    """Whether the ingress controller may connect to the dashboard."""
 
     redis: RedisConnection | None = None
-    """Where the head reaches Redis, and the Job that cleans up; None: they do not."""
+    """The Redis of the head and of the clean-up Job; None: they use none."""
 
     gateway: bool = False
-    """Whether the Redis gateway is beside the head, and shows its metrics."""
+    """Whether the head's pod has the Redis gateway, with its metrics."""
 
     @property
     def selector(self) -> Body:
@@ -87,30 +87,30 @@ class Openings:
 
 
 def default_deny() -> Body:
-    """Nothing in, nothing out, for all pods of the namespace; other policies open what is needed."""
+    """Denies all ingress and egress of the namespace's pods. Other policies allow what is needed."""
     return _policy("default-deny", {}, ingress=[], egress=[])
 
 
 def dns(settings: DnsSettings) -> Body:
-    """All pods of the namespace may ask the cluster's DNS servers."""
+    """All pods of the namespace may connect to the cluster's DNS servers."""
     return _policy("dns", {}, egress=[_dns(settings)])
 
 
-def egress(said: Iterable[Egress]) -> Body:
-    """All pods of the namespace may connect to what was said."""
+def egress(rules: Iterable[Egress]) -> Body:
+    """All pods of the namespace may connect to the configured targets."""
     return _policy(
-        "egress", {}, egress=[{"to": _to(each), "ports": _ports(each.protocol, each.ports)} for each in said]
+        "egress", {}, egress=[{"to": _to(each), "ports": _ports(each.protocol, each.ports)} for each in rules]
     )
 
 
 def submitters(dashboards: Iterable[int]) -> Body:
-    """Pods of Jobs may connect to the namespace's heads to submit work: RayJobs do it so."""
+    """Pods of Jobs may connect to the namespace's heads to submit work, as RayJobs do."""
     to = [{"podSelector": {"matchLabels": HEAD}}]
     return _policy("submitters", OF_A_JOB, egress=[{"to": to, "ports": _ports("TCP", sorted({*dashboards}))}])
 
 
 def ray_policies(pods: RayPods, openings: Openings, network: NetworkSettings, operator_namespace: str) -> list[Body]:
-    """What opens the ports of a RayCluster: of all its pods, and of its head alone."""
+    """The policies that open the ports of a RayCluster: for all its pods, and for its head."""
     ports = pods.ports
     suffix = "s-other" if pods.other_than is not None else f".{pods.name}"
     itself = {"podSelector": pods.selector}
@@ -133,7 +133,7 @@ def ray_policies(pods: RayPods, openings: Openings, network: NetworkSettings, op
         f"head{suffix}",
         {**pods.selector, "matchLabels": {**pods.selector.get("matchLabels", {}), **HEAD}},
         ingress=[
-            # The operator asks for the state of jobs, and whether Serve answers.
+            # The operator reads the state of jobs and the health of Serve.
             *_opened([_namespace(operator_namespace)], [ports["dashboard"], ports["serve"]]),
             *_opened(dashboard, [ports["dashboard"]]),
             *_opened([_peer(each) for each in openings.client], [ports["client"]]),
@@ -145,13 +145,13 @@ def ray_policies(pods: RayPods, openings: Openings, network: NetworkSettings, op
 
 
 def _redis(name: str, pods: RayPods, redis: RedisConnection) -> Body:
-    """Who speaks to Redis may: the head, and the Job that cleans up, whose pod has the labels of the head's cluster."""
+    """The head and the clean-up Job, whose pod has the cluster's labels, may connect to Redis."""
     types = {"key": NODE_TYPE_LABEL, "operator": "In", "values": [HEAD[NODE_TYPE_LABEL], CLEANS_UP]}
-    said = pods.selector.get("matchExpressions", [])
-    # Addresses outside that nobody says may be any.
+    expressions = pods.selector.get("matchExpressions", [])
+    # Without configured addresses an external Redis may have any address.
     places = [_namespace(redis.namespace)] if redis.namespace else [{"ipBlock": {"cidr": each}} for each in redis.cidrs]
     way = {**({"to": places} if places else {}), "ports": _ports("TCP", redis.ports)}
-    return _policy(name, {**pods.selector, "matchExpressions": [*said, types]}, egress=[way])
+    return _policy(name, {**pods.selector, "matchExpressions": [*expressions, types]}, egress=[way])
 
 
 def operator_policies(network: NetworkSettings, namespace: str, watched: Sequence[str]) -> list[Body]:
@@ -181,9 +181,9 @@ def scheduler_policies(
     webhook_port: int,
     metrics: Sequence[int],
 ) -> list[Body]:
-    """The policies of a scheduler's own `namespace`; `name` is what they are called. Any address reaches the webhook's
-    pods, known by the labels `webhook`: nothing tells where the API server calls from. Those who read metrics reach the
-    ports `metrics`."""
+    """The policies of a scheduler's own `namespace`; `name` is the prefix of their names. Any address may connect to
+    the webhook's pods, selected by the labels `webhook`, because the API server's addresses are not known. Readers of
+    metrics may connect to the ports `metrics`."""
     readers = [_namespace(name) for name in network.monitoring]
     programs = _policy(
         name, {}, ingress=_opened(readers, metrics), egress=[_dns(network.dns), _api_server(network.api_server)]
@@ -194,8 +194,8 @@ def scheduler_policies(
 
 
 def redis_policy(redis: Mapping[str, str], ports: Sequence[int], tenants: Sequence[str], dns: DnsSettings) -> Body:
-    """Redis' pods, known by the labels `redis`, reach each other, and are reached by those that speak to it: heads and
-    the Jobs that clean up, in the namespaces of the tenants."""
+    """Redis' pods, selected by the labels `redis`, may connect to each other. Heads and clean-up Jobs in the tenants'
+    namespaces may connect to them."""
     itself = {"podSelector": {"matchLabels": dict(redis)}}
     clients = {
         "namespaceSelector": {"matchExpressions": [_in(NAMESPACE_LABEL, tenants)]},
@@ -210,7 +210,7 @@ def redis_policy(redis: Mapping[str, str], ports: Sequence[int], tenants: Sequen
 
 
 def redis_metrics_policy(redis: Mapping[str, str], port: int, monitoring: Sequence[str]) -> Body:
-    """Those who read metrics reach those of Redis."""
+    """Readers of metrics may connect to the metrics port of Redis."""
     readers = [_namespace(name) for name in monitoring]
     return _policy("ray-redis-metrics", {"matchLabels": dict(redis)}, ingress=_opened(readers, [port]))
 
@@ -221,7 +221,7 @@ def ingress(cluster: str, head_service: str, settings: IngressSettings, port: in
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "Ingress",
-        # Not every controller gives an Ingress an address, and Pulumi would wait ten minutes for one.
+        # Some controllers set no address on an Ingress, and Pulumi would wait ten minutes for one.
         "metadata": {
             "name": f"{cluster}-dashboard",
             "annotations": {**settings.annotations, "pulumi.com/skipAwait": "true"},
@@ -240,10 +240,10 @@ def ingress(cluster: str, head_service: str, settings: IngressSettings, port: in
 
 
 def _policy(name: str, pods: Body, ingress: list[Body] | None = None, egress: list[Body] | None = None) -> Body:
-    """A NetworkPolicy. An empty list lets nothing pass in that direction, None says nothing of it."""
+    """A NetworkPolicy. An empty list denies all traffic in that direction; None does not restrict it."""
     directions = {"Ingress": ingress, "Egress": egress}
-    rules = {direction.lower(): said for direction, said in directions.items() if said}
-    types = [direction for direction, said in directions.items() if said is not None]
+    rules = {direction.lower(): direction_rules for direction, direction_rules in directions.items() if direction_rules}
+    types = [direction for direction, direction_rules in directions.items() if direction_rules is not None]
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
@@ -253,7 +253,7 @@ def _policy(name: str, pods: Body, ingress: list[Body] | None = None, egress: li
 
 
 def _opened(peers: Sequence[Body], ports: Iterable[int]) -> list[Body]:
-    """The rule for those who may connect; none where there are none, because a rule without any lets everybody in."""
+    """The rule for the peers; no rule without peers, because a rule without peers admits everybody."""
     return [{"from": list(peers), "ports": _ports("TCP", ports)}] if peers else []
 
 
@@ -276,9 +276,9 @@ def _peer(peer: Peer) -> Body:
     return {**_namespace(peer.namespace), **pods}
 
 
-def _to(said: Egress) -> list[Body]:
-    if not said.internet:
-        return [_peer(said)]
+def _to(rule: Egress) -> list[Body]:
+    if not rule.internet:
+        return [_peer(rule)]
     return [
         {"ipBlock": {"cidr": "0.0.0.0/0", "except": list(PRIVATE)}},
         {"ipBlock": {"cidr": "::/0", "except": list(PRIVATE_IPV6)}},
@@ -293,6 +293,6 @@ def _dns(settings: DnsSettings) -> Body:
 
 
 def _api_server(settings: ApiServerSettings) -> Body:
-    # Without addresses there is no `to`: some network plugins do not take the API server for part of 0.0.0.0/0.
+    # Without addresses there is no `to`: for some network plugins 0.0.0.0/0 does not include the API server.
     addresses = [{"ipBlock": {"cidr": cidr}} for cidr in settings.cidrs]
     return {**({"to": addresses} if addresses else {}), "ports": _ports("TCP", settings.ports)}

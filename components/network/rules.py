@@ -1,5 +1,4 @@
-"""What would show a RayCluster outside Kubernetes without its owner having said so, or without anybody being asked who
-they are."""
+"""Rules against RayClusters that are exposed outside of Kubernetes unintentionally or without authentication."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,7 +9,7 @@ from ..ray_cluster.settings import RayClusterSettings
 from .settings import IngressSettings, NetworkSettings, TenantNetworkSettings
 
 OUTSIDE = ("NodePort", "LoadBalancer")
-"""Types of a Service that show it outside the cluster."""
+"""Types of a Service that expose it outside the cluster."""
 
 AUTHENTICATING = (
     "alb.ingress.kubernetes.io/auth-type",
@@ -20,13 +19,13 @@ AUTHENTICATING = (
     "nginx.ingress.kubernetes.io/auth-type",
     "nginx.ingress.kubernetes.io/auth-url",
 )
-"""Annotations by which an ingress controller asks callers who they are: AWS Load Balancer Controller, HAProxy Ingress,
+"""Annotations with which an ingress controller authenticates callers: AWS Load Balancer Controller, HAProxy Ingress,
 HAProxy's own controller, ingress-nginx."""
 
 
 def exposed(cluster: RayClusterSettings, spec: Mapping[str, Any]) -> Iterator[Problem]:
-    """What of a cluster's rendered spec shows it outside by a back door, or to callers whom nobody asks who they are.
-    Paths in the RayCluster."""
+    """Parts of a rendered spec that expose the cluster outside, or to callers without authentication. Paths in the
+    RayCluster."""
     head: Path = ("spec", "headGroupSpec")
     group = spec["headGroupSpec"]
     kind = group.get("serviceType")
@@ -54,7 +53,7 @@ def _asks(ingress: IngressSettings) -> bool:
 
 
 def ingress_problems(tenant: TenantNetworkSettings, network: NetworkSettings) -> Iterator[Problem]:
-    """Why Ingresses that a tenant's clusters may have would reach nothing. Paths in the tenant's network."""
+    """Why the Ingresses of a tenant's clusters could not connect to them. Paths in the tenant's network."""
     if tenant.ingress and tenant.policies and network.policies and network.ingress_controller is None:
         message = (
             "no NetworkPolicy lets an ingress controller in: set ingressController in ray-platform:network to its "
@@ -64,7 +63,7 @@ def ingress_problems(tenant: TenantNetworkSettings, network: NetworkSettings) ->
 
 
 def ingress_not_allowed(cluster: RayClusterSettings, tenant: TenantNetworkSettings) -> Iterator[Problem]:
-    """That a cluster asks for an Ingress where its tenant may have none. Paths in the cluster's settings."""
+    """A cluster with an Ingress although its tenant may have none. Paths in the cluster's settings."""
     if cluster.ingress and not tenant.ingress:
         message = "clusters of this tenant have no Ingress: set ingress: true in the tenant's network, or remove it"
         yield Problem(("ingress",), cluster.ingress.host, message, "ingress-not-allowed")

@@ -27,36 +27,38 @@ class KubeRayOperatorArgs:
     settings: OperatorSettings
 
     ray_versions: tuple[str, ...] = ()
-    """Versions of Ray that clusters of this stack have; the operator must support them."""
+    """Ray versions of this stack's clusters. The operator must support them."""
 
     namespaces: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
-    """Watched namespaces that this program makes, by name: the operator's Roles in them wait for them."""
+    """Watched namespaces that this program creates, by name: the operator's Roles in them wait for them."""
 
     context: str | None = None
     """Context of the kubeconfig, the provider's; None for the current one."""
 
     policies: Sequence[Body] = ()
-    """NetworkPolicies of the operator's namespace, where the stack makes that."""
+    """NetworkPolicies of the operator's namespace, if the stack creates the namespace."""
 
     rows: Rows = "none"
-    """What to do with CRDs that the state holds one by one."""
+    """What to do with CRDs that are single resources in the state."""
 
 
 class KubeRayOperator(pulumi.ComponentResource):
     """KubeRay's CRDs as one resource; then the operator's access, then the operator, a resource for each object.
 
-    CRDs are upgraded before the operator and never deleted while there is an object of their kinds. What is there is
-    read and checked, in previews too: an upgrade must not harm what runs. With `install: existing` nothing is created.
+    CRDs are upgraded before the operator and never deleted while objects of their kinds exist. The live installation is
+    read and checked, in previews too: an upgrade must not harm running clusters. With `install: existing` nothing is
+    created.
 
-    Whatever needs the operator depends on this component: it exists once the operator's Deployment is available. What
-    the component depends on (`depends_on`), such as the scheduler whose PodGroups it makes, all of it depends on.
+    Resources that need the operator depend on this component, which is complete once the operator's Deployment is
+    available. All its resources depend on everything that the component depends on (`depends_on`), such as the
+    scheduler for whose PodGroups the operator has rights.
 
     Outputs:
         version: the operator's version.
         namespace: the operator's namespace.
 
-    Raises pulumi.RunError where the kustomize tree cannot be rendered or is of another version, the existing operator
-    is not supported, a version of Ray is too old for it, or the change from what is there would harm what runs.
+    Raises pulumi.RunError if the kustomize tree cannot be rendered or is of another version, the existing operator is
+    not supported, a version of Ray is too old for it, or the change of the live operator would harm running clusters.
     """
 
     version: pulumi.Output[str]
@@ -68,8 +70,8 @@ class KubeRayOperator(pulumi.ComponentResource):
         settings = args.settings
         try:
             if settings.install == "existing":
-                there = existing.look(args.context, settings.namespace)
-                version = existing.check(there, settings.namespace, args.ray_versions)
+                live = existing.look(args.context, settings.namespace)
+                version = existing.check(live, settings.namespace, args.ray_versions)
             else:
                 check_ray(settings.version, args.ray_versions)
                 if warning := upgrade.check(args.context, settings):

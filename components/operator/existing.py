@@ -1,4 +1,4 @@
-"""Checks an operator that was installed by others: what is there, and whether it is supported. Changes nothing."""
+"""Reads the live operator and its CRDs, and checks whether they are supported. Changes nothing."""
 
 import re
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ RAY_CLUSTER_CRD = "rayclusters.ray.io"
 
 @dataclass(frozen=True)
 class Found:
-    """What is there of an operator. None: that part is not there, or its version cannot be told."""
+    """A live operator. None: that part does not exist, or its version is not known."""
 
     operator: str | None
     """Version of the operator, by its image's tag or else its label `app.kubernetes.io/version`."""
@@ -27,7 +27,7 @@ class Found:
     """Release whose RayCluster CRD is installed, as `1.6`."""
 
     served: tuple[str, ...] = ()
-    """API versions of RayCluster that the CRD serves; none where there is no CRD."""
+    """API versions of RayCluster that the CRD serves; empty without a CRD."""
 
     marks_hosts: bool = True
     """Whether the operator marks the pods of workers with several hosts."""
@@ -38,14 +38,14 @@ class Found:
 
 
 def look(context: str | None, namespace: str) -> Found:
-    """What is in the cluster. Raises ClusterUnreachableError."""
+    """Reads the live operator. Raises ClusterUnreachableError."""
     crd = request(context, "GET", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{RAY_CLUSTER_CRD}")
     deployment = request(context, "GET", f"/apis/apps/v1/namespaces/{namespace}/deployments/{NAME}")
     return found(crd, deployment)
 
 
 def found(crd: dict[str, Any] | None, deployment: dict[str, Any] | None) -> Found:
-    """What a RayCluster CRD and the operator's Deployment say of their versions."""
+    """The versions of a RayCluster CRD and of the operator's Deployment."""
     operator = _version(deployment) if deployment else None
     marks = operator is None or deployment is None or marks_hosts(operator, _feature_gates(deployment))
     if crd is None:
@@ -54,28 +54,28 @@ def found(crd: dict[str, Any] | None, deployment: dict[str, Any] | None) -> Foun
     return Found(operator, crd_release(crd), served, marks)
 
 
-def check(there: Found, namespace: str, ray_versions: Sequence[str]) -> str:
-    """The operator's version. Raises UnsupportedVersionError unless operator, CRDs and the wanted Ray go together.
+def check(live: Found, namespace: str, ray_versions: Sequence[str]) -> str:
+    """The operator's version. Raises UnsupportedVersionError if operator, CRDs and the Ray versions are not compatible.
 
-    CRDs have to be of the operator's own release: an operator that was upgraded without them loses fields, and has
-    deleted workers (KubeRay issue 2084).
+    CRDs must be of the operator's own release. An operator that was upgraded without them loses fields, and has deleted
+    workers (KubeRay issue 2084).
     """
-    if there.operator is None:
+    if live.operator is None:
         problem = (
             f"there is no Deployment {NAME} with a version in namespace {namespace!r}: set operator.namespace to where "
             "it is, or operator.install to manifests"
         )
-    elif not is_supported(there.operator):
-        problem = f"operator {there.operator} is not supported: install a supported one"
-    elif there.crd != (release := release_of(there.operator)):
-        problem = f"the CRDs are not of the operator's release {release}: apply those of KubeRay v{there.operator}"
-    elif "v1" not in there.served:
-        problem = f"{RAY_CLUSTER_CRD} does not serve v1: apply the CRDs of KubeRay v{there.operator}"
+    elif not is_supported(live.operator):
+        problem = f"operator {live.operator} is not supported: install a supported one"
+    elif live.crd != (release := release_of(live.operator)):
+        problem = f"the CRDs are not of the operator's release {release}: apply those of KubeRay v{live.operator}"
+    elif "v1" not in live.served:
+        problem = f"{RAY_CLUSTER_CRD} does not serve v1: apply the CRDs of KubeRay v{live.operator}"
     else:
-        check_ray(there.operator, ray_versions)
-        return there.operator
+        check_ray(live.operator, ray_versions)
+        return live.operator
     raise UnsupportedVersionError(
-        f"operator.install is existing, and the cluster has: {there}. Here {problem}. "
+        f"operator.install is existing, and the cluster has: {live}. Here {problem}. "
         f"Supported: operator {SUPPORTED} with the CRDs of the same release."
     )
 

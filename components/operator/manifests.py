@@ -1,4 +1,4 @@
-"""What an operator's settings make of KubeRay's kustomize tree: bodies as the API server takes them. Pure functions."""
+"""Adapts KubeRay's kustomize tree to the operator's settings. Pure functions."""
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from .settings import NAME, OperatorSettings, Toleration
 Body = dict[str, Any]
 
 CLUSTER_SCOPED_RESOURCES = frozenset({"ingressclasses", "namespaces", "nodes", "customresourcedefinitions"})
-"""Resources that a Role cannot give: their rules stay in a ClusterRole."""
+"""Resources that a Role cannot grant: their rules stay in a ClusterRole."""
 
 POD_GROUP_RULES: dict[str, Body] = {
     "volcano": {
@@ -26,19 +26,19 @@ POD_GROUP_RULES: dict[str, Body] = {
         "verbs": ["create", "get", "list", "watch"],
     },
 }
-"""What the kustomize tree's ClusterRole lacks for a batch scheduler. KubeRay's Helm chart adds the same
+"""Rules for a batch scheduler that the kustomize tree's ClusterRole lacks. KubeRay's Helm chart adds the same
 (helm-chart/kuberay-operator/templates/_helpers.tpl). YuniKorn and KAI need none: they read labels and annotations."""
 
 _LAST = frozenset({"Service", "Deployment"})
-"""Together, because a Service is ready only when pods are behind it."""
+"""Created together, because a Service is ready only with ready pods."""
 
 
 def operator_objects(tree: Sequence[Body], settings: OperatorSettings) -> tuple[list[Body], ...]:
     """The objects of the operator in three stages, each of which needs the one before it: namespace, access, Deployment
     and Service. CRDs are not among them: all stages need these.
 
-    `tree`: the objects of KubeRay's `config/default`, as kustomize renders them; left as they are.
-    Raises UnexpectedManifestError where the tree has no operator, or one of another version.
+    `tree`: the objects of KubeRay's `config/default`, as kustomize renders them; they are not changed.
+    Raises UnexpectedManifestError if the tree has no operator, or one of another version.
     """
     check_version(tree, settings)
     objects = [_namespace(settings.namespace)]
@@ -54,10 +54,10 @@ def operator_objects(tree: Sequence[Body], settings: OperatorSettings) -> tuple[
 
 
 def check_version(tree: Iterable[Body], settings: OperatorSettings) -> None:
-    """Raises UnexpectedManifestError unless the tree's operator image is tagged with the wanted version."""
+    """Raises UnexpectedManifestError if the tree's operator image does not have the desired version as its tag."""
     images = [container["image"] for body in tree if body["kind"] == "Deployment" for container in _containers(body)]
-    wanted = f":v{settings.version}"
-    if not any(image.endswith(wanted) for image in images):
+    tag = f":v{settings.version}"
+    if not any(image.endswith(tag) for image in images):
         found = ", ".join(images) or "no Deployment"
         raise UnexpectedManifestError(
             f"the kustomize tree at {settings.tree} is not KubeRay v{settings.version}: it has {found}. "
@@ -99,7 +99,7 @@ def _adapted(body: Body, settings: OperatorSettings) -> list[Body]:
 
 
 def _narrowed_role(role: Body, settings: OperatorSettings) -> list[Body]:
-    """With watched namespaces: a Role in each, and a ClusterRole for what has no namespace."""
+    """With watched namespaces: a Role in each, and a ClusterRole for cluster-scoped resources."""
     if not settings.watch_namespaces:
         return [role]
     namespaced, cluster_wide = _split(role["rules"])
@@ -124,7 +124,7 @@ def _narrowed_binding(binding: Body, settings: OperatorSettings) -> list[Body]:
 
 
 def _split(rules: list[Body]) -> tuple[list[Body], list[Body]]:
-    """The rules for resources in namespaces, and those for cluster-scoped ones."""
+    """The rules for namespaced resources, and those for cluster-scoped ones."""
     namespaced: list[Body] = []
     cluster_wide: list[Body] = []
     for rule in rules:
@@ -143,7 +143,7 @@ def _adapt_deployment(deployment: Body, settings: OperatorSettings) -> None:
     if settings.replicas > 1:
         pod["topologySpreadConstraints"] = [_over_nodes(spec["selector"])]
     container["args"] = _arguments(container.get("args", []), settings)
-    # Trees before 1.6 do not keep to the level `restricted` of the namespace that is made here.
+    # Trees before 1.6 do not meet the level `restricted` of the namespace.
     container.setdefault("securityContext", {}).setdefault("capabilities", {"drop": ["ALL"]})
     if settings.image:
         container["image"] = settings.image
@@ -165,7 +165,7 @@ def _over_nodes(selector: Body) -> Body:
     return {
         "topologyKey": "kubernetes.io/hostname",
         "maxSkew": 1,
-        # Two on one node are better than one, where there is no other node.
+        # Without another node two replicas on one node are better than one.
         "whenUnsatisfiable": "ScheduleAnyway",
         "labelSelector": selector,
     }
@@ -175,9 +175,9 @@ def _toleration(toleration: Toleration) -> Body:
     return toleration.model_dump(by_alias=True, exclude_none=True)
 
 
-def arguments(said: Iterable[str]) -> dict[str, str]:
-    """The operator's arguments by their flags; of one without a value it is empty."""
-    return dict(argument.removeprefix("--").partition("=")[::2] for argument in said)
+def arguments(args: Iterable[str]) -> dict[str, str]:
+    """The operator's arguments by their flags. The value of a flag without one is empty."""
+    return dict(argument.removeprefix("--").partition("=")[::2] for argument in args)
 
 
 def feature_gates(given: Mapping[str, str]) -> dict[str, bool]:
@@ -186,9 +186,9 @@ def feature_gates(given: Mapping[str, str]) -> dict[str, bool]:
     return {gate: enabled.lower() == "true" for gate, enabled in gates}
 
 
-def _arguments(said: Iterable[str], settings: OperatorSettings) -> list[str]:
-    """The tree's arguments with those of the settings. Flags are those of KubeRay's ray-operator/main.go."""
-    given = arguments(said)
+def _arguments(args: Iterable[str], settings: OperatorSettings) -> list[str]:
+    """The tree's arguments and those of the settings. The flags are those of KubeRay's ray-operator/main.go."""
+    given = arguments(args)
     if gates := {**feature_gates(given), **settings.feature_gates}:
         given["feature-gates"] = ",".join(f"{gate}={str(enabled).lower()}" for gate, enabled in gates.items())
     if settings.replicas > 1:

@@ -8,7 +8,7 @@ from .settings import PriorityClassesSettings
 
 
 class PriorityClasses(pulumi.ComponentResource):
-    """The PriorityClasses of heads and workers; nothing where they are there already, or pods get none.
+    """The PriorityClasses of heads and workers; empty if they exist already or pods get none.
 
     RayClusters depend on this component: without its PriorityClass a pod is not admitted.
     """

@@ -1,4 +1,4 @@
-"""What the settings of priorities become in Kubernetes. Pure functions."""
+"""Renders the settings of priorities into PriorityClasses. Pure functions."""
 
 from typing import Any
 
@@ -7,12 +7,12 @@ from .settings import PriorityClassesSettings
 Body = dict[str, Any]
 
 HEAD = 1000
-"""Above pods of no class, which have 0 unless the cluster has a default: a head that is lost takes with it what ran on
-all of its workers, and has to come back when they, or others, fill the nodes."""
+"""Above pods without a class, which have 0 unless the cluster has a default. The loss of a head ends the work on all
+its workers, and the head must start again on nodes that are full of workers or other pods."""
 
 WORKER = 0
-"""As pods of no class have it: workers wait in turn with everybody else, evict nobody of equal standing, and give way
-to what matters more. With a class of their own they stay below the heads even where the cluster has a default."""
+"""The same as pods without a class: workers wait with all other pods, do not evict pods of equal priority, and may be
+evicted for more important pods. With their own class they stay below the heads even if the cluster has a default."""
 
 
 def priority_classes(settings: PriorityClassesSettings) -> list[Body]:

@@ -1,4 +1,4 @@
-"""Who may put what into a queue: admission policies, in CEL. Pure functions.
+"""Admission policies, in CEL, for the use of queues. Pure functions.
 
 They need Kubernetes 1.30 (ValidatingAdmissionPolicy v1).
 """
@@ -12,10 +12,10 @@ Body = dict[str, Any]
 API_VERSION = "admissionregistration.k8s.io/v1"
 
 ALLOWED_NAMESPACES = "ray-platform/allowed-namespaces"
-"""Annotation of a Queue: the namespaces that may use it, with commas between."""
+"""Annotation of a Queue: the namespaces that may use it, separated by commas."""
 
 OF_THE_STACK = {"ray-platform/queue": "true"}
-"""Label of Queues whose use is watched over."""
+"""Label of Queues whose use is restricted."""
 
 QUEUE_LABEL = "volcano.sh/queue-name"
 """Label by which RayClusters and RayJobs name a queue (ray-operator/controllers/ray/batchscheduler/volcano)."""
@@ -45,7 +45,7 @@ _VOLCANO = _Kinds(
     "%s.?spec.?queue.orValue('')",
     "Fail",
 )
-"""Whatever is scheduled is scheduled out of the queue of its PodGroup: this is what nobody gets around."""
+"""A pod is always scheduled from the queue of its PodGroup, so this policy cannot be bypassed."""
 
 _EARLY = _Kinds(
     "ray-platform-queues-early",
@@ -53,15 +53,16 @@ _EARLY = _Kinds(
     f"%s.metadata.?labels[?'{QUEUE_LABEL}'].orValue(%s.metadata.?annotations[?'{_QUEUE_ANNOTATION}'].orValue(''))",
     "Ignore",
 )
-"""The same, said to the author of a RayCluster and not in an event of the operator. It fails open: without the CRD of
-Queue the API server could not judge it, and would let no pod of the whole cluster start."""
+"""The same rule for objects of users, so that the author of a RayCluster gets the error, not an event of the operator.
+It fails open: without the CRD of Queue the API server could not evaluate it, and would refuse all pods of the
+cluster."""
 
 
 def allowed_namespaces() -> list[Body]:
-    """The policies, each with its binding. They go by the annotation of each Queue, and do not change with these.
+    """The policies, each with its binding. They read the annotation of each Queue, so they do not depend on the queues.
 
-    What names a queue already is left alone when its namespace is taken off the list, so that it can be changed and
-    ended; new pods of it are refused.
+    If a namespace is removed from the list, its existing objects keep their queue, and can be changed and deleted. New
+    pods of theirs are refused.
     """
     return [body for kinds in (_VOLCANO, _EARLY) for body in _policy(kinds)]
 

@@ -1,6 +1,6 @@
-"""What queues may not say together, and what can never start out of them. Pure functions.
+"""Conflicts between queues, and RayClusters that can never start in their queue. Pure functions.
 
-Amounts are Kubernetes' numbers by resource. What is said of one queue alone is checked in its settings.
+Amounts are Kubernetes quantities as numbers, by resource. Each queue's own settings are validated in settings.py.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,11 +26,11 @@ class Room:
     most: Decimal
 
     reason: str
-    """What bounds it, for people."""
+    """The limit that determines it, for messages."""
 
 
 def on_nodes(pools: Sequence[NodePool]) -> dict[str, Decimal]:
-    """What all nodes have together. Of other resources than these nothing is known."""
+    """The total of all nodes. Other resources are not known."""
     found = {resource: Decimal(0) for resource in ("cpu", "memory", GPU_RESOURCE)} if pools else {}
     for pool in pools:
         for resource, value in (("cpu", pool.cpu), ("memory", pool.memory), (GPU_RESOURCE, str(pool.gpus))):
@@ -39,17 +39,17 @@ def on_nodes(pools: Sequence[NodePool]) -> dict[str, Decimal]:
 
 
 def problems_of_queues(queues: Sequence[Queue], pools: Sequence[NodePool]) -> list[Problem]:
-    """All that is wrong between queues, and between them and the nodes; paths are those of the queues."""
+    """Conflicts between queues, and between queues and nodes; paths are those of the queues."""
     if misplaced := list(_parents(queues)):
         return misplaced
     return [*_children(queues), *_guarantees(queues, pools)]
 
 
 def rooms(queues: Sequence[Queue], pools: Sequence[NodePool]) -> dict[str, dict[str, Room]]:
-    """By queue and resource, the most that it can have; resources without any bound are left out.
+    """By queue and resource, the most that the queue can have; resources without a limit are omitted.
 
-    That is its capability and those of the queues above it, and what the nodes have less what others are guaranteed, as
-    Volcano's realCapability (volcano, pkg/scheduler/plugins/capacity/capacity.go: checkHierarchicalQueue).
+    The limits are its capability, those of the queues above it, and the nodes' total less the guarantees of others, as
+    in Volcano's realCapability (volcano, pkg/scheduler/plugins/capacity/capacity.go: checkHierarchicalQueue).
     """
     whole = {
         resource: Room(value, f"the nodes have {shown(resource, value)}") for resource, value in on_nodes(pools).items()
@@ -75,7 +75,7 @@ def rooms(queues: Sequence[Queue], pools: Sequence[NodePool]) -> dict[str, dict[
 
 
 def beyond_room(name: str, demand: Demand, queue: str, room: Mapping[str, Room]) -> Iterator[Problem]:
-    """Why a RayCluster's gang can never start in a queue with that room, or a worker never beside the gang.
+    """Why the gang of a RayCluster can never start in a queue with that room, or a worker can never start beside it.
 
     Paths are in the body of the RayCluster, `()` for the whole of it.
     """
@@ -102,7 +102,7 @@ def beyond_room(name: str, demand: Demand, queue: str, room: Mapping[str, Room])
 
 
 def beyond_quotas(queue: Queue, quotas: Sequence[Numbers]) -> Iterator[Problem]:
-    """What a queue guarantees and the quotas of its namespaces, all of which are given, do not let it have."""
+    """Guarantees of a queue that exceed the quotas of its namespaces. `quotas`: those of all its namespaces."""
     for resource, guaranteed in queue.settings.amounts("guarantee").items():
         if not quotas or any(resource not in quota for quota in quotas):
             continue
@@ -132,7 +132,7 @@ def _parents(queues: Sequence[Queue]) -> Iterator[Problem]:
 
 
 def _circles(queue: Queue, above: Mapping[str, str | None]) -> bool:
-    """Whether the way up from a queue leads back to it. `above`: the parents by their children's names."""
+    """Whether a queue is its own ancestor. `above`: parents by the names of their children."""
     at = above.get(queue.name)
     for _ in above:
         if at is None or at == queue.name:
@@ -142,21 +142,22 @@ def _circles(queue: Queue, above: Mapping[str, str | None]) -> bool:
 
 
 def _children(queues: Sequence[Queue]) -> Iterator[Problem]:
-    """What children have together, or each, beyond their parent.
+    """Amounts of children, in total or each, that exceed their parent.
 
-    As Volcano's webhook has it (validate_queue.go: validateHierarchicalQueueResources): what the parent does not name
-    counts as 0, and where it says no guarantee, or nothing deserved, its capability bounds the children's.
+    The rules are those of Volcano's webhook (validate_queue.go: validateHierarchicalQueueResources): a resource that
+    the parent does not name counts as 0. If the parent sets no guarantee, or no deserved, its capability limits the
+    children's.
     """
     families = children(queues)
     for parent in queues:
         below = families[parent.name]
         limits = {part: parent.settings.amounts(part) for part in ("guarantee", "deserved", "capability")}
         for part in ("guarantee", "deserved"):
-            said = part if limits[part] else "capability"
-            if not limits[said]:
+            limit_part = part if limits[part] else "capability"
+            if not limits[limit_part]:
                 continue
             for resource, taken in total(child.settings.amounts(part) for child in below).items():
-                if taken > (limit := limits[said].get(resource, Decimal(0))):
+                if taken > (limit := limits[limit_part].get(resource, Decimal(0))):
                     shares = ", ".join(
                         f"{child.name} {shown(resource, value)}"
                         for child in below
@@ -164,10 +165,10 @@ def _children(queues: Sequence[Queue]) -> Iterator[Problem]:
                     )
                     message = (
                         f"{part} of the queues below {parent.name!r} is {shown(resource, taken)} of {resource} "
-                        f"together ({shares}), and its own {said} is {shown(resource, limit)}: raise that, "
+                        f"together ({shares}), and its own {limit_part} is {shown(resource, limit)}: raise that, "
                         "or lower theirs"
                     )
-                    yield Problem((*parent.path, said), None, message, "children-within-parent")
+                    yield Problem((*parent.path, limit_part), None, message, "children-within-parent")
         for child in below:
             for resource, most in child.settings.amounts("capability").items():
                 if most > (limit := limits["capability"].get(resource, Decimal(0))):
@@ -182,15 +183,15 @@ def _children(queues: Sequence[Queue]) -> Iterator[Problem]:
 
 
 def _guarantees(queues: Sequence[Queue], pools: Sequence[NodePool]) -> Iterator[Problem]:
-    """What is guaranteed beyond what the nodes have."""
+    """Guarantees that exceed the nodes' total."""
     above_all = children(queues)[None]
-    for resource, there in on_nodes(pools).items():
+    for resource, available in on_nodes(pools).items():
         parts = {queue.name: queue.settings.amounts("guarantee").get(resource, Decimal(0)) for queue in above_all}
-        if (taken := sum(parts.values(), Decimal(0))) > there:
+        if (taken := sum(parts.values(), Decimal(0))) > available:
             shares = ", ".join(f"{name} {shown(resource, value)}" for name, value in parts.items() if value)
             message = (
                 f"{shown(resource, taken)} of {resource} are guaranteed ({shares}), and the nodes have "
-                f"{shown(resource, there)}: lower guarantees, or add nodes"
+                f"{shown(resource, available)}: lower guarantees, or add nodes"
             )
             last = next(queue for queue in reversed(above_all) if parts[queue.name])
             yield Problem((*last.path, "guarantee", key_of(resource)), None, message, "guarantees-fit-nodes")
@@ -204,7 +205,7 @@ def _less(resource: str, above: Room, taken: Decimal) -> Room:
 
 
 def _only_later(group: Group, demand: Demand) -> bool:
-    """Whether workers of the group come only when the gang runs."""
+    """Whether all workers of the group start after the gang."""
     return demand.scales and group.least == 0 and group.most != 0
 
 

@@ -16,7 +16,7 @@ from .queue import Queue
 from .settings import Backend
 
 _LABELS: Mapping[Backend, str] = {"volcano": QUEUE_LABEL, "kueue": KUEUE_QUEUE_LABEL}
-"""By which RayClusters name a queue."""
+"""The label of a RayCluster with its queue."""
 
 
 @dataclass(frozen=True)
@@ -24,31 +24,31 @@ class QueuesArgs:
     """What Queues are made from."""
 
     backend: Backend
-    """Whose objects they become. Its CRDs are there."""
+    """The scheduler whose objects are created. Its CRDs exist."""
 
     queues: Sequence[Queue]
 
     pools: Sequence[NodePool] = ()
-    """All nodes; only Kueue is told of them."""
+    """All nodes; only Kueue needs them."""
 
     namespaces: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
-    """Namespaces that this program makes, by name: what is made in them waits for them."""
+    """Namespaces that this program creates, by name: objects in them wait for them."""
 
     context: str | None = None
     """Context of the kubeconfig, the provider's; None for the current one."""
 
     cluster_wide: bool = True
-    """Whether shared queues are made here, and what all queues need."""
+    """Whether this component creates shared queues and the objects that all queues need."""
 
     has: Callable[[str], bool] = lambda _: True
-    """Whether what is in a namespace is made here: LocalQueues, and a tenant's own queue."""
+    """Whether this component creates the objects of a namespace: LocalQueues, and a tenant's own queue."""
 
 
 class Queues(pulumi.ComponentResource):
     """The queues of a cluster, and who may use them.
 
-    A queue is made after its parent and deleted before it, and not while a RayCluster names it. RayClusters depend on
-    this component: a gang whose queue is not there waits, and with Volcano's webhook is refused.
+    A queue is created after its parent and deleted before it. It is not deleted while a RayCluster names it.
+    RayClusters depend on this component: a gang without its queue waits, or Volcano's webhook refuses it.
     """
 
     def __init__(self, name: str, args: QueuesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
@@ -56,8 +56,8 @@ class Queues(pulumi.ComponentResource):
         # A component's children do not inherit what it depends on.
         outer = pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None)
         made: dict[str, pulumi.Resource] = {}
-        there = queue_objects(args.backend, args.queues, args.pools, cluster_wide=args.cluster_wide, has=args.has)
-        for each in there:
+        objects = queue_objects(args.backend, args.queues, args.pools, cluster_wide=args.cluster_wide, has=args.has)
+        for each in objects:
             after = pulumi.ResourceOptions(parent=self, depends_on=[made[part] for part in each.after])
             made[each.part] = KubernetesObject(
                 f"{name}-{each.part}",
@@ -74,6 +74,6 @@ class Queues(pulumi.ComponentResource):
 
 
 def _waiting(body: Body, namespaces: Mapping[str, pulumi.Input[str]]) -> Body:
-    """The object, which waits for its namespace where this program makes that."""
+    """The object; it waits for its namespace if this program creates the namespace."""
     namespace = body["metadata"].get("namespace")
     return in_namespace(body, namespaces[namespace]) if namespace in namespaces else body

@@ -1,4 +1,4 @@
-"""Keeps a queue while somebody waits or runs in it: what is left of a gang whose queue is gone is never scheduled."""
+"""Blocks the deletion of a queue in use. Pods of a gang without its queue are never scheduled."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class _Provider(GuardProvider):
 
 
 def refuse_while_used(queue: str, label: str, context: str | None) -> None:
-    """Raises InUseError while something of KubeRay's names the queue by that label, and where that cannot be told."""
+    """Raises InUseError while objects of KubeRay name the queue by that label, or if that is not known."""
     try:
         naming = [
             body
@@ -29,7 +29,7 @@ def refuse_while_used(queue: str, label: str, context: str | None) -> None:
         ]
     except ClusterUnreachableError as error:
         raise InUseError(f"queue {queue!r} stays, because it cannot be told who is in it: {error}") from None
-    # Kueue suspends what waits.
+    # Kueue suspends RayJobs that wait.
     if used := [body for body in naming if body["kind"] != "RayJob" or runs(body)]:
         raise InUseError(
             f"queue {queue!r} is not removed while there is {named(used)}, which would wait for ever. Let these name "
@@ -51,8 +51,8 @@ class QueueGuardArgs:
 
 
 class QueueGuard(Resource, module="ray-platform", name="QueueGuard"):
-    """Its deletion, which comes before that of the queue it depends on, asks the API server and fails while a
-    RayCluster, RayJob or RayService of any namespace names the queue, whoever made it.
+    """Is deleted before the queue that it depends on. The deletion fails while a RayCluster, RayJob or RayService of
+    any namespace names the queue, also one that this stack did not create.
     """
 
     def __init__(self, name: str, args: QueueGuardArgs, opts: pulumi.ResourceOptions | None = None) -> None:

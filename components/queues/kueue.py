@@ -1,8 +1,8 @@
-"""What a queue becomes in Kueue. Pure functions.
+"""Renders queues into objects of Kueue. Pure functions.
 
-Every queue is a ClusterQueue; a parent is a Cohort. Those without a parent are in one Cohort for the whole stack, which
-has what the nodes have beyond what is deserved: whoever comes first borrows it. In each namespace that may use a queue
-there is a LocalQueue of its name, so that a namespace that may not has nothing to name.
+A queue is a ClusterQueue, or a Cohort if it has children. Queues without a parent are in one Cohort for the whole
+stack. Its quota is the nodes' resources that no queue deserves; the first to ask borrows them. Each namespace that may
+use a queue has a LocalQueue of the queue's name. Other namespaces have none, so they cannot use the queue.
 """
 
 import re
@@ -22,17 +22,17 @@ Body = dict[str, Any]
 API_VERSION = "kueue.x-k8s.io/v1beta2"
 
 WHOLE = "ray-platform"
-"""Cohort above all queues, and flavor of what is the same on all nodes: CPUs, memory and other resources."""
+"""Cohort above all queues, and flavor of resources other than GPUs, which are the same on all nodes."""
 
 _GPU = "gpu"
-"""Flavor of GPUs of no named product."""
+"""Flavor of GPUs without a product name."""
 
 Quotas = dict[tuple[str, str], Decimal]
 """Amounts by flavor and resource."""
 
 
 def resource_flavors(pools: Sequence[NodePool]) -> list[Body]:
-    """The ResourceFlavors: one for each GPU product of the nodes, and one for everything that is no GPU."""
+    """The ResourceFlavors: one for each GPU product of the nodes, and one for all other resources."""
     flavors: list[Body] = [_flavor(WHOLE, {})]
     flavors += [
         _flavor(name, {GPU_PRODUCT_LABEL: product} if product else {}) for name, product in _products(pools).items()
@@ -41,7 +41,7 @@ def resource_flavors(pools: Sequence[NodePool]) -> list[Body]:
 
 
 def cohorts(queues: Sequence[Queue], pools: Sequence[NodePool]) -> list[Body]:
-    """The Cohorts, each before those in it."""
+    """The Cohorts, parents first."""
     below = children(queues)
     free = _beyond(_of_nodes(pools), below[None], pools)
     whole = _object("Cohort", WHOLE, {"resourceGroups": _resource_groups(free, {}, {})})
@@ -49,11 +49,11 @@ def cohorts(queues: Sequence[Queue], pools: Sequence[NodePool]) -> list[Body]:
 
 
 def cluster_queue(queue: Queue, pools: Sequence[NodePool]) -> Body:
-    """The ClusterQueue. What it has, and lends to nobody, are `nominalQuota` and that less `lendingLimit`."""
-    said = queue.settings
+    """The ClusterQueue. `deserved` is its nominalQuota; `guarantee` is the nominalQuota less the lendingLimit."""
+    settings = queue.settings
     spec = {
-        "cohortName": said.parent or WHOLE,
-        "queueingStrategy": "StrictFIFO" if said.dequeue_strategy == "fifo" else "BestEffortFIFO",
+        "cohortName": settings.parent or WHOLE,
+        "queueingStrategy": "StrictFIFO" if settings.dequeue_strategy == "fifo" else "BestEffortFIFO",
         "namespaceSelector": {
             "matchExpressions": [
                 {"key": "kubernetes.io/metadata.name", "operator": "In", "values": list(queue.namespaces)}
@@ -61,7 +61,7 @@ def cluster_queue(queue: Queue, pools: Sequence[NodePool]) -> Body:
         },
         "preemption": {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"},
         "resourceGroups": _groups_of(queue, _deserved(queue, pools), pools),
-        **({"fairSharing": {"weight": str(said.weight)}} if said.weight is not None else {}),
+        **({"fairSharing": {"weight": str(settings.weight)}} if settings.weight is not None else {}),
     }
     return _object("ClusterQueue", queue.name, spec)
 
@@ -72,31 +72,31 @@ def local_queue(queue: Queue) -> Body:
 
 
 def problems_with_kueue(queues: Sequence[Queue], pools: Sequence[NodePool], fair_sharing: bool) -> Iterator[Problem]:
-    """What queues say that Kueue cannot do, or does not with its settings; paths are those of the queues."""
+    """Queue settings that Kueue does not support, or not with its own settings; paths are those of the queues."""
     if queues and not pools:
         message = "are needed for queues of Kueue, whose quotas are of what the nodes have: add them"
         yield Problem(("nodes",), None, message, "not-with-kueue")
         return
     products = _products(pools)
     for queue in queues:
-        said = queue.settings
-        if not said.reclaimable:
+        settings = queue.settings
+        if not settings.reclaimable:
             message = "Kueue gives back to every queue what it deserves: remove reclaimable, or lower deserved"
             yield Problem((*queue.path, "reclaimable"), False, message, "not-with-kueue")
-        if said.priority:
+        if settings.priority:
             message = "Kueue serves queues by their share, and has priorities of RayClusters alone: remove priority"
-            yield Problem((*queue.path, "priority"), said.priority, message, "not-with-kueue")
-        # With a weight of 1 each, queues share as those do that have none.
-        if (said.weight or 1) > 1 and not fair_sharing:
+            yield Problem((*queue.path, "priority"), settings.priority, message, "not-with-kueue")
+        # A weight of 1 is the same as no weight.
+        if (settings.weight or 1) > 1 and not fair_sharing:
             message = (
                 "says nothing to Kueue without fair sharing: remove it, or set scheduler.kueue.fairSharing to true"
             )
-            yield Problem((*queue.path, "weight"), said.weight, message, "queue-shares")
+            yield Problem((*queue.path, "weight"), settings.weight, message, "queue-shares")
         for part in ("guarantee", "deserved", "capability"):
-            yield from _flavors_said(queue, part, getattr(said, part), products)
+            yield from _gpu_flavors(queue, part, getattr(settings, part), products)
 
 
-def _flavors_said(
+def _gpu_flavors(
     queue: Queue, part: str, amounts: QueueAmounts, products: Mapping[str, str | None]
 ) -> Iterator[Problem]:
     path = (*queue.path, part)
@@ -112,7 +112,7 @@ def _flavors_said(
 
 
 def _products(pools: Sequence[NodePool]) -> dict[str, str | None]:
-    """The flavors of GPUs, each with its product's name; None for GPUs of no named one."""
+    """The flavors of GPUs, each with its product name; None for GPUs without one."""
     found = [pool.gpu_product for pool in pools if pool.gpus]
     return {_name(product): product for product in dict.fromkeys(found)}
 
@@ -136,16 +136,16 @@ def _deserved(queue: Queue, pools: Sequence[NodePool]) -> Quotas:
 
 
 def _of_nodes(pools: Sequence[NodePool]) -> Quotas:
-    there = {(WHOLE, resource): value for resource, value in on_nodes(pools).items() if resource != GPU_RESOURCE}
+    quotas = {(WHOLE, resource): value for resource, value in on_nodes(pools).items() if resource != GPU_RESOURCE}
     for flavor, product in _products(pools).items():
         number = sum(pool.gpus * pool.count for pool in pools if pool.gpu_product == product)
-        there[flavor, GPU_RESOURCE] = Decimal(number)
-    return there
+        quotas[flavor, GPU_RESOURCE] = Decimal(number)
+    return quotas
 
 
-def _beyond(there: Quotas, queues: Sequence[Queue], pools: Sequence[NodePool]) -> Quotas:
-    """What is left beside what the queues deserve."""
-    left = dict(there)
+def _beyond(quotas: Quotas, queues: Sequence[Queue], pools: Sequence[NodePool]) -> Quotas:
+    """Quotas less those that the queues deserve."""
+    left = dict(quotas)
     for queue in queues:
         for key, value in _deserved(queue, pools).items():
             left[key] = max(left.get(key, Decimal(0)) - value, Decimal(0))
@@ -153,21 +153,23 @@ def _beyond(there: Quotas, queues: Sequence[Queue], pools: Sequence[NodePool]) -
 
 
 def _cohort(queue: Queue, below: Sequence[Queue], pools: Sequence[NodePool]) -> Body:
-    """A parent. A Cohort's quota is beside what is in it, so it has what its children do not deserve of its own."""
+    """The Cohort of a parent. Its quota adds to its children's, so it is the parent's less what they deserve."""
     left = _beyond(_deserved(queue, pools), below, pools)
-    said = queue.settings
+    settings = queue.settings
     spec = {
-        "parentName": said.parent or WHOLE,
+        "parentName": settings.parent or WHOLE,
         "resourceGroups": _groups_of(queue, left, pools),
-        **({"fairSharing": {"weight": str(said.weight)}} if said.weight is not None else {}),
+        **({"fairSharing": {"weight": str(settings.weight)}} if settings.weight is not None else {}),
     }
     return _object("Cohort", queue.name, spec)
 
 
 def _groups_of(queue: Queue, nominal: Quotas, pools: Sequence[NodePool]) -> list[Body]:
-    """The resource groups of a queue: pods may request nothing that they do not cover, so all that nodes have is in."""
+    """The resource groups of a queue. They cover all resources of the nodes: pods cannot request other ones."""
     deserved = _deserved(queue, pools)
-    guarantee, capability = (_quotas(said, pools) for said in (queue.settings.guarantee, queue.settings.capability))
+    guarantee, capability = (
+        _quotas(amounts, pools) for amounts in (queue.settings.guarantee, queue.settings.capability)
+    )
     covered = dict.fromkeys([*_of_nodes(pools), *deserved, *capability], Decimal(0)) | nominal
     nothing = Decimal(0)
     borrowing = {key: max(most - deserved.get(key, nothing), nothing) for key, most in capability.items()}
@@ -193,8 +195,8 @@ def _resource_groups(nominal: Quotas, borrowing: Quotas, lending: Quotas) -> lis
 
 
 def _quota(resource: str, key: tuple[str, str], nominal: Quotas, borrowing: Quotas, lending: Quotas) -> Body:
-    said = {"nominalQuota": nominal.get(key), "borrowingLimit": borrowing.get(key), "lendingLimit": lending.get(key)}
-    return {"name": resource, **{field: f"{value:f}" for field, value in said.items() if value is not None}}
+    values = {"nominalQuota": nominal.get(key), "borrowingLimit": borrowing.get(key), "lendingLimit": lending.get(key)}
+    return {"name": resource, **{field: f"{value:f}" for field, value in values.items() if value is not None}}
 
 
 def _flavor(name: str, labels: Mapping[str, str]) -> Body:

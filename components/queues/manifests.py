@@ -1,4 +1,4 @@
-"""All objects of queues, in the order in which they are made. Pure functions."""
+"""All objects of queues, in the order of creation. Pure functions."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,19 +23,19 @@ class QueueObject:
     """One of the objects."""
 
     part: str
-    """What it is called among them, and what its resource's name ends with."""
+    """Its unique name among them, and the suffix of its resource's name."""
 
     body: Body
 
     after: tuple[str, ...] = ()
-    """Parts that are made before it."""
+    """Parts that are created before it."""
 
     queue: Queue | None = None
     """The queue that it is for; None: all of them."""
 
     @property
     def is_queue(self) -> bool:
-        """Whether it is the queue itself, which RayClusters wait in."""
+        """Whether it is the queue itself, in which RayClusters wait."""
         return self.body["kind"] in _OF_WHOLE_QUEUES
 
 
@@ -47,14 +47,14 @@ def queue_objects(
     cluster_wide: bool = True,
     has: Callable[[str], bool] = lambda _: True,
 ) -> Iterator[QueueObject]:
-    """What `backend` needs to serve the queues, each object after those that it needs.
+    """The objects of the queues for `backend`, each after those that it needs.
 
-    `pools`: all nodes. `cluster_wide`: whether shared queues are among them, and what all queues need. `has`: whether
-    what is in a namespace is: LocalQueues, and a tenant's own queue.
+    `pools`: all nodes. `cluster_wide`: whether to include shared queues and the objects that all queues need. `has`:
+    whether to include the objects of a namespace: LocalQueues, and a tenant's own queue.
     """
 
     def is_here(queue: Queue) -> bool:
-        # A tenant's own queue is called as its namespace.
+        # A tenant's own queue has the name of its namespace.
         return has(queue.name) if queue.of_tenant else cluster_wide
 
     if backend == "volcano":

@@ -1,4 +1,4 @@
-"""A queue of a stack: what is said of it, and who may use it."""
+"""A queue of a stack: its settings and its namespaces."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -21,14 +21,14 @@ class Queue:
     """Namespaces that may use it."""
 
     path: Path = ()
-    """Where it is said."""
+    """Path of its settings."""
 
     of_tenant: bool = False
-    """Whether it is a tenant's own, called as its namespace."""
+    """Whether it is a tenant's own queue, with the name of the tenant's namespace."""
 
 
 def children(queues: Iterable[Queue]) -> Mapping[str | None, list[Queue]]:
-    """By a queue's name those right below it; by None, those that name no parent."""
+    """The children of each queue by its name; under None, the queues without a parent."""
     found: dict[str | None, list[Queue]] = defaultdict(list)
     for queue in queues:
         found[queue.settings.parent].append(queue)
@@ -36,7 +36,7 @@ def children(queues: Iterable[Queue]) -> Mapping[str | None, list[Queue]]:
 
 
 def parents_first(queues: Iterable[Queue]) -> list[Queue]:
-    """The queues, each after its parent; those without a parent that is there, or in a circle, are left out."""
+    """The queues, each after its parent. Queues with an unknown parent or in a cycle are omitted."""
     below = children(queues)
     ordered = list(below[None])
     for queue in ordered:

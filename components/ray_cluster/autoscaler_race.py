@@ -1,9 +1,10 @@
-"""Restores what Ray's autoscaler wrote between the last look at a RayCluster and its update, which overwrote it.
+"""Restores autoscaler writes that our update overwrote.
 
-No precondition keeps that out: the operator writes the status all the time, so that most updates would fail by their
-resource version, and an apply sets the whole list of worker groups. What was overwritten is found in the API server's
-own history, by a watch from the version that was looked at (https://kubernetes.io/docs/reference/using-api/
-api-concepts/#efficient-detection-of-changes), and is written again as the autoscaler writes it.
+Ray's autoscaler can scale a RayCluster between our last read and our update. A precondition on the resourceVersion does
+not help: the operator writes the status all the time, so most updates would fail. An apply sets the whole list of
+worker groups. So this module watches the RayCluster from the version that was read
+(https://kubernetes.io/docs/reference/ using-api/api-concepts/#efficient-detection-of-changes), finds overwritten
+values, and patches them as the autoscaler does.
 """
 
 import json
@@ -17,15 +18,15 @@ from ..rollout.pods import changing
 from .scaled import DIGEST, OWNED, Groups, owned
 
 _SECONDS = 1
-"""The least that a watch may take. All events are there by then."""
+"""The shortest timeout of a watch. All past events arrive within it."""
 
 
 def restore(sent: Mapping[str, Any], version: str, context: str | None) -> list[str]:
-    """Restores writes of the autoscaler that the update of a RayCluster overwrote. Returns these worker groups' names.
+    """Restores autoscaler writes that the update of a RayCluster overwrote. Returns the names of these worker groups.
 
-    `sent`: the update. `version`: resourceVersion of what was looked at before it.
-    Where the autoscaler has gone on since the update, what it says now stays.
-    Raises ClusterUnreachableError where the API server does not answer or refuses.
+    `sent`: the update. `version`: resourceVersion of the RayCluster that was read before the update.
+    If the autoscaler has scaled a group again since the update, its newer value stays.
+    Raises ClusterUnreachableError if the API server does not answer or refuses.
     """
     metadata = sent["metadata"]
     kind = ("ray.io", "v1", metadata["namespace"], "rayclusters")
@@ -41,8 +42,8 @@ def restore(sent: Mapping[str, Any], version: str, context: str | None) -> list[
     lost = overwritten(history or b"", sent)
     if not lost:
         return []
-    there = read(api.get_namespaced_custom_object, *kind, metadata["name"]) or {"spec": {}}
-    places = {name: place for place, name in enumerate(owned(there["spec"]))}
+    live = read(api.get_namespaced_custom_object, *kind, metadata["name"]) or {"spec": {}}
+    places = {name: place for place, name in enumerate(owned(live["spec"]))}
     for name in lost.keys() & places.keys():
         with changing():
             api.patch_namespaced_custom_object(
@@ -53,9 +54,9 @@ def restore(sent: Mapping[str, Any], version: str, context: str | None) -> list[
 
 
 def overwritten(history: bytes, sent: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The autoscaler's fields of worker groups that are others in the update than they were right before it.
+    """The autoscaler's fields of worker groups that the update changed: their values right before it.
 
-    `history`: events of a watch, a line each. The update is the first with its digest.
+    `history`: events of a watch, one per line. The update is the first event with its digest.
     """
     digest = sent["metadata"]["annotations"][DIGEST]
     before: Groups = {}
@@ -64,14 +65,14 @@ def overwritten(history: bytes, sent: Mapping[str, Any]) -> dict[str, Mapping[st
         if event["type"] == "ERROR" or event["object"]["metadata"].get("annotations", {}).get(DIGEST) == digest:
             break
         before = owned(event["object"]["spec"])
-    said = owned(sent["spec"])
-    return {name: alive for name, alive in before.items() if name in said and alive != said[name]}
+    applied = owned(sent["spec"])
+    return {name: alive for name, alive in before.items() if name in applied and alive != applied[name]}
 
 
-def _patch(place: int, name: str, lost: Mapping[str, Any], said: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Only where the group is as the update has made it: else the autoscaler has gone on."""
+def _patch(place: int, name: str, lost: Mapping[str, Any], applied: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """A JSON patch that fails if the group has changed since the update: then the autoscaler has scaled it again."""
     at = f"/spec/workerGroupSpecs/{place}"
     yield {"op": "test", "path": f"{at}/groupName", "value": name}
-    if "replicas" in said:
-        yield {"op": "test", "path": f"{at}/replicas", "value": int(said["replicas"])}
+    if "replicas" in applied:
+        yield {"op": "test", "path": f"{at}/replicas", "value": int(applied["replicas"])}
     yield from ({"op": "add", "path": f"{at}/{key}", "value": lost[key]} for key in OWNED if key in lost)

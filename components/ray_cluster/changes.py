@@ -1,4 +1,4 @@
-"""What an update of a RayCluster waits for, and how one is let go."""
+"""The hooks before and after an update of a RayCluster, and the options of its deletion and replacement."""
 
 import pulumi
 
@@ -16,16 +16,19 @@ from .scheduling import LABELS_OF_A_NEW_CLUSTER
 
 
 def keeping_workers(name: str, context: str | None, updates: UpdatesSettings) -> pulumi.ResourceHookBinding:
-    """Empties worker groups that leave before an update, and refuses one that would set back what the autoscaler has
-    done since the program has read it. What it does in the moment of the update is given back to it."""
+    """Hooks that keep the autoscaler's numbers of workers.
+
+    Before an update: empties worker groups that the update removes. Refuses the update if the autoscaler has scaled the
+    cluster since the program read it. After the update: restores autoscaler writes that the update overwrote.
+    """
     looked_at: list[str] = []
-    """The version of the last look."""
+    """The resourceVersion of the last read."""
 
     def check(hook: pulumi.ResourceHookArgs) -> None:
         sent = hook.new_inputs
         assert sent is not None
         namespace, cluster = sent["metadata"]["namespace"], sent["metadata"]["name"]
-        # Before groups are emptied for an update that could not be sent; and after, because that takes its time.
+        # Checked before groups are emptied, which a refused update must not do; and again after, because it takes time.
         unscaled_since(sent, context)
         try:
             retire(
@@ -58,17 +61,19 @@ def keeping_workers(name: str, context: str | None, updates: UpdatesSettings) ->
 
 
 def letting_go(body: Body) -> pulumi.ResourceOptions:
-    """How a RayCluster is deleted or replaced. One that is kept in Redis takes its time, within KubeRay's limit.
+    """How a RayCluster is deleted or replaced. With fault tolerance the deletion timeout is KubeRay's limit.
 
-    One that is kept there no more is made anew: KubeRay's finalizer, once it is there, is only ever removed from a
-    RayCluster that still has the options (raycluster_controller.go: rayClusterReconcile), so that it could not be
-    deleted any more.
+    Switching fault tolerance off replaces the RayCluster. KubeRay removes its finalizer only from a RayCluster that
+    still has the options (raycluster_controller.go: rayClusterReconcile). Without a replacement the RayCluster could
+    never be deleted.
 
-    So is one whose labels its scheduler heeds only at first.
+    A change of a label that the scheduler reads only at creation also replaces the RayCluster.
     """
-    anew = [f'metadata.labels["{label}"]' for label in LABELS_OF_A_NEW_CLUSTER]
+    replacing = [f'metadata.labels["{label}"]' for label in LABELS_OF_A_NEW_CLUSTER]
     if OPTIONS in body["spec"]:
         limit = deletion_seconds(body["metadata"]["annotations"])
         timeouts = pulumi.CustomTimeouts(delete=f"{limit}s")
-        return pulumi.ResourceOptions(custom_timeouts=timeouts, replace_on_changes=anew, delete_before_replace=True)
-    return pulumi.ResourceOptions(replace_on_changes=[f"spec.{OPTIONS}", *anew], delete_before_replace=True)
+        return pulumi.ResourceOptions(
+            custom_timeouts=timeouts, replace_on_changes=replacing, delete_before_replace=True
+        )
+    return pulumi.ResourceOptions(replace_on_changes=[f"spec.{OPTIONS}", *replacing], delete_before_replace=True)

@@ -61,7 +61,7 @@ class RayClusterArgs:
     """ServiceAccount of head and workers where the settings name none. Its output makes the cluster wait for it."""
 
     priorities: PriorityNames = NO_PRIORITIES
-    """PriorityClasses of head and workers, which are there."""
+    """PriorityClasses of head and workers. They exist."""
 
     operator_namespace: str = "ray-system"
     """Where to look for the operator when the cluster does not come up."""
@@ -70,46 +70,46 @@ class RayClusterArgs:
     """Context of the kubeconfig, the provider's; None for the current one."""
 
     redis: RedisPlace | None = None
-    """Where its GCS keeps what it knows, if the settings want it kept; its storage namespace is made here."""
+    """The Redis for GCS fault tolerance, if the settings ask for it. The storage namespace is created here."""
 
     scheduling: Scheduling = NO_SCHEDULING
-    """What schedules it, and out of which queue, which is there."""
+    """Its scheduler and its queue. The queue exists."""
 
     scaled: Scaled | None = None
-    """The RayCluster as it is (scaled.read_scaled), so that its autoscaler's work stays; None where it is not there."""
+    """The live RayCluster (scaled.read_scaled), which keeps the autoscaler's values; None if it does not exist."""
 
     import_id: str | None = None
-    """`<namespace>/<name>` of a RayCluster that runs already, to take it in; None to make it."""
+    """`<namespace>/<name>` of an existing RayCluster to adopt; None to create one."""
 
 
 class RayCluster(pulumi.ComponentResource):
-    """A Ray cluster that scales with what runs on it. `up` waits until it is ready, or says why it is not.
+    """A RayCluster that scales with its load. `up` waits until it is ready, or reports why it is not.
 
-    Its head is not evicted where a node is drained, unless the settings say that it may. A cluster that asks nobody for
-    a token is warned of, in previews too.
+    A node drain does not evict the head, unless the settings allow it. A cluster without token authentication causes a
+    warning, in previews too.
 
-    What the component depends on (`depends_on`), such as the operator, the RayCluster depends on.
+    The RayCluster depends on everything that the component depends on (`depends_on`), such as the operator.
 
-    With fault tolerance its GCS is kept in Redis, under a storage namespace that no other RayCluster ever has. Its
-    deletion then waits until KubeRay has cleaned up there or has given up, and warns of what was left. Where fault
-    tolerance is switched off again, the RayCluster is replaced. So it is where its network topology changes, or with
-    Kueue its queue. With Volcano another queue or priority takes effect at once, without an effect on what runs.
+    With fault tolerance the GCS stores its tables in Redis, under a storage namespace that no other RayCluster ever
+    has. The deletion then waits until KubeRay has cleaned up there or has given up, and warns of keys that are left.
+    The RayCluster is replaced if fault tolerance is switched off, if its network topology changes, or with Kueue if its
+    queue changes. With Volcano a change of queue or priority takes effect at once and does not affect running pods.
 
-    Raises core.problems.Problems where the settings cannot be rendered, such as fault tolerance without `redis`,
-    and pulumi.RunError where the cluster's Kubernetes is too old for the gateway.
+    Raises core.problems.Problems if the settings cannot be rendered, such as fault tolerance without `redis`,
+    and pulumi.RunError if the cluster's Kubernetes is too old for the gateway.
 
-    The numbers of workers are the autoscaler's once it runs: no edit changes them, they are no difference in a preview,
-    and an update that would set them back, because the autoscaler goes on while Pulumi works, is refused.
+    The autoscaler owns the numbers of workers once it runs. No edit changes them, and they are no difference in a
+    preview. An update is refused if the autoscaler has scaled the cluster meanwhile and the update would revert that.
 
     Outputs:
-        connection: where the cluster is: namespace, head service, addresses.
-        worker_groups: name, GPUs, CPUs, memory and most replicas of each worker group that the settings name.
-        greatest_gpus: GPUs of the greatest worker.
+        connection: namespace, head service, addresses.
+        worker_groups: name, GPUs, CPUs, memory and maximum replicas of each worker group of the settings.
+        greatest_gpus: GPUs of the largest worker.
         status: KubeRay's state, the head's pod and Service, numbers of desired, available and ready workers,
-            conditions. In an update it is known once the cluster is ready; a cluster that is not within
-            `ready_timeout` fails the update with the reasons (pulumi.RunError).
-        state: that of the status.
-        storage_namespace: what its keys in Redis begin with, after `RAY`; None without fault tolerance.
+            conditions. In an update it is known once the cluster is ready. If the cluster is not ready within
+            `ready_timeout`, the update fails with the reasons (pulumi.RunError).
+        state: the state in `status`.
+        storage_namespace: the prefix of its keys in Redis, after `RAY`; None without fault tolerance.
     """
 
     connection: pulumi.Output[dict[str, str]]
@@ -130,17 +130,17 @@ class RayCluster(pulumi.ComponentResource):
         own = pulumi.ResourceOptions(parent=self)
         after = pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None, import_=args.import_id)
         after = pulumi.ResourceOptions.merge(after, letting_go(body))
-        # What Kueue has let in is not taken from it: it writes into the list of worker groups, too.
+        # Kueue writes into the list of worker groups, too. So an admitted RayCluster keeps its live values.
         queued = _queued(body, args.scheduling)
         if not queued:
             body = stamped(body, args.scaled.spec if args.scaled else None)
             _check_version(args, body)
         if scales(body) and not queued:
             body, ignored = as_scaled(body, args.scaled)
-            theirs = pulumi.ResourceOptions(
+            with_autoscaler = pulumi.ResourceOptions(
                 ignore_changes=ignored, hooks=keeping_workers(name, args.context, settings.updates)
             )
-            after = pulumi.ResourceOptions.merge(after, theirs)
+            after = pulumi.ResourceOptions.merge(after, with_autoscaler)
         elif not queued:
             body = as_scaled_once(body, args.scaled)
         if settings.tls is not None:
@@ -218,7 +218,7 @@ class RayCluster(pulumi.ComponentResource):
     def _rollout(
         self, name: str, args: RayClusterArgs, body: Body, cluster: pulumi.Resource
     ) -> list[pulumi.Output[str]]:
-        """What is known once old pods are replaced as far as they are to be."""
+        """Outputs that are known once the rollout has replaced the old pods that the strategy allows."""
         settings = args.settings
         updates = settings.updates
         if updates.strategy == "none" or recreates(body["spec"]):
@@ -236,7 +236,7 @@ class RayCluster(pulumi.ComponentResource):
     async def _settled(
         self, args: RayClusterArgs, known: Sequence[dict[str, Any] | None], *, queued: bool
     ) -> dict[str, Any]:
-        """The cluster's status: in a preview as it was last seen, in an update once it is ready."""
+        """The cluster's status: in a preview the last known one, in an update the one once it is ready."""
         metadata, status = known
         if pulumi.runtime.is_dry_run() or metadata is None:
             return status_summary(status)
@@ -257,7 +257,7 @@ class RayCluster(pulumi.ComponentResource):
 
 
 def _queued(body: Body, scheduling: Scheduling) -> bool:
-    """Kueue suspends what waits in a queue."""
+    """Whether Kueue may suspend the RayCluster while it waits in a queue."""
     return scheduling.backend == "kueue" and scheduling.queue is not None and not body["spec"].get("suspend")
 
 
@@ -267,7 +267,7 @@ def _check_version(args: RayClusterArgs, body: Body) -> None:
 
 
 def connection(namespace: str, service: str) -> dict[str, str]:
-    """Where a cluster with that head Service is, for clients inside Kubernetes."""
+    """The addresses of a cluster with that head Service, for clients inside Kubernetes."""
     host = f"{service}.{namespace}.svc"
     return {
         "namespace": namespace,

@@ -15,49 +15,49 @@ Body = dict[str, Any]
 OPTIONS = "gcsFaultToleranceOptions"
 
 RECONNECT_TIMEOUT = "RAY_gcs_rpc_server_reconnect_timeout_s"
-"""For so many seconds a process of Ray tries to reach a GCS that went away, then it ends."""
+"""Seconds for which a Ray process tries to reach a GCS that is gone. Then the process ends."""
 
 RECONNECT_SECONDS = {"head": 60, "worker": 600}
-"""What holds where it is not said: Ray's default (src/ray/common/ray_config_def.h), and KubeRay's for workers of a
+"""The value if it is not set: Ray's default (src/ray/common/ray_config_def.h), and KubeRay's for workers of a
 cluster with GCS fault tolerance (ray-operator/controllers/ray/common/pod.go: configureGCSFaultTolerance)."""
 
 _WITHOUT_GATEWAY = {"RAY_num_redis_request_retries": "9", "RAY_redis_retry_max_ms": "1000"}
-"""A GCS that lost its master never finds the next one: it tries for so long, and its restart does. With Ray's 5 tries
-it restarts before Sentinel has named the next master, and once more; with more than 9 it only restarts later. Measured
-on real pods, `down-after` 2 s: 12.5 s without control plane, against 29.8 s."""
+"""Retries of a GCS that lost its Redis master. It never finds the next master itself; only its restart does. With Ray's
+5 tries it restarts before Sentinel has elected the next master, and has to restart again. With more than 9 it only
+restarts later. Measured on real pods, `down-after` 2 s: 12.5 s without control plane, against 29.8 s."""
 
 DELETION_TIMEOUT = "ray.io/gcs-ft-deletion-timeout"
-"""Annotation with the seconds after which KubeRay lets a deleted RayCluster go although its keys are still in Redis
+"""Annotation: seconds after which KubeRay removes its finalizer from a deleted RayCluster whose keys are still in Redis
 (since 1.6.2, raycluster_controller.go: getGCSFTDeletionTimeout)."""
 
 _DELETION_SECONDS = 300
-"""What holds without it. Older versions give the Job that cleans up as long."""
+"""The default of the annotation. Older versions allow the clean-up Job the same time."""
 
 _ENDING_SECONDS = 300
-"""So long the head's pod may take to end, and the operator to notice."""
+"""Seconds for the head's pod to end and for the operator to notice."""
 
 
 @dataclass(frozen=True)
 class RedisPlace:
-    """Where a RayCluster keeps what its GCS knows."""
+    """Where the GCS of a RayCluster stores its tables."""
 
     connection: RedisConnection
 
     namespace: str
-    """Name of the tenant's namespace: its user of Redis may touch only keys that begin with it."""
+    """Name of the tenant's namespace. The tenant's Redis user can access only keys that begin with it."""
 
     gateway: GatewaySettings | None = field(default_factory=GatewaySettings)
-    """What stands between Ray and Redis; None: nothing does."""
+    """The gateway between Ray and Redis; None: Ray connects to Redis itself."""
 
     storage_namespace: Any = None
-    """What the RayCluster's keys begin with, or what will become it; None: it is not made yet."""
+    """Prefix of the RayCluster's keys, or its Output; None: it is not created yet."""
 
 
 def storage_namespace(namespace: str, cluster: str, random: str) -> str:
-    """The beginning of the keys of one RayCluster, after `RAY` (src/ray/gcs/store_client/redis_store_client.cc).
+    """The prefix of the keys of one RayCluster, after `RAY` (src/ray/gcs/store_client/redis_store_client.cc).
 
-    No namespace and no name of a RayCluster has a dot, so that no other tenant's, and no other cluster's, begins so.
-    `random`: made with the RayCluster, so that no later one of the same name finds its keys.
+    Names of namespaces and RayClusters have no dot, so no other tenant and no other cluster has the same prefix.
+    `random`: created with the RayCluster, so that a later RayCluster of the same name does not find its keys.
     """
     return f"{namespace}.{cluster}.{random}"
 
@@ -76,7 +76,7 @@ def options(place: RedisPlace, cluster: str) -> Body:
 
 
 def beside_head(settings: RayClusterSettings, place: RedisPlace | None) -> Beside:
-    """What the head's pod has for it: the gateway, or what Ray has to be told where there is none."""
+    """What the head's pod has for fault tolerance: the gateway, or without one the variables that Ray needs."""
     if place is None:
         return NOTHING_BESIDE
     connection = place.connection
@@ -98,12 +98,12 @@ def beside_head(settings: RayClusterSettings, place: RedisPlace | None) -> Besid
 
 
 def deletion_seconds(annotations: Mapping[str, str]) -> int:
-    """After how many seconds at most a RayCluster is gone that was deleted, also with Redis down.
+    """The most seconds that the deletion of a RayCluster takes, also with Redis down.
 
-    Raises nothing: what is no number counts as not said, as for KubeRay.
+    A value that is not a number counts as not set, as in KubeRay.
     """
-    said = annotations.get(DELETION_TIMEOUT, "")
-    number = int(said) if said.isascii() and said.isdigit() and len(said) < 10 else 0
+    annotated = annotations.get(DELETION_TIMEOUT, "")
+    number = int(annotated) if annotated.isascii() and annotated.isdigit() and len(annotated) < 10 else 0
     return max(number, _DELETION_SECONDS) + _ENDING_SECONDS
 
 

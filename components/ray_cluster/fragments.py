@@ -1,7 +1,7 @@
-"""Parts of a RayCluster in Kubernetes' and KubeRay's own words: pod templates, overrides and flags of `ray start`.
+"""Parts of a RayCluster in the syntax of Kubernetes and KubeRay: pod templates, overrides and flags of `ray start`.
 
-What they may hold is the CRD's matter; here is refused what no CRD refuses: secrets in plain text, and flags of
-`ray start` that a shell would take for something else.
+The CRD's schema validates them. This module refuses what no CRD refuses: secrets in plain text, and flags of `ray
+start` that a shell would interpret.
 """
 
 import re
@@ -73,7 +73,7 @@ _SHOWN = 60
 
 
 def flag_faults(params: Mapping[str, Any]) -> list[Problem]:
-    """What is wrong with the flags of a group, whoever said them."""
+    """The problems of the flags of a group, wherever they are set."""
     return [problem for flag, value in params.items() for problem in _faults_of_flag(str(flag), value)]
 
 

@@ -1,4 +1,4 @@
-"""What a RayCluster's settings become: a body as the API server takes it. Pure functions."""
+"""Renders the settings of a RayCluster into the body for the API server. Pure functions."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -36,15 +36,15 @@ API_VERSION = "ray.io/v1"
 
 def head_service(name: str, spec: Mapping[str, Any]) -> str:
     """Name of the head's Service of a cluster (ray-operator/controllers/ray/utils/util.go, GenerateHeadServiceName)."""
-    said = spec["headGroupSpec"].get("headService") or {}
-    return (said.get("metadata") or {}).get("name") or f"{name}-head-svc"
+    service = spec["headGroupSpec"].get("headService") or {}
+    return (service.get("metadata") or {}).get("name") or f"{name}-head-svc"
 
 
 def head_ports(spec: Mapping[str, Any]) -> dict[str, int]:
-    """Ports of the head by KubeRay's names of them, which are those of Ray's container or the default ones."""
+    """Ports of the head by KubeRay's names: those of Ray's container, else the defaults."""
     container = spec["headGroupSpec"]["template"]["spec"]["containers"][0]
-    said = {port.get("name"): port["containerPort"] for port in container.get("ports") or ()}
-    return {name: said.get(name, port) for name, port in HEAD_PORTS.items()}
+    configured = {port.get("name"): port["containerPort"] for port in container.get("ports") or ()}
+    return {name: configured.get(name, port) for name, port in HEAD_PORTS.items()}
 
 
 def ray_cluster(
@@ -55,15 +55,15 @@ def ray_cluster(
     redis: RedisPlace | None = None,
     scheduling: Scheduling = NO_SCHEDULING,
 ) -> Body:
-    """The `ray.io/v1` RayCluster. Fields that were not set stay KubeRay's to default.
+    """The `ray.io/v1` RayCluster. KubeRay defaults the fields that are not set.
 
-    `service_account`: of head and workers where the settings name none, a name or what will become one. None: KubeRay
-    makes one for the head.
-    `priorities`: PriorityClasses that are there for head and workers.
-    `redis`: where the GCS keeps what it knows, if the settings want it kept.
-    `scheduling`: what schedules it, and out of which queue.
-    Raises Problems, with paths in the settings, where it cannot be made as `cluster_spec` says, or Kubernetes would
-    refuse the resources of a container.
+    `service_account`: of head and workers if the settings name none; a name or its Output. None: KubeRay creates one
+    for the head.
+    `priorities`: existing PriorityClasses for head and workers.
+    `redis`: where the GCS stores its tables, if the settings ask for fault tolerance.
+    `scheduling`: its scheduler and its queue.
+    Raises Problems, with paths in the settings, as `cluster_spec` does, or if Kubernetes would refuse the resources of
+    a container.
     """
     spec = spared_head(settings, scheduling, cluster_spec(settings, pools, service_account, priorities, redis))
     spec = counted_whole(scheduling, spec)
@@ -79,7 +79,7 @@ def ray_cluster(
             "annotations": {
                 **settings.annotations,
                 **scheduling_annotations(settings, scheduling),
-                # In the foreground the garbage collector takes pods and clean-up Jobs from under the operator.
+                # In the foreground the garbage collector would delete pods and clean-up Jobs before the operator does.
                 "pulumi.com/deletionPropagationPolicy": "background",
             },
         },
@@ -88,7 +88,7 @@ def ray_cluster(
 
 
 def asks_for_token(body: Body) -> bool:
-    """Whether the RayCluster lets in only who shows a token: by its own options, or by Ray's variable in the head."""
+    """Whether clients of the RayCluster need a token: by its `authOptions`, or by Ray's variable in the head."""
     if (body["spec"].get("authOptions") or {}).get("mode") == "token":
         return True
     env = body["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0].get("env", [])
@@ -96,14 +96,14 @@ def asks_for_token(body: Body) -> bool:
 
 
 def head_disruption_budget(settings: RayClusterSettings) -> Body:
-    """The PodDisruptionBudget that keeps the head where it is. One that is not healthy may go."""
+    """The PodDisruptionBudget that prevents eviction of the head. An unhealthy head may be evicted."""
     labels = {CLUSTER_LABEL: settings.name, NODE_TYPE_LABEL: "head"}
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
         "metadata": {"name": f"{settings.name}-head"},
         "spec": {
-            # Not maxUnavailable: Kubernetes cannot tell how many pods a RayCluster wants, which has no scale.
+            # Not maxUnavailable: a RayCluster has no scale subresource, so Kubernetes does not know its number of pods.
             "minAvailable": 1,
             "selector": {"matchLabels": labels},
             "unhealthyPodEvictionPolicy": "AlwaysAllow",

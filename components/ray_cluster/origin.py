@@ -1,4 +1,4 @@
-"""Where a part of a rendered RayCluster was said: what is wrong with it is shown where its author can change it."""
+"""Maps a part of a rendered RayCluster to its setting, so that a problem is reported where the author can fix it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,24 +20,24 @@ _PLACEMENT = {"nodeSelector", "affinity", "tolerations"}
 
 
 def said_at(settings: RayClusterSettings, pools: tuple[NodePool, ...], spec: Mapping[str, Any], path: Path) -> Path:
-    """The path in the cluster's settings that the part of its body at `path` came from; `()` for the cluster itself.
+    """The path in the cluster's settings that the part of its body at `path` comes from; `()` for the cluster itself.
 
-    `spec`: the body's, as `cluster_spec` made it of the settings. Where several parts were merged there it is the last
-    that says it. The path is cut to what was said.
+    `spec`: the spec of the body, as `cluster_spec` renders it from the settings. If several parts are merged there, the
+    last one that sets the value counts. The path is cut to what is set.
     """
-    said = settings.model_dump(by_alias=True, exclude_unset=True)
+    configured = settings.model_dump(by_alias=True, exclude_unset=True)
     match path:
         case ("metadata", "name", *_):
             return ("name",)
         case ("metadata", "labels" | "annotations", *_):
-            return _cut(said, path[1:])
+            return _cut(configured, path[1:])
         case ("spec", _, *_):
-            return _of_spec(settings, said, all_groups(settings, pools), spec, path[1:])
+            return _of_spec(settings, configured, all_groups(settings, pools), spec, path[1:])
     return ()
 
 
 def _of_spec(
-    settings: RayClusterSettings, said: Mapping[str, Any], groups: tuple[WorkerGroup, ...], spec: Any, path: Path
+    settings: RayClusterSettings, configured: Mapping[str, Any], groups: tuple[WorkerGroup, ...], spec: Any, path: Path
 ) -> Path:
     overridden, decides = _follow(settings.overrides, spec, path)
     if decides:
@@ -50,8 +50,8 @@ def _of_spec(
         case ("headGroupSpec",):
             part, rest = _part(spec, "headGroupSpec"), path[1:]
         case _:
-            # A group that only overrides know, or a field of the spec itself.
-            setting = _cut(said, _of_cluster(said, path))
+            # A group that exists only in overrides, or a field of the spec itself.
+            setting = _cut(configured, _of_cluster(configured, path))
             return ("overrides", *overridden) if len(overridden) > 1 or (overridden and not setting) else setting
     if rest[:1] == ("template",):
         templates = group.pod_templates if group else ((("head", "podTemplate"), settings.head.pod_template),)
@@ -59,33 +59,34 @@ def _of_spec(
             found, decides = _follow(template, _part(part, "template"), rest[1:])
             if decides and found:
                 return (*place, *found)
-    return _first_said(said, *_of_group(group, part, rest))
+    return _first_set(configured, *_of_group(group, part, rest))
 
 
 def _plan(groups: tuple[WorkerGroup, ...]) -> dict[str, Any]:
-    """What of a spec is there without overrides."""
+    """The groups of a spec without overrides."""
     return {"headGroupSpec": {}, "workerGroupSpecs": [{"groupName": group.name} for group in groups]}
 
 
 def _follow(fragment: Any, body: Any, path: Path) -> tuple[Path, bool]:
-    """As much of a path of `body` as a fragment that was merged into it says, in the fragment's own indexes.
+    """The part of a path of `body` that a fragment, merged into the body, sets; with the fragment's own indexes.
 
-    With it, whether the fragment decides what is there: it says all of the path, or replaces something above it.
+    The second value is whether the fragment decides the value: it sets the whole path, or replaces a parent of it.
     """
     found: Path = ()
     list_name: str | int = ""
     for step in path:
-        there = _index_in(fragment, list_name, body, step) if isinstance(step, int) else step
-        if not (there in fragment if isinstance(fragment, Mapping) else isinstance(there, int) and there >= 0):
+        at = _index_in(fragment, list_name, body, step) if isinstance(step, int) else step
+        if not (at in fragment if isinstance(fragment, Mapping) else isinstance(at, int) and at >= 0):
             merges = isinstance(fragment, Mapping | list) and DIRECTIVE not in fragment
             return found, not merges
-        fragment, body = fragment[there], _part(body, step)
-        found, list_name = (*found, there), step
+        fragment, body = fragment[at], _part(body, step)
+        found, list_name = (*found, at), step
     return found, True
 
 
 def _index_in(fragment: Any, list_name: str | int, body: Any, index: int) -> int:
-    """The index in the fragment's list of what stands at `index` in the body's; -1 where it has none."""
+    """The index in the fragment's list of the item at `index` in the body's list; -1 if the fragment does not have
+    it."""
     if not isinstance(fragment, list):
         return -1
     key = key_of(list_name, _part(body, index))
@@ -102,25 +103,25 @@ def _part(body: Any, step: str | int) -> Any:
         return None
 
 
-def _of_cluster(said: Mapping[str, Any], path: Path) -> Path:
+def _of_cluster(configured: Mapping[str, Any], path: Path) -> Path:
     match path:
         case ("rayVersion", *_):
             return ("rayVersion",)
         case ("authOptions", *_):
             return path
         case ("autoscalerOptions", "idleTimeoutSeconds"):
-            return _first_said(said, ("idleTimeoutMinutes",), ("idleTimeout",))
+            return _first_set(configured, ("idleTimeoutMinutes",), ("idleTimeout",))
         case ("autoscalerOptions", "upscalingMode"):
-            return _first_said(said, ("targetUtilization",), ("autoScalingMode",))
+            return _first_set(configured, ("targetUtilization",), ("autoScalingMode",))
         case ("autoscalerOptions", "imagePullPolicy"):
             return ("imagePullPolicy",)
         case ("enableInTreeAutoscaling" | "autoscalerOptions", *_):
-            return _first_said(said, ("autoScalingMode",), ("autoscaling",))
+            return _first_set(configured, ("autoScalingMode",), ("autoscaling",))
     return ()
 
 
 def _of_group(group: WorkerGroup | None, part: Any, path: Path) -> tuple[Path, ...]:
-    """Where a part of a group may have been said, the nearest first. `group`: None for the head."""
+    """The settings that may set a part of a group, the most specific first. `group`: None for the head."""
     own: Path = group.path if group else ("head",)
     shared = own[:2]
     match path:
@@ -167,16 +168,16 @@ def _of_pod(own: Path, template: Any, path: Path) -> tuple[Path, ...]:
     return (own,)
 
 
-def _first_said(said: Mapping[str, Any], *paths: Path) -> Path:
-    """The first of the paths that is said in full; where none is, what is said of the last."""
-    return next((path for path in paths if _cut(said, path) == path), _cut(said, paths[-1]))
+def _first_set(configured: Mapping[str, Any], *paths: Path) -> Path:
+    """The first path that is set in full; if none is, the part of the last path that is set."""
+    return next((path for path in paths if _cut(configured, path) == path), _cut(configured, paths[-1]))
 
 
-def _cut(said: Any, path: Path) -> Path:
-    """As much of a path as is said."""
+def _cut(configured: Any, path: Path) -> Path:
+    """The part of a path that is set."""
     for length, step in enumerate(path):
-        inside = step < len(said) if isinstance(step, int) and isinstance(said, list | tuple) else False
-        if not (inside or (isinstance(said, Mapping) and step in said)):
+        inside = step < len(configured) if isinstance(step, int) and isinstance(configured, list | tuple) else False
+        if not (inside or (isinstance(configured, Mapping) and step in configured)):
             return path[:length]
-        said = said[step]
+        configured = configured[step]
     return path

@@ -1,8 +1,8 @@
-"""What pods get beyond what is said (`podDefaults: secure`). Pure functions.
+"""What pods get beyond their settings (`podDefaults: secure`). Pure functions.
 
-No more rights than a namespace admits that enforces Pod Security `restricted`, no token of Kubernetes that they do not
-need, and a priority. Of the containers that KubeRay adds, the workers' init container and the Job that cleans up Redis
-have the security context of Ray's container, and the autoscaler has that of `autoscalerOptions`
+They meet Pod Security `restricted`, have no Kubernetes token that they do not need, and have a priority. KubeRay adds
+containers: the workers' init container and the Job that cleans up Redis have the security context of Ray's container;
+the autoscaler has that of `autoscalerOptions`
 (ray-operator/controllers/ray/common/pod.go).
 """
 
@@ -14,10 +14,10 @@ Body = dict[str, Any]
 
 TOKEN_VOLUME = "autoscaler-token"  # noqa: S105 (a volume's name)
 
-_TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 (where Kubernetes' clients look for theirs)
+_TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 (where Kubernetes' clients look for their token)
 
 _TOKEN_SECONDS = 3607
-"""How long a token is good, as in the volume that Kubernetes mounts by itself; the kubelet renews it in time."""
+"""Lifetime of a token, as in the volume that Kubernetes mounts by itself; the kubelet renews it in time."""
 
 _TOKEN: Body = {
     "name": TOKEN_VOLUME,
@@ -41,7 +41,7 @@ _RESTRICTED_POD: Body = {"runAsNonRoot": True, "seccompProfile": {"type": "Runti
 
 
 def ray_container(settings: RayClusterSettings) -> Body:
-    """What a container that runs Ray has before a pod template is laid over it; the autoscaler too."""
+    """The defaults of a container that runs Ray, and of the autoscaler, before pod templates are merged into it."""
     if settings.pod_defaults == "none":
         return {}
     user = {"runAsUser": settings.run_as_user} if settings.run_as_user != "image" else {}
@@ -49,7 +49,7 @@ def ray_container(settings: RayClusterSettings) -> Body:
 
 
 def pod(settings: RayClusterSettings, priority_class: str | None) -> Body:
-    """What a pod's spec has before a pod template is laid over it. `priority_class`: None for none."""
+    """The defaults of a pod's spec before pod templates are merged into it. `priority_class`: None for none."""
     if settings.pod_defaults == "none":
         return {}
     priority = {"priorityClassName": priority_class} if priority_class else {}
@@ -57,10 +57,10 @@ def pod(settings: RayClusterSettings, priority_class: str | None) -> Body:
 
 
 def completed(settings: RayClusterSettings, template: Body) -> Body:
-    """The template with what depends on the pod templates that were laid over it.
+    """The template with defaults that depend on the pod templates that were merged into it.
 
-    That is a security context for containers that they add without one, and no token where no account was named.
-    What is no template at all stays as it is, for the definition's schema to refuse.
+    Containers without a security context get one. Without a named account the pod gets no token.
+    A value that is no template stays unchanged; the CRD's schema refuses it.
     """
     spec = template.get("spec")
     if settings.pod_defaults == "none" or not isinstance(spec, dict):
@@ -72,9 +72,9 @@ def completed(settings: RayClusterSettings, template: Body) -> Body:
 
 
 def with_autoscaler_token(settings: RayClusterSettings, head: Body, options: Body) -> tuple[Body, Body]:
-    """The head's template and the autoscaler's options, where the pod has no token: with one for the autoscaler alone.
+    """The head's template and the autoscaler's options. If the pod has no token, the autoscaler alone gets one.
 
-    What people run in the head, such as the drivers of jobs, then has none.
+    So other processes in the head, such as the drivers of jobs, have no token.
     """
     spec = head.get("spec")
     if settings.pod_defaults == "none" or not isinstance(spec, dict):
@@ -87,10 +87,10 @@ def with_autoscaler_token(settings: RayClusterSettings, head: Body, options: Bod
 
 
 def ended_soon(settings: RayClusterSettings, head: Body) -> Body:
-    """The template of a head with an autoscaler, where it does not say how long it may take to end: not long.
+    """The template of a head with an autoscaler, with a short grace period if none is set.
 
-    The autoscaler, which is its container's first process and has no handler for SIGTERM (Ray 2.60), is ended only when
-    that time is over, and the pod, its Service and a head that replaces it wait for it. Ray itself ends in two seconds.
+    The autoscaler is the first process of its container and does not handle SIGTERM (Ray 2.60), so it ends only when
+    the grace period is over. The pod, its Service and a replacing head wait for it. Ray itself ends in two seconds.
     """
     spec = head.get("spec")
     if settings.pod_defaults == "none" or not isinstance(spec, dict):
@@ -99,7 +99,7 @@ def ended_soon(settings: RayClusterSettings, head: Body) -> Body:
 
 
 def shows_kubernetes_tokens(settings: RayClusterSettings) -> bool:
-    """Whether Ray's processes show each other the tokens of their accounts, and have Kubernetes review them."""
+    """Whether Ray's processes authenticate to each other by ServiceAccount tokens, which Kubernetes reviews."""
     return bool(settings.auth_options and settings.auth_options.enable_k8s_token_auth)
 
 

@@ -1,4 +1,4 @@
-"""Keeps the gang of a RayCluster in the queue that its settings say, where KubeRay would leave it in its first one."""
+"""Moves the gang of a RayCluster to the queue of its settings. KubeRay would leave it in its first queue."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ from ..dynamic import Resource
 _GROUP, _VERSION, _PLURAL = "scheduling.volcano.sh", "v1beta1", "podgroups"
 
 _DEFAULT_QUEUE = "default"
-"""What the PodGroup's CRD says where no queue is named."""
+"""The default of the PodGroup's CRD if no queue is set."""
 
 _SETTINGS = ("queue", "priorityClass")
 
@@ -45,19 +45,19 @@ def pod_group(cluster: str) -> str:
 
 
 def put_right(props: dict[str, Any]) -> None:
-    """Changes queue and priority of the PodGroup to what the settings say.
+    """Sets queue and priority of the PodGroup to those of the settings.
 
-    Where there is none yet KubeRay makes it so, of the labels that the RayCluster has by now. Raises PodGroupError.
+    If the PodGroup does not exist yet, KubeRay creates it with the RayCluster's current labels. Raises PodGroupError.
     """
     namespace, name = props["namespace"], pod_group(props["cluster"])
-    wanted = {"queue": props.get("queue") or _DEFAULT_QUEUE, "priorityClassName": props.get("priorityClass") or ""}
+    desired = {"queue": props.get("queue") or _DEFAULT_QUEUE, "priorityClassName": props.get("priorityClass") or ""}
     try:
         api = kubernetes.client.CustomObjectsApi(connect(props.get("context")))
-        there = read(api.get_namespaced_custom_object, _GROUP, _VERSION, namespace, _PLURAL, name)
-        spec = (there or {}).get("spec") or {}
-        if there is None or all((spec.get(key) or "") == value for key, value in wanted.items()):
+        live = read(api.get_namespaced_custom_object, _GROUP, _VERSION, namespace, _PLURAL, name)
+        spec = (live or {}).get("spec") or {}
+        if live is None or all((spec.get(key) or "") == value for key, value in desired.items()):
             return
-        api.patch_namespaced_custom_object(_GROUP, _VERSION, namespace, _PLURAL, name, {"spec": wanted})
+        api.patch_namespaced_custom_object(_GROUP, _VERSION, namespace, _PLURAL, name, {"spec": desired})
     except ClusterUnreachableError as error:
         raise _as_it_was(namespace, name, str(error)) from None
     except kubernetes.client.ApiException as error:
@@ -70,7 +70,7 @@ def _as_it_was(namespace: str, name: str, reason: str) -> PodGroupError:
 
 @dataclass(frozen=True)
 class PodGroupArgs:
-    """What a PodGroup is kept by."""
+    """What a PodGroup is changed by."""
 
     namespace: pulumi.Input[str]
 
@@ -91,8 +91,9 @@ class PodGroup(Resource, module="ray-platform", name="PodGroup"):
     """The gang of a RayCluster, which KubeRay makes and Volcano schedules: its queue and its priority.
 
     KubeRay reads them from the RayCluster's labels when it makes the PodGroup; later it changes only how many start
-    together (volcano_scheduler.go: syncPodGroup). This resource changes them in place. What runs goes on, and counts in
-    the new queue from the scheduler's next round on. It depends on the RayCluster, whose labels are changed before.
+    together (volcano_scheduler.go: syncPodGroup). This resource changes them in place. Running pods are not affected;
+    they count in the new queue from the scheduler's next round on. It depends on the RayCluster, whose labels change
+    first.
     """
 
     def __init__(self, name: str, args: PodGroupArgs, opts: pulumi.ResourceOptions | None = None) -> None:

@@ -20,7 +20,7 @@ NODE_TYPE_LABEL = "ray.io/node-type"
 
 HEAD_CONTAINER = "ray-head"
 WORKER_CONTAINER = "ray-worker"
-"""Names of Ray's containers, which are the first of their pods: KubeRay goes by that."""
+"""Names of Ray's containers. They are the first of their pods; KubeRay relies on that."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,12 @@ class Beside:
     """What a pod has beside Ray's own."""
 
     init_containers: tuple[Body, ...] = ()
-    """Those that start before all others."""
+    """Init containers that start before all others."""
 
     volumes: tuple[Body, ...] = ()
 
     env: Mapping[str, str] = field(default_factory=dict)
-    """Variables of Ray's container, which the cluster's own may override."""
+    """Variables of Ray's container, which the cluster's own variables may override."""
 
     mounts: tuple[Body, ...] = ()
     """Mounts in Ray's container."""
@@ -44,10 +44,10 @@ NOTHING_BESIDE = Beside()
 
 @dataclass(frozen=True)
 class Standing:
-    """What a pod is to Kubernetes, as far as the stack says it. None: not said."""
+    """Account and priority of a pod. None: not set."""
 
     account: Any = None
-    """Name of the ServiceAccount, or what will become one."""
+    """Name of the ServiceAccount, or its Output."""
 
     priority_class: str | None = None
     """Name of the PriorityClass, where pods get defaults."""
@@ -61,7 +61,7 @@ def container(
     env: Mapping[str, str],
     mounts: Iterable[Body] = (),
 ) -> Body:
-    """Ray's container. Requests are limits, so that no neighbour takes what it was promised."""
+    """Ray's container. Its requests are its limits, so that no other pod can use its resources."""
     made: Body = {
         "name": name,
         "image": image or settings.image,
@@ -79,7 +79,7 @@ def container(
 
 
 def for_tls(settings: RayClusterSettings) -> dict[str, list[Body]]:
-    """`env` and `volumeMounts` of a container whose Ray speaks TLS; empty where the cluster has none."""
+    """`env` and `volumeMounts` for TLS of a container that runs Ray; empty if the cluster has no TLS."""
     if settings.tls is None:
         return {"env": [], "volumeMounts": []}
     env = [{"name": variable, "value": value} for variable, value in tls.ENVIRONMENT.items()]
@@ -96,8 +96,8 @@ def template(
 ) -> Body:
     """The pod template around Ray's container `ray`, on the nodes of `pool`.
 
-    `over`: pod templates laid over it, each with where the cluster's settings say it.
-    Raises Problems where one cannot be merged.
+    `over`: pod templates that are merged into it, each with its path in the cluster's settings.
+    Raises Problems if one cannot be merged.
     """
     # Autoscaler v2 replaces a pod that ended; the operator refuses any other restart policy.
     spec: Body = {
@@ -120,22 +120,23 @@ def template(
     if volumes := [*settings.volumes, *of_tls, *beside.volumes]:
         spec["volumes"] = volumes
     made: Body = {"metadata": {"labels": dict(settings.labels)}, "spec": spec} if settings.labels else {"spec": spec}
-    for path, said in over:
-        made = laid_over(made, said, path)
+    for path, fragment in over:
+        made = laid_over(made, fragment, path)
     return pod_defaults.completed(settings, made)
 
 
-def laid_over(base: Body, said: Mapping[str, Any], path: Path) -> Body:
-    """`base` with what the settings say at `path` laid over it. Raises Problems, with paths in the settings."""
+def laid_over(base: Body, fragment: Mapping[str, Any], path: Path) -> Body:
+    """`base` with the fragment of the settings at `path` merged into it. Raises Problems, with paths in the
+    settings."""
     try:
-        merged: Body = merge(base, said)
+        merged: Body = merge(base, fragment)
     except Problems as refused:
         raise Problems(problem.below(path) for problem in refused.problems) from refused
     return merged
 
 
 def placement(pool: NodePool) -> Body:
-    """What binds pods to the nodes of a pool, as far as these can be told from others."""
+    """The fields that bind pods to the nodes of a pool, as far as its labels and taints distinguish them."""
     placed: Body = {}
     if pool.gpu_product:
         term = {"key": GPU_PRODUCT_LABEL, "operator": "In", "values": [pool.gpu_product]}

@@ -1,8 +1,8 @@
-"""Waits until a RayCluster is ready, or says why it is not. Only reads.
+"""Waits until a RayCluster is ready, or reports why it is not. Only reads.
 
-Not left to the provider's `pulumi.com/waitFor`: that heeds `status.observedGeneration`, which KubeRay writes only when
-something else of the status changes (ray-operator/controllers/ray/utils/consistency.go), so after most edits of a
-cluster that stays as it is, it would wait for its whole time limit and fail.
+The provider's `pulumi.com/waitFor` does not work here: it waits for `status.observedGeneration`, which KubeRay writes
+only when something else in the status changes (ray-operator/controllers/ray/utils/consistency.go). So after most edits
+it would wait until its timeout and fail.
 """
 
 import asyncio
@@ -34,9 +34,9 @@ async def until_ready(
     show: Callable[[str], None],
     queued: bool = False,
 ) -> dict[str, Any]:
-    """Wait until the cluster is ready, or suspended where its spec says so. Returns its `status`.
+    """Waits until the cluster is ready, or suspended if its spec sets `suspend`. Returns its `status`.
 
-    `limit`: seconds. `show`: called with what is waited for, whenever that changes. `queued`: see is_ready.
+    `limit`: seconds. `show`: called with the current reason to wait, whenever it changes. `queued`: see is_ready.
     Raises NotReadyError.
     """
     deadline = time.monotonic() + limit
@@ -48,8 +48,8 @@ async def until_ready(
             return status
         if time.monotonic() > deadline:
             reasons = await asyncio.to_thread(why_not_ready, context, namespace, name, operator_namespace, queued)
-            said = "\n  ".join([f"RayCluster {namespace}/{name} is not ready after {limit} s:", *reasons])
-            raise NotReadyError(said)
+            message = "\n  ".join([f"RayCluster {namespace}/{name} is not ready after {limit} s:", *reasons])
+            raise NotReadyError(message)
         if waiting != shown:
             show(waiting)
             shown = waiting
@@ -57,7 +57,7 @@ async def until_ready(
 
 
 def _look(context: str | None, namespace: str, name: str, queued: bool) -> tuple[dict[str, Any] | None, str]:
-    """The cluster, and what it is waited for. An API server that does not answer may do so again."""
+    """The cluster, and the reason to wait. An API server that does not answer is asked again later."""
     try:
         client = kubernetes.client.CustomObjectsApi(connect(context))
         cluster = read(client.get_namespaced_custom_object, "ray.io", "v1", namespace, "rayclusters", name)
@@ -71,9 +71,9 @@ def _look(context: str | None, namespace: str, name: str, queued: bool) -> tuple
 
 
 def status_summary(status: Mapping[str, Any] | None) -> dict[str, Any]:
-    """State, head, workers and conditions from a RayCluster's `status`; None for what it does not say.
+    """State, head, workers and conditions from a RayCluster's `status`; None for fields that are not set.
 
-    KubeRay leaves numbers of workers out where they are 0.
+    KubeRay omits numbers of workers that are 0.
     """
     known = status or {}
     head = known.get("head") or {}
@@ -92,30 +92,30 @@ def status_summary(status: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 _LINES = 12
-"""So many reasons are shown, the newest; more would bury the first."""
+"""The most reasons that are shown, so that the first one stays visible."""
 
 _GROUP = "ray.io"
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What was read of a cluster that is not ready, as the API server gives it."""
+    """The objects of a cluster that is not ready, as the API server returns them."""
 
     cluster: dict[str, Any] | None
     pods: tuple[dict[str, Any], ...] = ()
     events: tuple[dict[str, Any], ...] = ()
     operator_pods: tuple[dict[str, Any], ...] | None = ()
-    """None: this account may not look at them."""
+    """None: this account must not read them."""
     logs: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    """The end of the log of containers that run and are not ready, by the names of pod and container."""
+    """The end of the logs of containers that run and are not ready, by pod name and container name."""
     waits: str | None = None
-    """Why it waits in its queue, where it does."""
+    """Why it waits in its queue; None if it does not wait."""
 
 
 def why_not_ready(
     context: str | None, namespace: str, name: str, operator_namespace: str, queued: bool = False
 ) -> list[str]:
-    """One line for each reason, those that say most first. An unreachable API server is itself the reason.
+    """One line for each reason, the most specific first. An unreachable API server is itself the reason.
 
     `queued`: see is_ready.
     """
@@ -126,7 +126,7 @@ def why_not_ready(
 
 
 def reasons(evidence: Evidence) -> list[str]:
-    """The reasons in what was read: the cluster's conditions, pods that wait, warnings newest first, the operator."""
+    """The reasons in the evidence: conditions of the cluster, waiting pods, warnings newest first, the operator."""
     if evidence.cluster is None:
         return ["it is not there: it was deleted after it had been made"]
     waits = [f"it waits in its queue: {evidence.waits}"] if evidence.waits else []
@@ -135,9 +135,9 @@ def reasons(evidence: Evidence) -> list[str]:
         *_conditions(evidence.cluster),
         *(line for pod in evidence.pods for line in _pod(pod, evidence.logs)),
     ]
-    # A pod says in its status what the scheduler and the kubelet say in events.
-    said = "\n".join(lines)
-    lines += [_event(event) for event in _warnings(evidence.events) if event["message"] not in said]
+    # A pod's status repeats the messages of events of the scheduler and the kubelet.
+    reported = "\n".join(lines)
+    lines += [_event(event) for event in _warnings(evidence.events) if event["message"] not in reported]
     lines += _operator(evidence.operator_pods, evidence.cluster)
     return list(dict.fromkeys(lines))[:_LINES] or ["no event and no condition says why: read the operator's log"]
 
@@ -157,7 +157,7 @@ def _read(context: str | None, namespace: str, name: str, operator_namespace: st
 
 
 def _starting(pod: dict[str, Any]) -> list[tuple[str, str]]:
-    """Sidecars of the pod that run, and have not started by their probe, so that everything else waits for them."""
+    """Sidecars of the pod that run but have not passed their startup probe. The other containers wait for them."""
     return [
         (pod["metadata"]["name"], container["name"])
         for container in pod.get("status", {}).get("initContainerStatuses", [])
@@ -166,7 +166,7 @@ def _starting(pod: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _log(core: Any, namespace: str, pod: str, container: str) -> str:
-    """The end of a container's log, as far as it can be had: not everybody may read it."""
+    """The end of a container's log; empty if it cannot be read, for example without the right to."""
     try:
         text = read_bytes(core.read_namespaced_pod_log, pod, namespace, container=container, tail_lines=20)
     except ClusterUnreachableError:
@@ -175,7 +175,7 @@ def _log(core: Any, namespace: str, pod: str, container: str) -> str:
 
 
 def _operator_pods(core: Any, namespace: str) -> tuple[dict[str, Any], ...] | None:
-    """The operator's pods. Whoever has no more than a namespace of their own may not see them."""
+    """The operator's pods; None if this account must not read them, as with rights in one namespace only."""
     try:
         return _items(
             read(core.list_namespaced_pod, namespace, label_selector="app.kubernetes.io/component=kuberay-operator")
@@ -199,12 +199,12 @@ def _conditions(cluster: dict[str, Any]) -> list[str]:
 
 
 def is_ready(cluster: dict[str, Any], queued: bool = False) -> bool:
-    """Whether a RayCluster is as its spec wants it: ready, or suspended.
+    """Whether a RayCluster has reached the state of its spec: ready, or suspended.
 
-    `queued`: what suspends it is a queue without room for it, so that it is waited for.
+    `queued`: a queue without room suspends it, so a suspended cluster is not ready.
 
-    RayClusterProvisioned stays true once it was (KubeRay's RayClusterConditionType), so the head's own condition counts
-    as well.
+    RayClusterProvisioned stays true once it was true (KubeRay's RayClusterConditionType), so HeadPodReady counts as
+    well.
     """
     conditions = (cluster.get("status") or {}).get("conditions", [])
     true = {each["type"] for each in conditions if each["status"] == "True"}
@@ -214,7 +214,7 @@ def is_ready(cluster: dict[str, Any], queued: bool = False) -> bool:
 
 
 def _is_bad(condition: dict[str, Any]) -> bool:
-    """Conditions are good when true, except those that tell of a failure or a suspension."""
+    """Conditions are good when true, except those of a failure or a suspension."""
     kind, true = condition["type"], condition["status"] == "True"
     return true if kind in ("ReplicaFailure", "RayClusterSuspending", "RayClusterSuspended") else not true
 
@@ -241,7 +241,7 @@ def _pod(pod: dict[str, Any], logs: Mapping[tuple[str, str], str]) -> list[str]:
 
 
 def _last(text: str) -> str:
-    """The last line that a container wrote; of a line in JSON its message."""
+    """The last line of a container's log; of a JSON line, its message."""
     line = next((each for each in reversed(text.splitlines()) if each.strip()), "")
     try:
         return str(json.loads(line)["message"])
@@ -254,7 +254,7 @@ def _joined(detail: dict[str, Any]) -> str:
 
 
 def _warnings(events: tuple[dict[str, Any], ...]) -> list[dict[str, Any]]:
-    """Events that warn, newest first."""
+    """Events of type Warning, newest first."""
     return sorted((event for event in events if event.get("type") == "Warning"), key=when, reverse=True)
 
 

@@ -1,4 +1,4 @@
-"""What a RayCluster's settings may not say together. What KubeRay refuses of the result is kuberay/'s."""
+"""Rules for combinations of RayCluster settings. What KubeRay refuses in the rendered object is checked in kuberay/."""
 
 import functools
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ def _sound(cluster: RayClusterSettings) -> RayClusterSettings:
 
 
 SoundRayCluster = Annotated[RayClusterSettings, AfterValidator(_sound)]
-"""Settings of a RayCluster that go together."""
+"""Settings of a RayCluster without conflicts."""
 
 
 @functools.cache
@@ -38,10 +38,10 @@ def sound(values: Any) -> RayClusterSettings:
 
 
 def problems_of(cluster: RayClusterSettings) -> Iterator[Problem]:
-    """All that does not go together; paths in the cluster's settings."""
+    """All conflicts between settings; paths in the cluster's settings."""
     yield from _images(cluster)
     yield from _authentication(cluster)
-    yield from _said_twice(cluster)
+    yield from _set_twice(cluster)
     yield from _fault_tolerance(cluster)
     yield from _network_topology(cluster)
     yield from _updates(cluster)
@@ -56,9 +56,9 @@ def replica_bounds(
     bounds: tuple[int | None, int | None, int | None],
     names: tuple[str, str, str] = ("minReplicas", "replicas", "maxReplicas"),
 ) -> Iterator[Problem]:
-    """At least, at first and at most so many: in that order they may not fall. None: not said."""
-    said = [(name, value) for name, value in zip(names, bounds, strict=True) if value is not None]
-    for (name, value), (next_name, next_value) in pairwise(said):
+    """Problems of minimum, initial and maximum replicas: in this order they must not decrease. None: not set."""
+    configured = [(name, value) for name, value in zip(names, bounds, strict=True) if value is not None]
+    for (name, value), (next_name, next_value) in pairwise(configured):
         if value > next_value:
             message = f"{name} {value} is more than {next_name} {next_value}: lower {name} or raise {next_name}"
             yield Problem((*path, name), value, message, "replica-bounds")
@@ -79,16 +79,16 @@ def _images(cluster: RayClusterSettings) -> Iterator[Problem]:
 
 
 def _wrong_tag(image: str, version: str) -> str | None:
-    found = image_version(image)
-    if found is None:
+    tagged = image_version(image)
+    if tagged is None:
         return (
             f"the version of Ray in image {image!r} cannot be told by its tag: use a tag that starts with "
             f"{version}, or set verifyImageTag to false if it does have Ray {version}"
         )
-    if found != version:
+    if tagged != version:
         return (
-            f"rayVersion is {version!r} but image {image!r} has Ray {found}: "
-            f"set rayVersion to {found}, or use the image of {version}"
+            f"rayVersion is {version!r} but image {image!r} has Ray {tagged}: "
+            f"set rayVersion to {tagged}, or use the image of {version}"
         )
     return None
 
@@ -103,18 +103,18 @@ def _authentication(cluster: RayClusterSettings) -> Iterator[Problem]:
         yield Problem(("authOptions", "mode"), options.mode, message, "token-needs-ray")
 
 
-def _said_twice(cluster: RayClusterSettings) -> Iterator[Problem]:
-    said = cluster.model_fields_set
-    if cluster.auto_scaling_mode == "disabled" and "autoscaling" in said and cluster.autoscaling:
+def _set_twice(cluster: RayClusterSettings) -> Iterator[Problem]:
+    configured = cluster.model_fields_set
+    if cluster.auto_scaling_mode == "disabled" and "autoscaling" in configured and cluster.autoscaling:
         message = "autoScalingMode is disabled and autoscaling is true: remove one of them"
         yield Problem(("autoScalingMode",), "disabled", message, "said-twice")
     if cluster.target_utilization is not None and cluster.auto_scaling_mode is not None:
         message = "targetUtilization and autoScalingMode both say how fast workers are added: remove one of them"
         yield Problem(("targetUtilization",), cluster.target_utilization, message, "said-twice")
-    if cluster.idle_timeout_minutes is not None and "idle_timeout" in said:
+    if cluster.idle_timeout_minutes is not None and "idle_timeout" in configured:
         message = f"idleTimeout {cluster.idle_timeout!r} says it already: remove one of them"
         yield Problem(("idleTimeoutMinutes",), cluster.idle_timeout_minutes, message, "said-twice")
-    if cluster.pod_defaults == "none" and "run_as_user" in said:
+    if cluster.pod_defaults == "none" and "run_as_user" in configured:
         message = "podDefaults none adds no user to the pods: remove runAsUser, or podDefaults"
         yield Problem(("runAsUser",), cluster.run_as_user, message, "said-twice")
 
@@ -168,7 +168,7 @@ _AUTOSCALERS = {
     "idle_timeout": "idleTimeout",
     "idle_timeout_minutes": "idleTimeoutMinutes",
 }
-"""Fields that the autoscaler alone heeds, and their keys."""
+"""Fields that only the autoscaler uses, and their keys."""
 
 
 def _without_autoscaler(cluster: RayClusterSettings) -> Iterator[Problem]:
@@ -191,16 +191,16 @@ def _without_autoscaler(cluster: RayClusterSettings) -> Iterator[Problem]:
 
 
 _OF_KUBERAY = {"redis-annotation", "redis-address-env", "redis-password", "redis-username", "redis-namespace"}
-"""KubeRay's own rules on what may not stand beside its options (kuberay/gcs_fault_tolerance.py)."""
+"""KubeRay's own rules on settings that conflict with its options (kuberay/gcs_fault_tolerance.py)."""
 
 _STORAGE_NAMESPACE = "RAY_external_storage_namespace"
-"""KubeRay does not overrule it, and then cleans up another one (pod.go: configureGCSFaultTolerance)."""
+"""KubeRay does not override it, and then cleans up another namespace (pod.go: configureGCSFaultTolerance)."""
 
 _HEAD: Path = ("spec", "headGroupSpec")
 
 
 def of_the_stack(settings: RayClusterSettings, problem: Problem) -> Problem:
-    """What KubeRay finds of a cluster whose options the stack made, in the words of the stack file."""
+    """A problem from KubeRay's rules, in terms of the stack file if the stack sets the fault tolerance options."""
     if not settings.fault_tolerance or problem.rule not in _OF_KUBERAY:
         return problem
     message = "stands beside faultTolerance, which tells Ray all that it has to know of Redis: remove it"
@@ -210,7 +210,7 @@ def of_the_stack(settings: RayClusterSettings, problem: Problem) -> Problem:
 def redis_problems(
     settings: RayClusterSettings, place: RedisPlace | None, body: Mapping[str, Any]
 ) -> Iterator[Problem]:
-    """All that is wrong with a body that KubeRay takes; paths in it."""
+    """Problems of a rendered RayCluster that KubeRay would accept; paths in its body."""
     if not settings.fault_tolerance or place is None:
         return
     spec = body["spec"]
@@ -222,15 +222,15 @@ def redis_problems(
 
 
 def _gateway(settings: RayClusterSettings, place: RedisPlace, pod: Mapping[str, Any]) -> Iterator[Problem]:
-    """What a pod template has changed of what the head has for Redis, or taken from it."""
+    """Changes by a pod template to the containers, volumes and ports that the head has for Redis."""
     made, at = beside_head(settings, place), (*_HEAD, "template", "spec")
-    for kind, wanted, name in (
+    for kind, expected, name in (
         ("initContainers", made.init_containers, NAME),
         ("volumes", made.volumes, VOLUME),
     ):
-        there = [(index, each) for index, each in enumerate(pod.get(kind) or ()) if each.get("name") == name]
-        if wanted and [each for _, each in there] != list(wanted):
-            where = (*at, kind, there[-1][0]) if there else (*at, kind)
+        present = [(index, each) for index, each in enumerate(pod.get(kind) or ()) if each.get("name") == name]
+        if expected and [each for _, each in present] != list(expected):
+            where = (*at, kind, present[-1][0]) if present else (*at, kind)
             message = (
                 f"{name!r} of the head's {kind} is the stack's, for faultTolerance: use another name, or say what you "
                 "want of the gateway in redis.gateway"
@@ -253,14 +253,14 @@ def _gateway(settings: RayClusterSettings, place: RedisPlace, pod: Mapping[str, 
 
 
 def _reconnect_timeouts(spec: Mapping[str, Any]) -> Iterator[Problem]:
-    """Workers that gave up before the head would end, with all that runs on them, while the head comes back
-    (kuberay#1036)."""
-    said = _variable(_HEAD, spec["headGroupSpec"], RECONNECT_TIMEOUT)
-    of_head = _seconds(said[1]) if said else RECONNECT_SECONDS["head"]
+    """Worker timeouts that are not longer than the head's. Such workers and their tasks would end while the head
+    restarts (kuberay#1036)."""
+    in_head = _variable(_HEAD, spec["headGroupSpec"], RECONNECT_TIMEOUT)
+    of_head = _seconds(in_head[1]) if in_head else RECONNECT_SECONDS["head"]
     for index, group in enumerate(spec.get("workerGroupSpecs") or ()):
-        found = _variable(("spec", "workerGroupSpecs", index), group, RECONNECT_TIMEOUT)
-        of_workers = _seconds(found[1]) if found else RECONNECT_SECONDS["worker"]
-        where = found or said
+        in_group = _variable(("spec", "workerGroupSpecs", index), group, RECONNECT_TIMEOUT)
+        of_workers = _seconds(in_group[1]) if in_group else RECONNECT_SECONDS["worker"]
+        where = in_group or in_head
         if where and of_head is not None and of_workers is not None and of_workers <= of_head:
             message = (
                 f"{RECONNECT_TIMEOUT} is {of_head} in the head and {of_workers} in worker group "
@@ -272,7 +272,7 @@ def _reconnect_timeouts(spec: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _variable(path: Path, group: Mapping[str, Any], name: str) -> tuple[Path, str] | None:
-    """Where Ray's container of a group has an environment variable, and its value."""
+    """The path of an environment variable in Ray's container of a group, and its value."""
     for index, variable in enumerate(group["template"]["spec"]["containers"][0].get("env") or ()):
         if variable["name"] == name:
             return (*path, "template", "spec", "containers", 0, "env", index), str(variable.get("value", ""))
@@ -280,5 +280,5 @@ def _variable(path: Path, group: Mapping[str, Any], name: str) -> tuple[Path, st
 
 
 def _seconds(value: str) -> int | None:
-    """None: no number, or one that only the pod will know."""
+    """None: no number, or a value that is known only in the pod."""
     return int(value) if value.isascii() and value.isdigit() else None

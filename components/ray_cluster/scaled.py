@@ -1,12 +1,12 @@
-"""Leaves to Ray's autoscaler what it has made of a RayCluster's workers, whatever else of the RayCluster is edited.
+"""Keeps the autoscaler's numbers of workers when another part of a RayCluster is edited.
 
-The autoscaler writes into the list that says everything else about the worker groups (Ray:
-autoscaler/v2/instance_manager/cloud_providers/kuberay/cloud_provider.py, `_submit_scale_request`), and to server-side
-apply (https://kubernetes.io/docs/reference/using-api/server-side-apply/) the whole list is one value, with one owner.
-So an edit has to say the autoscaler's part, too, as it is at that moment.
+The autoscaler writes into the list of worker groups (Ray: autoscaler/v2/instance_manager/cloud_providers/kuberay/
+cloud_provider.py, `_submit_scale_request`). For server-side apply
+(https://kubernetes.io/docs/reference/using-api/server-side-apply/) the whole list is one value with one owner. So an
+update of the list must include the autoscaler's live values.
 
-A digest of what the stack says lies in an annotation. The same digest: nothing of ours has changed, and the
-autoscaler's fields are ignored. Another: they are sent as they are alive, group by group.
+An annotation holds a digest of the desired RayCluster. If the digest is the same, the stack's part has not changed, and
+the autoscaler's fields are ignored. If it differs, their live values are sent, group by group.
 """
 
 import copy
@@ -32,7 +32,7 @@ Groups = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Scaled:
-    """A RayCluster that is there. `digest`: of what was last said of it; None where it was not said by a stack."""
+    """A live RayCluster. `digest`: its annotation, from the last update; None if no stack has applied it."""
 
     digest: str | None
     groups: Groups
@@ -42,7 +42,7 @@ class Scaled:
 
 
 class UnknownScaleError(Exception):
-    """What an autoscaler has made of a RayCluster cannot be told; the text says why."""
+    """The autoscaler's values of a RayCluster are not known; the message has the reason."""
 
 
 def scales(body: Body) -> bool:
@@ -51,40 +51,40 @@ def scales(body: Body) -> bool:
 
 
 def read_scaled(context: str | None, namespace: str, name: str) -> Scaled | None:
-    """A RayCluster as it is; None where there is none.
+    """The live RayCluster; None if it does not exist.
 
-    Raises UnknownScaleError where the API server does not answer or refuses.
+    Raises UnknownScaleError if the API server does not answer or refuses.
     """
-    # Who compares stack files has no cluster to ask, and does not wait for the client's import.
+    # Imported here: a comparison of stack files needs no cluster, and the import takes time.
     import kubernetes
 
     from ..cluster import ClusterUnreachableError, connect, read
 
     try:
         api = kubernetes.client.CustomObjectsApi(connect(context))
-        there = read(api.get_namespaced_custom_object, "ray.io", "v1", namespace, "rayclusters", name)
+        live = read(api.get_namespaced_custom_object, "ray.io", "v1", namespace, "rayclusters", name)
     except ClusterUnreachableError as error:
         raise UnknownScaleError(
             f"RayCluster {namespace}/{name} cannot be read, so an edit could take workers from its autoscaler: {error}"
         ) from error
-    if there is None:
+    if live is None:
         return None
-    annotations = there["metadata"].get("annotations") or {}
-    return Scaled(annotations.get(DIGEST), owned(there["spec"]), there["spec"], there["metadata"]["resourceVersion"])
+    annotations = live["metadata"].get("annotations") or {}
+    return Scaled(annotations.get(DIGEST), owned(live["spec"]), live["spec"], live["metadata"]["resourceVersion"])
 
 
 def as_scaled(body: Body, scaled: Scaled | None) -> tuple[Body, list[str]]:
-    """The RayCluster as it is sent, and the paths in it that are ignored, in Pulumi's way to write paths.
+    """The RayCluster to apply, and its ignored paths as Pulumi writes them.
 
-    `scaled`: as it is; None where it is made new.
+    `scaled`: the live RayCluster; None if it is created.
     """
     digest = _digest(body)
     annotations = {**body["metadata"]["annotations"], DIGEST: digest, _FORCE: "true"}
     spec = copy.copy(body["spec"])
-    alive = scaled.groups if scaled else {}
-    # In their present order: the autoscaler names a group by its place in the list.
-    places = {name: place for place, name in enumerate(alive)}
-    groups = [{**group, **alive.get(group["groupName"], {})} for group in spec.get("workerGroupSpecs", ())]
+    live = scaled.groups if scaled else {}
+    # In the live order: the autoscaler addresses a group by its index in the list.
+    places = {name: place for place, name in enumerate(live)}
+    groups = [{**group, **live.get(group["groupName"], {})} for group in spec.get("workerGroupSpecs", ())]
     groups.sort(key=lambda group: places.get(group["groupName"], len(places)))
     if groups:
         spec["workerGroupSpecs"] = groups
@@ -94,10 +94,12 @@ def as_scaled(body: Body, scaled: Scaled | None) -> tuple[Body, list[str]]:
 
 
 def as_scaled_once(body: Body, scaled: Scaled | None) -> Body:
-    """A RayCluster that does not scale as it is sent: where it did before, its autoscaler may own the list of worker
-    groups, so that it is taken by force, then and whenever it is edited later.
+    """The RayCluster to apply if it does not scale.
 
-    `scaled`: as it is; None where it is made new.
+    If it scaled before, its autoscaler may own the list of worker groups. Then this and all later updates take the
+    ownership by force.
+
+    `scaled`: the live RayCluster; None if it is created.
     """
     if scaled is None or scaled.digest is None:
         return body
@@ -106,21 +108,21 @@ def as_scaled_once(body: Body, scaled: Scaled | None) -> Body:
 
 
 def unscaled_since(sent: Mapping[str, Any], context: str | None) -> str | None:
-    """The resourceVersion at which a RayCluster is still as what is `sent` was put together; None where it is gone.
+    """The live resourceVersion of a RayCluster whose scale is still that of `sent`; None if it does not exist.
 
-    Raises UnknownScaleError where the autoscaler has gone on since.
+    Raises UnknownScaleError if the autoscaler has scaled it since `sent` was rendered.
     """
     metadata = sent["metadata"]
-    now = read_scaled(context, metadata["namespace"], metadata["name"])
+    current = read_scaled(context, metadata["namespace"], metadata["name"])
     groups = owned(sent["spec"])
-    moved = [name for name, alive in (now.groups if now else {}).items() if groups.get(name, alive) != alive]
+    moved = [name for name, live in (current.groups if current else {}).items() if groups.get(name, live) != live]
     if moved:
         raise UnknownScaleError(
             f"RayCluster {metadata['namespace']}/{metadata['name']}: its autoscaler has just scaled "
             f"{', '.join(moved)}, and nothing was changed. Run `pulumi up` again; if it says so each time, after "
             "`pulumi refresh`"
         )
-    return now.version if now else None
+    return current.version if current else None
 
 
 def owned(spec: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -130,6 +132,6 @@ def owned(spec: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _digest(body: Body) -> str:
-    """Of all that the stack says. What is known only later, such as another resource's name, does not count."""
-    said = json.dumps([body["metadata"], body["spec"]], sort_keys=True, default=lambda _later: None)
-    return hashlib.sha256(said.encode()).hexdigest()[:16]
+    """Digest of the desired RayCluster. Values that are known later, such as another resource's name, do not count."""
+    desired = json.dumps([body["metadata"], body["spec"]], sort_keys=True, default=lambda _later: None)
+    return hashlib.sha256(desired.encode()).hexdigest()[:16]

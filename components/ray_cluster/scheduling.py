@@ -1,6 +1,6 @@
-"""What tells a batch scheduler of a RayCluster: labels, and an annotation. Pure functions.
+"""Labels and an annotation of a RayCluster for the batch scheduler. Pure functions.
 
-A RayJob has the same, and a RayService hands its own on to the RayCluster that it makes.
+A RayJob has the same. A RayService copies its own to its RayCluster.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,19 +17,21 @@ from .settings import RayClusterSettings
 PRIORITY_LABEL = "ray.io/priority-class-name"
 TOPOLOGY_MODE_LABEL = "volcano.sh/network-topology-mode"
 TOPOLOGY_TIER_LABEL = "volcano.sh/network-topology-highest-tier-allowed"
-"""KubeRay makes the PodGroup of these (ray-operator/controllers/ray/batchscheduler/volcano/volcano_scheduler.go)."""
+"""KubeRay creates the PodGroup from these
+(ray-operator/controllers/ray/batchscheduler/volcano/volcano_scheduler.go)."""
 
 KUEUE_PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 ELASTIC_ANNOTATION = "kueue.x-k8s.io/elastic-job"
-"""What Kueue reads (kueue, pkg/controller/constants/constants.go and pkg/workloadslicing/workloadslicing.go)."""
+"""Labels and annotations that Kueue reads (kueue, pkg/controller/constants/constants.go and
+pkg/workloadslicing/workloadslicing.go)."""
 
 PREEMPTABLE = "volcano.sh/preemptable"
-"""Annotation of a pod that says whether Volcano may take its place from it (volcano, pkg/scheduler/api/pod_info.go:
+"""Annotation of a pod: whether Volcano may evict it for other pods (volcano, pkg/scheduler/api/pod_info.go:
 GetPodPreemptable)."""
 
 LABELS_OF_A_NEW_CLUSTER = (TOPOLOGY_MODE_LABEL, TOPOLOGY_TIER_LABEL, KUEUE_QUEUE_LABEL)
-"""Labels that nobody heeds any more once the RayCluster runs: KubeRay tells a PodGroup that is there of no other
-topology, and what runs would stay where it is; Kueue refuses another queue (kueue, pkg/controller/jobframework/
+"""Labels whose change needs a new RayCluster. KubeRay does not change the topology of an existing PodGroup, and running
+pods would stay on their nodes. Kueue refuses a change of the queue (kueue, pkg/controller/jobframework/
 validation.go: validateUpdateForQueueName)."""
 
 SETTINGS_BY_LABEL = {
@@ -40,15 +42,15 @@ SETTINGS_BY_LABEL = {
     TOPOLOGY_MODE_LABEL: "networkTopology",
     TOPOLOGY_TIER_LABEL: "networkTopology",
 }
-"""The settings that decide a label, where the stack has a scheduler."""
+"""The settings that determine a label, if the stack has a scheduler."""
 
 
 @dataclass(frozen=True)
 class Scheduling:
-    """What schedules a RayCluster."""
+    """The scheduler and the queue of a RayCluster."""
 
     backend: Backend | None = None
-    """None: Kubernetes' own scheduler, or one that the stack knows nothing of."""
+    """None: Kubernetes' own scheduler, or one that the stack file does not name."""
 
     queue: str | None = None
     """Queue that it waits in; None: the scheduler's default one."""
@@ -61,31 +63,31 @@ def labels(settings: RayClusterSettings, scheduling: Scheduling) -> dict[str, st
     """The labels of the RayCluster."""
     topology = settings.network_topology
     tier = topology.highest_tier_allowed if topology else None
-    said: dict[str, str | None] = {}
+    values: dict[str, str | None] = {}
     if scheduling.backend == "volcano":
-        said = {
+        values = {
             QUEUE_LABEL: scheduling.queue,
             PRIORITY_LABEL: settings.priority_class,
             TOPOLOGY_MODE_LABEL: topology.mode if topology else None,
             TOPOLOGY_TIER_LABEL: None if tier is None else str(tier),
         }
     elif scheduling.backend == "kueue":
-        said = {KUEUE_QUEUE_LABEL: scheduling.queue, KUEUE_PRIORITY_LABEL: settings.priority_class}
-    return {label: value for label, value in said.items() if value is not None}
+        values = {KUEUE_QUEUE_LABEL: scheduling.queue, KUEUE_PRIORITY_LABEL: settings.priority_class}
+    return {label: value for label, value in values.items() if value is not None}
 
 
 def annotations(settings: RayClusterSettings, scheduling: Scheduling) -> dict[str, str]:
-    """The annotations of the RayCluster. Kueue lets only those scale that say so."""
+    """The annotations of the RayCluster. With Kueue only RayClusters with this annotation can scale."""
     elastic = scheduling.backend == "kueue" and scheduling.queue is not None and settings.scales
     return {ELASTIC_ANNOTATION: "true"} if elastic else {}
 
 
 def spared_head(settings: RayClusterSettings, scheduling: Scheduling, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The spec with a head that Volcano takes for no other queue, unless its template says otherwise.
+    """The spec with a head that Volcano does not evict for another queue, unless its template sets the annotation.
 
-    Volcano spares as many pods as a gang needs, whichever they are, and looks at one node at a time (volcano,
-    pkg/scheduler/plugins/gang/gang.go and actions/reclaim/reclaim.go): where workers come and go, the head alone on its
-    node would be one that may go, and all workers with it.
+    Volcano keeps as many pods as the gang needs, in any choice, and considers one node at a time (volcano,
+    pkg/scheduler/plugins/gang/gang.go and actions/reclaim/reclaim.go). If a cluster has more workers than its gang
+    needs, Volcano could evict the head, which ends all workers.
     """
     if scheduling.backend != "volcano" or settings.pod_defaults == "none":
         return dict(spec)
@@ -98,10 +100,10 @@ def spared_head(settings: RayClusterSettings, scheduling: Scheduling, spec: Mapp
 
 
 def counted_whole(scheduling: Scheduling, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The spec with as many `replicas` at first as `minReplicas`, where Kueue lets it in.
+    """The spec with `replicas` of at least `minReplicas`, if Kueue admits the RayCluster.
 
-    KubeRay starts no fewer than `minReplicas`; Kueue counts `replicas` (kueue, pkg/controller/jobs/raycluster/
-    raycluster_controller.go: PodSets), and would let in a cluster that its queue has no room for.
+    KubeRay starts at least `minReplicas`. Kueue counts `replicas` (kueue, pkg/controller/jobs/raycluster/
+    raycluster_controller.go: PodSets), and would admit a RayCluster that does not fit into its queue.
     """
     if scheduling.backend != "kueue" or scheduling.queue is None:
         return dict(spec)
@@ -113,16 +115,16 @@ def counted_whole(scheduling: Scheduling, spec: Mapping[str, Any]) -> dict[str, 
 
 
 def said_by(labels: Mapping[str, str]) -> dict[str, Any]:
-    """The settings, as a stack file says them, that the labels of a RayCluster stand for; what none can say is left."""
+    """The stack file settings for the labels of a RayCluster; values without a setting are omitted."""
     mode, tier = labels.get(TOPOLOGY_MODE_LABEL), labels.get(TOPOLOGY_TIER_LABEL, "")
     allowed = {"highestTierAllowed": int(tier)} if mode == "hard" and tier.isascii() and tier.isdigit() else {}
     queue = labels.get(QUEUE_LABEL) or labels.get(KUEUE_QUEUE_LABEL)
-    said = {
+    values = {
         "queue": None if queue in RESERVED else queue,
         "priorityClass": labels.get(PRIORITY_LABEL) or labels.get(KUEUE_PRIORITY_LABEL),
         "networkTopology": {"mode": mode, **allowed} if mode in ("hard", "soft") else None,
     }
-    return {key: value for key, value in said.items() if value}
+    return {key: value for key, value in values.items() if value}
 
 
 _MOST_GROUPS = 7
@@ -130,10 +132,10 @@ _MOST_GROUPS = 7
 
 
 def gang_in_part(settings: RayClusterSettings, body: Mapping[str, Any]) -> Iterator[Problem]:
-    """Workers that the autoscaler adds later, where the gang is to be all of them; the path is in the settings.
+    """Worker groups that can scale although `gang` is `all`; the path is in the settings.
 
-    KubeRay's gang is the head and minReplicas of each group. That these are raised to maxReplicas unsaid would start
-    every worker of every size at once, which is seldom meant, so it has to be said.
+    KubeRay's gang is the head and minReplicas of each group. Raising minReplicas to maxReplicas implicitly would start
+    every worker of every size at once. That is seldom intended, so the settings have to do it.
     """
     if settings.gang != "all" or not body["spec"].get("enableInTreeAutoscaling"):
         return
@@ -154,7 +156,7 @@ def not_with_kueue(
     settings: RayClusterSettings, scheduling: Scheduling, kueue: KueueSettings, body: Mapping[str, Any]
 ) -> Iterator[Problem]:
     """What Kueue's webhook refuses (kueue, pkg/controller/jobs/raycluster/raycluster_webhook.go: validateCreate), and
-    what it does not know; paths are in the settings.
+    settings that Kueue does not have; paths are in the settings.
     """
     if settings.network_topology:
         yield _refused("networkTopology", "is Volcano's: remove it, or set scheduler to volcano")

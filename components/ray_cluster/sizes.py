@@ -1,7 +1,7 @@
-"""How great the workers are that a pool's nodes can hold, and how many. Pure functions.
+"""Sizes and numbers of the workers of a pool. Pure functions.
 
-Derived sizes get at most their GPUs' share of a node's CPUs and memory less the reserve. So whatever fits on a node by
-GPUs fits by CPUs and memory as well; `profile: ado`, which rounds CPUs up, does not promise that.
+A derived size gets at most its GPUs' share of a node's CPUs and memory, after the reserve. So workers that fit on a
+node by GPUs also fit by CPUs and memory. `profile: ado` rounds CPUs up, so it does not guarantee that.
 """
 
 from collections.abc import Iterator
@@ -25,36 +25,36 @@ Efficient GPU Resource Utilization")."""
 
 
 def sizes(profile: Profile, gpus: int) -> tuple[int, ...]:
-    """GPUs of the workers that a node with so many is cut into, smallest first. 0: one worker, without any."""
+    """GPUs of each worker size on a node with that number of GPUs, smallest first. 0: one worker without GPUs."""
     return tiling(gpus) if profile == "tiling" else doubling(gpus)
 
 
 def doubling(gpus: int) -> tuple[int, ...]:
-    """The sizes of workers on a node: powers of two below its GPUs, and all of them. 6: 1, 2, 4, 6. 0: 0."""
+    """Powers of two below the node's GPUs, and all its GPUs. 6: 1, 2, 4, 6. 0: 0."""
     if gpus == 0:
         return (0,)
     return (*(2**power for power in range((gpus - 1).bit_length())), gpus)
 
 
 def tiling(gpus: int) -> tuple[int, ...]:
-    """The sizes of which a whole number fills a node. 8: 1, 2, 4, 8. 6: 1, 2, 3, 6. 0: 0."""
+    """The divisors of the node's GPUs. 8: 1, 2, 4, 8. 6: 1, 2, 3, 6. 0: 0."""
     return tuple(size for size in range(1, gpus + 1) if gpus % size == 0) or (0,)
 
 
 def cpu_share(pool: NodePool, gpus: int, reserve: Reserve, profile: Profile = "doubling") -> str:
-    """The CPUs that go with so many GPUs of a node, in whole ones; without GPUs, the whole node's."""
+    """The share of a node's CPUs for that number of GPUs, in whole CPUs; without GPUs, all CPUs of the node."""
     rounding = ROUND_CEILING if profile == "ado" else ROUND_FLOOR
     return str(_share(pool.cpu, reserve.cpu, _RESERVED_SHARE, pool, gpus).to_integral_value(rounding))
 
 
 def memory_share(pool: NodePool, gpus: int, reserve: Reserve, profile: Profile = "doubling") -> str:
-    """The memory that goes with so many GPUs of a node, in whole Gi; without GPUs, the whole node's."""
+    """The share of a node's memory for that number of GPUs, in whole Gi; without GPUs, all memory of the node."""
     reserved = _MEMORY_RESERVED_BY_ADO if profile == "ado" else _RESERVED_SHARE
     return f"{_share(pool.memory, reserve.memory, reserved, pool, gpus) // _GI}Gi"
 
 
 def _share(node: str, reserve: str | None, reserved: Decimal, pool: NodePool, gpus: int) -> Decimal:
-    """`reserved`: share of the node that is left free where no reserve is said."""
+    """`reserved`: share of the node that is left free if no reserve is set."""
     whole = amount(node)
     left = whole - (whole * reserved if reserve is None else amount(reserve))
     # Divided last: a third of 48, times three, is less than 48 in decimals.
@@ -69,7 +69,7 @@ def most_replicas(profile: Profile, pool: NodePool, gpus: int) -> int:
 
 
 def within(budget: Budget, gpus: int, cpu: str, memory: str) -> int | None:
-    """The most workers of a size that a budget has room for; None where it says nothing of what they have."""
+    """The most workers of a size that a budget allows; None if it does not limit their resources."""
     bounds = [(budget.gpus, Decimal(gpus)), (budget.cpu, amount(cpu)), (budget.memory, amount(memory))]
     return min((int(amount(str(most)) // each) for most, each in bounds if most is not None and each > 0), default=None)
 
@@ -79,7 +79,7 @@ def does_not_fit(
 ) -> Iterator[Problem]:
     """Why a node of the pool cannot hold a worker of the group `name`.
 
-    `path`: where its size is said. `reserve`: where it is said what is left free, None where it cannot be.
+    `path`: of the setting with its size. `reserve`: of the setting with the reserve; None if there is no such setting.
     """
     if gpus > pool.gpus:
         message = f"it has {gpus} gpus, and a node of pool {pool.pool!r} has {pool.gpus}: lower it"

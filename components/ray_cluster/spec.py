@@ -26,7 +26,7 @@ HEAD_PORTS = {
     "metrics": 8080,
     "serve": 8000,
 }
-"""Ports by the names that KubeRay knows (ray-operator/controllers/ray/utils/constant.go)."""
+"""Ports by KubeRay's names (ray-operator/controllers/ray/utils/constant.go)."""
 
 FULL_WORKER = "full-worker"
 """Ray custom resource of a worker that has all GPUs of its node; ado's SFTTrainer reserves a whole node by it."""
@@ -49,10 +49,10 @@ def cluster_spec(
     priorities: PriorityNames = NO_PRIORITIES,
     redis: RedisPlace | None = None,
 ) -> Body:
-    """The spec, with the overrides laid over it. The arguments are those of `manifests.ray_cluster`.
+    """The spec, with the overrides merged into it. The arguments are those of `manifests.ray_cluster`.
 
-    Raises Problems, with paths in the settings, as `all_groups` does, where the head's pool cannot be told from others,
-    where a part in Kubernetes' own words cannot be merged, and where fault tolerance is wanted and there is no Redis.
+    Raises Problems, with paths in the settings: as `all_groups` does, if the head's pool has no distinguishing labels,
+    if a pod template or the overrides cannot be merged, and if fault tolerance is set and there is no Redis.
     """
     redis = redis if settings.fault_tolerance else None
     account = settings.service_account or service_account
@@ -78,7 +78,7 @@ def cluster_spec(
 def _head_that_scales(
     settings: RayClusterSettings, pools: tuple[NodePool, ...], standing: Standing, redis: RedisPlace | None
 ) -> Body:
-    """The head, with the autoscaler in it where the cluster scales."""
+    """The head, with the autoscaler in its pod if the cluster scales."""
     head = _head(settings, pools, standing, redis)
     if not settings.scales:
         return {"headGroupSpec": head}
@@ -97,7 +97,7 @@ def custom_resources(group: WorkerGroup) -> dict[str, int]:
 
 
 def _kept(problems: list[Problem], part: Callable[[], Any]) -> Any:
-    """A part of the body; None where it cannot be made, with its problems added to the others."""
+    """A part of the body; None if it cannot be rendered. Its problems are added to the list."""
     try:
         return part()
     except Problems as refused:
@@ -124,10 +124,10 @@ def _head(
     over = [(("head", "podTemplate"), head.pod_template)]
     return {
         "rayStartParams": {
-            # No task runs on the head: one that filled its memory would take the cluster down.
+            # No task runs on the head: a task that fills its memory would end the cluster.
             "num-cpus": "0",
             "num-gpus": "0",
-            "dashboard-host": "0.0.0.0",  # noqa: S104 (inside the pod; a Service and a token stand before it)
+            "dashboard-host": "0.0.0.0",  # noqa: S104 (inside the pod; a Service and a token protect it)
             **head.ray_start_params,
         },
         **({"serviceType": head.service_type} if head.service_type else {}),
@@ -152,13 +152,15 @@ def _head_pool(settings: RayClusterSettings, pools: tuple[NodePool, ...]) -> Nod
 
 def _worker_group(settings: RayClusterSettings, group: WorkerGroup, standing: Standing) -> Body:
     amounts = {"cpu": group.cpu, "memory": group.memory, GPU_RESOURCE: str(group.gpus or "")}
-    said = {resource: quantity for resource, quantity in amounts.items() if quantity}
+    requested = {resource: quantity for resource, quantity in amounts.items() if quantity}
     numbers = {"replicas": group.replicas, "minReplicas": group.min_replicas, "maxReplicas": group.max_replicas}
     return {
         "groupName": group.name,
         **{key: number for key, number in numbers.items() if number is not None},
         **({"idleTimeoutSeconds": seconds(group.idle_timeout)} if group.idle_timeout is not None else {}),
-        **(_of_pool if isinstance(group.said, WorkersSettings) else _as_said)(settings, group, said, standing),
+        **(_of_pool if isinstance(group.said, WorkersSettings) else _of_worker_group)(
+            settings, group, requested, standing
+        ),
     }
 
 
@@ -168,7 +170,7 @@ def _of_pool(settings: RayClusterSettings, group: WorkerGroup, amounts: dict[str
     ray["lifecycle"] = {"preStop": {"exec": {"command": ["/bin/sh", "-c", "ray stop"]}}}
     params = {"block": "true", "num-gpus": str(group.gpus)}
     if resources := custom_resources(group):
-        # Twice JSON: the value goes through a shell, which has to leave Ray the quotes.
+        # JSON twice: a shell evaluates the value, and Ray needs the quotes.
         params["resources"] = json.dumps(json.dumps(resources))
     return {
         "rayStartParams": {**params, **group.said.ray_start_params},
@@ -176,27 +178,29 @@ def _of_pool(settings: RayClusterSettings, group: WorkerGroup, amounts: dict[str
     }
 
 
-def _as_said(settings: RayClusterSettings, group: WorkerGroup, amounts: dict[str, str], standing: Standing) -> Body:
-    said = group.said
-    assert not isinstance(said, WorkersSettings)
-    ray = container(settings, WORKER_CONTAINER, said.image, amounts, {**settings.env, **said.env})
+def _of_worker_group(
+    settings: RayClusterSettings, group: WorkerGroup, amounts: dict[str, str], standing: Standing
+) -> Body:
+    configured = group.said
+    assert not isinstance(configured, WorkersSettings)
+    ray = container(settings, WORKER_CONTAINER, configured.image, amounts, {**settings.env, **configured.env})
     return {
-        **({"numOfHosts": said.num_of_hosts} if said.num_of_hosts is not None else {}),
-        **({"labels": dict(said.labels)} if said.labels else {}),
-        "rayStartParams": dict(said.ray_start_params),
+        **({"numOfHosts": configured.num_of_hosts} if configured.num_of_hosts is not None else {}),
+        **({"labels": dict(configured.labels)} if configured.labels else {}),
+        "rayStartParams": dict(configured.ray_start_params),
         "template": template(settings, ray, standing, group.pool, group.pod_templates),
     }
 
 
 _ONE_NODE_FOR_EACH = 1.0
-"""`upscaling_speed` of KubeRay's Conservative: as many workers may start as there are nodes. Its other modes have no
-limit (Ray: python/ray/autoscaler/_private/kuberay/autoscaling_config.py)."""
+"""`upscaling_speed` of KubeRay's Conservative: at most as many workers start at once as there are nodes. Its other
+modes have no limit (Ray: python/ray/autoscaler/_private/kuberay/autoscaling_config.py)."""
 
 
 def autoscaler_options(settings: RayClusterSettings) -> dict[str, Any]:
     """The options of a cluster that scales."""
     options = {
-        # The operator's own logic keys on the version, so Ray's default of v2 is not enough.
+        # The operator reads the version, so Ray's default of v2 is not enough.
         "version": "v2",
         "idleTimeoutSeconds": idle_seconds(settings),
         "imagePullPolicy": settings.image_pull_policy,
@@ -206,13 +210,13 @@ def autoscaler_options(settings: RayClusterSettings) -> dict[str, Any]:
 
 
 def idle_seconds(settings: RayClusterSettings) -> int:
-    """After how many seconds an idle worker is taken away."""
+    """Seconds after which the autoscaler removes an idle worker."""
     minutes = settings.idle_timeout_minutes
     return seconds(settings.idle_timeout) if minutes is None else minutes * 60
 
 
 def upscaling_mode(settings: RayClusterSettings) -> str | None:
-    """KubeRay's name for how fast workers are added, None where nothing is said."""
+    """KubeRay's upscaling mode; None if it is not set."""
     if settings.target_utilization is not None:
         # Ray's own conversion (python/ray/autoscaler/_private/autoscaler.py, target_utilization_fraction).
         upscaling_speed = 100 / settings.target_utilization - 1

@@ -1,4 +1,4 @@
-"""The part of Redis that is one RayCluster's: named when the cluster is made, and never again."""
+"""The prefix of one RayCluster's keys in Redis: created with the RayCluster and never reused."""
 
 import datetime
 import secrets
@@ -17,15 +17,15 @@ from .fault_tolerance import storage_namespace
 from .readiness import when
 
 _RANDOM_BYTES = 5
-"""Enough that no cluster of a name ever meets the keys of an earlier one: one in 10^12."""
+"""Enough that a cluster does not reuse the keys of an earlier one of its name: the chance is one in 10^12."""
 
 
 class _Provider(ResourceProvider):
     serialize_as_secret_always = False
 
     def create(self, props: dict[str, Any]) -> CreateResult:
-        there = _live(props)
-        name, made = _kept(there) if there else (None, None)
+        live = _live(props)
+        name, made = _kept(live) if live else (None, None)
         if name is None or not name.startswith(storage_namespace(props["namespace"], props["cluster"], "")):
             name = storage_namespace(props["namespace"], props["cluster"], secrets.token_hex(_RANDOM_BYTES))
             made = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -46,7 +46,7 @@ class _Provider(ResourceProvider):
 
 
 def _gone(props: dict[str, Any]) -> bool:
-    """Whether the RayCluster that had the keys was deleted behind Pulumi's back; False where that cannot be told."""
+    """Whether the RayCluster of the keys was deleted outside of Pulumi; False if that is not known."""
     try:
         return _live(props) is None
     except ClusterUnreachableError:
@@ -54,16 +54,16 @@ def _gone(props: dict[str, Any]) -> bool:
 
 
 def _live(props: dict[str, Any]) -> dict[str, Any] | None:
-    """The RayCluster, None where there is none or it is being deleted. Raises ClusterUnreachableError."""
+    """The RayCluster; None if it does not exist or is being deleted. Raises ClusterUnreachableError."""
     api = kubernetes.client.CustomObjectsApi(connect(props.get("context")))
-    there = read(api.get_namespaced_custom_object, "ray.io", "v1", props["namespace"], "rayclusters", props["cluster"])
-    return None if there is None or there["metadata"].get("deletionTimestamp") else there
+    live = read(api.get_namespaced_custom_object, "ray.io", "v1", props["namespace"], "rayclusters", props["cluster"])
+    return None if live is None or live["metadata"].get("deletionTimestamp") else live
 
 
-def _kept(there: dict[str, Any]) -> tuple[str | None, str | None]:
-    """What a RayCluster's keys begin with, and when it was made. A state that was lost has to find them again."""
-    options = there["spec"].get("gcsFaultToleranceOptions") or {}
-    return options.get("externalStorageNamespace"), there["metadata"]["creationTimestamp"]
+def _kept(live: dict[str, Any]) -> tuple[str | None, str | None]:
+    """The key prefix of a live RayCluster and its creation time. A stack that has lost its state reads them again."""
+    options = live["spec"].get("gcsFaultToleranceOptions") or {}
+    return options.get("externalStorageNamespace"), live["metadata"]["creationTimestamp"]
 
 
 @dataclass(frozen=True)
@@ -80,10 +80,11 @@ class StorageNamespaceArgs:
 
 
 class StorageNamespace(Resource, module="ray-platform", name="StorageNamespace"):
-    """Names what a RayCluster's keys in Redis begin with, another for each RayCluster that is made.
+    """The prefix of a RayCluster's keys in Redis, unique for each RayCluster that is created.
 
-    The RayCluster depends on it, so it is deleted afterwards, and then warns of what was left in Redis. Where the
-    RayCluster was deleted by somebody else it is made anew: what that one left must not become the next one's past.
+    The RayCluster depends on this resource, so it is deleted first. The deletion of this resource then warns of keys
+    that are left in Redis. If somebody else has deleted the RayCluster, this resource is replaced, so that the next
+    RayCluster does not read keys of the deleted one.
 
     Outputs:
         name: the storage namespace.
@@ -97,7 +98,7 @@ class StorageNamespace(Resource, module="ray-platform", name="StorageNamespace")
 
 
 _FORCED = "ForceDeletedStuckCluster"
-"""Reason of the operator's event where it gave up (KubeRay 1.6.2, raycluster_controller.go:
+"""Reason of the operator's event after it gave up (KubeRay 1.6.2, raycluster_controller.go:
 forceRemoveGCSFTFinalizer)."""
 
 _FAILED = ("BackoffLimitExceeded", "DeadlineExceeded")
@@ -105,21 +106,21 @@ _FAILED = ("BackoffLimitExceeded", "DeadlineExceeded")
 
 
 def what_was_left(context: str | None, namespace: str, cluster: str, keys: str, since: str) -> str | None:
-    """What to say of the keys of a RayCluster that is deleted now; None where they are gone too.
+    """A warning about the keys of a RayCluster that has been deleted; None if they are deleted, too.
 
-    `keys`: its storage namespace. `since`: when that was made, RFC 3339; older events are another cluster's.
+    `keys`: its storage namespace. `since`: its creation time, RFC 3339; older events are those of another cluster.
     """
     try:
         core = kubernetes.client.CoreV1Api(connect(context))
         events = (read(core.list_namespaced_event, namespace) or {}).get("items", ())
     except ClusterUnreachableError as error:
-        return _told(namespace, cluster, keys, f"it cannot be told whether Redis was cleaned up: {error}")
+        return _warning(namespace, cluster, keys, f"it cannot be told whether Redis was cleaned up: {error}")
     why = why_left([event for event in events if when(event) >= since], cluster)
-    return _told(namespace, cluster, keys, why) if why else None
+    return _warning(namespace, cluster, keys, why) if why else None
 
 
 def why_left(events: Iterable[Mapping[str, Any]], cluster: str) -> str | None:
-    """Why KubeRay did not clean up after that cluster, None where nothing says that it did not."""
+    """Why KubeRay did not clean up after that cluster; None if no event reports that."""
     found = None
     for event in events:
         about, reason = event["involvedObject"], event.get("reason")
@@ -131,11 +132,12 @@ def why_left(events: Iterable[Mapping[str, Any]], cluster: str) -> str | None:
 
 
 def _cleans_up(job: str, cluster: str) -> bool:
-    """KubeRay cuts names to 63 characters at their beginning, and may change the first one (util.go: CheckLabel)."""
+    """Whether a Job cleans up after the cluster. KubeRay cuts names at their beginning to 63 characters, and may change
+    the first one (util.go: CheckLabel)."""
     return job[-62:] == f"{cluster}-redis-cleanup"[-62:]
 
 
-def _told(namespace: str, cluster: str, keys: str, why: str) -> str:
+def _warning(namespace: str, cluster: str, keys: str, why: str) -> str:
     return (
         f"RayCluster {namespace}/{cluster} is gone, and its keys may be left in Redis: RAY{keys}@*. No other "
         f"RayCluster uses them; docs/fault-tolerance.md says how to delete them. ({why})"

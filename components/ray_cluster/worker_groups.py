@@ -1,4 +1,4 @@
-"""Which worker groups a cluster has: those that its pools are cut into, and those that are said. Pure functions."""
+"""The worker groups of a cluster: those derived from its pools, and those of `workerGroups`. Pure functions."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -19,18 +19,18 @@ _NUMBERS = {
     "maxWorkers": ("max_workers", "max_replicas"),
     "initialWorkers": ("initial_workers", "replicas"),
 }
-"""What a cluster of one worker group may say of it, and the fields of cluster and group."""
+"""Settings of a cluster with one worker group, and the fields of cluster and group."""
 
 
 @dataclass(frozen=True)
 class WorkerGroup:
-    """Workers that are alike. Amounts are Kubernetes quantities, of one worker."""
+    """Workers of one size. Amounts are Kubernetes quantities, for one worker."""
 
     path: Path
-    """What of the cluster's settings it is made from: `workers[0]`, `workers[0].variants[1]` or `workerGroups[0]`."""
+    """The setting that it comes from: `workers[0]`, `workers[0].variants[1]` or `workerGroups[0]`."""
 
     said: WorkersSettings | WorkerGroupSettings
-    """The pool's workers that it is one size of, or the group as it is said."""
+    """The settings: the pool's workers of which it is one size, or the group of `workerGroups`."""
 
     pool: NodePool | None
     name: str
@@ -41,32 +41,32 @@ class WorkerGroup:
     max_replicas: int | None
 
     replicas: int | None = None
-    """Workers at first. None: the API server's default, 0, which KubeRay raises to min_replicas."""
+    """Initial workers. None: the API server's default, 0, which KubeRay raises to min_replicas."""
 
     idle_timeout: str | None = None
-    """A worker that nothing uses for so long is taken away. None: as the cluster says."""
+    """Idle time after which the autoscaler removes a worker. None: that of the cluster."""
 
     whole_node: bool = False
-    """The worker is cut from a pool and has all GPUs of a node: it offers the Ray resource `full-worker`."""
+    """The worker is derived from a pool and has all GPUs of a node: it offers the Ray resource `full-worker`."""
 
     pod_templates: tuple[tuple[Path, dict[str, Any]], ...] = ()
-    """What is laid over its pod template, in this order, each with where the cluster's settings say it."""
+    """Pod templates that are merged into its own, in this order, each with its path in the cluster's settings."""
 
 
 def all_groups(settings: RayClusterSettings, pools: tuple[NodePool, ...]) -> tuple[WorkerGroup, ...]:
-    """Every worker group of a cluster, those cut from pools first.
+    """Every worker group of a cluster, those derived from pools first.
 
-    Raises Problems, with paths in the cluster's settings, where a pool is not there, a worker does not fit on a node,
-    two groups have one name, or numbers of workers are said that cannot be.
+    Raises Problems, with paths in the cluster's settings, if a pool does not exist, a worker does not fit on a node,
+    two groups have the same name, or numbers of workers are not possible.
     """
     found: list[WorkerGroup] = []
     problems: list[Problem] = []
     parts: list[tuple[Path, WorkersSettings | WorkerGroupSettings]] = []
     parts += [(("workers", index), workers) for index, workers in enumerate(settings.workers)]
     parts += [(("workerGroups", index), group) for index, group in enumerate(settings.worker_groups)]
-    for path, said in parts:
+    for path, configured in parts:
         try:
-            found += _groups_of(said, path, pools)
+            found += _groups_of(configured, path, pools)
         except Problems as refused:
             problems += refused.problems
     problems += _names_used_twice(found)
@@ -80,7 +80,7 @@ def all_groups(settings: RayClusterSettings, pools: tuple[NodePool, ...]) -> tup
 
 
 def pool_named(pools: tuple[NodePool, ...], name: str, path: Path) -> NodePool:
-    """The pool of that name. Raises Problems, with the names there are, where there is none."""
+    """The pool of that name. Raises Problems, with the names of all pools, if it does not exist."""
     for pool in pools:
         if pool.pool == name:
             return pool
@@ -91,39 +91,39 @@ def pool_named(pools: tuple[NodePool, ...], name: str, path: Path) -> NodePool:
 
 
 def worker_groups(pool: NodePool, workers: WorkersSettings, path: Path = ("workers", 0)) -> tuple[WorkerGroup, ...]:
-    """The worker groups of a pool, smallest first as derived, or in the order of `variants`.
+    """The worker groups of a pool: derived sizes, smallest first, or `variants` in their order.
 
-    Raises Problems where a variant does not fit on a node, or nothing is left for a worker.
+    Raises Problems if a variant does not fit on a node, or the reserve leaves nothing for a worker.
     """
     variants = workers.variants or tuple(Variant(gpus=gpus) for gpus in sizes(workers.profile, pool.gpus))
     places = [(*path, "variants", index) if workers.variants else path for index in range(len(variants))]
     groups = [_cut(pool, workers, variant, path, place) for variant, place in zip(variants, places, strict=True)]
     problems = [problem for group in groups for problem in _fit(group, (*path, "reserve"))]
     if problems:
-        # Derived sizes that do not fit have one cause: the first says it.
+        # Derived sizes that do not fit have one cause, so the first problem is enough.
         raise Problems(problems if workers.variants else problems[:1])
     return tuple(groups)
 
 
 def _groups_of(
-    said: WorkersSettings | WorkerGroupSettings, path: Path, pools: tuple[NodePool, ...]
+    configured: WorkersSettings | WorkerGroupSettings, path: Path, pools: tuple[NodePool, ...]
 ) -> tuple[WorkerGroup, ...]:
-    if isinstance(said, WorkersSettings):
-        return worker_groups(pool_named(pools, said.pool, (*path, "pool")), said, path)
-    pool = pool_named(pools, said.pool, (*path, "pool")) if said.pool else None
+    if isinstance(configured, WorkersSettings):
+        return worker_groups(pool_named(pools, configured.pool, (*path, "pool")), configured, path)
+    pool = pool_named(pools, configured.pool, (*path, "pool")) if configured.pool else None
     group = WorkerGroup(
         path=path,
-        said=said,
+        said=configured,
         pool=pool,
-        name=said.group_name,
-        gpus=said.gpus,
-        cpu=said.cpu or (cpu_share(pool, said.gpus, Reserve()) if pool else None),
-        memory=said.memory or (memory_share(pool, said.gpus, Reserve()) if pool else None),
-        replicas=said.replicas,
-        min_replicas=said.min_replicas,
-        max_replicas=said.max_replicas,
-        idle_timeout=said.idle_timeout,
-        pod_templates=_said_templates((path, said.pod_template)),
+        name=configured.group_name,
+        gpus=configured.gpus,
+        cpu=configured.cpu or (cpu_share(pool, configured.gpus, Reserve()) if pool else None),
+        memory=configured.memory or (memory_share(pool, configured.gpus, Reserve()) if pool else None),
+        replicas=configured.replicas,
+        min_replicas=configured.min_replicas,
+        max_replicas=configured.max_replicas,
+        idle_timeout=configured.idle_timeout,
+        pod_templates=_own_templates((path, configured.pod_template)),
     )
     if problems := list(_fit(group, None)):
         raise Problems(problems)
@@ -151,11 +151,11 @@ def _cut(pool: NodePool, workers: WorkersSettings, variant: Variant, path: Path,
         max_replicas=most,
         idle_timeout=variant.idle_timeout,
         whole_node=variant.gpus == pool.gpus > 0,
-        pod_templates=_said_templates((path, workers.pod_template), (place, variant.pod_template)),
+        pod_templates=_own_templates((path, workers.pod_template), (place, variant.pod_template)),
     )
 
 
-def _said_templates(*templates: tuple[Path, dict[str, Any]]) -> tuple[tuple[Path, dict[str, Any]], ...]:
+def _own_templates(*templates: tuple[Path, dict[str, Any]]) -> tuple[tuple[Path, dict[str, Any]], ...]:
     return tuple(((*path, "podTemplate"), template) for path, template in templates if template)
 
 
@@ -175,7 +175,7 @@ def _names_used_twice(groups: list[WorkerGroup]) -> Iterator[Problem]:
 
 
 def _numbers_of_no_group(settings: RayClusterSettings, groups: list[WorkerGroup]) -> Iterator[Problem]:
-    """Numbers of workers that the cluster says, where there is no one group that they could be of."""
+    """Numbers of workers that the cluster sets although it does not have exactly one group."""
     names = ", ".join(group.name for group in groups) or "none"
     for key, (of_cluster, of_group) in _NUMBERS.items():
         if (value := getattr(settings, of_cluster)) is None:
@@ -186,13 +186,13 @@ def _numbers_of_no_group(settings: RayClusterSettings, groups: list[WorkerGroup]
                 "maxReplicas and replicas of each group"
             )
             yield Problem((key,), value, message, "workers-of-one-group")
-        elif of_group in _said_of(groups[0]).model_fields_set:
+        elif of_group in _settings_of(groups[0]).model_fields_set:
             message = f"worker group {names!r} says it itself: remove one of them"
             yield Problem((key,), value, message, "said-twice")
 
 
-def _said_of(group: WorkerGroup) -> WorkersSettings | WorkerGroupSettings | Variant:
-    """What is said of this group alone."""
+def _settings_of(group: WorkerGroup) -> WorkersSettings | WorkerGroupSettings | Variant:
+    """The settings of this group alone."""
     variants = group.said.variants if isinstance(group.said, WorkersSettings) else None
     return variants[int(group.path[-1])] if variants else group.said
 
@@ -208,10 +208,11 @@ def _bounds(group: WorkerGroup) -> Iterator[Problem]:
 
 
 def refused_resources(spec: Mapping[str, Any]) -> Iterator[Problem]:
-    """What Kubernetes refuses of containers' requests and limits; paths in the body of the RayCluster.
+    """Requests and limits of containers that Kubernetes refuses; paths in the body of the RayCluster.
 
-    Requests over limits; and of devices such as GPUs, which are never shared, parts of one and requests that are not
-    the limit (kubernetes, pkg/apis/core/validation: ValidateResourceRequirements, ValidateResourceQuantityValue).
+    Requests must not exceed limits. Devices such as GPUs are never shared: their amounts must be whole numbers, and
+    their requests must equal their limits (kubernetes, pkg/apis/core/validation: ValidateResourceRequirements,
+    ValidateResourceQuantityValue).
     """
     for path, container in _containers(spec):
         limits, requests = (_mapping(container.get("resources"), part) for part in ("limits", "requests"))
@@ -228,17 +229,17 @@ def refused_resources(spec: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _fault(resource: str, request: Any, limit: Any) -> str | None:
-    # Ordinary containers ask for what they are limited to; the text tells without reading the amounts.
+    # Most containers have equal requests and limits: comparing the text avoids parsing the amounts.
     if request == limit:
         return None
     if limit is None:
         return "and has no limit of it: set the limit to the same" if _is_device(resource) else None
-    wanted, most = _amount(request), _amount(limit)
-    if wanted is None or most is None:
-        return None  # the CRD's schema says so
-    if wanted > most:
+    requested, most = _amount(request), _amount(limit)
+    if requested is None or most is None:
+        return None  # the CRD's schema reports it
+    if requested > most:
         return f"more than its limit of {limit}: lower the request or raise the limit"
-    if wanted < most and _is_device(resource):
+    if requested < most and _is_device(resource):
         return f"less than its limit of {limit}, and of devices both have to be the same: remove the request"
     return None
 

@@ -1,4 +1,4 @@
-"""Why a RayCluster waits that Kueue has suspended: what its Workload says. Only reads."""
+"""Why Kueue keeps a RayCluster suspended, from its Workload. Only reads."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,14 +11,14 @@ from ..queues.kueue import API_VERSION
 _GROUP, _, _VERSION = API_VERSION.partition("/")
 
 _OWNER_LABEL = "kueue.x-k8s.io/job-uid"
-"""Label of a Workload with the UID of what it stands for (kueue, pkg/controller/constants/constants.go)."""
+"""Label of a Workload with the UID of its RayCluster (kueue, pkg/controller/constants/constants.go)."""
 
 _CONDITIONS = ("QuotaReserved", "Admitted")
-"""Conditions that let a RayCluster in, in the order in which they become true (kueue, apis/kueue/v1beta2)."""
+"""Conditions of an admitted RayCluster, in the order in which they become true (kueue, apis/kueue/v1beta2)."""
 
 
 def why_it_waits(context: str | None, cluster: Mapping[str, Any]) -> str | None:
-    """The reason, in Kueue's words; None where there is none, or it cannot be read."""
+    """The reason, as Kueue reports it; None if there is none, or it cannot be read."""
     metadata = cluster["metadata"]
     try:
         client = kubernetes.client.CustomObjectsApi(connect(context))
@@ -31,13 +31,13 @@ def why_it_waits(context: str | None, cluster: Mapping[str, Any]) -> str | None:
             label_selector=f"{_OWNER_LABEL}={metadata['uid']}",
         )
     except ClusterUnreachableError:
-        # Not everybody may see Workloads, and a reason is not worth a failed update.
+        # This account may have no right to read Workloads. The reason is not worth a failed update.
         return None
     return reason((listed or {}).get("items", ()))
 
 
 def reason(workloads: Any) -> str | None:
-    """The reason in the Workloads of one RayCluster, of which the newest counts."""
+    """The reason in the newest Workload of one RayCluster."""
     newest = max(workloads, key=lambda each: str(each["metadata"].get("creationTimestamp", "")), default=None)
     conditions = {each["type"]: each for each in ((newest or {}).get("status") or {}).get("conditions", ())}
     for kind in _CONDITIONS:

@@ -1,4 +1,4 @@
-"""Copies of Redis' data, and the way back: CronJobs and their volume. Pure functions."""
+"""Backup and restore of Redis' data: CronJobs and their volume. Pure functions."""
 
 from typing import Any
 
@@ -16,12 +16,12 @@ _FOLDER = "/backup"
 _AMOUNTS = ComputeResources(cpu="50m", memory="64Mi")
 
 _LONGEST_SECONDS = 1800
-"""A copy that has not ended by then is given up."""
+"""Timeout of a backup or restore."""
 
 
 def backup_objects(settings: RedisSettings, backup: RedisBackupSettings, namespace: str, clusters: int) -> list[Body]:
-    """The volume for copies, the CronJob that makes them, and one that runs only when it is asked to and puts the
-    newest back. `namespace` as it is in the nodes' names."""
+    """The volume for backups, the CronJob that writes them, and a suspended CronJob that restores the newest one.
+    `namespace` as it is in the nodes' names."""
     restoring = resources(settings, clusters).model_copy(update={"cpu": _AMOUNTS.cpu})
     return [
         {
@@ -68,7 +68,7 @@ def _cron_job(
         "containers": [container],
         "volumes": [
             {"name": "backup", "persistentVolumeClaim": {"claimName": BACKUP}},
-            # What is restored is read from there, and takes no more than Redis has for it.
+            # The restored data are read from here. They need no more space than Redis' own storage.
             {"name": f"{does}-run", "emptyDir": {"sizeLimit": settings.storage.size}},
             *pod_volumes(settings),
         ],

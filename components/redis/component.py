@@ -37,7 +37,7 @@ class RedisHaArgs:
     settings: RedisSettings
 
     namespace: pulumi.Input[str]
-    """Its output makes everything wait for it."""
+    """All objects wait for this Output."""
 
     namespace_name: str
     """The namespace's name, which is part of the nodes' names."""
@@ -60,12 +60,12 @@ class RedisHaArgs:
 class RedisHa(pulumi.ComponentResource):
     """A Redis for the tables of RayClusters: three nodes with a Sentinel each, or one node.
 
-    What the component depends on (`depends_on`), such as the operator whose namespace it is in, all of it depends on.
-    RayClusters depend on this component, so that they are there after it and gone before it: without Redis their keys
-    could not be deleted. Its data outlive it as PersistentVolumeClaims, until their namespace goes.
+    Its objects depend on everything that the component depends on (`depends_on`), such as the operator, whose namespace
+    it shares. RayClusters depend on this component, so they are created after it and deleted before it: without Redis
+    their keys could not be deleted. Its data stay in PersistentVolumeClaims until their namespace is deleted.
 
     Outputs:
-        secrets: names of the Secrets in the tenants' namespaces, by namespace, each known once it is there.
+        secrets: names of the Secrets in the tenants' namespaces, by namespace, each known once the Secret exists.
     """
 
     secrets: dict[str, pulumi.Output[str]]
@@ -73,7 +73,7 @@ class RedisHa(pulumi.ComponentResource):
     def __init__(self, name: str, args: RedisHaArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:RedisHa", name, None, opts)
         settings = args.settings
-        # A component's children do not wait for what it depends on.
+        # Children do not inherit the dependencies of a component.
         self._below = pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None)
         exporter = [EXPORTER_USER] if settings.exporter else []
         passwords = {user: self._passwords(name, user, args) for user in (NODES_USER, *exporter, *sorted(args.tenants))}
@@ -87,8 +87,8 @@ class RedisHa(pulumi.ComponentResource):
         last = stateful_set(settings, args.namespace_name, args.clusters, args.priority_class)
         self._object(name, last, args.namespace, needed)
         self.secrets = {
-            tenant: self._secret(name, tenant, there, passwords[tenant], authority)
-            for tenant, there in args.tenants.items()
+            tenant: self._secret(name, tenant, target, passwords[tenant], authority)
+            for tenant, target in args.tenants.items()
         }
         self.register_outputs({"secrets": self.secrets})
 
@@ -127,8 +127,8 @@ class RedisHa(pulumi.ComponentResource):
         return pulumi.Output.all(*made)
 
     def _certificates(self, name: str, args: RedisHaArgs) -> tuple[pulumi.Input[str | None], list[Body]]:
-        """The authority that clients check the nodes' certificate with, None without TLS; and the Secret with what the
-        stack makes."""
+        """The certificate authority for clients, None without TLS; and the Secret of the nodes if the stack creates
+        their certificate."""
         settings = args.settings
         if settings.tls is None:
             return None, []
@@ -170,11 +170,11 @@ class ExternalRedisArgs:
 
 
 class ExternalRedis(pulumi.ComponentResource):
-    """A Redis of others. It is looked at, in previews too; what cannot be seen from here is warned of.
+    """An external Redis. It is checked, in previews too. If it cannot be reached from here, there is a warning.
 
-    Its Secret is copied into the tenants' namespaces where it is in one namespace: as it is at each `up`.
+    If its Secret is in one namespace, each `up` copies the Secret into the tenants' namespaces.
 
-    Raises pulumi.RunError where it lets nobody in, is a Redis Cluster or no master, or evicts.
+    Raises pulumi.RunError if the Redis refuses the credentials, is a Redis Cluster, is not a master, or evicts keys.
     """
 
     def __init__(self, name: str, args: ExternalRedisArgs, opts: pulumi.ResourceOptions | None = None) -> None:

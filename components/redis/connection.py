@@ -1,4 +1,4 @@
-"""How a RayCluster reaches its Redis: what who provides a Redis tells who makes RayClusters. Knows no Pulumi."""
+"""How a RayCluster connects to its Redis: the interface between Redis and RayClusters. Does not import Pulumi."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ from .names import MASTER_NAME, REDIS_PORT, SENTINEL_PORT, SENTINELS, hosts
 from .settings import RedisSettings
 
 SECRET = "ray-redis"  # noqa: S105 (a Secret's name)
-"""Secret in a tenant's namespace with what its RayClusters show to Redis."""
+"""Secret in a tenant's namespace with the Redis credentials of its RayClusters."""
 
 USERNAME_KEY = "username"
 """Its key with the user of Redis."""
@@ -15,21 +15,21 @@ PASSWORD_KEY = "password"  # noqa: S105 (a key of the Secret)
 """Its key with the password."""
 
 PASSWORDS_KEY = "passwords"
-"""Its key with all passwords that Redis takes at present, the newest first, one per line: several during a rotation."""
+"""Its key with all passwords that Redis accepts, the newest first, one per line; several during a rotation."""
 
 CA_KEY = "ca.crt"
-"""Its key with the authority of the certificates of Redis, where Redis speaks TLS."""
+"""Its key with the certificate authority of Redis, if Redis uses TLS."""
 
 
 @dataclass(frozen=True)
 class RedisConnection:
-    """Where a tenant's Redis is, and how one speaks to it."""
+    """The address of a tenant's Redis, and how to connect to it."""
 
     nodes: tuple[str, ...]
     """`HOST:PORT` of all Sentinels; without Sentinels, of Redis itself."""
 
     master_name: str | None
-    """What the Sentinels call the master; None: there are none."""
+    """The Sentinels' name of the master; None: there are no Sentinels."""
 
     replicas: int
     """Replicas beside the master."""
@@ -38,31 +38,31 @@ class RedisConnection:
     """Ports of Redis and its Sentinels."""
 
     service: str | None = None
-    """`HOST:PORT` behind which all nodes are, for those who can be told one address only; None: the first node."""
+    """`HOST:PORT` of a Service for all nodes, for clients that accept one address only; None: the first node."""
 
     namespace: str | None = None
-    """Namespace of its pods; None: it is outside the cluster, or nobody says where."""
+    """Namespace of its pods; None: it is outside the cluster, or the namespace is not known."""
 
     cidrs: tuple[str, ...] = ()
-    """Its addresses, where it is outside the cluster and somebody says them."""
+    """Its addresses, if it is outside the cluster and they are known."""
 
     tls: bool = False
-    """Whether nodes and Sentinels are spoken to with TLS."""
+    """Whether nodes and Sentinels use TLS."""
 
     secret: str = SECRET
-    """Name of the Secret in the tenant's namespace, with the keys that stand above."""
+    """Name of the Secret in the tenant's namespace, with the keys above."""
 
     passwords_key: str = PASSWORDS_KEY
-    """Its key with all passwords: a Secret that the tenant's people made has one password alone."""
+    """The Secret's key with all passwords; a Secret that the tenant created has one password only."""
 
     @property
     def address(self) -> str:
-        """`HOST:PORT` for those who can be told one address only."""
+        """`HOST:PORT` for clients that accept one address only."""
         return self.service or self.nodes[0]
 
 
 def connection(settings: RedisSettings, namespace: str) -> RedisConnection:
-    """How the RayClusters of a tenant reach Redis. `namespace`: of the Redis, which is the tenant's own with
+    """How the RayClusters of a tenant connect to Redis. `namespace`: of the Redis, which is the tenant's own with
     `perTenant`."""
     external = settings.external
     if external:

@@ -1,6 +1,6 @@
-"""Looks at a Redis that is there already, before RayClusters rely on it. Changes nothing.
+"""Checks an external Redis before RayClusters use it. Only reads.
 
-Redis' client is imported where it is used: it takes a sixth of the program's imports, and few stacks need it.
+Redis' client is imported where it is used: its import takes a sixth of the time of all imports, and few stacks need it.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     import redis
 
 _SECONDS = 3.0
-"""What has not answered by then is taken for unreachable from here."""
+"""Timeout of a connection and of an answer."""
 
 
 class NotReachedError(Exception):
-    """It cannot be told what there is, because nobody answers, or nobody who is asked from here."""
+    """The Redis does not answer from this machine, so its settings are not known."""
 
 
 class UnfitError(Exception):
-    """It would not do for RayClusters; the text says why and what to change."""
+    """The Redis is not suitable for RayClusters; the message has the reason and the change."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a Redis says of itself."""
+    """Properties that a Redis reports."""
 
     role: str
     policy: str
@@ -43,14 +43,14 @@ class Found:
 
 
 def look(external: ExternalSettings, secret: Mapping[str, str]) -> Found:
-    """What is there. `secret`: what the Secret holds. Raises NotReachedError, and UnfitError where it lets nobody
-    in."""
+    """Reads the properties of the Redis. `secret`: data of its Secret. Raises NotReachedError, and UnfitError if the
+    Redis refuses the credentials."""
     import redis
 
     try:
         host, port = _master(external, secret) if external.sentinels else _split(external.address or "")
         with _client(host, port, external, secret) as client:
-            said: dict[str, Any] = client.info("everything")
+            info: dict[str, Any] = client.info("everything")
     except redis.AuthenticationError as error:
         message = f"does not take the username and password in Secret {external.secret_name!r}: {error}"
         raise UnfitError(message) from None
@@ -58,7 +58,7 @@ def look(external: ExternalSettings, secret: Mapping[str, str]) -> Found:
         raise UnfitError(f"answers: {error}. Its user has to be allowed INFO") from None
     except (redis.RedisError, OSError) as error:
         raise NotReachedError(str(error)) from None
-    return Found(str(said["role"]), str(said["maxmemory_policy"]), bool(said.get("cluster_enabled")))
+    return Found(str(info["role"]), str(info["maxmemory_policy"]), bool(info.get("cluster_enabled")))
 
 
 def check(found: Found) -> None:
@@ -80,7 +80,7 @@ def _problems(found: Found) -> Iterator[str]:
 
 
 def _master(external: ExternalSettings, secret: Mapping[str, str]) -> tuple[str, int]:
-    """What the first Sentinel that answers says."""
+    """The master's address from the first Sentinel that answers."""
     import redis
 
     errors = []
@@ -128,30 +128,30 @@ def _split(address: str) -> tuple[str, int]:
 
 @dataclass(frozen=True)
 class Seen:
-    """What is known of a Redis of others before it is used."""
+    """The result of the check of an external Redis."""
 
     secret: dict[str, str] | None
-    """What its Secret holds; None: it could not be read."""
+    """Data of its Secret; None: it could not be read."""
     warning: str | None
-    """Why it could not be looked at."""
+    """Why the Redis could not be checked."""
 
 
 def see(external: ExternalSettings, context: str | None, namespace: str) -> Seen:
-    """Look at it with the Secret in its namespace, or else in `namespace`, a tenant's.
+    """Checks the Redis with the Secret in `secretNamespace`, or else in `namespace`, a tenant's.
 
-    Raises UnfitError where it would not do, and where the Secret that is to be copied cannot be.
+    Raises UnfitError if the Redis is not suitable, or if the Secret to copy cannot be read.
     """
     name, where = external.secret_name, external.secret_namespace or namespace
     try:
-        found = read(kubernetes.client.CoreV1Api(connect(context)).read_namespaced_secret, name, where)
+        live = read(kubernetes.client.CoreV1Api(connect(context)).read_namespaced_secret, name, where)
         reason = f"there is no Secret {where}/{name}"
     except ClusterUnreachableError as error:
-        found, reason = None, f"Secret {where}/{name} cannot be read: {error}"
-    if found is None:
+        live, reason = None, f"Secret {where}/{name} cannot be read: {error}"
+    if live is None:
         if external.secret_namespace:
             raise UnfitError(f"has no credentials: {reason}")
         return Seen(None, reason)
-    secret = _decoded(found)
+    secret = _decoded(live)
     lacking = [key for key in ("username", "password", *(["ca.crt"] if external.tls else [])) if key not in secret]
     if lacking:
         raise UnfitError(f"has no {' and no '.join(lacking)} in Secret {where}/{name}: add it there")

@@ -1,4 +1,4 @@
-"""What the settings of Redis become in Kubernetes, beside its pods. Pure functions."""
+"""Renders the settings of Redis into Kubernetes objects, except its pods. Pure functions."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,11 +26,11 @@ from .users import EXPORTER_USER, NODES_USER, Passwords, newest_first, redis_acl
 Body = dict[str, Any]
 
 USERS_KEYS = {NODES_USER: "passwords", EXPORTER_USER: "exporter-password"}
-"""Where the Secret of the users has passwords themselves."""
+"""Keys of the users' Secret with passwords in plain text."""
 
 
 def namespace(name: str) -> Body:
-    """The Namespace that is made for it, whose pods keep to the strictest level."""
+    """The Namespace that is created for it, with the strictest Pod Security level."""
     return {
         "apiVersion": "v1",
         "kind": "Namespace",
@@ -39,12 +39,12 @@ def namespace(name: str) -> Body:
 
 
 def users_secret(texts: Any) -> Body:
-    """The Secret with who may do what. `texts`: what `users_files` makes, or what will become it."""
+    """The Secret with the users and their rights. `texts`: the result of `users_files`, or its Output."""
     return _secret(USERS_SECRET, texts)
 
 
 def users_files(passwords: Passwords) -> dict[str, str]:
-    """The files that nodes read: ACLs, and the passwords of their own user; the exporter's beside them."""
+    """The files of the nodes: ACLs, the passwords of their own user, and the exporter's password."""
     exporter = passwords.get(EXPORTER_USER)
     return {
         "redis.acl": redis_acl(passwords),
@@ -55,7 +55,7 @@ def users_files(passwords: Passwords) -> dict[str, str]:
 
 
 def tenant_secret(username: str, passwords: Sequence[str], authority: str | None = None) -> dict[str, str]:
-    """What a tenant's Secret holds. `passwords`: all that are taken, the oldest first; `authority`: PEM."""
+    """The data of a tenant's Secret. `passwords`: all accepted ones, the oldest first; `authority`: PEM."""
     return {
         USERNAME_KEY: username,
         PASSWORD_KEY: passwords[-1],
@@ -65,12 +65,12 @@ def tenant_secret(username: str, passwords: Sequence[str], authority: str | None
 
 
 def secret(texts: Any) -> Body:
-    """The Secret in a tenant's namespace. `texts`: what `tenant_secret` makes, or what will become it."""
+    """The Secret in a tenant's namespace. `texts`: the result of `tenant_secret`, or its Output."""
     return _secret(SECRET, texts)
 
 
 def certificate_secret(authority: Any, certificate: Any, key: Any) -> Body:
-    """The Secret with the nodes' certificate, where the stack makes it. All PEM, or what will become it."""
+    """The Secret with the nodes' certificate, if the stack creates it. All PEM, or Outputs."""
     return _secret(CERTIFICATE_SECRET, {"ca.crt": authority, "tls.crt": certificate, "tls.key": key})
 
 
@@ -84,7 +84,7 @@ def _secret(name: str, texts: Any) -> Body:
 
 
 def requested_certificate(issuer: IssuerSettings, names: Sequence[str]) -> Body:
-    """The Certificate of cert-manager that makes the same Secret."""
+    """The Certificate with which cert-manager creates the same Secret."""
     return {
         "apiVersion": "cert-manager.io/v1",
         "kind": "Certificate",
@@ -92,7 +92,7 @@ def requested_certificate(issuer: IssuerSettings, names: Sequence[str]) -> Body:
         "spec": {
             "secretName": CERTIFICATE_SECRET,
             "dnsNames": list(names),
-            # Nodes are each other's clients, too.
+            # Nodes are also clients of each other.
             "usages": ["server auth", "client auth"],
             "privateKey": {"algorithm": "ECDSA", "size": 256},
             "issuerRef": {"group": "cert-manager.io", **issuer.model_dump()},
@@ -111,23 +111,23 @@ def scripts_config_map() -> Body:
 
 
 def services(settings: RedisSettings) -> list[Body]:
-    """The Service that gives each node its name, and the one of all Sentinels."""
+    """The headless Service for the DNS names of the nodes, and the Service of all Sentinels."""
     sentinel = {"name": "sentinel", "port": SENTINEL_PORT, "targetPort": "sentinel"}
     ports = [
         {"name": "redis", "port": REDIS_PORT, "targetPort": "redis"},
         *([sentinel] if settings.mode == "managed" else []),
         *([{"name": "metrics", "port": EXPORTER_PORT, "targetPort": "metrics"}] if settings.exporter else []),
     ]
-    # Nodes that are not ready yet have to find each other.
+    # Nodes must find each other before they are ready.
     found = {"selector": dict(SELECTOR), "publishNotReadyAddresses": True}
     nodes = {"clusterIP": "None", **found, "ports": ports}
-    # A Sentinel answers also where the node beside it is down or behind.
+    # A Sentinel also answers if its node is down or behind.
     sentinels = {**found, "ports": [sentinel]}
     return [_service(NAME, nodes), *([_service(SENTINELS, sentinels)] if settings.mode == "managed" else [])]
 
 
 def _service(name: str, spec: Body) -> Body:
-    # Pulumi would wait for endpoints, which come with the StatefulSet.
+    # Pulumi would wait for endpoints, which the StatefulSet provides later.
     metadata = {"name": name, "labels": dict(LABELS), "annotations": {"pulumi.com/skipAwait": "true"}}
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
 
@@ -141,14 +141,14 @@ def stateful_set(settings: RedisSettings, namespace: str, clusters: int, priorit
         "spec": {
             "serviceName": NAME,
             "replicas": settings.nodes,
-            # All at once: after all were lost, none is ready before a majority is there.
+            # All at once: after a loss of all nodes, none is ready before a majority runs.
             "podManagementPolicy": "Parallel",
             "selector": {"matchLabels": dict(SELECTOR)},
             "template": template(settings, namespace, clusters, priority_class),
             "volumeClaimTemplates": [
                 {"metadata": {"name": "data", "labels": dict(LABELS)}, "spec": claim(settings.storage)}
             ],
-            # A StatefulSet that is replaced finds its data again. They go with the namespace.
+            # A replaced StatefulSet keeps its data. They are deleted with the namespace.
             "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
         },
     }
@@ -161,7 +161,7 @@ def claim(storage: RedisStorageSettings) -> Body:
 
 
 def disruption_budget() -> Body:
-    """A node at a time is drained: two would be the majority."""
+    """At most one node is drained at a time: two would be the majority."""
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
@@ -169,7 +169,7 @@ def disruption_budget() -> Body:
         "spec": {
             "maxUnavailable": 1,
             "selector": {"matchLabels": dict(SELECTOR)},
-            # A node that is not ready keeps nobody's data: it may go.
+            # A node that is not ready may be evicted: no data depend on it.
             "unhealthyPodEvictionPolicy": "AlwaysAllow",
         },
     }

@@ -1,7 +1,7 @@
-"""What the parts of a Redis are called. Pure functions and constants."""
+"""The names of the objects of a Redis. Pure functions and constants."""
 
 NAME = "ray-redis"
-"""Of the StatefulSet, of the Service of its nodes, and of what has no name of its own."""
+"""Name of the StatefulSet, of the Service of its nodes, and of all objects without another name."""
 
 SENTINELS = "ray-redis-sentinels"
 """Service of its Sentinels."""
@@ -16,19 +16,19 @@ SCRIPTS = "ray-redis-scripts"
 """ConfigMap with the scripts of its containers."""
 
 BACKUP = "ray-redis-backup"
-"""CronJob that copies the data, and the volume of the copies."""
+"""CronJob that backs up the data, and the volume of the backups."""
 
 RESTORE = "ray-redis-restore"
-"""CronJob that never runs by itself, and of which a Job is made to put a copy back."""
+"""Suspended CronJob, from which a Job is created to restore a backup."""
 
 LABELS = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/part-of": "ray-platform"}
-"""Of all objects."""
+"""Labels of all objects."""
 
 SELECTOR = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/component": "node"}
-"""Of the nodes' pods."""
+"""Labels of the nodes' pods."""
 
 MASTER_NAME = "mymaster"
-"""What the Sentinels call the master, as in Redis' own documentation."""
+"""The Sentinels' name of the master, as in Redis' own documentation."""
 
 REDIS_PORT = 6379
 SENTINEL_PORT = 26379
@@ -36,10 +36,10 @@ EXPORTER_PORT = 9121
 
 
 def host(pod: str, namespace: str, domain: str) -> str:
-    """A node's name in DNS, the same for as long as there is the StatefulSet. `domain`: the cluster's.
+    """A node's DNS name, which is stable while the StatefulSet exists. `domain`: the cluster's.
 
-    It is whole, because a Sentinel stands still while it looks a name up, and does so for each message of another: a
-    name that ends with `.svc` is asked for with all ends of the search path in turn.
+    The name is fully qualified. A Sentinel blocks while it resolves a name, and it does so for each message of another
+    Sentinel. A name that ends with `.svc` would be tried with each suffix of the search path.
     """
     return f"{pod}.{NAME}.{namespace}.svc.{domain}"
 
@@ -50,7 +50,7 @@ def hosts(namespace: str, nodes: int, domain: str) -> tuple[str, ...]:
 
 
 def names_of_nodes(namespace: str, nodes: int, domain: str) -> list[str]:
-    """All names that the nodes are called by, which their certificate has to have."""
+    """All names of the nodes that clients use. The certificate must contain them."""
     whole = hosts(namespace, nodes, domain)
     short = [name.removesuffix(f".{domain}") for name in whole]
     return [*whole, *short, *(f"{service}.{namespace}.svc" for service in (NAME, SENTINELS)), "localhost"]

@@ -1,4 +1,4 @@
-"""What a Redis needs beside its StatefulSet, Secrets and NetworkPolicies. Pure functions."""
+"""The objects of a Redis other than its StatefulSet, Secrets and NetworkPolicies. Pure functions."""
 
 from .backup import backup_objects
 from .manifests import Body, disruption_budget, requested_certificate, scripts_config_map, services
@@ -7,7 +7,7 @@ from .settings import RedisSettings
 
 
 def objects(settings: RedisSettings, namespace: str, clusters: int) -> list[Body]:
-    """The ConfigMap of its scripts, its Services, and what the settings ask for: copies and a requested certificate.
+    """The ConfigMap of its scripts, its Services, and, if set, backups and a requested certificate.
 
     `namespace` as it is in the nodes' names; `clusters`: how many RayClusters use it.
     """
@@ -21,7 +21,7 @@ def objects(settings: RedisSettings, namespace: str, clusters: int) -> list[Body
 
 
 def _certificate(settings: RedisSettings, namespace: str) -> list[Body]:
-    """The Certificate of cert-manager, where an issuer makes it."""
+    """The Certificate of cert-manager, if the settings name an issuer."""
     if settings.tls is None or settings.tls.issuer is None:
         return []
     names = names_of_nodes(namespace, settings.nodes, settings.cluster_domain)

@@ -1,6 +1,6 @@
-"""A password that is made once and kept: a secret of Pulumi.
+"""A password that is created once and kept: a secret of Pulumi.
 
-Pulumi's own provider for this, pulumi-random, would be one more plugin to download for a few letters.
+Pulumi's own provider for this, pulumi-random, would be one more plugin to download for a single value.
 """
 
 import secrets
@@ -20,10 +20,10 @@ class _Provider(ResourceProvider):
     serialize_as_secret_always = False
 
     def create(self, props: dict[str, Any]) -> CreateResult:
-        there = kept(props.get("keeper")).get(props.get("key", ""), "").split()
-        there.reverse()
+        existing = kept(props.get("keeper")).get(props.get("key", ""), "").split()
+        existing.reverse()
         place = int(props.get("place", 0))
-        password = there[place] if place < len(there) else new_password()
+        password = existing[place] if place < len(existing) else new_password()
         return CreateResult("password", {**props, "password": password})
 
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
@@ -35,20 +35,20 @@ class PasswordArgs:
     """What a Password is made from."""
 
     purpose: str
-    """Kept in the state for who reads that."""
+    """A description for readers of the state."""
 
     keeper: Keeper
-    """Where it is put."""
+    """The Secret in which it is stored."""
 
     key: str
-    """Of the Secret: passwords, a line each, the newest first."""
+    """Key of the Secret with the passwords, one per line, the newest first."""
 
     place: int
-    """Among these, 0 for the oldest."""
+    """Its position among them, 0 for the oldest."""
 
 
 class Password(Resource, module="ray-platform", name="Password"):
-    """A password of letters, digits, hyphens and underscores. It stays as it is until the resource is deleted.
+    """A password of letters, digits, hyphens and underscores. It does not change until the resource is deleted.
 
     Outputs:
         password: a secret.

@@ -1,4 +1,4 @@
-"""The pods of Redis: what runs in them, with which rights. Pure functions."""
+"""The pods of Redis: containers, volumes, security contexts. Pure functions."""
 
 import hashlib
 from collections.abc import Mapping
@@ -29,19 +29,19 @@ USER = 999
 """User and group `redis` of Redis' and Valkey's images (redis/docker-library-redis, Dockerfile)."""
 
 DOWN_AFTER = 1500
-"""Milliseconds after which a Sentinel takes a silent master for lost; it asks every second. A failover takes as much
-longer as this is: with 5000, three seconds and a half."""
+"""Milliseconds after which a Sentinel considers a silent master lost; it sends a ping every second. A larger value
+delays a failover by the same time: 5000 by three and a half seconds."""
 
 DOWN_AFTER_AT_START = 60_000
-"""The same until a Sentinel has first seen the master: when all start again, another would be made the master that was
-up sooner, and what only the last master has would be lost."""
+"""The same, until a Sentinel has first seen the master. Otherwise, when all nodes restart, a replica that starts sooner
+would be promoted, and writes that only the last master has would be lost."""
 
 FAILOVER_TIMEOUT = 10_000
-"""Milliseconds. A Sentinel tries a failover again after twice this time."""
+"""Milliseconds. A Sentinel retries a failover after twice this time."""
 
 STOP_SECONDS = 40
-"""So long a pod may take to end: 15 s for another node to become the master, 10 s for replicas to have everything
-(Redis' shutdown-timeout), and time to write."""
+"""Grace period of a pod: 15 s for the promotion of another node, 10 s for replicas to receive all writes (Redis'
+shutdown-timeout), and time to save."""
 
 _USERS = "/etc/redis/users"
 _SCRIPTS = "/etc/redis/scripts"
@@ -56,7 +56,7 @@ RESTRICTED: Body = {
     "readOnlyRootFilesystem": True,
     "capabilities": {"drop": ["ALL"]},
 }
-"""The security context of a container. It writes only into its volumes."""
+"""The security context of a container. Only its volumes are writable."""
 
 
 def scripts() -> dict[str, str]:
@@ -76,13 +76,13 @@ def template(settings: RedisSettings, namespace: str, clusters: int, priority_cl
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": STOP_SECONDS,
-        # One answer that is lost costs five seconds where nothing is said.
+        # With the defaults one lost DNS answer costs five seconds.
         "dnsConfig": {"options": [{"name": "timeout", "value": "1"}, {"name": "attempts", "value": "3"}]},
         "securityContext": pod_security(),
         "containers": containers,
         "volumes": [
             *pod_volumes(settings),
-            # Configurations hold the nodes' password: they stay in memory.
+            # Configuration files contain the nodes' password, so they stay in memory.
             *(
                 {"name": f"{each}-run", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}
                 for each in _servers(settings)
@@ -94,7 +94,7 @@ def template(settings: RedisSettings, namespace: str, clusters: int, priority_cl
         spec["initContainers"] = [_names(settings, namespace)]
         spec["volumes"].append({"name": "names", "emptyDir": {"sizeLimit": "1Mi"}})
         spec |= _apart(settings.spread)
-    # A script that changes is for pods that start: new ones are made. Users change without.
+    # A changed script replaces the pods. Changed users do not.
     digest = hashlib.sha256("".join(scripts().values()).encode()).hexdigest()
     return {
         "metadata": {"labels": {**LABELS, **SELECTOR}, "annotations": {"ray-platform/scripts": digest}},
@@ -103,7 +103,7 @@ def template(settings: RedisSettings, namespace: str, clusters: int, priority_cl
 
 
 def pod_security() -> Body:
-    """The security context of a pod, as Pod Security `restricted` asks for it."""
+    """The security context of a pod for Pod Security `restricted`."""
     return {
         "runAsNonRoot": True,
         "runAsUser": USER,
@@ -115,14 +115,14 @@ def pod_security() -> Body:
 
 
 def scheduling(settings: RedisSettings, priority_class: str | None) -> Body:
-    """Where the pods may run, and what goes before them."""
-    said: Body = {
+    """Node selector, tolerations, priority and pull Secrets of the pods."""
+    fields: Body = {
         "priorityClassName": priority_class,
         "nodeSelector": dict(settings.node_selector),
         "tolerations": [each.model_dump(by_alias=True, exclude_none=True) for each in settings.tolerations],
         "imagePullSecrets": [{"name": name} for name in settings.image_pull_secrets],
     }
-    return {key: value for key, value in said.items() if value}
+    return {key: value for key, value in fields.items() if value}
 
 
 def script(name: str, *arguments: str) -> list[str]:
@@ -131,8 +131,8 @@ def script(name: str, *arguments: str) -> list[str]:
 
 
 def environment(settings: RedisSettings, namespace: str, **further: str | int) -> list[Body]:
-    """What the scripts are told (scripts/common.sh)."""
-    said = {
+    """The environment of the scripts (scripts/common.sh)."""
+    variables = {
         "NODES": " ".join(hosts(namespace, settings.nodes, settings.cluster_domain)),
         "MASTER_NAME": MASTER_NAME if settings.mode == "managed" else "",
         "LISTEN": "",
@@ -145,17 +145,17 @@ def environment(settings: RedisSettings, namespace: str, **further: str | int) -
     return [
         {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
         {"name": "ME", "value": host("$(POD_NAME)", namespace, settings.cluster_domain)},
-        *({"name": key, "value": value} for key, value in said.items()),
+        *({"name": key, "value": value} for key, value in variables.items()),
     ]
 
 
 def amounts(given: ComputeResources) -> Body:
-    """Memory that is never taken back, and CPU without a limit: a throttled node looks dead to its Sentinels."""
+    """Memory with equal request and limit, and CPU without a limit: Sentinels would consider a throttled node dead."""
     return {"requests": {"cpu": given.cpu, "memory": given.memory}, "limits": {"memory": given.memory}}
 
 
 def mounts(settings: RedisSettings) -> list[Body]:
-    """What every container that speaks to the nodes has."""
+    """Mounts of every container that connects to the nodes."""
     return [
         {"name": "users", "mountPath": _USERS, "readOnly": True},
         {"name": "scripts", "mountPath": _SCRIPTS, "readOnly": True},
@@ -192,7 +192,7 @@ def _server(settings: RedisSettings, name: str, port: int, env: list[Body], give
             *mounts(settings),
             *([{"name": "names", "mountPath": "/etc/hosts", "subPath": _HOSTS}] if settings.mode == "managed" else []),
         ],
-        # Ten minutes: a node waits for a majority of Sentinels, and an empty one for another master.
+        # Ten minutes: a node waits for a majority of Sentinels, and an empty node for another master.
         "startupProbe": _probe("alive", name, period=2, failures=300),
         "livenessProbe": _probe("alive", name, period=20, failures=6),
         "readinessProbe": _probe("ready", name, period=5, failures=2),
@@ -205,7 +205,7 @@ def _probe(question: str, server: str, period: int, failures: int) -> Body:
 
 
 def _names(settings: RedisSettings, namespace: str) -> Body:
-    """Makes the file that the servers have as /etc/hosts. The Sentinel's container keeps it true."""
+    """Creates the /etc/hosts of the servers. The Sentinel's container keeps it current."""
     return {
         "name": "names",
         "image": settings.image,
@@ -244,10 +244,10 @@ def _sentinel(settings: RedisSettings, namespace: str) -> Body:
 
 def _exporter(settings: RedisSettings) -> Body:
     assert settings.exporter
-    said: Mapping[str, str] = {
+    variables: Mapping[str, str] = {
         "REDIS_ADDR": f"{'rediss' if settings.tls else 'redis'}://localhost:{REDIS_PORT}",
         "REDIS_USER": EXPORTER_USER,
-        # CONFIG GET shows the nodes' password.
+        # CONFIG GET would show the nodes' password.
         "REDIS_EXPORTER_CONFIG_COMMAND": "-",
         **({"REDIS_EXPORTER_TLS_CA_CERT_FILE": f"{_TLS}/ca.crt"} if settings.tls else {}),
     }
@@ -256,7 +256,7 @@ def _exporter(settings: RedisSettings) -> Body:
         "name": "exporter",
         "image": settings.exporter.image,
         "env": [
-            *({"name": key, "value": value} for key, value in said.items()),
+            *({"name": key, "value": value} for key, value in variables.items()),
             {"name": "REDIS_PASSWORD", "valueFrom": password},
         ],
         "ports": [{"name": "metrics", "containerPort": EXPORTER_PORT}],
@@ -268,7 +268,7 @@ def _exporter(settings: RedisSettings) -> Body:
 
 
 def _apart(spread: str) -> Body:
-    """Nodes of Redis on nodes and in zones of their own, as far as there are so many, or else not at all."""
+    """Spreads Redis over nodes and zones: as far as possible, or with `required` strictly over nodes."""
     term = {"labelSelector": {"matchLabels": SELECTOR}, "topologyKey": "kubernetes.io/hostname"}
     affinity = (
         {"requiredDuringSchedulingIgnoredDuringExecution": [term]}

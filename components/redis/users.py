@@ -1,6 +1,6 @@
-"""Who may do what in Redis, as ACL files say it. Pure functions.
+"""The ACL files of Redis: users and their rights. Pure functions.
 
-A tenant's user is called as its namespace, and reaches keys that begin with it. RayClusters keep their tables
+A tenant's user has the name of its namespace, and can access keys that begin with it. RayClusters store their tables
 in keys `RAY<storage namespace>@<table>`, and a storage namespace begins with the namespace and a dot.
 """
 
@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 
 NODES_USER = "_nodes"
-"""User of the nodes and Sentinels themselves, and of the probes. No namespace has an underscore in its name."""
+"""User of the nodes, the Sentinels and the probes. Names of namespaces have no underscore."""
 
 EXPORTER_USER = "_exporter"
 
@@ -16,32 +16,32 @@ _COMMANDS = (
     "+auth +ping +info +role +wait +eval +hget +hmget +hexists +hgetall +hlen +exists +dbsize +hscan +scan "
     "+hset +hsetnx +hdel +incrby +del +unlink +expire"
 )
-"""What Ray sends, and the gateway for it (docs/redis-gateway.md, The commands)."""
+"""The commands of Ray and of the gateway (docs/redis-gateway.md, The commands)."""
 
 _SENTINEL_COMMANDS = "+auth +ping +info +subscribe +sentinel|masters +sentinel|master +sentinel|get-master-addr-by-name"
-"""What is needed to find the master: by the gateway, and by Ray itself, which asks for INFO and the first of all
-masters (src/ray/gcs/store_client/redis_context.cc, ConnectRedisSentinel)."""
+"""The commands to find the master. The gateway uses them; Ray itself sends INFO and reads the first of all masters
+(src/ray/gcs/store_client/redis_context.cc, ConnectRedisSentinel)."""
 
 _RELOADER = "off ~* &* +@all"
-"""The user without a name, whom nobody can be. As it Redis reads its own AOF at start: what it may not do is left out
-of each transaction there, with an error in the log alone, and all that scripts have written are transactions
+"""Rights of the default user, as which nobody can log in. Redis loads its AOF at start as this user. It would omit
+forbidden commands from transactions, with only an error in its log, and all writes of scripts are transactions
 (Redis 7.0, multi.c: execCommand)."""
 
 _EXPORTER_COMMANDS = "+ping +info +client|setname +slowlog +latency"
-"""What github.com/oliver006/redis_exporter asks for that tells no setting."""
+"""The commands of github.com/oliver006/redis_exporter that reveal no settings."""
 
 Passwords = Mapping[str, Sequence[str]]
 """The passwords of each user."""
 
 
 def redis_acl(passwords: Passwords) -> str:
-    """The ACL file of a node. `passwords`: of the nodes' user, of the exporter's if there is one, and of each tenant's
-    namespace."""
+    """The ACL file of a node. `passwords`: of the nodes' user, of the exporter's user if there is one, and of each
+    tenant's user."""
     return _file(_RELOADER, ((user, _may(user), known) for user, known in passwords.items()))
 
 
 def sentinel_acl(passwords: Passwords) -> str:
-    """The ACL file of a Sentinel. Ray shows a Sentinel the same user and password as the node it names."""
+    """The ACL file of a Sentinel. Ray uses the same user and password for a Sentinel as for Redis."""
     return _file(
         "off",
         (
@@ -71,5 +71,5 @@ def _file(default: str, users: Iterable[tuple[str, str, Sequence[str]]]) -> str:
 
 
 def _hashes(passwords: Sequence[str]) -> str:
-    """Redis is told no password, only their digests."""
+    """The digests of passwords: ACL files contain no passwords."""
     return " ".join(f"#{hashlib.sha256(password.encode()).hexdigest()}" for password in passwords)

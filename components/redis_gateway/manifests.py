@@ -1,7 +1,7 @@
-"""The gateway as a native sidecar: an init container that goes on running (Kubernetes 1.29). Pure functions.
+"""The gateway as a native sidecar: an init container that keeps running (Kubernetes 1.29). Pure functions.
 
-KubeRay's Job that cleans up Redis is made of the head's pod template, whose init containers it keeps
-(ray-operator/controllers/ray/raycluster_controller.go: buildRedisCleanupJob), so that it has the gateway too.
+KubeRay's clean-up Job is made from the head's pod template with its init containers
+(ray-operator/controllers/ray/raycluster_controller.go: buildRedisCleanupJob), so the Job also has the gateway.
 """
 
 from typing import Any
@@ -14,13 +14,13 @@ from .settings import GatewaySettings
 Body = dict[str, Any]
 
 NAME = "redis-gateway"
-"""Of the container, and the beginning of the keys that the gateway writes for itself."""
+"""Name of the container, and prefix of the gateway's own keys."""
 
 PORT = 6399
-"""Where Ray finds Redis, on the loopback interface of the pod. Not 6379, which is the head's own GCS."""
+"""Port of the gateway for Ray, on the loopback interface of the pod. Not 6379, which is the head's GCS."""
 
 METRICS_PORT = 9399
-"""Of `/metrics`, `/readyz` and `/livez`."""
+"""Port of `/metrics`, `/readyz` and `/livez`."""
 
 ADDRESS = f"redis://127.0.0.1:{PORT}"
 
@@ -28,16 +28,16 @@ FIRST_KUBERNETES = (1, 29)
 """Native sidecars are on by default since this version (kubernetes.io, Sidecar Containers)."""
 
 FOLDER = "/etc/ray/redis"
-"""Where a container finds what it shows to Redis, and the authority of Redis' certificates."""
+"""Folder with the Redis credentials and the certificate authority of Redis."""
 
 VOLUME = "ray-redis"
 
 USER = 65532
-"""Number of the user that the gateway runs as, where the cluster does not leave that to images. Owns no file."""
+"""User ID of the gateway, unless the cluster uses the users of images. It owns no file."""
 
 _START_SECONDS = 600
-"""So long the gateway may be without a master before it is started again. The head waits for it, as it would for Redis;
-a RayCluster's readyTimeout says earlier what is wrong."""
+"""Seconds without a master after which the gateway is restarted. The head waits for the gateway as it would for Redis.
+A RayCluster's readyTimeout reports the reason earlier."""
 
 
 def sidecar(
@@ -45,7 +45,7 @@ def sidecar(
 ) -> Body:
     """The init container, for the head of a RayCluster in the tenant's `namespace`.
 
-    `user`: number of the user that it runs as; None: the image's own.
+    `user`: its user ID; None: that of the image.
     """
     amounts = settings.resources.model_dump()
     return {
@@ -55,9 +55,9 @@ def sidecar(
         "restartPolicy": "Always",
         "env": [*_of_redis(connection), *_of_itself(settings, connection, namespace)],
         "ports": [{"name": "redis-gateway", "containerPort": METRICS_PORT}],
-        # More than once a second would not let the head start earlier: the gateway asks the Sentinels no more often.
+        # A shorter period does not start the head earlier: the gateway asks the Sentinels once a second.
         "startupProbe": {**_get("/readyz"), "periodSeconds": 1, "failureThreshold": _START_SECONDS},
-        # No readiness probe: a head that is not ready loses its place behind its Service, with a failover of Redis.
+        # No readiness probe: with one, a failover of Redis would remove the head from its Service.
         "livenessProbe": {**_get("/livez"), "periodSeconds": 10, "failureThreshold": 3},
         "resources": {"limits": amounts, "requests": dict(amounts)},
         "securityContext": {
@@ -68,14 +68,14 @@ def sidecar(
             "seccompProfile": {"type": "RuntimeDefault"},
             **({} if user is None else {"runAsUser": user}),
         },
-        # What is wrong with its environment is one line on stderr, and then in the pod's status.
+        # An error in its environment is one line on stderr, which then is in the pod's status.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [MOUNT],
     }
 
 
 def volume(connection: RedisConnection, *keys: str) -> Body:
-    """The volume with those keys of the tenant's Secret. The kubelet brings it up to date."""
+    """The volume with those keys of the tenant's Secret. The kubelet updates it."""
     items = [{"key": key, "path": key} for key in keys]
     return {"name": VOLUME, "secret": {"secretName": connection.secret, "items": items}}
 
@@ -89,11 +89,11 @@ MOUNT: Body = {"name": VOLUME, "mountPath": FOLDER, "readOnly": True}
 
 
 def _of_redis(connection: RedisConnection) -> list[Body]:
-    """Where Redis is, and who the gateway is to it and to its Sentinels."""
+    """Variables with the address of Redis, and the credentials for Redis and its Sentinels."""
     nodes, passwords = ",".join(connection.nodes), f"{FOLDER}/{connection.passwords_key}"
     sentinel = connection.master_name is not None
     place = {"SENTINELS": nodes, "MASTER_NAME": str(connection.master_name)} if sentinel else {"REDIS": nodes}
-    # Ray says the same to the gateway: it has no way to say anything else to the Job that cleans up.
+    # Ray uses the same credentials for the gateway: the clean-up Job cannot get other ones.
     servers = ("REDIS", "SENTINEL", "CLIENT") if sentinel else ("REDIS", "CLIENT")
     user = {"secretKeyRef": {"name": connection.secret, "key": USERNAME_KEY}}
     return [
@@ -106,16 +106,16 @@ def _of_redis(connection: RedisConnection) -> list[Body]:
 
 def _of_itself(settings: GatewaySettings, connection: RedisConnection, namespace: str) -> list[Body]:
     replicas = min(1, connection.replicas) if settings.wait_replicas is None else settings.wait_replicas
-    said = {
+    variables = {
         "LISTEN": f"127.0.0.1:{PORT}",
         "HTTP_LISTEN": f"0.0.0.0:{METRICS_PORT}",
-        # The tenant's user of Redis may write no other keys.
+        # The tenant's Redis user can write no other keys.
         "JOURNAL_PREFIX": f"{NAME}:{namespace}.",
         "WAIT_REPLICAS": str(replicas),
         "UNREPLICATED": settings.unreplicated,
         "HOLD_SECONDS": str(seconds(settings.hold_timeout)),
     }
-    return [_variable(name, value) for name, value in said.items()]
+    return [_variable(name, value) for name, value in variables.items()]
 
 
 def _variable(name: str, value: str) -> Body:

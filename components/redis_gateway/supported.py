@@ -1,4 +1,4 @@
-"""Whether a cluster's Kubernetes has native sidecars, which the gateway is one of. Only reads."""
+"""Checks whether a cluster's Kubernetes has native sidecars, which the gateway needs. Only reads."""
 
 import re
 
@@ -9,24 +9,23 @@ from .manifests import FIRST_KUBERNETES
 
 
 class UnsupportedKubernetesError(Exception):
-    """The cluster's Kubernetes is too old for the gateway; the text says what to do."""
+    """The cluster's Kubernetes is too old for the gateway; the message has what to do."""
 
 
 def check_kubernetes(context: str | None) -> None:
-    """Holds the API server's version against what the gateway needs.
+    """Checks the API server's version against the minimum for the gateway.
 
     `context`: of the kubeconfig, the provider's; None for the current one.
-    A version that cannot be read, because the API server does not answer or says it otherwise, is let through: what is
-    applied next fails by itself where it has to.
+    If the version cannot be read or parsed, the check passes: the next apply fails if Kubernetes is too old.
 
     Raises UnsupportedKubernetesError.
     """
     try:
-        said = read(kubernetes.client.VersionApi(connect(context)).get_code) or {}
+        reported = read(kubernetes.client.VersionApi(connect(context)).get_code) or {}
     except ClusterUnreachableError:
         return
     # Some clouds write `29+`.
-    numbers = [re.match(r"\d+", str(said.get(part, ""))) for part in ("major", "minor")]
+    numbers = [re.match(r"\d+", str(reported.get(part, ""))) for part in ("major", "minor")]
     version = tuple(int(number[0]) for number in numbers if number)
     if len(version) == len(FIRST_KUBERNETES) and version < FIRST_KUBERNETES:
         raise UnsupportedKubernetesError(

@@ -1,4 +1,4 @@
-"""Brings an edit of a RayCluster to its pods that run already."""
+"""Applies an edit of a RayCluster to its running pods."""
 
 import sys
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from ..dynamic import Resource
 from .pods import Pods
 from .replacing import Wanted, anything_to_do, replace_old
 
-_SAID = ("strategy", "limit", "parts", "rayVersion", "headMayGo", "context")
+_COMPARED = ("strategy", "limit", "parts", "rayVersion", "headMayGo", "context")
 
 
 class RolloutError(Exception):
-    """The pods cannot be looked at; the text says why."""
+    """The pods cannot be read; the message has the reason."""
 
 
 class _Provider(ResourceProvider):
@@ -27,7 +27,7 @@ class _Provider(ResourceProvider):
 
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
         moved = [key for key in ("namespace", "cluster") if _olds.get(key) != _news.get(key)]
-        changed = any(_olds.get(key) != _news.get(key) for key in _SAID)
+        changed = any(_olds.get(key) != _news.get(key) for key in _COMPARED)
         return DiffResult(changes=bool(moved) or changed or _unfinished(_news), replaces=moved)
 
     def update(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> UpdateResult:
@@ -35,9 +35,9 @@ class _Provider(ResourceProvider):
 
 
 def roll_out(props: dict[str, Any]) -> dict[str, Any]:
-    """Replaces old pods, and says on the way and at the end who is waited for and who stays.
+    """Replaces old pods. Reports the pods that it waits for, and at the end those that stay.
 
-    Raises RolloutError where the API server does not answer or refuses.
+    Raises RolloutError if the API server does not answer or refuses.
     """
     name = f"RayCluster {props['namespace']}/{props['cluster']}"
     try:
@@ -84,13 +84,13 @@ class RolloutArgs:
 
 
 class Rollout(Resource, module="ray-platform", name="Rollout"):
-    """The pods of a RayCluster have its present settings, as far as its strategy allows.
+    """Replaces pods of a RayCluster that have old settings, as far as its update strategy allows.
 
-    It depends on the RayCluster. It has a difference where the settings of pods have changed, and where there are old
-    pods that its strategy would replace now. A pod that stays is warned of; it fails no update.
+    It depends on the RayCluster. A preview shows a difference if settings of pods have changed, or if there are old
+    pods that the strategy would replace now. Old pods that stay cause a warning and do not fail the update.
 
     Outputs:
-        left: what was left to say, a line each.
+        left: the warnings, one per line.
     """
 
     left: pulumi.Output[list[str]]

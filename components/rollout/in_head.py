@@ -1,8 +1,8 @@
-"""Sent to the head of a RayCluster and run there with Ray's own Python: what the workers do, and draining them.
+"""Runs in the head of a RayCluster with Ray's own Python: reports the states of the workers, and drains workers.
 
-Never imported by the stack. Its argument is JSON: {"drain": {pod: milliseconds since 1970, or null}}. To a node with a
-time it says that the node will be gone by then; to one without, that it shall end if it is idle. Either takes no new
-work from then on, and Ray on it ends as soon as it is idle; at the time itself Ray does nothing.
+Never imported by the stack. Its argument is JSON: {"drain": {pod: milliseconds since 1970, or null}}. A node with a
+time is drained because of preemption at that time; a node without one is drained if it is idle. A drained node takes no
+new work, and its Ray ends as soon as it is idle. At the deadline itself Ray does nothing.
 
 Prints JSON: {"ray": version, "nodes": {pod: "RUNNING", "IDLE", "DRAINING" or "DEAD"}, "accepted": [pod]}.
 """
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import ray
-from ray._raylet import GcsClient  # type: ignore[attr-defined] # Ray's stub leaves it out
+from ray._raylet import GcsClient  # type: ignore[attr-defined] # missing in Ray's stub
 from ray.autoscaler.v2.sdk import get_cluster_resource_state
 from ray.core.generated.autoscaler_pb2 import DrainNodeReason, NodeStatus  # type: ignore[attr-defined] # made by protoc
 
@@ -22,9 +22,9 @@ REASON = "its pod is replaced by one with the stack's present settings"
 
 
 def drained(address: str, drain: Mapping[str, int | None]) -> dict[str, Any]:
-    """Drains, and tells how the nodes were before."""
+    """Drains nodes; returns the states that they had before."""
     gcs = GcsClient(address=address)
-    # KubeRay names each node of Ray as its pod (RAY_CLOUD_INSTANCE_ID; ray-operator/controllers/ray/common/pod.go).
+    # A Ray node has the name of its pod (RAY_CLOUD_INSTANCE_ID; ray-operator/controllers/ray/common/pod.go).
     nodes = {node.instance_id: node for node in get_cluster_resource_state(gcs).node_states}
     accepted = []
     for pod, until in drain.items():

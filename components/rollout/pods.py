@@ -1,4 +1,4 @@
-"""The pods of a RayCluster, and what Ray in its head says of them."""
+"""The pods of a RayCluster, and their state as Ray in its head reports it."""
 
 import functools
 import json
@@ -20,20 +20,20 @@ CLUSTER_LABEL, NODE_TYPE_LABEL, GROUP_LABEL = "ray.io/cluster", "ray.io/node-typ
 _SCRIPT = Path(__file__).with_name("in_head.py")
 
 _SECONDS = 60
-"""To import Ray takes seconds on a head that is busy."""
+"""The import of Ray takes seconds on a busy head."""
 
 _OVERTAKEN = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY)
 
 Pod = Mapping[str, Any]
-"""As the API server has it."""
+"""As the API server returns it."""
 
 
 class UnknownRayError(Exception):
-    """Ray cannot be asked; the text says why."""
+    """Ray in the head does not answer; the message has the reason."""
 
 
 class Pods:
-    """The pods of one RayCluster. All methods raise ClusterUnreachableError where the API server does not answer."""
+    """The pods of one RayCluster. All methods raise ClusterUnreachableError if the API server does not answer."""
 
     def __init__(self, context: str | None, namespace: str, cluster: str) -> None:
         self._context = context
@@ -41,17 +41,17 @@ class Pods:
 
     @functools.cached_property
     def _core(self) -> Any:
-        """Takes a second to load (kubernetes 37), which a preview does without: it only reads."""
+        """Loaded on first use: it takes a second (kubernetes 37), and a preview does not need it."""
         return kubernetes.client.CoreV1Api(connect(self._context))
 
     def all(self) -> list[Pod]:
-        """Head and workers, those too that are being deleted."""
+        """Head and workers, including those that are being deleted."""
         selected = {"labelSelector": f"{CLUSTER_LABEL}={self.cluster}"}
         listed = request(self._context, "GET", f"/api/v1/namespaces/{self.namespace}/pods", query=selected)
         return [pod for pod in (listed or {}).get("items", ()) if kind(pod) in ("head", "worker")]
 
     def delete(self, pod: Pod, *, unchanged: bool = False) -> None:
-        """Deletes this very pod, not another of its name; `unchanged`: only as it is, else it stays."""
+        """Deletes this pod, but not another pod of the same name. `unchanged`: only if it has not changed since."""
         metadata = pod["metadata"]
         as_it_is = {"resource_version": metadata["resourceVersion"]} if unchanged else {}
         only = kubernetes.client.V1Preconditions(uid=metadata["uid"], **as_it_is)
@@ -60,14 +60,14 @@ class Pods:
             self._core.delete_namespaced_pod(metadata["name"], self.namespace, body=options)
 
     def ask(self, pods: Iterable[Pod], drain: Mapping[str, int | None]) -> dict[str, Any]:
-        """What in_head.py prints, with `drain` for its argument. `pods`: among them the head.
+        """The output of in_head.py with `drain` as its argument. `pods` contains the head.
 
         Raises UnknownRayError.
         """
         return self.told(pods, _SCRIPT.read_text(), json.dumps({"drain": drain}))
 
     def told(self, pods: Iterable[Pod], script: str, *arguments: str) -> dict[str, Any]:
-        """The JSON in the last line that a script prints, run by the Python of the head. `pods`: among them the head.
+        """Runs a script with the Python of the head; returns the JSON in its last line. `pods` contains the head.
 
         Raises UnknownRayError.
         """
@@ -78,7 +78,7 @@ class Pods:
         container = heads[0]["spec"]["containers"][0]["name"]
         command = ["python", "-c", script, *arguments]
         try:
-            # `stream` changes the client that it is given, so it has one of its own.
+            # `stream` changes the client that is passed to it, so it gets its own.
             core = kubernetes.client.CoreV1Api(kubernetes.client.ApiClient(connect(self._context).configuration))
             running = stream(
                 core.connect_get_namespaced_pod_exec,
@@ -92,9 +92,9 @@ class Pods:
                 _request_timeout=_SECONDS,
             )
             running.run_forever(timeout=_SECONDS)
-            said, wrong = running.read_stdout(timeout=1), running.read_stderr(timeout=1)
+            output, wrong = running.read_stdout(timeout=1), running.read_stderr(timeout=1)
             running.close()
-            told: dict[str, Any] = json.loads(said.splitlines()[-1])
+            reported: dict[str, Any] = json.loads(output.splitlines()[-1])
         except kubernetes.client.ApiException as error:
             reason = str(error.reason).splitlines()[0] if error.reason else refusal(error)
             raise UnknownRayError(f"a command cannot be run in its pod {name}: {reason}") from None
@@ -103,14 +103,14 @@ class Pods:
         except (IndexError, ValueError):
             last = next((line for line in reversed(wrong.splitlines()) if line.strip()), "it said nothing")
             raise UnknownRayError(f"Ray in its pod {name} does not answer: {last}") from None
-        return told
+        return reported
 
 
 @contextmanager
 def changing() -> Iterator[None]:
-    """A change that loses nothing where the object is gone or another by then: what is there is read again.
+    """Ignores the refusal of a change because the object is gone or has changed: the next round reads it again.
 
-    Raises ClusterUnreachableError where the API server does not answer or refuses.
+    Raises ClusterUnreachableError if the API server does not answer or refuses.
     """
     try:
         yield
@@ -122,7 +122,7 @@ def changing() -> Iterator[None]:
 
 
 def kind(pod: Pod) -> str | None:
-    """`head` or `worker`; other pods of a RayCluster clean up after it."""
+    """`head` or `worker`; other values are those of clean-up pods."""
     return (pod["metadata"].get("labels") or {}).get(NODE_TYPE_LABEL)
 
 
@@ -142,5 +142,5 @@ def started(pod: Pod) -> bool:
 
 
 def named(pods: Iterable[Pod]) -> str:
-    """As a message names them."""
+    """The names of pods for a message."""
     return ", ".join(sorted(pod["metadata"]["name"] for pod in pods))

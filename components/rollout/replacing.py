@@ -1,10 +1,10 @@
-"""Replaces the pods of a RayCluster that are older than its settings, as its strategy says.
+"""Replaces the pods of a RayCluster that are older than its settings, by its update strategy.
 
-All that is needed to go on is read anew each time, so what was interrupted is continued by the next run.
+The state is read again in each round, so the next run continues an interrupted one.
 
-Ray 2.60 on a node that is drained ends with exit code 0 once the node is idle, and `ray start --block` heeds only other
-codes (scripts/scripts.py), so that the pod runs on without Ray; nor does Ray do anything at the end of the time that it
-was given to drain. Both are why pods are deleted here. KubeRay makes as many anew as `replicas` says.
+When a drained node is idle, Ray 2.60 ends with exit code 0. `ray start --block` ends only for other codes
+(scripts/scripts.py), so the pod keeps running without Ray. Ray also does nothing when the drain deadline is over.
+Therefore this module deletes the pods. KubeRay creates new ones up to `replicas`.
 """
 
 import time
@@ -19,12 +19,12 @@ from .templates import is_old, recreates
 PAUSE_SECONDS = 3.0
 
 ENDING_SECONDS = 120.0
-"""So long a pod that was deleted, or whose Ray was told to end, is waited for."""
+"""Seconds to wait for a pod that was deleted or drained to disappear."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the stack says."""
+    """The desired state of a rollout."""
 
     strategy: Strategy
 
@@ -40,18 +40,18 @@ class Wanted:
     """Whether workers outlive the head."""
 
 
-def cannot_join(strategy: Strategy, live: Mapping[str, Any], said: Mapping[str, Any]) -> str | None:
-    """Why workers of what is said could not join the head that runs; None where they can, or nothing is replaced.
+def cannot_join(strategy: Strategy, live: Mapping[str, Any], desired: Mapping[str, Any]) -> str | None:
+    """Why desired workers could not join the running head; None if they can, or if nothing is replaced.
 
-    `live`, `said`: specs of the RayCluster; `live` is empty where there is none. Ray refuses workers of another version
-    (scripts/scripts.py, `start`), and a head speaks and lets in as it was told when it started.
+    `live`, `desired`: specs of the RayCluster; `live` is empty if it does not exist. Ray refuses workers of another
+    version (scripts/scripts.py, `start`). A head keeps the TLS and authentication settings that it started with.
     """
-    if strategy not in ("onIdle", "drain") or recreates(said) or not live:
+    if strategy not in ("onIdle", "drain") or recreates(desired) or not live:
         return None
-    before, now = live.get("rayVersion"), said.get("rayVersion")
+    before, now = live.get("rayVersion"), desired.get("rayVersion")
     if before and before != now:
         why = f"it runs Ray {before}, and workers with Ray {now} could not join its head"
-    elif changed := [name for name, told in _way_in(live).items() if told != _way_in(said)[name]]:
+    elif changed := [name for name, value in _join_settings(live).items() if value != _join_settings(desired)[name]]:
         why = f"its head keeps the {' and '.join(changed)} that it has started with, and new workers could not join it"
     else:
         return None
@@ -61,8 +61,8 @@ def cannot_join(strategy: Strategy, live: Mapping[str, Any], said: Mapping[str, 
     )
 
 
-def _way_in(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """What head and workers have to agree on beside the version."""
+def _join_settings(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings, other than the version, that head and workers must share."""
     env = {
         each["name"]: each.get("value")
         for each in spec["headGroupSpec"]["template"]["spec"]["containers"][0].get("env") or ()
@@ -74,27 +74,27 @@ def _way_in(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def old_workers(pods: Sequence[Pod], parts: Mapping[str, Any]) -> list[Pod]:
-    """Workers that are older than the settings, those that are being deleted too."""
+    """Workers that are older than the settings, including those that are being deleted."""
     return [pod for pod in pods if kind(pod) == "worker" and is_old(pod, parts["groups"].get(group(pod)))]
 
 
 def old_heads(pods: Sequence[Pod], parts: Mapping[str, Any]) -> list[Pod]:
-    """The head, where it is older than the settings."""
+    """The head, if it is older than the settings."""
     return [pod for pod in pods if kind(pod) == "head" and is_old(pod, parts["head"])]
 
 
 def anything_to_do(pods: Pods, wanted: Wanted) -> bool:
     """Whether a run would replace a pod now."""
-    there = pods.all()
-    old = old_workers(there, wanted.parts)
+    current = pods.all()
+    old = old_workers(current, wanted.parts)
     if wanted.strategy == "none":
         return False
     if wanted.strategy == "immediate":
-        return bool(old or old_heads(there, wanted.parts))
+        return bool(old or old_heads(current, wanted.parts))
     if any(not started(pod) for pod in old):
         return True
     try:
-        nodes = pods.ask(there, {})["nodes"] if old else {}
+        nodes = pods.ask(current, {})["nodes"] if old else {}
     except UnknownRayError:
         return False
     if wanted.strategy == "drain":
@@ -103,9 +103,9 @@ def anything_to_do(pods: Pods, wanted: Wanted) -> bool:
 
 
 def replace_old(pods: Pods, wanted: Wanted, show: Callable[[str], None] = lambda _line: None) -> list[str]:
-    """Replaces what is old. Returns what is left to say, a line each: who stays, and why.
+    """Replaces old pods. Returns a line for each reason why pods stay.
 
-    `show`: called with what is waited for.
+    `show`: called with the current reason to wait.
     """
     if wanted.strategy == "none":
         return []
@@ -124,16 +124,16 @@ def replace_old(pods: Pods, wanted: Wanted, show: Callable[[str], None] = lambda
 def _at_once(pods: Pods, wanted: Wanted) -> list[str]:
     deadline = time.monotonic() + ENDING_SECONDS
     while True:
-        there = pods.all()
-        old = [*old_heads(there, wanted.parts), *old_workers(there, wanted.parts)]
+        current = pods.all()
+        old = [*old_heads(current, wanted.parts), *old_workers(current, wanted.parts)]
         if old and kind(old[0]) == "head" and not wanted.head_may_go:
-            # Workers do not join a head that knows nothing of them.
-            old += [pod for pod in there if kind(pod) == "worker" and pod not in old]
+            # Workers do not join a new head without fault tolerance.
+            old += [pod for pod in current if kind(pod) == "worker" and pod not in old]
         if not old:
             return []
         if time.monotonic() > deadline:
             return [f"{named(old)}: deleted {round(ENDING_SECONDS)} s ago, and not gone yet"]
-        # The head last: one that is new already would hide that its workers have to go.
+        # The head last: with a new head the next round would not know that its workers must be replaced, too.
         for pod in reversed(old):
             if not leaves(pod):
                 pods.delete(pod)
@@ -143,14 +143,14 @@ def _at_once(pods: Pods, wanted: Wanted) -> list[str]:
 def _in_turn(pods: Pods, wanted: Wanted, deadline: float, show: Callable[[str], None]) -> list[str]:
     ending = max(deadline, time.monotonic()) + ENDING_SECONDS
     going: set[str] = set()
-    """Workers that take no new work any more."""
+    """Workers that accepted the drain and take no new work."""
     while True:
-        there = pods.all()
-        old = old_workers(there, wanted.parts)
+        current = pods.all()
+        old = old_workers(current, wanted.parts)
         running = [pod for pod in old if started(pod) and not leaves(pod)]
         for pod in old:
             if not started(pod) and not leaves(pod):
-                # In the moment in which it starts the API server refuses, and it is asked with the others.
+                # If the pod has started meanwhile, the API server refuses, and the next round drains it.
                 pods.delete(pod, unchanged=True)
         if not old:
             return []
@@ -162,7 +162,7 @@ def _in_turn(pods: Pods, wanted: Wanted, deadline: float, show: Callable[[str], 
                 pods.delete(pod)
         elif running:
             try:
-                busy = _asked(pods, there, running, wanted, deadline, going)
+                busy = _drained(pods, current, running, wanted, deadline, going)
             except UnknownRayError as error:
                 if wanted.strategy == "onIdle" or not going:
                     return [_unknown(running, error)]
@@ -177,20 +177,22 @@ def _in_turn(pods: Pods, wanted: Wanted, deadline: float, show: Callable[[str], 
         time.sleep(PAUSE_SECONDS)
 
 
-def _asked(
-    pods: Pods, there: Sequence[Pod], running: Sequence[Pod], wanted: Wanted, deadline: float, going: set[str]
+def _drained(
+    pods: Pods, current: Sequence[Pod], running: Sequence[Pod], wanted: Wanted, deadline: float, going: set[str]
 ) -> list[Pod]:
-    """Drains the old workers, and deletes those on which Ray has ended. Returns those that go on."""
+    """Drains old workers and deletes those whose Ray has ended. Returns the busy ones."""
     until = None if wanted.strategy == "onIdle" else round((time.time() + deadline - time.monotonic()) * 1000)
     asked = _single(running, wanted.parts) if until is None else running
-    told = pods.ask(there, {pod["metadata"]["name"]: until for pod in asked if pod["metadata"]["name"] not in going})
-    if told["ray"] != wanted.ray_version:
+    reported = pods.ask(
+        current, {pod["metadata"]["name"]: until for pod in asked if pod["metadata"]["name"] not in going}
+    )
+    if reported["ray"] != wanted.ray_version:
         raise UnknownRayError(
-            f"its head runs Ray {told['ray']}, and workers with Ray {wanted.ray_version} could not join it. "
+            f"its head runs Ray {reported['ray']}, and workers with Ray {wanted.ray_version} could not join it. "
             "`updates: {strategy: immediate}` replaces head and workers"
         )
-    going.update(told["accepted"])
-    dead = [pod for pod in running if told["nodes"].get(pod["metadata"]["name"]) == "DEAD"]
+    going.update(reported["accepted"])
+    dead = [pod for pod in running if reported["nodes"].get(pod["metadata"]["name"]) == "DEAD"]
     for pod in dead:
         hosts = [each for each in running if group(each) == group(pod)]
         # KubeRay deletes the other hosts of a worker with the first (raycluster_controller.go:
@@ -202,7 +204,7 @@ def _asked(
 
 
 def _single(pods: Sequence[Pod], parts: Mapping[str, Any]) -> list[Pod]:
-    """Those that are a worker each, and not one of several hosts of it."""
+    """The pods that are a whole worker, not one host of a worker with several hosts."""
     return [pod for pod in pods if parts["groups"].get(group(pod), {}).get("hosts", 1) == 1]
 
 

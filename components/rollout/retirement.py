@@ -1,9 +1,9 @@
-"""Takes the workers of worker groups that leave the stack file, before the groups themselves go.
+"""Deletes the workers of worker groups that leave the stack file, before the groups are removed.
 
-KubeRay leaves the pods of a group that is gone as they are, and Ray's autoscaler cannot go on with pods whose group it
-does not know. So where an autoscaler runs, its group is closed (`maxReplicas` is what still runs), drained as the
-strategy says, and emptied as the autoscaler does it, by `replicas` and `workersToDelete` in one patch: KubeRay deletes
-just these pods, and makes none for them (raycluster_controller.go: reconcilePods).
+KubeRay does not delete the pods of a removed group, and Ray's autoscaler fails on pods of an unknown group. So with an
+autoscaler the group is closed first (`maxReplicas` becomes the number of its running workers), drained by the update
+strategy, and emptied as the autoscaler does it: `replicas` and `workersToDelete` in one patch. KubeRay then deletes
+just these pods and creates no new ones (raycluster_controller.go: reconcilePods).
 """
 
 import math
@@ -20,11 +20,11 @@ from .settings import Strategy
 
 
 class NotRetiredError(Exception):
-    """Workers of a group that leaves are still there; the text says which, and what to do."""
+    """A group to retire still has workers; the message names them and what to do."""
 
 
 class Groups:
-    """The worker groups of a RayCluster, as they are."""
+    """The live worker groups of a RayCluster."""
 
     def __init__(self, context: str | None, namespace: str, cluster: str) -> None:
         self._api = kubernetes.client.CustomObjectsApi(connect(context))
@@ -32,13 +32,13 @@ class Groups:
 
     def all(self) -> list[Mapping[str, Any]]:
         """In their order. Raises ClusterUnreachableError."""
-        there = read(self._api.get_namespaced_custom_object, *self._place)
-        return list(((there or {}).get("spec") or {}).get("workerGroupSpecs") or ())
+        live = read(self._api.get_namespaced_custom_object, *self._place)
+        return list(((live or {}).get("spec") or {}).get("workerGroupSpecs") or ())
 
     def shrink(self, place: int, group: Mapping[str, Any], staying: int, going: Sequence[str]) -> None:
-        """Leaves a group `staying` replicas, takes the pods `going` from it, and lets none come.
+        """Reduces a group to `staying` replicas, deletes its pods `going`, and prevents new ones.
 
-        Where the list has changed in that moment nothing happens. Raises ClusterUnreachableError.
+        Does nothing if the list has changed meanwhile. Raises ClusterUnreachableError.
         """
         at = f"/spec/workerGroupSpecs/{place}"
         numbers = {"minReplicas": 0, "maxReplicas": staying, "replicas": staying}
@@ -59,9 +59,9 @@ def retire(
     limit: float,
     show: Callable[[str], None] = lambda _line: None,
 ) -> None:
-    """Empties the groups that are there and not `staying`. `limit`: seconds, for `drain`.
+    """Empties the live groups that are not in `staying`. `limit`: seconds, for `drain`.
 
-    Raises NotRetiredError where busy workers stay, or it cannot be told; ClusterUnreachableError.
+    Raises NotRetiredError if busy workers stay or their state is not known; ClusterUnreachableError.
     """
     staying = set(staying)
     deadline = time.monotonic() + (limit if strategy == "drain" else 0)
@@ -69,8 +69,8 @@ def retire(
     while True:
         alive = groups.all()
         leaving = {each["groupName"]: place for place, each in enumerate(alive) if each["groupName"] not in staying}
-        there = pods.all()
-        workers = [pod for pod in there if kind(pod) == "worker" and group(pod) in leaving]
+        current = pods.all()
+        workers = [pod for pod in current if kind(pod) == "worker" and group(pod) in leaving]
         if not workers and not any(alive[place].get("replicas") for place in leaving.values()):
             return
         now = time.monotonic()
@@ -79,7 +79,7 @@ def retire(
         if strategy == "immediate" or (strategy == "drain" and now > deadline):
             ended = workers
         else:
-            ended = _ended(pods, there, workers, strategy, deadline)
+            ended = _ended(pods, current, workers, strategy, deadline)
         if busy := [pod for pod in workers if pod not in ended and not leaves(pod)]:
             show(f"{len(busy)} workers of groups that leave go on: {named(busy)}")
         for name, place in leaving.items():
@@ -90,22 +90,24 @@ def retire(
         time.sleep(PAUSE_SECONDS)
 
 
-def _ended(pods: Pods, there: Sequence[Pod], workers: Sequence[Pod], strategy: Strategy, deadline: float) -> list[Pod]:
-    """Workers that may be deleted: Ray has ended on them, or was never started."""
+def _ended(
+    pods: Pods, current: Sequence[Pod], workers: Sequence[Pod], strategy: Strategy, deadline: float
+) -> list[Pod]:
+    """Workers that can be deleted: Ray has ended on them or was never started."""
     if not workers:
         return []
     if strategy == "none":
         raise NotRetiredError(_held(workers, "`updates: {strategy: none}` leaves them. Set another strategy"))
     running = {pod["metadata"]["name"]: pod for pod in workers if started(pod) and not leaves(pod)}
     try:
-        nodes = pods.ask(there, {})["nodes"] if running else {}
+        nodes = pods.ask(current, {})["nodes"] if running else {}
         alive = {name: pod for name, pod in running.items() if nodes.get(name) != "DEAD"}
         busy = [pod for name, pod in alive.items() if nodes.get(name) not in ("IDLE", "DRAINING")]
         if strategy == "onIdle" and busy:
             raise NotRetiredError(_held(busy, _CHOICE))
         until = None if strategy == "onIdle" else round((time.time() + deadline - time.monotonic()) * 1000)
         if drain := {name: until for name in alive if nodes.get(name) in ("IDLE", "RUNNING")}:
-            accepted = pods.ask(there, drain)["accepted"]
+            accepted = pods.ask(current, drain)["accepted"]
             if refused := [alive[name] for name in drain if name not in accepted]:
                 raise NotRetiredError(_held(refused, _CHOICE))
     except UnknownRayError as error:

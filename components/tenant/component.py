@@ -24,10 +24,10 @@ class QuotaArgs:
 
 
 class Quota(pulumi.ComponentResource):
-    """How much may be in a namespace at a time, and what its containers get that say no amounts.
+    """The ResourceQuota and the LimitRange of a namespace.
 
-    What makes pods there depends on this component, so that none is made before it counts. One that counts objects of
-    KubeRay's kinds waits until they are counted, so it comes after the operator (`depends_on`), which brings the kinds.
+    Resources that create pods there depend on this component, so the quota counts all of them. A quota on KubeRay's
+    kinds waits until Kubernetes counts them, so it depends on the operator (`depends_on`), which installs the kinds.
     """
 
     def __init__(self, name: str, args: QuotaArgs, opts: pulumi.ResourceOptions | None = None) -> None:

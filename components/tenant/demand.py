@@ -1,4 +1,4 @@
-"""How much of a quota a RayCluster takes, as Kubernetes counts it. Pure functions, on bodies that KubeRay takes."""
+"""The usage of a quota by a RayCluster, as Kubernetes counts it. Pure functions on rendered bodies."""
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping
@@ -17,34 +17,34 @@ Usage = dict[str, Decimal]
 """Amounts by the ResourceQuota's entries that count them: `requests.cpu`, `pods`."""
 
 Given = Mapping[str, Mapping[str, str]]
-"""`limits` and `requests` of cpu and memory that containers get which say none."""
+"""Default `limits` and `requests` of cpu and memory for containers that set none."""
 
 RESOURCES = ("cpu", "memory")
-"""What a LimitRange speaks of here."""
+"""The resources of a LimitRange here."""
 
 AUTOSCALER = {"cpu": "500m", "memory": "512Mi"}
-"""What KubeRay gives the autoscaler's container where `autoscalerOptions.resources` is not said
+"""KubeRay's default resources of the autoscaler's container, if `autoscalerOptions.resources` is not set
 (ray-operator/controllers/ray/common/pod.go: BuildAutoscalerContainer)."""
 
 CLEANING_UP = {"cpu": "200m", "memory": "256Mi"}
-"""What KubeRay gives Ray's container in the Job that deletes a cluster's keys from Redis, after its head has gone
+"""Resources of Ray's container in KubeRay's Job that deletes a cluster's keys from Redis after its head is deleted
 (ray-operator/controllers/ray/raycluster_controller.go: buildRedisCleanupJob)."""
 
 WAITING = {"cpu": "200m", "memory": "256Mi"}
-"""What KubeRay gives the init container `wait-gcs-ready` of each worker (pod.go: DefaultWorkerPodTemplate)."""
+"""Resources of KubeRay's init container `wait-gcs-ready` of each worker (pod.go: DefaultWorkerPodTemplate)."""
 
 
 @dataclass(frozen=True)
 class Container:
-    """A container with what a LimitRange adds to it."""
+    """A container and its resources."""
 
     path: Path
-    """In the body of the RayCluster, where it is or would be; KubeRay makes some itself."""
+    """In the body of the RayCluster; for a container that KubeRay adds, where its settings are."""
 
     body: Body
 
     runs_ray: bool = False
-    """It is Ray's own."""
+    """Whether it is Ray's container."""
 
     @property
     def name(self) -> str:
@@ -52,17 +52,17 @@ class Container:
 
     @functools.cached_property
     def limits(self) -> dict[str, Decimal]:
-        """As they are said."""
+        """The configured limits."""
         return self._amounts("limits")
 
     @functools.cached_property
     def requests(self) -> dict[str, Decimal]:
-        """As they are said. To the API server a request that is not said is the limit."""
+        """The configured requests. The API server sets a missing request to the limit."""
         return self.limits | self._amounts("requests")
 
     def _amounts(self, part: str) -> dict[str, Decimal]:
-        said = (self.body.get("resources") or {}).get(part) or {}
-        return {resource: amount(str(value)) for resource, value in said.items()}
+        configured = (self.body.get("resources") or {}).get(part) or {}
+        return {resource: amount(str(value)) for resource, value in configured.items()}
 
 
 @dataclass(frozen=True)
@@ -77,21 +77,21 @@ class Group:
     containers: tuple[Container, ...]
 
     usage: Usage
-    """What one worker takes, all its pods together; or the head."""
+    """Usage of one worker with all its pods, or of the head."""
 
     at_first: int
-    """Workers that are made with the cluster, or 1 for a head."""
+    """Initial workers, or 1 for a head."""
 
     most: int | None
-    """Most workers at a time; None: any number."""
+    """Maximum workers; None: no limit."""
 
     least: int
-    """Workers that there always are, or 1 for a head."""
+    """Minimum workers, or 1 for a head."""
 
 
 @dataclass(frozen=True)
 class Demand:
-    """What a RayCluster takes of a quota."""
+    """The usage of a quota by a RayCluster."""
 
     name: str
 
@@ -101,21 +101,21 @@ class Demand:
     """Objects other than pods."""
 
     scales: bool = False
-    """Whether the autoscaler adds and takes away workers."""
+    """Whether the autoscaler adds and removes workers."""
 
     @property
     def gang(self) -> Usage:
-        """What starts together or not at all (batchscheduler/volcano/volcano_scheduler.go: calculatePodGroupParams)."""
+        """Usage of the gang (batchscheduler/volcano/volcano_scheduler.go: calculatePodGroupParams)."""
         return total(_times(group.usage, group.least if self.scales else group.at_first) for group in self.groups)
 
     @property
     def at_first(self) -> Usage:
-        """What it takes as soon as it is made, before anything is scaled."""
+        """Usage after the creation, before the autoscaler scales it."""
         return total([self.objects, *(_times(group.usage, group.at_first) for group in self.groups)])
 
 
 def demand(body: Body, limits: LimitSettings | None) -> Demand:
-    """What the RayCluster takes in a namespace with that LimitRange."""
+    """The usage of a RayCluster in a namespace with that LimitRange."""
     name, spec, given = body["metadata"]["name"], body["spec"], defaults(limits)
     head = spec["headGroupSpec"]
     autoscaler: list[Container] = []
@@ -127,7 +127,7 @@ def demand(body: Body, limits: LimitSettings | None) -> Demand:
     objects = {"count/rayclusters.ray.io": Decimal(1), **_services(head)}
     if "gcsFaultToleranceOptions" in spec:
         groups = [_cleaned_up(groups[0], head, given)]
-        # It comes when the head goes. All of a tenant's clusters may go at once.
+        # KubeRay creates it after the head is deleted. All clusters of a tenant may be deleted at once.
         objects |= {"count/jobs.batch": Decimal(1)}
     for index, group in enumerate(spec.get("workerGroupSpecs") or ()):
         path, title = ("spec", "workerGroupSpecs", index), f"worker group {group['groupName']!r}"
@@ -138,7 +138,7 @@ def demand(body: Body, limits: LimitSettings | None) -> Demand:
 
 
 def of_stateful_set(body: Body, limits: LimitSettings | None) -> Demand:
-    """What a StatefulSet takes in a namespace with that LimitRange, with its volumes."""
+    """The usage of a StatefulSet with its volumes in a namespace with that LimitRange."""
     name, spec = body["metadata"]["name"], body["spec"]
     group = _group(("spec",), name, spec, defaults(limits))
     number = int(spec["replicas"])
@@ -150,18 +150,22 @@ def of_stateful_set(body: Body, limits: LimitSettings | None) -> Demand:
 
 
 def defaults(limits: LimitSettings | None) -> Given:
-    """What containers get that do not say `limits` and `requests` of cpu and memory.
+    """The defaults of containers without `limits` and `requests` of cpu and memory.
 
-    As the API server completes a LimitRange (kubernetes, pkg/apis/core/v1/defaults.go: SetDefaults_LimitRangeItem).
+    They are those with which the API server completes a LimitRange (kubernetes, pkg/apis/core/v1/defaults.go:
+    SetDefaults_LimitRangeItem).
     """
     if limits is None:
         return {"limits": {}, "requests": {}}
-    of_limits = {**_said(limits.max), **_said(limits.default)}
-    return {"limits": of_limits, "requests": {**_said(limits.min), **of_limits, **_said(limits.default_request)}}
+    of_limits = {**_configured(limits.max), **_configured(limits.default)}
+    return {
+        "limits": of_limits,
+        "requests": {**_configured(limits.min), **of_limits, **_configured(limits.default_request)},
+    }
 
 
 def total(usages: Iterable[Usage]) -> Usage:
-    """The sum."""
+    """The sum of usages."""
     summed: Usage = {}
     for usage in usages:
         for entry, value in usage.items():
@@ -169,7 +173,7 @@ def total(usages: Iterable[Usage]) -> Usage:
     return summed
 
 
-def _said(amounts: Amounts) -> dict[str, str]:
+def _configured(amounts: Amounts) -> dict[str, str]:
     return {resource: value for resource in RESOURCES if (value := getattr(amounts, resource)) is not None}
 
 
@@ -199,7 +203,7 @@ def _group(
 
 
 def _cleaned_up(head: Group, body: Body, given: Given) -> Group:
-    """The head, or after it the pod that cleans up, whichever takes more: that has the head's init containers."""
+    """The head with the maximum usage of the head and the later clean-up pod, which has the head's init containers."""
     job = Container(head.path, {"name": "redis-cleanup", "resources": _same(CLEANING_UP)})
     initial = list(_containers(head.path, body["template"]["spec"], "initContainers"))
     usage = _pod([job], initial, given)
@@ -208,7 +212,7 @@ def _cleaned_up(head: Group, body: Body, given: Given) -> Group:
 
 
 def _numbers(group: Body) -> tuple[int, int | None, int]:
-    """How many at first, at most and at least (controllers/ray/utils/util.go: GetWorkerGroupDesiredReplicas)."""
+    """Initial, maximum and minimum workers (controllers/ray/utils/util.go: GetWorkerGroupDesiredReplicas)."""
     if "groupName" not in group:
         return 1, 1, 1
     if group.get("suspend"):
@@ -225,30 +229,30 @@ def _containers(path: Path, pod: Body, key: str) -> Iterator[Container]:
 
 
 def _pod(containers: Iterable[Container], initial: Iterable[Container], given: Given) -> Usage:
-    """What a pod takes: all containers, or the greatest init container where that takes more.
+    """Usage of a pod: that of all containers, or of the largest init container if it is more.
 
-    As in k8s.io/component-helpers, resource/helpers.go: AggregateContainerRequests.
+    The same as in k8s.io/component-helpers, resource/helpers.go: AggregateContainerRequests.
     """
     running = total(_usage(each, given) for each in containers)
     aside: Usage = {}
-    greatest: Usage = {}
+    largest: Usage = {}
     for each in initial:
         usage = _usage(each, given)
         if each.body.get("restartPolicy") == "Always":
             aside = usage = total([aside, usage])
         else:
             usage = total([aside, usage])
-        greatest = {
-            entry: max(usage.get(entry, Decimal(0)), greatest.get(entry, Decimal(0))) for entry in usage | greatest
+        largest = {
+            entry: max(usage.get(entry, Decimal(0)), largest.get(entry, Decimal(0))) for entry in usage | largest
         }
     running = total([running, aside])
-    return {entry: max(running.get(entry, Decimal(0)), greatest.get(entry, Decimal(0))) for entry in running | greatest}
+    return {entry: max(running.get(entry, Decimal(0)), largest.get(entry, Decimal(0))) for entry in running | largest}
 
 
 def _usage(container: Container, given: Given) -> Usage:
     usage: Usage = {}
-    for part, said in (("requests", container.requests), ("limits", container.limits)):
-        amounts = {resource: amount(value) for resource, value in given[part].items()} | said
+    for part, configured in (("requests", container.requests), ("limits", container.limits)):
+        amounts = {resource: amount(value) for resource, value in given[part].items()} | configured
         usage |= {f"{part}.{resource}": value for resource, value in amounts.items()}
         if part == "requests":
             # A ResourceQuota's `cpu` is `requests.cpu`.
@@ -257,7 +261,7 @@ def _usage(container: Container, given: Given) -> Usage:
 
 
 def _services(head: Body) -> Usage:
-    """What the head's Service takes (controllers/ray/common/service.go: getServicePorts)."""
+    """Usage of the head's Service (controllers/ray/common/service.go: getServicePorts)."""
     kind = head.get("serviceType")
     ports = head["template"]["spec"]["containers"][0].get("ports") or ()
     usage = {"services.loadbalancers": Decimal(1)} if kind == "LoadBalancer" else {}

@@ -1,4 +1,4 @@
-"""Keeps a tenant while something runs in its namespace; see docs/decisions/0010-tenants.md."""
+"""Blocks the removal of a tenant with workloads in its namespace; see docs/decisions/0010-tenants.md."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,14 +11,15 @@ from ..dynamic import Resource
 from ..guard import GuardProvider, InUseError, kuberay_objects, named
 
 KINDS = ("rayclusters", "rayjobs", "rayservices", "raycronjobs")
-"""What runs, or will at its time."""
+"""The kinds that run, or start later by schedule."""
 
 _ENDED = {"Complete", "Failed", "ValidationFailed", "Suspended"}
-"""`jobDeploymentStatus` of a RayJob that neither runs nor will by itself (ray-operator/apis/ray/v1/rayjob_types.go)."""
+"""`jobDeploymentStatus` of a RayJob that does not run and will not start by itself
+(ray-operator/apis/ray/v1/rayjob_types.go)."""
 
 
 def runs(body: Mapping[str, Any]) -> bool:
-    """Whether an object of KubeRay's holds pods, or will."""
+    """Whether a KubeRay object has pods, or will have some."""
     if (body.get("spec") or {}).get("suspend"):
         return False
     return body["kind"] != "RayJob" or (body.get("status") or {}).get("jobDeploymentStatus") not in _ENDED
@@ -31,7 +32,7 @@ class _Provider(GuardProvider):
 
 
 def refuse_while_used(tenant: str, namespace: str, context: str | None) -> None:
-    """Raises InUseError while something runs in the tenant's namespace, and where that cannot be told."""
+    """Raises InUseError while KubeRay objects run in the tenant's namespace, or if that is not known."""
     try:
         running = [body for body in kuberay_objects(context, KINDS, namespace) if runs(body)]
     except ClusterUnreachableError as error:
@@ -53,18 +54,18 @@ class TenantGuardArgs:
     tenant: str
 
     namespace: pulumi.Input[str]
-    """Its output makes the guard wait for it, and keep it."""
+    """The guard depends on this Output, so it is deleted before the namespace."""
 
     allow_delete: bool
-    """True: it lets go whatever runs."""
+    """True: allows the deletion, whatever runs."""
 
     context: str | None = None
     """Context of the kubeconfig, the provider's; None for the current one."""
 
 
 class TenantGuard(Resource, module="ray-platform", name="TenantGuard"):
-    """Its deletion, which comes before that of all it depends on, asks the API server and fails while a RayCluster,
-    RayJob, RayService or RayCronJob runs in the namespace, whoever made it.
+    """Is deleted before all resources that it depends on. The deletion fails while a RayCluster, RayJob, RayService or
+    RayCronJob runs in the namespace, also one that this stack did not create.
     """
 
     def __init__(self, name: str, args: TenantGuardArgs, opts: pulumi.ResourceOptions | None = None) -> None:

@@ -1,4 +1,4 @@
-"""What a tenant's namespace, quota and limits become in Kubernetes. Pure functions."""
+"""Renders a tenant's namespace, quota and limits. Pure functions."""
 
 import json
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from .settings import ENTRIES, OWN, LimitSettings, QuotaSettings
 Body = dict[str, Any]
 
 NAME = "ray-platform"
-"""Of the ResourceQuota and of the LimitRange. A namespace may have others beside them."""
+"""Name of the ResourceQuota and of the LimitRange. A namespace may also have others."""
 
 ESCAPED = r"\."
 """A dot in a name, in a JSONPath."""
@@ -25,20 +25,22 @@ def namespace(
     cost_center: str | None = None,
     labels: Mapping[str, str] | None = None,
 ) -> Body:
-    """The Namespace, with the level that its pods keep to and whose it is."""
+    """The Namespace, with labels for its Pod Security level and its owner."""
     whose = {"tenant": tenant, "owner": owner, "cost-center": cost_center}
-    said = {f"{OWN}/{key}": value for key, value in whose.items() if value is not None}
+    own = {f"{OWN}/{key}": value for key, value in whose.items() if value is not None}
     return {
         "apiVersion": "v1",
         "kind": "Namespace",
-        "metadata": {"name": name, "labels": {**(labels or {}), **said, **level_labels(pod_security)}},
+        "metadata": {"name": name, "labels": {**(labels or {}), **own, **level_labels(pod_security)}},
     }
 
 
 def hard(settings: QuotaSettings) -> dict[str, str]:
     """The entries of a ResourceQuota."""
-    said = settings.model_dump(by_alias=True, exclude_none=True)
-    entries = {entry: str(said[key]) for key, entries in ENTRIES.items() if key in said for entry in entries}
+    configured = settings.model_dump(by_alias=True, exclude_none=True)
+    entries = {
+        entry: str(configured[key]) for key, entries in ENTRIES.items() if key in configured for entry in entries
+    }
     return {**entries, **settings.hard}
 
 
@@ -48,7 +50,7 @@ def counted(settings: QuotaSettings) -> list[str]:
 
 
 def quota(settings: QuotaSettings | None, limits: LimitSettings | None) -> dict[str, Body]:
-    """The ResourceQuota and the LimitRange, those that there are."""
+    """The ResourceQuota and the LimitRange, if they are set."""
     bodies = {
         "resource-quota": resource_quota(settings) if settings else None,
         "limit-range": limit_range(limits) if limits else None,
@@ -57,10 +59,10 @@ def quota(settings: QuotaSettings | None, limits: LimitSettings | None) -> dict[
 
 
 def resource_quota(settings: QuotaSettings) -> Body:
-    """The ResourceQuota. It is not ready before objects of KubeRay's kinds are counted.
+    """The ResourceQuota. Pulumi waits until Kubernetes counts objects of KubeRay's kinds.
 
-    Until then the API server refuses each of them ("status unknown for quota"; apiserver
-    pkg/admission/plugin/resourcequota/controller.go). Kubernetes looks every 30 seconds for kinds that are new, and
+    Until then the API server refuses these objects ("status unknown for quota"; apiserver
+    pkg/admission/plugin/resourcequota/controller.go). Kubernetes looks for new kinds every 30 seconds, and
     counts their objects when it next syncs the quota (kube-controller-manager --resource-quota-sync-period: 5m).
     """
     metadata: Body = {"name": NAME}
@@ -76,14 +78,14 @@ def resource_quota(settings: QuotaSettings) -> Body:
 
 
 def limit_range(settings: LimitSettings) -> Body | None:
-    """The LimitRange for containers; None where nothing is limited."""
+    """The LimitRange for containers; None if it has no values."""
     parts = settings.model_dump(by_alias=True, exclude_none=True)
-    said = {key: amounts for key, amounts in parts.items() if amounts}
-    if not said:
+    configured = {key: amounts for key, amounts in parts.items() if amounts}
+    if not configured:
         return None
     return {
         "apiVersion": "v1",
         "kind": "LimitRange",
         "metadata": {"name": NAME},
-        "spec": {"limits": [{"type": "Container", **said}]},
+        "spec": {"limits": [{"type": "Container", **configured}]},
     }

@@ -1,4 +1,4 @@
-"""What a tenant's clusters may not ask for, because the tenant's quota or limits would refuse their pods."""
+"""Finds RayClusters whose pods the tenant's quota or limits would refuse."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ _KEYS = {entry: key for key, entries in ENTRIES.items() for entry in entries}
 
 @dataclass(frozen=True)
 class Found:
-    """What is wrong with a tenant's clusters."""
+    """A problem of a tenant's cluster or quota."""
 
     cluster: int | None
-    """Index of the cluster in whose body the problem's path is; None: the path is in the quota."""
+    """Index of the cluster in whose body the path is; None: the path is in the quota."""
     problem: Problem
 
 
 def beyond_limits(demands: Sequence[Demand], limits: LimitSettings | None) -> Iterator[Found]:
-    """Containers of RayClusters that the LimitRange would make smaller than was meant, or refuse."""
+    """Containers of RayClusters that the LimitRange would refuse, or give too few resources."""
     if limits is None:
         return
     given = defaults(limits)
@@ -35,10 +35,10 @@ def beyond_limits(demands: Sequence[Demand], limits: LimitSettings | None) -> It
 
 
 def beyond_quota(demands: Sequence[Demand], quota: QuotaSettings, beside: Sequence[Demand] = ()) -> Iterator[Found]:
-    """What of a quota is less than the clusters start with, and worker groups of which none could start beside that.
+    """Quota entries below the initial usage, and worker groups that could never start in addition to it.
 
-    The clusters are all of the tenant's in the stack, and `beside` StatefulSets that the stack makes in its namespace;
-    what else is there is not known here.
+    `demands`: all clusters of the tenant in the stack. `beside`: StatefulSets that the stack creates in the namespace.
+    Other objects of the namespace are not known here.
     """
     starting = [(each.name, each.at_first) for each in (*beside, *demands)]
     at_first = total(usage for _, usage in starting)

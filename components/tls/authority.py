@@ -1,4 +1,4 @@
-"""An authority that certifies the pods of one RayCluster: made once, its key a secret of Pulumi.
+"""A certificate authority for the pods of one RayCluster: created once, its key a secret of Pulumi.
 
 Pulumi's own provider for this, pulumi-tls, would be one more plugin to download for a key and a certificate.
 """
@@ -17,11 +17,11 @@ class _Provider(ResourceProvider):
     serialize_as_secret_always = False
 
     def create(self, props: dict[str, Any]) -> CreateResult:
-        there = kept(props.get("keeper"))
-        if "tls.crt" in there and "tls.key" in there:
-            certificate, key = there["tls.crt"], there["tls.key"]
+        existing = kept(props.get("keeper"))
+        if "tls.crt" in existing and "tls.key" in existing:
+            certificate, key = existing["tls.crt"], existing["tls.key"]
         else:
-            # Only who makes a certificate imports what makes it.
+            # Imported here: only the creation of a certificate needs `cryptography`.
             from .issuing import new_authority
 
             certificate, key = new_authority(props["name"])
@@ -36,14 +36,14 @@ class AuthorityArgs:
     """What an Authority is made from."""
 
     name: str
-    """Its certificate shows it."""
+    """Subject of its certificate."""
 
     keeper: Keeper
-    """Where its certificate and its key are put, as `tls.crt` and `tls.key`."""
+    """The Secret with its certificate and its key, as `tls.crt` and `tls.key`."""
 
 
 class Authority(Resource, module="ray-platform", name="Authority"):
-    """The certificate and the key of an authority. They stay as they are until the resource is deleted.
+    """The certificate and the key of an authority. They do not change until the resource is deleted.
 
     Outputs:
         certificate: PEM.

@@ -1,6 +1,6 @@
-"""The certificate of a server, where no issuer of the cluster makes it: made once, its key a secret of Pulumi.
+"""The certificate of a server without an issuer in the cluster: created once, its key a secret of Pulumi.
 
-It is of an authority of its own, whose key is forgotten at once: nobody can make another that clients would take.
+It has its own authority, whose key is not stored. So nobody can create another certificate that clients would accept.
 """
 
 from typing import Any, ClassVar
@@ -21,12 +21,12 @@ class _Provider(ResourceProvider):
         self._with_rsa = with_rsa
 
     def create(self, props: dict[str, Any]) -> CreateResult:
-        # Only who makes a certificate imports what makes it.
+        # Imported here: only the creation of a certificate needs `cryptography`.
         from .issuing import names_of, new_certificate
 
-        there = kept(props.get("keeper"))
-        if names_of(there.get("tls.crt")) == list(props["names"]):
-            authority, certificate, key = there["ca.crt"], there["tls.crt"], there["tls.key"]
+        existing = kept(props.get("keeper"))
+        if names_of(existing.get("tls.crt")) == list(props["names"]):
+            authority, certificate, key = existing["ca.crt"], existing["tls.crt"], existing["tls.key"]
         else:
             authority, certificate, key = new_certificate(self._subject, props["names"], with_rsa=self._with_rsa)
         return CreateResult("certificate", {**props, "authority": authority, "certificate": certificate, "key": key})
@@ -37,10 +37,10 @@ class _Provider(ResourceProvider):
 
 
 class ServerCertificate(Resource, module="ray-platform", name="ServerCertificate"):
-    """A certificate and its key, good for ten years. They stay as they are while the names do.
+    """A certificate and its key, valid for ten years. They do not change while the names are the same.
 
     Outputs:
-        authority: what clients check it with, PEM.
+        authority: the certificate authority for clients, PEM.
         certificate: PEM.
         key: PEM, a secret.
     """
@@ -50,10 +50,10 @@ class ServerCertificate(Resource, module="ray-platform", name="ServerCertificate
     key: pulumi.Output[str]
 
     subject: ClassVar[str] = "ray-platform"
-    """Name that the certificate shows."""
+    """Subject of the certificate."""
 
     with_rsa: ClassVar[bool] = False
-    """Its key is of RSA, in the format of PKCS #1, for servers that read no other."""
+    """Whether its key is RSA in PKCS #1 format, for servers that read no other."""
 
     def __init__(
         self,
@@ -62,8 +62,8 @@ class ServerCertificate(Resource, module="ray-platform", name="ServerCertificate
         opts: pulumi.ResourceOptions | None = None,
         keeper: Keeper | None = None,
     ) -> None:
-        """`args`: the names in DNS that the server is called by. `keeper`: the Secret with `ca.crt`, `tls.crt` and
-        `tls.key`, where a server cannot go on with another certificate."""
+        """`args`: the DNS names of the server. `keeper`: the Secret with `ca.crt`, `tls.crt` and `tls.key`, if a
+        running server cannot switch to another certificate."""
         secret = pulumi.ResourceOptions(additional_secret_outputs=["key"])
         outputs = dict.fromkeys(("authority", "certificate", "key"))
         properties = {"names": args, **({"keeper": keeper.inputs()} if keeper else {}), **outputs}

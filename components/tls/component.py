@@ -28,9 +28,9 @@ class ClusterAuthorityArgs:
 
 
 class ClusterAuthority(pulumi.ComponentResource):
-    """The Secret with which each pod of a RayCluster makes its certificate; the RayCluster depends on this component.
+    """The Secret with which each pod of a RayCluster creates its certificate. The RayCluster depends on this component.
 
-    It is made by the stack, or by cert-manager where the settings name an issuer.
+    The stack creates it, or cert-manager if the settings name an issuer.
     """
 
     def __init__(self, name: str, args: ClusterAuthorityArgs, opts: pulumi.ResourceOptions | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Making authorities and certificates. Imports `cryptography`, which a program that makes none does without."""
+"""Creates authorities and certificates. Imports `cryptography`, which other modules do not need."""
 
 import datetime
 
@@ -27,11 +27,11 @@ _CERTIFIES = x509.KeyUsage(
         False,
     ),
 )
-"""What the authority's key is for."""
+"""The key usage of the authority."""
 
 
 def new_authority(name: str) -> tuple[str, str]:
-    """The certificate of a new authority that certifies itself, and its key. Both PEM."""
+    """The self-signed certificate of a new authority, and its key. Both PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)
@@ -54,7 +54,7 @@ def new_authority(name: str) -> tuple[str, str]:
 
 
 def new_certificate(subject: str, names: list[str], *, with_rsa: bool = False) -> tuple[str, str, str]:
-    """A new authority's certificate, one of it for servers of these names, and the key of the second. All PEM.
+    """The certificate of a new authority, a server certificate for these names, and its key. All PEM.
 
     `with_rsa`: see ServerCertificate.
     """
@@ -74,7 +74,7 @@ def new_certificate(subject: str, names: list[str], *, with_rsa: bool = False) -
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(name) for name in names]), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        # The nodes of a Redis are each other's clients, too.
+        # The nodes of a Redis are also clients of each other.
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]), False)
         .sign(ca_key, hashes.SHA256())
     )
@@ -84,7 +84,7 @@ def new_certificate(subject: str, names: list[str], *, with_rsa: bool = False) -
 
 
 def names_of(certificate: str | None) -> list[str]:
-    """The names in DNS that a certificate (PEM) is for."""
+    """The DNS names of a certificate (PEM)."""
     if certificate is None:
         return []
     made = x509.load_pem_x509_certificate(certificate.encode())

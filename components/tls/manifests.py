@@ -1,4 +1,4 @@
-"""What TLS between Ray's processes takes in Kubernetes, and in each pod. Pure functions."""
+"""Renders TLS between Ray's processes: Kubernetes objects, and parts of each pod. Pure functions."""
 
 from importlib import resources
 from typing import Any
@@ -8,7 +8,7 @@ from .settings import IssuerSettings
 Body = dict[str, Any]
 
 FOLDER = "/etc/ray/tls"
-"""Where Ray's containers find their certificate, its key, and the certificate of the authority."""
+"""Folder of Ray's containers with their certificate, its key, and the certificate of the authority."""
 
 _AUTHORITY = "/etc/ray/authority"
 
@@ -16,17 +16,17 @@ _CERTIFICATE_VOLUME = "ray-tls"
 _AUTHORITY_VOLUME = "ray-authority"
 
 LIFETIME_HOURS = 10 * 365 * 24
-"""How long an authority is good. A running pod cannot change its certificate, and one of another authority would
-reach it no more, so that a cluster outlives no authority."""
+"""Lifetime of an authority. A running pod cannot change its certificate, and pods of another authority cannot connect
+to it. So a cluster cannot outlive its authority."""
 
 
 def secret_name(cluster: str) -> str:
-    """Secret with the authority of a cluster, `tls.crt` and `tls.key`."""
+    """Name of the Secret with the authority of a cluster, `tls.crt` and `tls.key`."""
     return f"{cluster}-ray-authority"
 
 
 def authority_secret(cluster: str, certificate: Any, key: Any) -> Body:
-    """The Secret of an authority that the stack makes. `certificate`, `key`: PEM, or what will become it."""
+    """The Secret of an authority that the stack creates. `certificate`, `key`: PEM, or Outputs."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -37,7 +37,7 @@ def authority_secret(cluster: str, certificate: Any, key: Any) -> Body:
 
 
 def authority_certificate(cluster: str, issuer: IssuerSettings) -> Body:
-    """The Certificate of cert-manager that makes the same Secret."""
+    """The Certificate with which cert-manager creates the same Secret."""
     return {
         "apiVersion": "cert-manager.io/v1",
         "kind": "Certificate",
@@ -47,7 +47,7 @@ def authority_certificate(cluster: str, issuer: IssuerSettings) -> Body:
             "commonName": cluster,
             "secretName": secret_name(cluster),
             "duration": f"{LIFETIME_HOURS}h",
-            # A new key would be another authority: pods that start later could not reach those that run.
+            # A new key would be another authority: new pods could not connect to running pods.
             "privateKey": {"algorithm": "ECDSA", "size": 256, "rotationPolicy": "Never"},
             "issuerRef": {"group": "cert-manager.io", **issuer.model_dump()},
         },
@@ -63,7 +63,7 @@ def volumes(cluster: str) -> list[Body]:
 
 
 def init_container(head: bool, image: str, pull_policy: str) -> Body:
-    """The container that makes the pod's certificate: the only one that has the authority's key."""
+    """The container that creates the pod's certificate. Only this container has the authority's key."""
     script = resources.files(__package__).joinpath("pod_certificate.py").read_text()
     amounts = {"cpu": "200m", "memory": "256Mi"}
     return {
@@ -90,7 +90,7 @@ ENVIRONMENT = {
     "RAY_TLS_SERVER_KEY": f"{FOLDER}/tls.key",
     "RAY_TLS_CA_CERT": f"{FOLDER}/ca.crt",
 }
-"""What tells Ray of it (docs.ray.io, Ray Core, Configuring Ray, TLS authentication)."""
+"""Ray's environment variables for TLS (docs.ray.io, Ray Core, Configuring Ray, TLS authentication)."""
 
 MOUNT: Body = {"name": _CERTIFICATE_VOLUME, "mountPath": FOLDER, "readOnly": True}
-"""Where Ray's containers have the certificate."""
+"""The mount of the certificate in Ray's containers."""

@@ -30,25 +30,25 @@ class VolcanoArgs:
     """Context of the kubeconfig, the provider's; None for the current one."""
 
     policies: Sequence[Body] = ()
-    """NetworkPolicies of Volcano's namespace, where the stack makes that."""
+    """NetworkPolicies of Volcano's namespace, if the stack creates the namespace."""
 
     rows: Rows = "none"
-    """What to do with CRDs that the state holds one by one."""
+    """What to do with CRDs that are single resources in the state."""
 
 
 class Volcano(pulumi.ComponentResource):
     """Volcano's CRDs as one resource; then its access and configuration, then its programs, a resource for each object.
 
-    CRDs are never deleted while there is an object of their kinds. With `install: existing` nothing is created: what is
-    there is read, in previews too, and checked.
+    CRDs are never deleted while objects of their kinds exist. With `install: existing` nothing is created: the existing
+    installation is read and checked, in previews too.
 
-    Whatever needs Volcano depends on this component: it exists once its Deployments are available.
+    Resources that need Volcano depend on this component, which is complete once its Deployments are available.
 
     Outputs:
         version: Volcano's version.
 
-    Raises pulumi.RunError where the manifest cannot be read or is of another release, or what is there is not
-    supported.
+    Raises pulumi.RunError if the manifest cannot be read or is of another release, or if the existing installation is
+    not supported.
     """
 
     version: pulumi.Output[str]

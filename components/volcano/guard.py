@@ -1,4 +1,4 @@
-"""What keeps Volcano's CRDs. States name `_is_somebodys` by this path."""
+"""The guard of Volcano's CRDs. States refer to `_is_somebodys` by this path."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 from ..crds.guard import CrdGuardProvider
 
 OF_THE_SCHEDULER = ("root", "default")
-"""Queues that the scheduler makes itself when it starts (pkg/scheduler/cache/cache.go)."""
+"""Queues that the scheduler creates at start (pkg/scheduler/cache/cache.go)."""
 
 
 def crd_guard() -> CrdGuardProvider:
-    """Keeps the CRDs while there is an object of their kinds that the scheduler has not made itself."""
+    """Blocks CRD deletion while objects of their kinds exist, except those that the scheduler created itself."""
     return CrdGuardProvider("Volcano", _is_somebodys)
 
 

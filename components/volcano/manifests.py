@@ -1,8 +1,8 @@
-"""What Volcano's settings make of its manifest: bodies as the API server takes them. Pure functions.
+"""Adapts Volcano's manifest to the settings. Pure functions.
 
-What the manifest has and this leaves out: the Job that makes the webhook's certificate, with its account, which may
-read and write all Secrets of the namespace (the stack makes the certificate); the right of the webhook to have
-certificates signed, which nothing of it uses; and the namespace of Volcano's own Prometheus.
+These parts of the manifest are omitted: the Job that creates the webhook's certificate, with its account, which may
+read and write all Secrets of the namespace (the stack creates the certificate); the unused right of the webhook to
+request signed certificates; and the namespace of Volcano's own Prometheus.
 """
 
 import hashlib
@@ -23,23 +23,23 @@ from .settings import CONTROLLERS_REQUESTS, NAMESPACE, SCHEDULER_REQUESTS, WEBHO
 Body = dict[str, Any]
 
 SCHEDULER, CONTROLLERS, WEBHOOK = "volcano-scheduler", "volcano-controllers", "volcano-admission"
-"""What the manifest calls the Deployments, their ServiceAccounts and their roles."""
+"""The manifest's names of the Deployments, their ServiceAccounts and their roles."""
 
 WEBHOOK_SERVICE = "volcano-admission-service"
 WEBHOOK_SECRET = "volcano-admission-secret"  # noqa: S105 -- the name of a Secret
-"""Service and Secret of the webhook. The names of the webhook configurations begin with that of the Service, which is
+"""Service and Secret of the webhook. The names of the webhook configurations begin with the Service's name, which is
 fixed in cmd/webhook-manager/app/util.go."""
 
 WEBHOOK_PORT = 8443
 
 WEBHOOK_LABELS = {"app": WEBHOOK}
-"""Of the webhook's pods."""
+"""Labels of the webhook's pods."""
 
 METRICS_PORTS = (8080, 8081)
-"""Of the scheduler and the controllers."""
+"""Ports of the scheduler and the controllers."""
 
 CONFIGURATION = "ray-platform/configuration"
-"""Annotation of pods: a digest of what they read when they start, so that another makes others."""
+"""Annotation of pods: a digest of the configuration that they read at start. A change replaces the pods."""
 
 _METRICS = frozenset({"volcano-scheduler-service", "volcano-controllers-service"})
 
@@ -48,22 +48,22 @@ _WEBHOOK_KINDS = frozenset({"MutatingWebhookConfiguration", "ValidatingWebhookCo
 
 @dataclass(frozen=True)
 class Certificate:
-    """Of the webhook. Values may be what will become them."""
+    """The certificate of the webhook. Values may be Outputs."""
 
     authority: Any
-    """What the API server checks it with, PEM."""
+    """The authority with which the API server validates it, PEM."""
     certificate: Any
     """PEM."""
     key: Any
     """PEM, secret."""
     bundle: Any
-    """The authority as webhook configurations have it, in base64."""
+    """The authority for webhook configurations, in base64."""
     digest: Any
-    """Of the certificate."""
+    """Digest of the certificate."""
 
 
 def webhook_names(settings: VolcanoSettings) -> list[str]:
-    """The names that the API server calls the webhook by."""
+    """The names with which the API server calls the webhook."""
     return [f"{WEBHOOK_SERVICE}.{settings.namespace}.svc"]
 
 
@@ -76,8 +76,8 @@ def volcano_objects(
     Webhook configurations are among the second, because the webhook listens only once it has seen them
     (cmd/webhook-manager/app/server.go).
 
-    `manifest`: the objects of Volcano's `installer/volcano-development.yaml`; left as they are.
-    Raises UnexpectedManifestError where it is of another release.
+    `manifest`: the objects of Volcano's `installer/volcano-development.yaml`; they are not changed.
+    Raises UnexpectedManifestError if it is of another release.
     """
     check_release(manifest, settings)
     first: list[Body] = [
@@ -90,7 +90,7 @@ def volcano_objects(
     access: list[Body] = [_secret(settings, certificate)]
     last: list[Body] = []
     for original in manifest:
-        if not _wanted(original, settings):
+        if not _is_needed(original, settings):
             continue
         body = _in_namespace(original, settings.namespace)
         match body["kind"]:
@@ -106,7 +106,7 @@ def volcano_objects(
 
 
 def check_release(manifest: Iterable[Body], settings: VolcanoSettings) -> None:
-    """Raises UnexpectedManifestError unless the images of the manifest are of the wanted minor version.
+    """Raises UnexpectedManifestError if the images of the manifest are not of the desired minor version.
 
     Volcano's manifest of 1.14.1 names images of 1.14.0.
     """
@@ -126,7 +126,7 @@ def volcano_images(version: str) -> list[str]:
     ]
 
 
-def _wanted(body: Body, settings: VolcanoSettings) -> bool:
+def _is_needed(body: Body, settings: VolcanoSettings) -> bool:
     name = body["metadata"]["name"]
     if body["kind"] in ("CustomResourceDefinition", "Namespace") or name.startswith(f"{WEBHOOK}-init"):
         return False
@@ -134,7 +134,7 @@ def _wanted(body: Body, settings: VolcanoSettings) -> bool:
 
 
 def _in_namespace(body: Body, namespace: str) -> Body:
-    """The body with another namespace wherever the manifest says its own."""
+    """A copy of the body in which another namespace replaces the manifest's."""
     moved: Body = json.loads(json.dumps(body).replace(NAMESPACE, namespace))
     return moved
 
@@ -155,15 +155,15 @@ def _adapted(body: Body, settings: VolcanoSettings, certificate: Certificate) ->
 
 def _deployment(body: Body, settings: VolcanoSettings, certificate: Certificate) -> Body:
     spec, pod, container = body["spec"], body["spec"]["template"]["spec"], _container(body)
-    # The name that `serviceAccount` has had since Kubernetes 1.0.
+    # The name of `serviceAccount` since Kubernetes 1.0.
     pod["serviceAccountName"] = pod.pop("serviceAccount")
     repository = container["image"].rpartition(":")[0]
     container["image"] = f"{repository}:v{settings.version}"
-    # The tag of a release does not move.
+    # The tag of a release never changes.
     container["imagePullPolicy"] = "IfNotPresent"
-    # The manifest has what a shell would take for a redirection.
+    # The manifest has a shell redirection among the arguments.
     container["args"] = [argument for argument in container["args"] if argument != "2>&1"]
-    # Nothing that they read or write needs it, and Pod Security `restricted` has no room for it.
+    # The programs need no capability, and Pod Security `restricted` forbids them.
     container["securityContext"]["capabilities"] = {"drop": ["ALL"]}
     if settings.image_pull_secrets:
         pod["imagePullSecrets"] = [{"name": name} for name in settings.image_pull_secrets]
@@ -174,7 +174,7 @@ def _deployment(body: Body, settings: VolcanoSettings, certificate: Certificate)
             _sized(container, settings.webhook.resources, WEBHOOK_REQUESTS)
             _annotate(spec, certificate.digest)
         case name if name == SCHEDULER:
-            # Two would place pods at the same time: the manifest has none elected.
+            # The manifest has no leader election, so two schedulers would place pods at the same time.
             spec["strategy"] = {"type": "Recreate"}
             _sized(container, settings.scheduler.resources, SCHEDULER_REQUESTS)
             _annotate(spec, hashlib.sha256(scheduler_conf.render(settings.scheduler).encode()).hexdigest())
@@ -186,9 +186,9 @@ def _deployment(body: Body, settings: VolcanoSettings, certificate: Certificate)
     return body
 
 
-def _sized(container: Body, said: ComputeResources | None, asked: ComputeResources) -> None:
-    requests = (said or asked).model_dump()
-    container["resources"] = {"requests": requests, **({"limits": dict(requests)} if said else {})}
+def _sized(container: Body, configured: ComputeResources | None, default: ComputeResources) -> None:
+    requests = (configured or default).model_dump()
+    container["resources"] = {"requests": requests, **({"limits": dict(requests)} if configured else {})}
 
 
 def _annotate(spec: Body, digest: Any) -> None:

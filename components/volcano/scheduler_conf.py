@@ -1,9 +1,9 @@
 """The file that configures Volcano's scheduler, `volcano-scheduler.conf`.
 
-Plugins stand in tiers, and the scheduler asks the second tier only where the first has not decided
-(pkg/scheduler/framework/session_plugins.go). To evict pods it takes those that all plugins of a tier agree on
-(Reclaimable). Volcano's own manifest has the shares of queues in the second tier. There a queue loses all that its
-gangs can do without, also what it deserves; so here they are in the first.
+Plugins are in tiers. The scheduler asks the second tier only if the first has not decided
+(pkg/scheduler/framework/session_plugins.go). It evicts pods that all plugins of a tier agree on
+(Reclaimable). Volcano's own manifest has the shares of queues in the second tier. Then a queue loses all pods that its
+gangs do not need, also those within its deserved share. So here the shares are in the first tier.
 """
 
 from collections.abc import Iterator
@@ -20,18 +20,18 @@ FILE = "volcano-scheduler.conf"
 
 def render(settings: VolcanoSchedulerSettings) -> str:
     """The text of the file. Names are those of pkg/scheduler/conf/scheduler_conf.go."""
-    tiers = [{"plugins": list(_who_goes_first(settings))}, {"plugins": list(_what_goes_where(settings))}]
+    tiers = [{"plugins": list(_job_order(settings))}, {"plugins": list(_node_order(settings))}]
     conf = {"actions": ", ".join(settings.actions), "tiers": tiers}
     return yaml.safe_dump(conf, sort_keys=False)
 
 
-def _who_goes_first(settings: VolcanoSchedulerSettings) -> Iterator[dict[str, Any]]:
-    """The plugins that order jobs, let them wait, and say which pods may be evicted."""
+def _job_order(settings: VolcanoSchedulerSettings) -> Iterator[dict[str, Any]]:
+    """The plugins that order jobs, make them wait, and select pods to evict."""
     plugins = settings.plugins
     if plugins.priority:
         yield {"name": "priority"}
     if plugins.gang:
-        # As in Volcano's manifest: preemption within a queue goes by priority.
+        # As in Volcano's manifest: preemption within a queue is by priority.
         yield {"name": "gang", "enablePreemptable": False, "enableReclaimable": not plugins.gang.reclaim_minimum}
     if plugins.conformance:
         yield {"name": "conformance"}
@@ -43,7 +43,7 @@ def _who_goes_first(settings: VolcanoSchedulerSettings) -> Iterator[dict[str, An
         yield {"name": "overcommit", "arguments": {"overcommit-factor": plugins.overcommit.factor}}
 
 
-def _what_goes_where(settings: VolcanoSchedulerSettings) -> Iterator[dict[str, Any]]:
+def _node_order(settings: VolcanoSchedulerSettings) -> Iterator[dict[str, Any]]:
     """The plugins that choose nodes."""
     plugins = settings.plugins
     if plugins.drf:
