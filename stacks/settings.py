@@ -1,4 +1,4 @@
-"""All that a stack file may say. What has to hold between its parts is in `rules`."""
+"""All settings of a stack file. `rules` validates the relations between its parts."""
 
 import functools
 from typing import Annotated, Any
@@ -31,7 +31,7 @@ from policies.configuration import PoliciesSettings
 from .environment.settings import SplitSettings
 
 LONGEST_TENANT_NAME = 40
-"""Characters. Leaves room for what the names of its resources add to it."""
+"""Characters. Leaves room for the suffixes of its resources' names."""
 
 
 class KubernetesSettings(Settings):
@@ -119,14 +119,14 @@ class TenantSettings(Settings):
 
     @property
     def limits_in_force(self) -> LimitSettings | None:
-        """The limits that are said, or those that go with a quota."""
+        """The limits that are set, or the default ones of a quota."""
         return DEFAULT_LIMITS if self.limits is None and self.quota else self.limits
 
     def service_account(self, cluster: RayClusterSettings) -> str | None:
-        """The ServiceAccount that the stack makes for a cluster's pods; None where none is needed.
+        """The ServiceAccount that the stack creates for a cluster's pods; None if they need none.
 
-        Pods that show each other tokens of Kubernetes need one. It is named as KubeRay would name the head's, so that
-        KubeRay binds it to the autoscaler's Role.
+        Pods need one if they authenticate each other with tokens of Kubernetes. It has the name that KubeRay would give
+        the head's account, so that KubeRay binds it to the autoscaler's Role.
         """
         if self.ray_deployer:
             return self.ray_deployer.service_account
@@ -178,17 +178,17 @@ class StackSettings(Settings):
 
     @functools.cached_property
     def kept(self) -> dict[Any, Any]:
-        """What was worked out of these settings (`once`)."""
+        """The cache of results derived from these settings (`once`)."""
         return {}
 
     @property
     def operator_in_force(self) -> OperatorSettings:
-        """`operator`, with what follows from the stack's scheduler."""
+        """`operator`, with the values that follow from the stack's scheduler."""
         if self.scheduler and self.scheduler.volcano:
             return self.operator.model_copy(update={"batch_scheduler": "volcano"})
         return self.operator
 
     @property
     def priorities(self) -> PriorityClassesSettings:
-        """`priorityClasses`, with what follows from how the operator is installed."""
+        """`priorityClasses`, with the values that follow from how the operator is installed."""
         return self.priority_classes.beside(self.operator.install)

@@ -9,11 +9,11 @@ import typer
 from ..check.command import MISUSED, stack_path
 
 HURTS = 1
-"""Exit code: something that runs is hurt."""
+"""Exit code: the edit disrupts something that runs."""
 
 
 class Format(StrEnum):
-    """How an impact is written."""
+    """Output formats of an impact."""
 
     TEXT = "text"
     JSON = "json"
