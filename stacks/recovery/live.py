@@ -1,4 +1,4 @@
-"""Which objects exist in the cluster, and whether this stack made them. Only reads."""
+"""Which objects exist in the cluster, and whether this stack created them. Only reads."""
 
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -21,13 +21,13 @@ _CREATOR = "pulumi-kubernetes"
 
 @dataclass(frozen=True)
 class Existing:
-    """What exists of the objects that were looked for."""
+    """The objects that exist."""
 
     own: list[Wanted] = field(default_factory=list)
-    """Made by this stack."""
+    """Created by this stack."""
 
     others: list[tuple[Wanted, str]] = field(default_factory=list)
-    """Not made by this stack, each with the field managers that wrote it."""
+    """Not created by this stack, each with its field managers."""
 
     leaving: list[Wanted] = field(default_factory=list)
     """Being deleted."""
@@ -37,11 +37,11 @@ class Existing:
 
 
 def look(context: str | None, objects: Iterable[Wanted]) -> Existing:
-    """Looks each of them up. Raises ClusterUnreachableError."""
+    """Looks each object up. Raises ClusterUnreachableError."""
     found = Existing()
     with tempfile.TemporaryDirectory() as folder:
         try:
-            # Its default cache is a file that every user of the machine shares.
+            # The client's default cache is a file that all users of the machine share.
             client = DynamicClient(connect(context), cache_file=str(Path(folder) / "discovery"))
             for wanted in objects:
                 body = _read(client, wanted)
@@ -61,7 +61,7 @@ def look(context: str | None, objects: Iterable[Wanted]) -> Existing:
 
 
 def is_own(wanted: Wanted, body: Mapping[str, Any]) -> bool:
-    """Whether this stack made the object: it carries the stack's own field manager, and Pulumi wrote it."""
+    """Whether this stack created the object: it has the stack's own field manager, and Pulumi wrote it."""
     annotations = body["metadata"].get("annotations") or {}
     marked = bool(wanted.manager) and annotations.get("pulumi.com/patchFieldManager") == wanted.manager
     return marked and bool(_managers(body) & {_CREATOR, wanted.manager})
