@@ -16,7 +16,7 @@ AROUND = ("pulumi", "pulumi.runtime")
 
 
 def leave_out_the_sdk() -> None:
-    """Lets `pulumi.runtime.proto` be imported in this process without what is around it."""
+    """Lets this process import `pulumi.runtime.proto` without importing the rest of the SDK."""
     for name in AROUND:
         spec = find_spec(name)
         if spec is None:
@@ -25,9 +25,9 @@ def leave_out_the_sdk() -> None:
 
 
 def allow_deep_messages() -> None:
-    """Lets messages be nested as deeply as schemas of CustomResourceDefinitions are.
+    """Allows messages that are nested as deeply as the schemas of CRDs.
 
-    Without it protobuf refuses more than a hundred levels. The SDK does the same (pulumi/runtime/rpc.py).
+    By default protobuf refuses more than a hundred levels. The SDK does the same (pulumi/runtime/rpc.py).
     """
     if cpp_message._message is not None:
         cpp_message._message.SetAllowOversizeProtos(True)
