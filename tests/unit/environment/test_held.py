@@ -1,4 +1,4 @@
-"""A stack that holds what belongs to another stack now is left alone."""
+"""A stack with resources that belong to another stack now is not updated."""
 
 from typing import Any
 

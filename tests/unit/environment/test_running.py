@@ -1,4 +1,4 @@
-"""In which order the stacks of an environment run, and what a failure of one does to the others."""
+"""The order in which the stacks of an environment run, and the effect of one's failure on the others."""
 
 import json
 import threading
@@ -29,7 +29,7 @@ ALL = ("prod", "prod.tenants-01", "prod.tenants-02")
 
 
 class Engine:
-    """Stands for Pulumi: notes what runs when, and fails where it is told to."""
+    """Stands for Pulumi: records the calls, and fails where a test sets it."""
 
     environment, file = "prod", ROOT / "Pulumi.prod.yaml"
 

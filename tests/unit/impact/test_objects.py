@@ -1,4 +1,5 @@
-"""What an edit does beside RayClusters: to namespaces, quotas, policies, Redis, the operator, rights and budgets."""
+"""The effects of an edit beside RayClusters: on namespaces, quotas, policies, Redis, the operator, rights and
+budgets."""
 
 from pathlib import Path
 from typing import Any

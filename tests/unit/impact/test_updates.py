@@ -1,4 +1,4 @@
-"""Which pods the rules say are made from a field: those whose mark changes with it, by which old pods are known."""
+"""Which pods a field configures, by the rules: those whose stamp changes with it, which identifies old pods."""
 
 import copy
 from typing import Any

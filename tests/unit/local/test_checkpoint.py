@@ -23,7 +23,7 @@ def checkpoint(tmp_path: Path) -> Checkpoint:
 
 
 def written(checkpoint: Checkpoint, state: dict[str, Any], part: float = 1.0) -> None:
-    """What Pulumi does: another file in its place. `part`: of the text, as where the disk is full."""
+    """Writes like Pulumi: replaces the file. `part`: of the text, as if the disk is full."""
     text = json.dumps(state)
     made = checkpoint.file.with_suffix(".tmp")
     made.write_text(text[: int(len(text) * part)])

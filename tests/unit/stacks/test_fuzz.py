@@ -1,4 +1,4 @@
-"""Thousands of stack files that nobody would write: each is right or has findings, and nothing else ever happens."""
+"""Thousands of unusual stack files: each is valid or has findings, and nothing else ever happens."""
 
 import copy
 import json
@@ -54,7 +54,7 @@ def assert_usable(text: str) -> None:
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The paths to all that a value holds."""
+    """The paths of all leaves of a value."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for step, item in items:
         yield (*path, step)

@@ -1,5 +1,5 @@
-"""What the program sends to the engine grows with the tenants, and no faster. What of it stays in the state, and what
-the cluster adds, tests/engine/test_state.py counts."""
+"""The requests to the engine grow linearly with the tenants. tests/engine/test_state.py counts what stays in the state,
+and what the cluster adds."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ from testbed.recorder import Recorder, record
 pytestmark = pytest.mark.unit
 
 BYTES_OF_A_TENANT = 45_000
-"""What is sent for a tenant with people, a quota, a RayCluster, and a Role of the operator in its namespace."""
+"""The requests for a tenant with people, a quota, a RayCluster, and a Role of the operator in its namespace."""
 
 CLUSTER = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", "workers": {"pool": "a100"}}
 

@@ -1,4 +1,4 @@
-"""A plan beside what a rehearsal found: what waits, who has how many GPUs, and how that is told."""
+"""Comparing a plan with a rehearsal: waiting pods, GPUs of tenants, and the report."""
 
 from typing import Any
 
