@@ -94,14 +94,14 @@ def pods(rehearsal: Rehearsal) -> None:
         console.print(table)
 
 
-def rehearsed(there: Rehearsed, output: Literal["text", "json", "markdown"]) -> None:
+def rehearsed(outcome: Rehearsed, output: Literal["text", "json", "markdown"]) -> None:
     """The result of a rehearsal, on standard output."""
     if output == "json":
-        print(json.dumps(as_object(there), indent=2))
+        print(json.dumps(as_object(outcome), indent=2))
     elif output == "markdown":
-        print(markdown([of_rehearsed(there)]), end="")
+        print(markdown([of_rehearsed(outcome)]), end="")
     else:
-        show([of_rehearsed(there)])
+        show([of_rehearsed(outcome)])
 
 
 def result(rehearsal: Rehearsal, pulumi: RehearsalStack) -> None:

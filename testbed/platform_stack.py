@@ -108,8 +108,8 @@ def install_operator(cluster: Rehearsal) -> None:
     objects = [*definitions, *(body for stage in operator_objects(tree, settings) for body in stage)]
     does = Kubectl(cluster).does
     does("apply", "--server-side", "--filename=-", bodies=objects)
-    there = (f"--namespace={settings.namespace}", f"deployment/{NAME}")
-    does("wait", "--for=condition=Available", "--timeout=120s", *there)
+    deployment = (f"--namespace={settings.namespace}", f"deployment/{NAME}")
+    does("wait", "--for=condition=Available", "--timeout=120s", *deployment)
 
 
 def on_operator(file: Path) -> Path:

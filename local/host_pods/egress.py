@@ -68,8 +68,8 @@ async def _serve(listen: Path, route: Route) -> None:
 async def _connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, route: Route) -> None:
     request = await reader.readuntil(b"\r\n\r\n")
     address, _, port = request.split(b" ")[1].decode().rpartition(":")
-    there = await asyncio.to_thread(route, address, int(port))
-    upstream = await _open(there) if there else None
+    port_of_loopback = await asyncio.to_thread(route, address, int(port))
+    upstream = await _open(port_of_loopback) if port_of_loopback else None
     if upstream is None:
         writer.write(b"HTTP/1.1 503 no program behind this Service listens\r\n\r\n")
         await writer.drain()

@@ -1,8 +1,8 @@
-"""`python -m local.plugins.start PACKAGE ARGUMENT...`: runs a stand-in with Pulumi's protocol alone.
+"""`python -m local.plugins.start PACKAGE ARGUMENT...`: runs a stand-in with only Pulumi's protocol.
 
-The stubs of the protocol lie within Pulumi's SDK. To import the SDK takes half of the half CPU second in which a plugin
-starts, and each command of Pulumi starts three. So the packages around the stubs are made without their code being run
-(importlib.util.module_from_spec); a stand-in uses nothing else of them.
+The stubs of the protocol are inside Pulumi's SDK. A plugin takes half a CPU second to start, half of it to import the
+SDK, and each command of Pulumi starts three. So the packages around the stubs are created without running their code
+(importlib.util.module_from_spec); a stand-in uses nothing else from them.
 """
 
 import runpy

@@ -117,7 +117,7 @@ class RealNode:
         labels, gpus = _of_pool(pools)
         if labels.items() - node["metadata"]["labels"].items():
             core.patch_node(NODE, {"metadata": {"labels": labels}})
-        # The kubelet keeps unknown (extended) resources of the status, which is where they are set.
+        # The kubelet keeps unknown (extended) resources that are in the status, so they are set there.
         if node["status"]["allocatable"].get(GPU_RESOURCE, "0") != gpus:
             amounts = {GPU_RESOURCE: gpus}
             core.patch_node_status(NODE, {"status": {"capacity": amounts, "allocatable": amounts}})

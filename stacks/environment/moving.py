@@ -143,8 +143,8 @@ def _clusters(states: Any) -> dict[str, Any]:
 def _with_outputs(rows: Rows, name: str, clusters: Mapping[str, Any], settings: StackSettings, stacks: Stacks) -> Rows:
     """The resources, with the outputs that the stack's next update would write."""
 
-    def outputs(said: Mapping[str, Any]) -> dict[str, Any]:
-        rest = {key: value for key, value in said.items() if key not in ("clusters", "split")}
+    def outputs(existing: Mapping[str, Any]) -> dict[str, Any]:
+        rest = {key: value for key, value in existing.items() if key not in ("clusters", "split")}
         if name != stacks.environment:
             rest = {}
         mine = {

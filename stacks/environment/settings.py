@@ -13,7 +13,7 @@ MOST_STACKS = 200
 class SplitSettings(Settings):
     """Several Pulumi stacks instead of one: one for the platform, and one for each group of tenants.
 
-    Pulumi writes the whole state of a stack at each step, so that an update of one stack costs more per tenant the more
+    Pulumi writes the whole state of a stack at each step. So an update of one stack costs more per tenant the more
     tenants there are.
     """
 

@@ -39,26 +39,28 @@ def of_objects(before: Manifests, after: Manifests) -> Iterator[ObjectImpact]:
             continue
         kind = KINDS[key[0]]
         if was is None or will is None:
-            there, other, one = (after, before, will) if will else (before, after, was)
-            if one is None or (kind.losing is Verdict.IN_PLACE and _with(key, one, places[id(there)], there, other)):
+            with_it, without_it, one = (after, before, will) if will else (before, after, was)
+            if one is None or (
+                kind.losing is Verdict.IN_PLACE and _with(key, one, places[id(with_it)], with_it, without_it)
+            ):
                 continue
         yield impact(*key, _effects(kind, was.body if was else None, will.body if will else None))
 
 
-def _places(there: Manifests) -> Mapping[Path, Key]:
-    return {each.path: key for key, each in there.items() if key[0] in _OWNERS}
+def _places(objects: Manifests) -> Mapping[Path, Key]:
+    return {each.path: key for key, each in objects.items() if key[0] in _OWNERS}
 
 
-def _with(key: Key, one: Manifest, places: Mapping[Path, Key], there: Manifests, other: Manifests) -> bool:
-    """Whether its owner is created or deleted, too. `there`: the objects that contain it. `other`: the objects that do
-    not."""
+def _with(key: Key, one: Manifest, places: Mapping[Path, Key], with_it: Manifests, without_it: Manifests) -> bool:
+    """Whether its owner is created or deleted, too. `with_it`: the objects that include it. `without_it`: the objects
+    that do not."""
     kind, name = key
     namespace, _, own = name.rpartition("/")
     owners = [("Namespace", namespace), places.get(one.path[:2]), places.get(one.path[:4])]
     owners += [("StatefulSet", f"{namespace}/{REDIS}")] if one.path[:1] == ("redis",) else []
     owners += [("ClusterQueue", own)] if kind == "LocalQueue" else []
     owners += [("ValidatingAdmissionPolicy", name)] if kind == "ValidatingAdmissionPolicyBinding" else []
-    return any(each in there and each not in other for each in owners if each)
+    return any(each in with_it and each not in without_it for each in owners if each)
 
 
 def _effects(kind: Kind, before: Any, after: Any) -> Iterator[Effect]:

@@ -91,7 +91,7 @@ def plan(
     if history:
         _chosen(next(iter(settings.values())), history, save, cluster, output)
         return
-    planned = [(name, said, plan_of(said, price)) for name, said in settings.items()]
+    planned = [(name, stack_settings, plan_of(stack_settings, price)) for name, stack_settings in settings.items()]
     shared = sharing.shared(planned) if all_stacks else []
     if output is Format.JSON:
         found = map(sharing.as_object, shared) if all_stacks else ({"stack": n, **as_object(p)} for n, _, p in planned)
@@ -99,7 +99,11 @@ def plan(
     else:
         reports = map(sharing.report, shared) if all_stacks else (report(name, each) for name, _, each in planned)
         _written(list(reports), output)
-    strict = [each for each in shared if any(said.capacity.overcommitment == "error" for _, said, _ in each.stacks)]
+    strict = [
+        each
+        for each in shared
+        if any(stack_settings.capacity.overcommitment == "error" for _, stack_settings, _ in each.stacks)
+    ]
     if any(each.problems for each in strict):
         raise typer.Exit(FOUND)
 

@@ -60,8 +60,8 @@ def missing(deployment: Mapping[str, Any], steps: Iterable[Mapping[str, Any]]) -
     known = {(row["type"], row["id"]) for row in _rows(deployment) if row.get("id") and not _is_gone(row)}
     found: dict[str, Wanted] = {}
     for row in (*begun, *planned):
-        if (wanted := _wanted(row)) and (row["type"], wanted.identifier) not in known:
-            found.setdefault(wanted.urn, wanted)
+        if (creating := _object_of(row)) and (row["type"], creating.identifier) not in known:
+            found.setdefault(creating.urn, creating)
     return list(found.values())
 
 
@@ -69,17 +69,17 @@ def has_unknown(steps: Iterable[Mapping[str, Any]]) -> bool:
     """Whether a preview would create an object whose name or namespace is not known yet. It cannot be looked up,
     because its name is an output of another object that the preview would create."""
     rows = [step["newState"] for step in steps if step["op"] == "create" and step.get("newState")]
-    return any(_is_object(row) and _wanted(row) is None for row in rows)
+    return any(_is_object(row) and _object_of(row) is None for row in rows)
 
 
 def completed(deployment: Mapping[str, Any], steps: Iterable[Mapping[str, Any]], existing: Sequence[Wanted]) -> Json:
     """The state with these objects, their parents and providers, and without pending operations."""
     planned = {step["urn"]: step["newState"] for step in steps if step.get("newState")}
-    taken = {wanted.urn for wanted in existing}
+    taken = {candidate.urn for candidate in existing}
     rows = [row for row in _rows(deployment) if not (row["urn"] in taken and _is_gone(row))]
     result = _Rows(rows, planned)
-    for wanted in existing:
-        result.add(wanted.row | {"id": wanted.identifier})
+    for candidate in existing:
+        result.add(candidate.row | {"id": candidate.identifier})
     return {**{key: value for key, value in deployment.items() if key != "pending_operations"}, "resources": rows}
 
 
@@ -147,7 +147,7 @@ def _is_object(row: Mapping[str, Any]) -> bool:
     return bool(row["type"].startswith(_KUBERNETES) and row.get("custom"))
 
 
-def _wanted(row: Json) -> Wanted | None:
+def _object_of(row: Json) -> Wanted | None:
     if not _is_object(row):
         return None
     inputs = row.get("inputs") or {}

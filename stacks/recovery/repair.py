@@ -54,8 +54,8 @@ def examine(pulumi: Cli) -> Finding:
     """
     deployment, steps = pulumi.deployment(), pulumi.previewed()
     existing = Existing()
-    for context, wanted in _by_context(state.missing(deployment, steps), deployment, steps):
-        existing += look(context, wanted)
+    for context, objects in _by_context(state.missing(deployment, steps), deployment, steps):
+        existing += look(context, objects)
     return Finding(deployment, steps, existing)
 
 
@@ -87,7 +87,7 @@ def repair(pulumi: Cli, finding: Finding, *, elsewhere: bool = False) -> list[Ho
 
 
 def _by_context(
-    wanted: Sequence[Wanted], deployment: Json, steps: Sequence[Json]
+    missing: Sequence[Wanted], deployment: Json, steps: Sequence[Json]
 ) -> Iterator[tuple[str | None, list[Wanted]]]:
     """The objects by the context of the kubeconfig in their provider."""
     rows: dict[str, Any] = {step["urn"]: step["newState"] for step in steps if step.get("newState")}
@@ -97,7 +97,7 @@ def _by_context(
         provider = rows.get(str(each.row.get("provider") or "").rpartition("::")[0]) or {}
         return str((provider.get("inputs") or {}).get("context") or "")
 
-    for name, objects in groupby(sorted(wanted, key=context), context):
+    for name, objects in groupby(sorted(missing, key=context), context):
         yield name or None, list(objects)
 
 

@@ -71,14 +71,14 @@ def leave_ignored(inputs: Json, live: Json, manager: str, ignored: list[str]) ->
     unchanged: the engine has put the old input there.
     """
     ours = _owned(entry for entry in managed(live) if entry["manager"] == manager)
-    theirs = _owned(entry for entry in managed(live) if entry["manager"] != manager)
+    owned_by_others = _owned(entry for entry in managed(live) if entry["manager"] != manager)
     result = inputs
     for path in map(parse_property_path, ignored):
         if not path or not all(isinstance(step, str) for step in path):
             continue
         keys = [str(step) for step in path]
         marks = [f"f:{key}" for key in keys]
-        if at(theirs, *marks) is not None and at(ours, *marks) is None:
+        if at(owned_by_others, *marks) is not None and at(ours, *marks) is None:
             result = _without(result, keys)
         elif (value := at(live, *keys)) is not None:
             result = _with(result, keys, value)

@@ -57,17 +57,17 @@ def rule_for(inputs: Json, live: Json) -> Rule | None:
     """
     if is_true(inputs, SKIP_AWAIT):
         return None
-    wanted = wait_for.expectations(inputs)
-    if wanted:
-        return Rule(lambda obj, _: _all_seen(obj, wanted))
+    expected = wait_for.expectations(inputs)
+    if expected:
+        return Rule(lambda obj, _: _all_seen(obj, expected))
     kind = Kind.of_object(live)
     if kind == SERVICE:
         return _service_rule(live)
     return _RULES.get((kind.group, kind.kind))
 
 
-def _all_seen(obj: Json, wanted: list[wait_for.Expectation]) -> Verdict:
-    missing = [observed for seen, observed in (expectation.seen(obj) for expectation in wanted) if not seen]
+def _all_seen(obj: Json, expected: list[wait_for.Expectation]) -> Verdict:
+    missing = [observed for seen, observed in (expectation.seen(obj) for expectation in expected) if not seen]
     return waiting(f"Waiting for {'; '.join(missing)}") if missing else READY
 
 
@@ -206,8 +206,8 @@ def _volume(obj: Json, _: Sequence[Json]) -> Verdict:
 
 
 def _quota(obj: Json, _: Sequence[Json]) -> Verdict:
-    wanted, seen = at(obj, "spec", "hard") or {}, at(obj, "status", "hard") or {}
-    taken = wanted.keys() == seen.keys() and all(same_amount(value, seen[key]) for key, value in wanted.items())
+    desired, seen = at(obj, "spec", "hard") or {}, at(obj, "status", "hard") or {}
+    taken = desired.keys() == seen.keys() and all(same_amount(value, seen[key]) for key, value in desired.items())
     return READY if taken else waiting("Waiting for the ResourceQuota to be in force")
 
 

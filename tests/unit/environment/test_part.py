@@ -24,8 +24,8 @@ def environment(groups: int | None = 3, **more: Any) -> StackSettings:
     cluster = {"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
     tenants = [{"name": name, "quota": {"cpu": 100}, "clusters": [cluster]} for name in ("blue", "green", "red")]
     split = {"split": {"stacks": groups}} if groups else {}
-    said = {"operator": {"location": "config/default"}, "nodes": NODES, "tenants": tenants, **split, **more}
-    return parse(said)
+    settings = {"operator": {"location": "config/default"}, "nodes": NODES, "tenants": tenants, **split, **more}
+    return parse(settings)
 
 
 def recorded(settings: StackSettings, stack: str) -> Recorder:

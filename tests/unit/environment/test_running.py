@@ -61,9 +61,9 @@ class Engine:
         return SimpleNamespace(up=operation, preview=operation, refresh=operation, destroy=operation)
 
 
-def ran(engine: Engine, operation: Operation, settings: StackSettings = SPLIT, **said: Any) -> list[Outcome]:
+def ran(engine: Engine, operation: Operation, settings: StackSettings = SPLIT, **options: Any) -> list[Outcome]:
     shown: list[Outcome] = []
-    outcomes = run(cast("Stacks", engine), settings, operation, Options(parallel=2, **said), shown.append)
+    outcomes = run(cast("Stacks", engine), settings, operation, Options(parallel=2, **options), shown.append)
     assert {each.stack for each in shown} == {each.stack for each in outcomes}
     return outcomes
 

@@ -127,11 +127,11 @@ def plan(*arguments: str) -> Result:
 def test_the_proposal_is_printed_as_workers_that_the_stack_file_takes() -> None:
     result = plan("a", "--history", "jobs.csv")
     assert result.exit_code == 0, result.output
-    said = yaml.safe_load(result.output[result.output.index("workers:\n") :])["workers"]
-    cluster = {"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "workers": said}
+    workers = yaml.safe_load(result.output[result.output.index("workers:\n") :])["workers"]
+    cluster = {"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "workers": workers}
     nodes = [{"pool": "a100", "count": 4, "cpu": 64, "memory": "1000Gi", "gpus": 8}]
     parse({"nodes": nodes, "tenants": [{"name": "team-a", "clusters": [cluster]}]})
-    assert {each["gpus"] for each in said["variants"]} >= {1}
+    assert {each["gpus"] for each in workers["variants"]} >= {1}
 
 
 def test_sizes_that_the_stack_file_says_itself_are_proposed_as_it_says_them(folder: Path) -> None:

@@ -24,8 +24,8 @@ def worker_group(replicas: int = 1, groups: tuple[str, ...] = ("cpu",), **settin
     """A RayCluster of CPU groups that does not scale."""
     made = cluster("training", **settings)
     del made["workers"]
-    there = [{"groupName": name, "cpu": 1, "memory": "1Gi", "replicas": replicas} for name in groups]
-    return {**made, "workerGroups": there, "autoscaling": False}
+    worker_groups = [{"groupName": name, "cpu": 1, "memory": "1Gi", "replicas": replicas} for name in groups]
+    return {**made, "workerGroups": worker_groups, "autoscaling": False}
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ BODY: dict[str, Any] = dict(ray_clusters(stack(tenant("a", ray())))["a/training"
 
 def marks(spec: dict[str, Any]) -> dict[str, str]:
     """Of head and workers."""
-    said = parts(stamped({**BODY, "spec": spec}, None)["spec"])
-    return {"head": said["head"]["stamp"], "workers": said["groups"]["a100-8gpu"]["stamp"]}
+    stamps = parts(stamped({**BODY, "spec": spec}, None)["spec"])
+    return {"head": stamps["head"]["stamp"], "workers": stamps["groups"]["a100-8gpu"]["stamp"]}
 
 
 @pytest.mark.parametrize(

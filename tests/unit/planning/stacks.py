@@ -29,5 +29,5 @@ def stack(*tenants: dict[str, Any], **more: Any) -> StackSettings:
 
 
 def always(gpus: int, number: int) -> dict[str, Any]:
-    """Workers of which `minimum` always run."""
+    """`number` workers that always run."""
     return {"pool": "a100", "variants": [{"gpus": gpus, "minReplicas": number, "maxReplicas": number}]}

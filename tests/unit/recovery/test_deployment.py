@@ -68,9 +68,9 @@ def test_what_was_begun_is_taken_from_the_state_that_has_its_secrets() -> None:
 
 def test_an_object_that_the_state_has_under_another_name_is_not_missing() -> None:
     """A renamed resource without an alias: if it were added twice, the object would be deleted with its old name."""
-    there = namespaced("one", id="team-a/one", outputs={"kind": "ConfigMap"})
+    existing = namespaced("one", id="team-a/one", outputs={"kind": "ConfigMap"})
     renamed = namespaced("one") | {"urn": "urn:pulumi:dev::ray-platform::kubernetes:core/v1:ConfigMap::renamed"}
-    assert missing({"resources": [*WHOLE, there]}, creates(renamed)) == []
+    assert missing({"resources": [*WHOLE, existing]}, creates(renamed)) == []
 
 
 @pytest.mark.parametrize("name", [UNKNOWN, None])

@@ -72,10 +72,10 @@ def test_a_tenant_makes_no_account_unless_it_is_asked_for_or_needed() -> None:
     assert own_accounts(tenant({"name": "c", **tokens}, rayDeployer={})) == []
 
 
-def stack(**said: Any) -> Recorder:
+def stack(**settings_of_tenant: Any) -> Recorder:
     """The resources of a stack with an existing operator, and one tenant whose RayCluster is a head alone."""
     cluster = {"name": "c", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
-    settings = parse({"tenants": [{"name": "team-a", "clusters": [cluster], **said}]})
+    settings = parse({"tenants": [{"name": "team-a", "clusters": [cluster], **settings_of_tenant}]})
     return record(lambda: build(settings))
 
 
