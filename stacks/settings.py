@@ -85,7 +85,7 @@ class TenantSettings(Settings):
     that set none; without a quota, nothing. `{}`: nothing."""
 
     allow_delete: bool = False
-    """True: the tenant may be removed while RayClusters run in its namespace, once an `up` has seen this."""
+    """True: the tenant may be removed while RayClusters run in its namespace, after an `up` with this setting."""
 
     admins: tuple[Subject, ...] = ()
     """Who manages the tenant's RayClusters: `group:NAME`, `user:NAME` or `serviceAccount:NAMESPACE/NAME`."""
@@ -108,7 +108,7 @@ class TenantSettings(Settings):
     """The tenant's RayClusters."""
 
     images: TenantImagesSettings = TenantImagesSettings()
-    """Which images the tenant's RayClusters may have, and how they are pulled."""
+    """Which images the tenant's RayClusters may use, and how they are pulled."""
 
     cluster_names: tuple[ClusterName, ...] = ()
     """Names of RayClusters that a separate stack of the tenant creates; `admins`, `users`, `network` apply to them,

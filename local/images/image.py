@@ -93,7 +93,7 @@ class Image:
     def _build(self, archive: Path, report: Report) -> None:
         scratch = _scratch(archive)
         shutil.rmtree(scratch, ignore_errors=True)  # of a build that was killed
-        umask = os.umask(0o022)  # pods' users have to read it, whoever makes it
+        umask = os.umask(0o022)  # the users of pods must be able to read it
         try:
             files = scratch / "files"
             files.mkdir(parents=True)

@@ -28,7 +28,7 @@ class Plan:
     """The steps of a move."""
 
     states: Mapping[str, State]
-    """As they are, by stack, with secrets in plain text: they stay in memory."""
+    """The states before the move, by stack, with secrets in plain text: they stay in memory."""
 
     missing: tuple[str, ...]
     """Stacks to create."""

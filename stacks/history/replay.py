@@ -112,7 +112,7 @@ class _Replay:
                 self.ask(now)
 
     def happens(self, now: float, what: str, about: object) -> bool:
-        """Whether a worker has ended."""
+        """Handles an event. Returns whether a worker has ended."""
         if isinstance(about, Job):
             self.waiting.append(about)
         elif isinstance(about, Worker):

@@ -83,7 +83,7 @@ class Platform(Node):
         return self.start_in(head, "ray-head", script, *arguments)
 
     def start_in(self, pod: str, container: str, script: str, *arguments: str) -> "subprocess.Popen[str]":
-        """The same in any pod of the tenant's."""
+        """Such a script in any pod of the tenant's."""
         command = ["exec", "-i", "-n", NAMESPACE, pod, "-c", container, "--", "python", "-c", textwrap.dedent(script)]
         return subprocess.Popen(
             self.command(*command, *arguments),

@@ -35,7 +35,7 @@ def body(api_version: str, kind: str, namespace: str | None = "team-a", **fields
 
 
 def pod() -> Body:
-    """A pod by itself."""
+    """A single pod."""
     return body("v1", "Pod", spec=POD_SPEC)
 
 
@@ -205,7 +205,7 @@ def binding(kind: str = "RoleBinding") -> Body:
 
 
 def namespace() -> Body:
-    """A Namespace that keeps to the strictest level."""
+    """A Namespace that enforces the strictest level."""
     level = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
     return body("v1", "Namespace", None, metadata={"name": "team-a", "labels": {"owner": "research", **level}})
 

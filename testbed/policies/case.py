@@ -29,7 +29,7 @@ class Case:
     rule: str
     objects: tuple[Body, ...]
     at: str
-    """Keys and indexes, in one of the objects, with spaces between."""
+    """Keys and indexes in one of the objects, separated by spaces."""
     good: Any
     bad: Any
     of: int = 0

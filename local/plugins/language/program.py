@@ -76,11 +76,11 @@ def main() -> int:
         except pulumi.RunError as error:
             pulumi.log.error(str(error))
             return 1
-        except KeyboardInterrupt:  # the engine cancels, and has told the user
+        except KeyboardInterrupt:  # the engine cancels, and has informed the user
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-            warnings.simplefilter("ignore", RuntimeWarning)  # what nobody will await any more
+            warnings.simplefilter("ignore", RuntimeWarning)  # futures that are not awaited any more
             return 128 + signal.SIGINT
-        except Exception as error:  # whatever the program did not catch
+        except Exception as error:  # every exception that the program did not catch
             pulumi.log.error(f"Program failed with an unhandled exception:\n{traceback_from(main_file, error)}")
             return REPORTED
         finally:

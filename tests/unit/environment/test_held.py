@@ -19,7 +19,7 @@ TENANTS: dict[str, dict[str, Any]] = {
 
 
 def refused(part: Part, stack: str = "prod", **state: Any) -> str:
-    """Why a stack is refused; empty where it is not."""
+    """Why a stack is refused; empty if it is not."""
     reasons: list[str] = []
 
     def program() -> None:

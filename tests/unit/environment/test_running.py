@@ -137,7 +137,7 @@ def test_one_stack_alone_can_be_run() -> None:
 
 
 def test_each_stack_reads_the_stack_file_however_long_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pulumi hands over the configuration in an environment variable, and those may have 128 KiB."""
+    """Pulumi passes the configuration in an environment variable, and Linux limits these to 128 KiB."""
     file, tenants = (
         tmp_path / "Pulumi.prod.yaml",
         [{"name": f"team-{number:04}", "owner": "people"} for number in range(4000)],

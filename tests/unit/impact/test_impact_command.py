@@ -1,4 +1,4 @@
-"""`python -m stacks impact`: what it compares, what it prints, and how it ends."""
+"""`python -m stacks impact`: its comparison, its output, and its exit codes."""
 
 import json
 import subprocess

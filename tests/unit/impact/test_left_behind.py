@@ -1,4 +1,4 @@
-"""Pods that earlier edits have left as they were: a later edit, if only of `updates`, may end them."""
+"""Pods that earlier edits left unchanged: a later edit, even of `updates` alone, may end them."""
 
 from collections import Counter
 from typing import Any

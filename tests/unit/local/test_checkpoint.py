@@ -58,7 +58,7 @@ class Killed(BaseException):
 
 
 def killed(checkpoint: Checkpoint, state: dict[str, Any], part: float = 1.0) -> None:
-    """A command that has written that when all is killed."""
+    """A command that has written this text when everything is killed."""
     with checkpoint.kept():
         written(checkpoint, state, part)
         raise Killed

@@ -96,7 +96,7 @@ def test_gpus_that_are_there_in_parts_hold_no_worker_of_a_whole_node() -> None:
 
 
 def test_gpus_whose_cpus_heads_have_taken_are_promised_in_vain() -> None:
-    """Quotas of 8 and 24 are just the 32 GPUs of the nodes, where two heads need CPUs of the last one."""
+    """Quotas of 8 and 24 are exactly the 32 GPUs of the nodes, but two heads need CPUs of the last one."""
     clusters = (cluster("always", workers=always(1, 0)), cluster("grows"))
     plan = plan_of(stack(tenant("a", *clusters, quota={"gpus": 8}), tenant("b", *clusters, quota={"gpus": 24})))
     assert rules(plan) == ["promises-fit-nodes"]

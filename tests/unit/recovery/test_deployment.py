@@ -55,7 +55,7 @@ def test_what_was_being_created_may_exist() -> None:
 
 
 def test_what_a_preview_would_create_may_exist() -> None:
-    """Where no state was written between (PULUMI_SKIP_CHECKPOINTS), or an older one was put back."""
+    """If no state was written meanwhile (PULUMI_SKIP_CHECKPOINTS), or an older one was restored."""
     assert [str(each) for each in missing({"resources": WHOLE}, creates(namespaced("one")))] == ["ConfigMap team-a/one"]
 
 

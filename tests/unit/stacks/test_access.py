@@ -55,7 +55,7 @@ def test_a_token_is_where_the_raycluster_that_is_made_has_it(said: dict[str, Any
 
 
 def test_kuberay_shortens_long_names_of_what_it_makes_for_a_raycluster() -> None:
-    """util.go: CheckName keeps the last 50 characters, and replaces a first one that is no letter by an `r`."""
+    """util.go: CheckName keeps the last 50 characters, and replaces a first character that is not a letter by `r`."""
     (given,) = named({"name": LONG})
     assert given.secret == "r" + LONG[2:]
 

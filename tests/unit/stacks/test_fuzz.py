@@ -42,7 +42,7 @@ def findings(text: str) -> tuple[Finding, ...]:
 
 
 def assert_usable(text: str) -> None:
-    """Findings are lines that people can read, at places that are in the file."""
+    """Findings are readable lines, at places that exist in the file."""
     lines = len(text.splitlines()) + 1
     for finding in findings(text):
         said = finding.in_file("Pulumi.fuzz.yaml")
@@ -63,7 +63,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 @st.composite
 def mutated(draw: st.DrawFn) -> Any:
-    """A good file with one to four of its parts dropped, doubled, renamed or replaced."""
+    """A valid file with one to four of its parts dropped, doubled, renamed or replaced."""
     value = copy.deepcopy(draw(st.sampled_from(VALUES)))
     for _ in range(draw(st.integers(1, 4))):
         paths = list(places(value))

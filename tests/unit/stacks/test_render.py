@@ -51,7 +51,7 @@ def read(file: Path) -> StackSettings:
 
 
 def registered(stack: StackSettings) -> dict[Key, Any]:
-    """The objects that the program of all parts of an environment registers, but Secrets."""
+    """The objects that the program of all parts of an environment registers, without Secrets."""
     groups = stack.split.stacks if stack.split else 0
     names = ["test", *(tenants_stack("test", group) for group in range(1, groups + 1))]
     found: dict[Key, Any] = {}

@@ -20,7 +20,7 @@ CLUSTER = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", "w
 
 
 def stack(tenants: int) -> dict[str, Any]:
-    """The operator watches the tenants' namespaces alone, so that it has objects in each."""
+    """The operator only watches the tenants' namespaces, so that it has objects in each."""
     names = [f"team-{number:02}" for number in range(tenants)]
     own = {"admins": ["group:leads"], "users": ["group:people"], "quota": {"gpus": 8}, "clusters": [CLUSTER]}
     return {

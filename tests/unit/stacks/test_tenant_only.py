@@ -1,4 +1,4 @@
-"""A stack of a tenant's own, on a platform that another stack has."""
+"""A separate stack of a tenant, on a platform of another stack."""
 
 from typing import Any
 

@@ -27,7 +27,7 @@ func main() {
 	}
 }
 """
-"""Another program by another name, as version managers are."""
+"""Another program under another name, as version managers use it."""
 
 
 def write_checkout(folder: Path) -> None:
@@ -48,7 +48,7 @@ TOOL = Tool("example", "example.test/tool", {"example": "example.test/tool"}, fi
 
 @pytest.fixture(autouse=True)
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Such a checkout is this one, and the cache is empty."""
+    """Such a checkout, with an empty cache."""
     write_checkout(tmp_path / "checkout")
     monkeypatch.setattr(paths, "ROOT", tmp_path / "checkout")
     monkeypatch.setenv("RAY_PLATFORM_CACHE", str(tmp_path / "cache"))
