@@ -1,1 +1,1 @@
-"""A whole Kubernetes on this machine to rehearse stacks on: real programs, simulated nodes, nothing installed."""
+"""A Kubernetes cluster on this machine to rehearse stacks on: real programs, simulated nodes, nothing installed."""

@@ -1,6 +1,6 @@
-"""`python -m local`: the rehearsal's commands, called by the Makefile.
+"""`python -m local`: the rehearsal's commands, which the Makefile calls.
 
-A command imports what it needs when it runs, so that each starts quickly.
+A command imports what it needs when it runs, so that every command starts quickly.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ def up(stack: Stack = "dev", plugins: Plugins = "auto", nodes: Nodes = None, pol
     selection = select(plugins, os.environ)
     settings = _settings(stack)
     rehearsal = Rehearsal(paths.RUN, nodes)
-    wanted = images_of(settings)
-    rehearsal.placement.check(wanted)
+    images = images_of(settings)
+    rehearsal.placement.check(images)
     install_missing()
-    rehearsal.placement.build(wanted)
+    rehearsal.placement.build(images)
     with rehearsal.exclusively():
         with step("Starting the cluster") as progress:
             rehearsal.start(settings.nodes, progress)
-            rehearsal.placement.load(wanted)
+            rehearsal.placement.load(images)
         report.parts(selection)
         pulumi = RehearsalStack(rehearsal, selection, stack)
         quiet = () if console.is_terminal else ("--suppress-progress",)
@@ -215,12 +215,12 @@ def rehearse(
     if end:
         session.end()
         return
-    there = session.run(ask, keep)
-    report.rehearsed(there, output)
+    rehearsed = session.run(ask, keep)
+    report.rehearsed(rehearsed, output)
     if keep:
         kept = f"export KUBECONFIG={shlex.quote(str(session.rehearsal.kubeconfig))}"
         console.print(f"The cluster is still there: {kept}; take it down with --end", soft_wrap=True)
-    if not there.well:
+    if not rehearsed.well:
         raise typer.Exit(1)
 
 

@@ -1,6 +1,6 @@
-"""The state of a stack in a folder, kept as it was before a command until that command has ended well.
+"""The state of a stack in a folder. A copy of it is kept during each command until that command has succeeded.
 
-Where a disk is full, Pulumi's file backend puts what it could write of a state in place of the state and of its backup
+If a disk is full, Pulumi's file backend replaces both the state and its backup with a truncated state
 (pkg/backend/diy/state.go: saveCheckpoint; gocloud.dev/blob: WriteAll).
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 from local.errors import RehearsalError
 
 _COPIES = 4
-"""Of the state, after a command: the state, its backup, one in `history` and one in `backups`."""
+"""Copies of the state after a command: the state, its backup, one in `history` and one in `backups`."""
 
 _SPARE_BYTES = 1_000_000
 
@@ -32,14 +32,14 @@ class Checkpoint:
 
     @property
     def interrupted(self) -> bool:
-        """Whether the last command did not end by itself, or could not write the state."""
+        """Whether the last command was killed, or could not write the state."""
         if self._kept.exists() or any(self._locks.glob("*.json")):
             return True
         checkpoint = _parsed(self.file)
         return checkpoint is not None and bool((checkpoint.get("latest") or {}).get("pending_operations"))
 
     def check_space(self) -> None:
-        """See that a command can write what it has to.
+        """Checks that a command has space for its files.
 
         Raises:
             RehearsalError: the disk is too full.
@@ -54,14 +54,15 @@ class Checkpoint:
 
     @property
     def salt(self) -> str | None:
-        """The salt of the passphrase that its secrets are encrypted with; None where there is no state yet."""
+        """The salt of the passphrase that encrypts its secrets; None if there is no state yet."""
         latest = (_parsed(self.file) or {}).get("latest") or {}
         state = (latest.get("secrets_providers") or {}).get("state") or {}
         return state.get("salt")
 
     @contextmanager
     def kept(self) -> Iterator[None]:
-        """While a command changes the state. A state that it leaves unreadable is put back as it was.
+        """A context for a command that changes the state. Restores the earlier state if the command leaves it
+        unreadable.
 
         Raises:
             RehearsalError: the disk was too full for the command, or the state cannot be read and there is no copy.
@@ -70,7 +71,7 @@ class Checkpoint:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                # Another command keeps it, and Pulumi refuses this one if it changes the state, too.
+                # Another command keeps a copy already, and Pulumi refuses this one if it changes the state, too.
                 yield
                 return
             self._keep()
@@ -104,18 +105,18 @@ class Checkpoint:
 
 
 def _link(source: Path, target: Path) -> None:
-    """A second name for a file in place of what has that name: it needs no space. Pulumi never writes into a file that
-    is there, but puts another in its place."""
+    """Gives a file a second name, replacing the file of that name. This needs no space. Pulumi never writes into an
+    existing file, but replaces it."""
     made = target.with_name(f"{target.name}.new")
     made.unlink(missing_ok=True)
     made.hardlink_to(source)
     made.replace(target)
-    # Of two names of one file the first one stays (rename(2)).
+    # If both names are links to the same file, rename(2) does nothing and the first one stays.
     made.unlink(missing_ok=True)
 
 
 def _parsed(file: Path) -> dict[str, Any] | None:
-    """The checkpoint in that file, None where there is none or it is not whole."""
+    """The checkpoint in that file, None if there is none or it is incomplete."""
     try:
         return dict(json.loads(file.read_bytes())["checkpoint"])
     except (OSError, ValueError, KeyError, TypeError):

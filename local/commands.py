@@ -1,4 +1,4 @@
-"""Other programs, run for what they do: quiet when they succeed, quoted when they fail."""
+"""Runs other programs: no output if they succeed, the end of their output if they fail."""
 
 import subprocess
 from pathlib import Path
@@ -6,14 +6,14 @@ from pathlib import Path
 from local.errors import RehearsalError
 
 LINES = 15
-"""Of what a failed program said, the last."""
+"""The number of last lines of a failed program's output that are shown."""
 
 
 def run(*command: str | Path, cwd: Path | None = None, fails: bool = False) -> str:
-    """Run a program and return its standard output. `fails`: it may.
+    """Runs a program and returns its standard output. `fails`: it may fail.
 
     Raises:
-        RehearsalError: it failed or is not there; with the end of what it said.
+        RehearsalError: it failed or is missing; with the end of its output.
     """
     shown = " ".join(map(str, command[:4]))
     try:

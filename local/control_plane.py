@@ -1,6 +1,6 @@
 """Command lines of the control plane: etcd, the API server, the controllers and the scheduler, with TLS.
 
-Flags are those of Kubernetes' and etcd's own documentation; what departs from a production set-up says why.
+The flags are documented by Kubernetes and etcd; comments explain the differences from a production cluster.
 """
 
 import json
@@ -20,7 +20,7 @@ from local.supervision import Program
 
 @dataclass(frozen=True)
 class Ports:
-    """Ports that one rehearsal uses: the API server's where it listens, the others on 127.0.0.1."""
+    """Ports of one rehearsal: the API server's on its address, the others on 127.0.0.1."""
 
     api: int
     etcd: int
@@ -30,7 +30,8 @@ class Ports:
 
 
 def choose_ports(remembered: Path, api: int | None = None) -> Ports:
-    """The ports of the last start if they are free, else others, remembered in the file. `api`: the API server's."""
+    """The ports of the last start if they are free, else others. They are saved in the file. `api`: the API
+    server's."""
     if remembered.is_file():
         ports = Ports(**json.loads(remembered.read_text()))
         if all(_free(port) for port in vars(ports).values()):
@@ -43,10 +44,10 @@ def choose_ports(remembered: Path, api: int | None = None) -> Ports:
 
 
 def free_ports() -> Iterator[int]:
-    """Ports of loopback that nobody listens on, in any order.
+    """Free ports of loopback, in any order.
 
-    They are taken from below the kernel's ephemeral range (32768 up, ip_local_port_range), so that no outgoing
-    connection of the machine takes one between the choice and the start.
+    They are below the kernel's ephemeral range (32768 up, ip_local_port_range), so that no outgoing connection of the
+    machine takes one between the choice and the start.
     """
     return (port for port in random.sample(range(20000, 32000), 12000) if _free(port))
 
@@ -90,7 +91,7 @@ def write_kubeconfig(file: Path, run: Path, server: str, user: dict[str, str]) -
 
 
 def programs(run: Path, ports: Ports, address: str, apiserver_flags: Sequence[str]) -> list[Program]:
-    """What runs, in the order in which it starts. The API server listens on `address`, with further flags."""
+    """The programs in their start order. The API server listens on `address`, with additional flags."""
     return [
         Program("etcd", _etcd(run, ports), {}),
         Program("kube-apiserver", [*_apiserver(run, ports, address), *apiserver_flags], {}),
@@ -118,7 +119,7 @@ def _etcd(run: Path, ports: Ports) -> list[str | Path]:
         f"--peer-cert-file={certificate}",
         f"--peer-key-file={key}",
         f"--peer-trusted-ca-file={authority}",
-        # A rehearsal is made again, never restored: not worth a disk's wait for each write.
+        # A rehearsal is recreated, never restored: waiting for the disk at each write is not worth it.
         "--unsafe-no-fsync",
     ]
 
@@ -157,7 +158,7 @@ def _controller_manager(run: Path, ports: Ports) -> list[str | Path]:
         f"--secure-port={ports.controller_manager}",
         f"--cert-dir={run / 'serving'}",
         f"--flex-volume-plugin-dir={run / 'volume-plugins'}",
-        # KubeRay's kinds are new here each time, and counted when quotas are synced next, else in 5 minutes.
+        # KubeRay's kinds are new in each rehearsal. Quotas count them at the next sync, by default after 5 minutes.
         "--resource-quota-sync-period=10s",
         "--leader-elect=false",
     ]

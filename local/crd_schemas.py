@@ -1,7 +1,7 @@
-"""Makes the schemas of kuberay/schemas from the CRDs that come with the operator's module.
+"""Generates the schemas of kuberay/schemas from the CRDs of the operator's Go module.
 
-`python -m local.crd_schemas` writes them anew. A CRD repeats a pod's template for each kind of group and is near a
-megabyte; here equal parts stand once, and descriptions are left out.
+`python -m local.crd_schemas` writes them. A CRD repeats a pod's template for each kind of group and has nearly a
+megabyte; here equal parts occur once, and descriptions are removed.
 """
 
 import copy
@@ -21,22 +21,22 @@ Schema = dict[str, Any]
 FOLDER = paths.ROOT / "kuberay" / "schemas"
 
 VERSION = "v1"
-"""The version of the CRDs that the program sends."""
+"""The version of the CRDs that the program uses."""
 
 KEPT = (
     "type", "required", "enum", "minimum", "minLength", "maxLength", "minItems", "pattern", "default", "nullable",
     "x-kubernetes-list-type", "x-kubernetes-list-map-keys",
 )  # fmt: skip
-"""What is taken over as it stands."""
+"""Keywords that are copied unchanged."""
 
 RANGES = {"int32": 31, "int64": 63}
-"""Bits of the integers that Go decodes to: the API server or the operator refuses what does not fit."""
+"""Bits of the integers that Go decodes to: the API server or the operator refuses larger values."""
 
 FLOAT32 = 3.4028235e38
-"""The largest of the numbers that KubeRay's types hold, which are all of 32 bits."""
+"""The largest value of KubeRay's integer fields, which all have 32 bits."""
 
 ONE_OF = re.compile(r"self in \[(.*)\]")
-"""A rule of the CRDs in CEL that says what an enum says."""
+"""A CEL rule of the CRDs that is equivalent to an enum."""
 
 IN_CODE = {
     "self == oldSelf",
@@ -45,8 +45,8 @@ IN_CODE = {
     "!(has(self.jobStatus) && has(self.jobDeploymentStatus))",
     "has(self.jobStatus) || has(self.jobDeploymentStatus)",
 }
-"""Rules of the CRDs in CEL that kuberay/deletion.py applies, and the one on changes, which cannot be seen
-in a manifest. A rule that is in neither place stops the generator."""
+"""CEL rules of the CRDs that kuberay/deletion.py implements, and the one on changes, which a manifest alone cannot
+violate. A rule that is in neither place stops the generator."""
 
 _TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
 
@@ -68,7 +68,7 @@ METADATA: Schema = {
         "ownerReferences": {"type": "array", "items": {}},
     },
 }
-"""An object's metadata (apimachinery: ObjectMeta), of which CRDs say nothing."""
+"""An object's metadata (apimachinery: ObjectMeta), for which CRDs have no schema."""
 
 
 def main() -> None:
@@ -77,7 +77,7 @@ def main() -> None:
 
 
 def target() -> Path:
-    """Where the schema of the pinned operator's release lies."""
+    """The file of the schema of the pinned operator's release."""
     return FOLDER / f"{KUBERAY.version.removeprefix('v').rpartition('.')[0]}.json"
 
 
@@ -99,7 +99,7 @@ def _kind(file: Path) -> tuple[str, Schema]:
         "apiVersion": {"enum": [f"{crd['group']}/{VERSION}"]},
         "kind": {"enum": [kind]},
         "metadata": METADATA,
-        # An API server takes no status from whoever creates an object.
+        # The API server ignores the status of a created object.
         "status": {},
     }
     made["required"] = ["apiVersion", "kind", "spec"]
@@ -107,7 +107,7 @@ def _kind(file: Path) -> tuple[str, Schema]:
 
 
 def _plain(schema: Schema) -> Schema:
-    """A CRD's schema as JSON Schema, with Kubernetes' own keywords that kuberay/schema.py reads."""
+    """A CRD's schema as JSON Schema, with the Kubernetes keywords that kuberay/schema.py reads."""
     made = {keyword: schema[keyword] for keyword in KEPT if keyword in schema}
     if schema.get("x-kubernetes-int-or-string"):
         made["type"] = ["integer", "string"]
@@ -130,10 +130,10 @@ def _plain(schema: Schema) -> Schema:
 
 
 class _Definitions:
-    """Parts that stand in several places, each once under a name of the field that it was first seen in."""
+    """Parts that occur in several places, each once, under the name of the field where it was found first."""
 
     WORTH = 100
-    """Characters from which on a part gets a name."""
+    """The number of characters from which on a part gets a name."""
 
     def __init__(self, schemas: list[Schema]) -> None:
         self.parts: dict[str, Schema] = {}
@@ -149,7 +149,7 @@ class _Definitions:
                 self._count(child)
 
     def shared(self, schema: Schema, field: str, definition: bool = False) -> Schema:
-        """The schema with references in place of parts that stand in several places."""
+        """The schema with references for parts that occur in several places."""
         text = _text(schema)
         if not definition and self._seen[text] > 1 and len(text) >= self.WORTH:
             if text not in self._names:

@@ -1,5 +1,5 @@
-"""What went wrong, said to the person at the terminal."""
+"""Errors for the user at the terminal."""
 
 
 class RehearsalError(Exception):
-    """One message that says what is wrong and what to do; the command line prints it without a traceback."""
+    """One message with the problem and its fix; the command line prints it without a traceback."""

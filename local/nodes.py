@@ -1,4 +1,4 @@
-"""Simulated nodes: plain Node objects made from the stack's own `nodes`; KWOK keeps them Ready and plays their pods."""
+"""Simulated nodes: plain Node objects for the stack's `nodes`; KWOK keeps them Ready and simulates their pods."""
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,20 +16,20 @@ from local.pki import Credentials
 from local.supervision import Program
 
 FAKE_NODE = {"kwok.x-k8s.io/node": "fake"}
-"""Annotation of the nodes that KWOK plays; other nodes are left to their kubelets."""
+"""Annotation of the nodes that KWOK simulates; other nodes are left to their kubelets."""
 
 STAGES = ("node/fast", "node/heartbeat-with-lease", "pod/fast")
 """KWOK's own stages: nodes are Ready and keep a lease, pods run and become Ready at once."""
 
 POOL_LABEL = "ray-platform.dev/pool"
-"""Label of the rehearsal's nodes: the pool that they belong to."""
+"""Label of the rehearsal's nodes: their pool."""
 
 PODS_PER_NODE = "110"
 """Kubernetes' own default for a kubelet (KubeletConfiguration maxPods)."""
 
 
 class SimulatedNodes:
-    """The placement on loopback: KWOK plays the nodes, and host-pods runs the operator and the gang scheduler."""
+    """The placement on loopback: KWOK simulates the nodes, and host-pods runs the operator and the gang scheduler."""
 
     node_program = "kwok"
 
@@ -40,7 +40,7 @@ class SimulatedNodes:
     credentials = Credentials(
         address, clients={name: (name, "system:masters") for name in ("kwok", "host-pods", volumes.NAME)}
     )
-    """They stand in for kubelets and a provisioner, on machinery of the rehearsal only."""
+    """They replace kubelets and a provisioner, on processes of the rehearsal only."""
 
     def __init__(self, run: Path) -> None:
         self._run = run
@@ -48,17 +48,18 @@ class SimulatedNodes:
     @property
     def apiserver_flags(self) -> Sequence[str]:
         return (
-            # It refuses to advertise a loopback address; nothing connects to this one (RFC 5737, for documentation).
+            # The API server refuses to advertise a loopback address; nothing connects to this one (RFC 5737, for
+            # documentation).
             "--advertise-address=192.0.2.1",
             "--endpoint-reconciler-type=none",
             f"--egress-selector-config-file={egress.configuration(self._run)}",
         )
 
     def check(self, wanted: Iterable[str]) -> None:
-        """It runs on every machine that the tools run on, and its pods need no images."""
+        """Always possible: simulated nodes run wherever the tools run, and their pods need no images."""
 
     def build(self, wanted: Iterable[str]) -> None:
-        """Those of the images that programs of this machine stand for are built as these."""
+        """Installs the programs that run on this machine for those images."""
         install_missing(tools_of(wanted))
 
     def programs(self) -> list[Program]:
@@ -74,10 +75,10 @@ class SimulatedNodes:
         supervision.daemonize(supervisord, environment, self._run)
 
     def started(self, program: str) -> None:
-        """Nothing is to be done between two programs."""
+        """Nothing to do between two programs."""
 
     def load(self, wanted: Iterable[str]) -> None:
-        """Its pods need no images."""
+        """Nothing to do: simulated pods need no images."""
 
     def join(self, api: client.ApiClient, pools: Sequence[NodePool]) -> None:
         apply(api, pools)
@@ -116,13 +117,13 @@ def _node(pool: NodePool, name: str) -> dict[str, Any]:
 
 
 def pool_labels(pool: NodePool) -> dict[str, str]:
-    """The labels that tell a node of the pool from others."""
+    """The labels that identify the nodes of the pool."""
     product = {GPU_PRODUCT_LABEL: pool.gpu_product} if pool.gpu_product else {}
     return {POOL_LABEL: pool.pool, **pool.labels, **product}
 
 
 def live(api: client.ApiClient) -> list[dict[str, Any]]:
-    """The nodes of the stack's pools that the cluster has, as the API server shows them."""
+    """The live nodes of the stack's pools, from the API server."""
     nodes = api.sanitize_for_serialization(client.CoreV1Api(api).list_node(label_selector=POOL_LABEL))
     found: list[dict[str, Any]] = nodes["items"]
     return found
@@ -138,18 +139,18 @@ def ready(api: client.ApiClient, count: int) -> bool:
 
 
 def apply(api: client.ApiClient, pools: Iterable[NodePool]) -> None:
-    """Make the cluster's simulated nodes those of the stack: add, change, remove."""
+    """Adds, changes and removes simulated nodes so that the cluster has those of the stack."""
     core = client.CoreV1Api(api)
-    wanted = manifests(pools)
-    there = {node["metadata"]["name"] for node in live(api)}
-    for name in there - wanted.keys():
+    desired = manifests(pools)
+    existing = {node["metadata"]["name"] for node in live(api)}
+    for name in existing - desired.keys():
         core.delete_node(name)
-    for name, body in wanted.items():
-        if name in there:
+    for name, body in desired.items():
+        if name in existing:
             core.patch_node(name, {"metadata": body["metadata"], "spec": body["spec"]})
         else:
             utils.create_from_dict(api, body)
-        # The API server ignores the status of a created Node; kubelets write it through the subresource, and so here.
+        # The API server ignores the status of a created Node; like a kubelet, this writes it through the subresource.
         core.patch_node_status(name, {"status": body["status"]})
 
 

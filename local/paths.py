@@ -1,4 +1,4 @@
-"""Where things lie: the checkout, what is kept between runs, and what one rehearsal makes."""
+"""Paths of the checkout, of files that are kept between runs, and of files of one rehearsal."""
 
 import hashlib
 import os
@@ -8,11 +8,11 @@ ROOT = Path(__file__).resolve().parent.parent
 """The checkout."""
 
 RUN = ROOT / ".rehearsal"
-"""What this checkout's rehearsal makes: credentials, data, logs, Pulumi's state. `make down CLEAN=1` removes it."""
+"""Files of this checkout's rehearsal: credentials, data, logs, Pulumi's state. `make down CLEAN=1` removes it."""
 
 
 def cache() -> Path:
-    """The folder that outlives checkouts: built tools. `RAY_PLATFORM_CACHE`, else the user's cache folder.
+    """The folder that checkouts share: built tools. `RAY_PLATFORM_CACHE`, else the user's cache folder.
 
     The default follows the XDG base directory specification.
     """
@@ -25,6 +25,6 @@ def cache() -> Path:
 def socket(run: Path, purpose: str) -> Path:
     """A Unix socket of the rehearsal with that run folder.
 
-    Its path may have 107 characters (unix(7)); a checkout may lie deeper than that.
+    Its path may have 107 characters (unix(7)), so it is not in the checkout, whose path may be longer.
     """
     return cache() / "sockets" / f"{hashlib.sha256(str(run).encode()).hexdigest()[:16]}-{purpose}"

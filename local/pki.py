@@ -1,4 +1,4 @@
-"""The rehearsal's own certificate authority and the credentials that it issues. Rehearsals share none."""
+"""The rehearsal's own certificate authority and its credentials. Rehearsals share none."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,19 +19,19 @@ API_SERVER_NAMES = (
     "kubernetes.default.svc",
     "kubernetes.default.svc.cluster.local",
 )
-"""Names under which the API server is reached beside its address, as the Service `kubernetes` among others."""
+"""Names of the API server beside its address, such as the Service `kubernetes`."""
 
 CONTROL_PLANE: Mapping[str, Client] = {
     "admin": ("kubernetes-admin", "system:masters"),
     "kube-controller-manager": ("system:kube-controller-manager", None),
     "kube-scheduler": ("system:kube-scheduler", None),
 }
-"""Clients in every rehearsal. The two programs get no more than their built-in roles give."""
+"""Clients in every rehearsal. The two programs have only the rights of their built-in roles."""
 
 
 @dataclass(frozen=True)
 class Credentials:
-    """What the authority certifies: the API server's address, further servers' names, and further clients."""
+    """The certificates to issue: the API server's address, names of other servers, and other clients."""
 
     address: str
     servers: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -53,9 +53,9 @@ class Credentials:
 
 
 def issue(folder: Path, credentials: Credentials) -> None:
-    """Write the authority, the certificates of servers and clients and the service account key into `folder`.
+    """Writes the authority, the certificates of servers and clients and the service account key into `folder`.
 
-    A folder that holds them already is left as it is.
+    Does nothing if the folder has them already.
     """
     if folder.is_dir():
         return
@@ -65,7 +65,7 @@ def issue(folder: Path, credentials: Credentials) -> None:
     for name, names in credentials.all_servers.items():
         _write(folder, name, authority.issue_cert(*names, common_name=name))
     for name, (user, group) in credentials.all_clients.items():
-        # A certificate without names carries an empty, critical extension for them, which Go's verifier refuses.
+        # A certificate without names has an empty, critical extension for them, which Go's verifier refuses.
         _write(folder, name, authority.issue_cert(name, common_name=user, organization_name=group))
     _write_service_account_key(folder)
 

@@ -1,4 +1,4 @@
-"""Where a rehearsal's programs run and what its nodes are: simulated ones on loopback, or a real one in a box."""
+"""Where a rehearsal's programs run, and its nodes: simulated ones on loopback, or a real one in a box."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ Kind = Literal["simulated", "real"]
 
 
 class Placement(Protocol):
-    """What differs between the kinds of nodes. Each belongs to one run folder."""
+    """The difference between the kinds of nodes. An instance belongs to one run folder."""
 
     @property
     def node_program(self) -> str:
@@ -23,55 +23,55 @@ class Placement(Protocol):
 
     @property
     def address(self) -> str:
-        """Where the API server listens, and where it is reached from this machine."""
+        """The address where the API server listens, and is reached from this machine."""
 
     @property
     def api_port(self) -> int | None:
-        """The API server's port; None for any that is free."""
+        """The API server's port; None for any free one."""
 
     @property
     def credentials(self) -> Credentials:
-        """The certificates that are needed."""
+        """The certificates to issue."""
 
     @property
     def apiserver_flags(self) -> Sequence[str]:
-        """What the API server is told beside its address."""
+        """Flags of the API server beside its address."""
 
     def check(self, wanted: Iterable[str]) -> None:
-        """See that it can run on this machine, and pods with the wanted images on it.
+        """Checks that this machine can run it, and pods with these images.
 
         Raises:
             RehearsalError: it cannot; with what is missing.
         """
 
     def build(self, wanted: Iterable[str]) -> None:
-        """Build what it needs beside the tools of every rehearsal, and those images, as far as the cache lacks them.
+        """Builds its own requirements, and those images, as far as the cache lacks them.
 
         Raises:
-            RehearsalError: a step failed; with what was said.
+            RehearsalError: a step failed; with its output.
         """
 
     def programs(self) -> list[Program]:
-        """What runs beside the control plane, in the order in which it starts."""
+        """The programs beside the control plane, in their start order."""
 
     def begin(self, supervisord: Sequence[str | Path], environment: Mapping[str, str]) -> None:
-        """Start supervisord where the programs are to run.
+        """Starts supervisord where the programs run.
 
         Raises:
-            RehearsalError: it did not start; with what was said.
+            RehearsalError: it did not start; with its output.
         """
 
     def started(self, program: str) -> None:
-        """What has to be done once a program was started, before the next one is."""
+        """Called after each program was started, before the next one is."""
 
     def load(self, wanted: Iterable[str]) -> None:
-        """Once it runs: let the nodes have those images."""
+        """Loads those images into the running nodes."""
 
     def join(self, api: client.ApiClient, pools: Sequence[NodePool]) -> None:
-        """Let the cluster have the nodes of the stack."""
+        """Adds the nodes of the stack to the cluster."""
 
     def ready(self, api: client.ApiClient, pools: Sequence[NodePool]) -> bool:
-        """Whether the nodes are there and Ready."""
+        """Whether the nodes exist and are Ready."""
 
     def clean(self) -> None:
-        """Remove what is left outside the run folder when no process runs any more."""
+        """Removes leftovers outside the run folder after all processes have ended."""

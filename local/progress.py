@@ -1,4 +1,4 @@
-"""How far a long step is: a bar on a terminal, a line per step elsewhere."""
+"""Progress of a long step: a bar on a terminal, a line per step elsewhere."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -10,14 +10,14 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 console = Console(highlight=False)
 
 Report = Callable[[float, str], None]
-"""Called with the fraction done (0 to 1) and what is being done at the moment."""
+"""Called with the completed fraction (0 to 1) and the current action."""
 
 
 @contextmanager
 def step(title: str) -> Iterator[Report]:
-    """Show one step while it runs; yields the function that says how far it is.
+    """Shows one step while it runs; yields the function that reports its progress.
 
-    A terminal gets a bar that moves; a log gets a line when the step begins and one, with its seconds, when it ends.
+    A terminal gets a moving bar; a log gets a line when the step begins and one, with its seconds, when it ends.
     """
     begun = time.monotonic()
     if console.is_terminal:

@@ -1,4 +1,4 @@
-"""Pulumi against the rehearsal: its environment, its backend, and the stack file as the rehearsal needs it."""
+"""Runs Pulumi against the rehearsal: its environment, its backend, and an adapted stack file."""
 
 import os
 import secrets
@@ -27,31 +27,31 @@ PROJECT = "ray-platform"
 """The `name` of Pulumi.yaml."""
 
 POLICY_PACK = ("--policy-pack", str(paths.ROOT / "policies"))
-"""Arguments of `pulumi preview` and `up` that hold a stack to the project's own rules (docs/policies.md)."""
+"""Arguments of `pulumi preview` and `up` that validate a stack against the project's own rules (docs/policies.md)."""
 
 WRITING = ("up", "destroy", "refresh", "import", "state")
-"""Commands that may take long to change the state, and before which it is kept."""
+"""Commands that may change the state for a long time; the state is copied before them."""
 
 _OF_ONE_STACK = ("--skip-preview", "--suppress-outputs", "--suppress-progress")
-"""Arguments of `pulumi up` that `python -m stacks up --yes` needs no counterpart of."""
+"""Arguments of `pulumi up` that `python -m stacks up --yes` does not need."""
 
 ENGINE = {
     "PULUMI_SKIP_UPDATE_CHECK": "true",
-    # KubeRay's CRDs are a megabyte of properties of which the engine makes many copies. With Go's default of 100 it
-    # spends a third of its time on collecting them; so it takes 100 MB more memory instead.
+    # KubeRay's CRDs are a megabyte of properties, of which the engine makes many copies. With Go's default of 100 it
+    # spends a third of its time on garbage collection; this value costs 100 MB more memory instead.
     "GOGC": "200",
-    # Without it gRPC tells, among the stack's own messages, that the engine has closed a connection at its end.
+    # Without it gRPC reports, among the stack's own messages, that the engine has closed a connection at its end.
     "GRPC_VERBOSITY": "ERROR",
 }
-"""How the engine runs here, in its environment."""
+"""Environment variables of the engine."""
 
 
 class RehearsalStack:
-    """A stack of this project whose state lies in the rehearsal's folder, encrypted with a passphrase of its own.
+    """A stack of this project whose state is in the rehearsal's folder, encrypted with its own passphrase.
 
-    The stack file itself is never written to. Pulumi reads a copy made anew before each command, which differs in three
-    things: it holds the salt of the rehearsal's passphrase; it names no context, because the rehearsal's kubeconfig has
-    one alone; and it takes KubeRay's manifests from the built module, because a laptop on a train has no GitHub.
+    The stack file itself is never changed. Pulumi reads a copy that is created before each command. It differs in three
+    things: it contains the salt of the rehearsal's passphrase; it sets no context, because the rehearsal's kubeconfig
+    has only one; and it uses KubeRay's manifests from the built module, so that no network is needed.
     """
 
     def __init__(self, rehearsal: Rehearsal, plugins: Selection, stack: str, file: Path | None = None) -> None:
@@ -64,7 +64,7 @@ class RehearsalStack:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The whole environment for `pulumi` and what it starts."""
+        """The whole environment for `pulumi` and its child processes."""
         binaries = [tools.PULUMI.program("pulumi").parent, tools.KUBERNETES.program("kubectl").parent]
         return {
             **ENGINE,
@@ -73,7 +73,7 @@ class RehearsalStack:
             "PATH": os.pathsep.join([*map(str, binaries), os.environ.get("PATH", "")]),
             "KUBECONFIG": str(self._rehearsal.kubeconfig),
             "PULUMI_HOME": str(self._home),
-            # Without attributes beside each file: those that a killed command leaves empty make a state unreadable
+            # No attribute files beside each file: those that a killed command leaves empty make a state unreadable
             # (stacks/recovery/folder.py).
             "PULUMI_BACKEND_URL": f"file://{self._folder}?metadata=skip",
             "PULUMI_CONFIG_PASSPHRASE_FILE": str(self._passphrase),
@@ -102,10 +102,10 @@ class RehearsalStack:
         return [sys.executable, "-m", "stacks", operation, self.name, *others]
 
     def prepare(self) -> None:
-        """Create the stack if it is new, and make the copy of its file.
+        """Creates the stack if it is new, and the copy of its file.
 
         Raises:
-            RehearsalError: the stack file is missing, the disk is full, or Pulumi refuses; with what it said.
+            RehearsalError: the stack file is missing, the disk is full, or Pulumi fails; with its output.
         """
         if not self.file.is_file():
             known = ", ".join(sorted(stacks())) or "none"
@@ -116,12 +116,12 @@ class RehearsalStack:
             _write(self._passphrase, secrets.token_urlsafe(32))
         prepare_home(self._home, self._plugins)
         if not self._salt.is_file():
-            # A command that was killed has created the stack, perhaps.
+            # A killed command may have created the stack already.
             _write(self._salt, self._checkpoint.salt or self._create())
         self._copy.write_text(yaml.safe_dump(self._rehearsed(), sort_keys=False))
 
     def run(self, *arguments: str, check: bool = True, whole: bool = False) -> int:
-        """Run `pulumi` in the checkout with this terminal. Returns its exit status.
+        """Runs `pulumi` in the checkout on this terminal. Returns its exit status.
 
         `whole`: on all stacks of the environment.
 
@@ -139,7 +139,7 @@ class RehearsalStack:
         return status
 
     def up(self, *arguments: str) -> None:
-        """`pulumi up`; where the last command was killed, `python -m stacks recover`, which ends with it.
+        """`pulumi up`; after a killed command `python -m stacks recover`, which ends with `pulumi up`.
 
         Raises:
             RehearsalError: as `run`.
@@ -164,21 +164,22 @@ class RehearsalStack:
 
     @contextmanager
     def running(self, log: Path, *arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
-        """`pulumi` on all of the environment while something else goes on; what it says goes to a file.
+        """Runs `pulumi` on all of the environment during the context; its output goes to a file.
 
-        It is ended with that. Its state is written when it ends, not at every step: nobody goes on with it.
+        It is ended with the context. Its state is written at its end, not at every step, because no later command uses
+        it.
         """
         self.prepare()
         environment = {**self.environment, "PULUMI_SKIP_CHECKPOINTS": "true"}
         command = self.whole(*arguments, *(() if self.split else ("--non-interactive",)))
-        with log.open("wb") as said:
+        with log.open("wb") as output:
             process = subprocess.Popen(
                 command,
                 env=environment,
                 cwd=paths.ROOT,
                 stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
+                stdout=output,
+                stderr=output,
                 # So that SIGTERM reaches the `pulumi` of each stack, too.
                 start_new_session=self.split,
             )
@@ -190,10 +191,10 @@ class RehearsalStack:
                 process.wait()
 
     def output(self, *arguments: str) -> str:
-        """Run `pulumi` and return what it printed.
+        """Runs `pulumi` and returns its output.
 
         Raises:
-            RehearsalError: it failed; with what it said.
+            RehearsalError: it failed; with its output.
         """
         done = subprocess.run(
             [self.command, *arguments],
@@ -225,7 +226,7 @@ class RehearsalStack:
 
     def _create(self) -> str:
         """Creates the stack. Returns the salt of its passphrase."""
-        # `pulumi stack init` writes the salt into the stack file beside Pulumi.yaml; that one is not ours to write to.
+        # `pulumi stack init` writes the salt into the stack file beside Pulumi.yaml, which we must not change.
         environment = {key: value for key, value in self.environment.items() if not key.startswith("PULUMI_OPTION_")}
         with tempfile.TemporaryDirectory() as scratch:
             (Path(scratch) / "Pulumi.yaml").write_text(f"name: {PROJECT}\nruntime: python\n")
@@ -249,8 +250,8 @@ class RehearsalStack:
             raise RehearsalError(f"{self.file.name} is not YAML: {error}") from None
         if not isinstance(settings, dict) or not isinstance(settings.get("config"), dict):
             raise RehearsalError(f"{self.file.name} has no `config:` with the stack's settings")
-        if isinstance(there := settings["config"].get(f"{PROJECT}:kubernetes"), dict):
-            there.pop("context", None)
+        if isinstance(kubernetes := settings["config"].get(f"{PROJECT}:kubernetes"), dict):
+            kubernetes.pop("context", None)
         if f"{PROJECT}:platform" not in settings["config"]:
             operator = settings["config"].setdefault(f"{PROJECT}:operator", {})
             if isinstance(operator, dict) and operator.get("install") != "existing":
@@ -261,7 +262,7 @@ class RehearsalStack:
 
 
 def _write(file: Path, secret: str) -> None:
-    """Writes a file that only this user reads, whole or not at all."""
+    """Atomically writes a file that only this user can read."""
     made = file.with_name(f"{file.name}.new")
     made.touch(mode=0o600)
     made.write_text(secret)
@@ -269,23 +270,23 @@ def _write(file: Path, secret: str) -> None:
 
 
 def _with_own_scheduler(scheduler: Any) -> None:
-    """Lets a stack's Volcano or Kueue be installed from the manifests that came with its programs."""
+    """Installs a stack's Volcano or Kueue from the manifests of its installed programs."""
     manifests = {
         "volcano": tools.VOLCANO.share("installer") / "volcano-development.yaml",
         "kueue": tools.KUEUE.share("config") / "default",
     }
-    for name, there in manifests.items():
-        said = scheduler.get(name) if isinstance(scheduler, dict) else None
-        if isinstance(said, dict) and said.get("install") != "existing":
-            said.setdefault("location", str(there))
+    for name, manifest in manifests.items():
+        configured = scheduler.get(name) if isinstance(scheduler, dict) else None
+        if isinstance(configured, dict) and configured.get("install") != "existing":
+            configured.setdefault("location", str(manifest))
 
 
 def prepare_home(home: Path, plugins: Selection) -> None:
     """A PULUMI_HOME with these plugins, in which the engine keeps no log.
 
     Since 3.259 the engine writes all properties of all resources into an encrypted log at every command. With KubeRay's
-    CRDs, a megabyte of properties, that takes most of a command's time. There is no switch for it; where the folder
-    cannot be made it goes on without (pkg/logging/encrypted.go, StartLogging).
+    CRDs, a megabyte of properties, that takes most of a command's time. No option disables it, but the engine continues
+    without a log if it cannot create the folder (pkg/logging/encrypted.go, StartLogging).
     """
     plugins.install(home)
     logs = home / "logs"
@@ -294,7 +295,7 @@ def prepare_home(home: Path, plugins: Selection) -> None:
 
 
 def write_commands(rehearsal: Rehearsal, stack: str) -> Path:
-    """A folder to put on the PATH: `pulumi` and `kubectl` as they are to be called for the rehearsal of this stack."""
+    """A folder for the PATH: `pulumi` and `kubectl` configured for the rehearsal of this stack."""
     folder = rehearsal.run / "bin"
     folder.mkdir(exist_ok=True)
     kubectl = folder / "kubectl"

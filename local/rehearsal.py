@@ -1,4 +1,4 @@
-"""One rehearsal cluster: brought up, looked at, taken down."""
+"""One rehearsal cluster: starts, checks and stops it."""
 
 import fcntl
 import shutil
@@ -24,13 +24,14 @@ from local.supervision import State, Supervisor
 PLACEMENTS: dict[Kind, Callable[[Path], Placement]] = {"simulated": SimulatedNodes, "real": RealNode}
 
 READY_SECONDS = 90.0
-"""How long a part may take to answer. Each takes a second or two; a machine that compiles beside it, more."""
+"""Seconds that a part may take to answer. Each takes a second or two, or more beside a compiler."""
 
 
 class Rehearsal:
-    """The cluster whose credentials, data and logs lie in one run folder.
+    """The cluster whose credentials, data and logs are in one run folder.
 
-    A folder belongs to one rehearsal and remembers its kind of nodes; as many run side by side as there are folders.
+    A folder belongs to one rehearsal and stores its kind of nodes; rehearsals with different folders can run at the
+    same time.
     """
 
     def __init__(self, run: Path, kind: Kind | None = None) -> None:
@@ -47,7 +48,7 @@ class Rehearsal:
 
     @property
     def kubeconfig(self) -> Path:
-        """The cluster admin's."""
+        """The cluster admin's kubeconfig."""
         return self.run / "kubeconfigs" / "admin"
 
     def client(self) -> client.ApiClient:
@@ -57,10 +58,10 @@ class Rehearsal:
 
     @contextmanager
     def exclusively(self) -> Iterator[None]:
-        """Keep other commands of the same checkout from changing the rehearsal meanwhile.
+        """Prevents other commands of the same checkout from changing the rehearsal meanwhile.
 
         Raises:
-            RehearsalError: one is at it.
+            RehearsalError: another command is running.
         """
         self.run.mkdir(parents=True, exist_ok=True, mode=0o700)
         lock = self.run / "lock"
@@ -74,10 +75,10 @@ class Rehearsal:
             yield
 
     def start(self, pools: Sequence[NodePool], report: Report = lambda _done, _detail: None) -> None:
-        """Bring up what does not run yet and make the nodes those of the stack.
+        """Starts all parts that do not run yet and makes the nodes those of the stack.
 
         Raises:
-            RehearsalError: a part ended or did not answer; named, with the tail of its log.
+            RehearsalError: a part ended or did not answer; with its name and the tail of its log.
         """
         if not self.supervisor.alive:
             self._prepare()
@@ -95,10 +96,10 @@ class Rehearsal:
         self.check()
 
     def check(self) -> None:
-        """See that every part still runs.
+        """Checks that every part still runs.
 
         Raises:
-            RehearsalError: one does not; named, with the tail of its log.
+            RehearsalError: one does not; with its name and the tail of its log.
         """
         for state in self.supervisor.states():
             if state.crashed:
@@ -107,7 +108,7 @@ class Rehearsal:
                 )
 
     def stop(self, clean: bool = False) -> None:
-        """End every process of the rehearsal; with `clean`, remove its run folder as well."""
+        """Ends every process of the rehearsal; with `clean`, removes its run folder as well."""
         self.supervisor.stop()
         self.placement.clean()
         if clean:
@@ -118,7 +119,7 @@ class Rehearsal:
         return self.supervisor.states()
 
     def _prepare(self) -> None:
-        # A supervisor that was killed leaves its programs behind; they hold ports and etcd's data.
+        # A killed supervisor leaves its programs behind; they hold ports and etcd's data.
         self.stop()
         self.run.mkdir(parents=True, exist_ok=True, mode=0o700)
         (self.run / ".gitignore").write_text("*\n")

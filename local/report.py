@@ -1,4 +1,4 @@
-"""What the commands print of the cluster: parts, nodes, RayClusters, addresses."""
+"""The commands' tables of the cluster: parts, nodes, RayClusters, addresses."""
 
 import json
 import re
@@ -22,7 +22,7 @@ from stacks.planning.text import markdown, show
 
 
 def parts(selection: Selection) -> None:
-    """Which of Pulumi's plugins are the real ones and which stand-ins."""
+    """Which of Pulumi's plugins are real ones and which are stand-ins."""
     for plugin in selection.plugins:
         where = "stand-in, see docs/stand-ins.md" if plugin.kind == "stand-in" else f"Pulumi's own, {plugin.path}"
         console.print(f"Pulumi plugin {plugin.name}: {where}", soft_wrap=True)
@@ -60,12 +60,12 @@ def nodes(rehearsal: Rehearsal) -> None:
 
 
 def clusters(rehearsal: Rehearsal) -> None:
-    """A table of the RayClusters as the operator sees them."""
+    """A table of the RayClusters as the operator reports them."""
     found: Any = {"items": []}
     try:
         found = client.CustomObjectsApi(rehearsal.client()).list_cluster_custom_object("ray.io", "v1", "rayclusters")
     except client.ApiException as error:
-        # Before the first `pulumi up` the cluster does not know RayClusters.
+        # Before the first `pulumi up` the cluster has no CRD of RayClusters.
         if error.status != HTTPStatus.NOT_FOUND:
             raise
     table = Table("RayCluster", "state", "workers (ready/wanted)", "GPUs", box=None, pad_edge=False)
@@ -94,18 +94,18 @@ def pods(rehearsal: Rehearsal) -> None:
         console.print(table)
 
 
-def rehearsed(there: Rehearsed, output: Literal["text", "json", "markdown"]) -> None:
-    """A rehearsal of a stack, on standard output."""
+def rehearsed(outcome: Rehearsed, output: Literal["text", "json", "markdown"]) -> None:
+    """The result of a rehearsal, on standard output."""
     if output == "json":
-        print(json.dumps(as_object(there), indent=2))
+        print(json.dumps(as_object(outcome), indent=2))
     elif output == "markdown":
-        print(markdown([of_rehearsed(there)]), end="")
+        print(markdown([of_rehearsed(outcome)]), end="")
     else:
-        show([of_rehearsed(there)])
+        show([of_rehearsed(outcome)])
 
 
 def result(rehearsal: Rehearsal, pulumi: RehearsalStack) -> None:
-    """What `make up` ends with: nodes, and for each cluster its state, worker groups and addresses."""
+    """The last lines of `make up`: nodes, and for each cluster its state, worker groups and addresses."""
     console.print()
     nodes(rehearsal)
     for name, cluster in json.loads(pulumi.output("stack", "output", "--json")).get("clusters", {}).items():

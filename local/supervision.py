@@ -1,6 +1,6 @@
-"""Processes of a rehearsal under supervisord: started, watched, stopped together, each with a log of its own.
+"""Processes of a rehearsal under supervisord: started, watched, stopped together, each with its own log.
 
-Nothing is restarted behind the user's back: a program that ends is a fact that `make up` and `make status` report.
+Nothing is restarted automatically: `make up` and `make status` report a program that has ended.
 """
 
 import configparser
@@ -22,15 +22,15 @@ from local import paths
 from local.errors import RehearsalError
 
 MARK = "RAY_PLATFORM_REHEARSAL"
-"""Environment variable that every process of a rehearsal carries: its run folder. `stop` finds strays by it."""
+"""Environment variable of every process of a rehearsal: its run folder. `stop` uses it to find strays."""
 
 START_SECONDS = 60.0
-"""How long supervisord may take: beside the pods of another real node, which come first, it has waited for 15."""
+"""Seconds that supervisord may take to start: beside the pods of another real node, which have priority, it took 15."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """A command line to supervise. `environment` is added to what the supervisor has."""
+    """A command line to supervise. `environment` is added to the supervisor's."""
 
     name: str
     command: Sequence[str | Path]
@@ -39,7 +39,7 @@ class Program:
 
 @dataclass(frozen=True)
 class State:
-    """What is known of a supervised program. `running` false with a `pid` of 0 means that it ended or never started."""
+    """The state of a supervised program. `running` false with a `pid` of 0 means that it ended or never started."""
 
     name: str
     running: bool
@@ -64,10 +64,10 @@ Begin = Callable[[Sequence[str | Path], Mapping[str, str]], None]
 
 
 def daemonize(supervisord: Sequence[str | Path], environment: Mapping[str, str], folder: Path) -> None:
-    """Start supervisord as a daemon of this machine.
+    """Starts supervisord as a daemon of this machine.
 
     Raises:
-        RehearsalError: it did not start; with what it said.
+        RehearsalError: it did not start; with its output.
     """
     done = subprocess.run(
         [*supervisord],
@@ -99,10 +99,10 @@ class Supervisor:
             return False
 
     def start(self, programs: Sequence[Program], begin: Begin) -> None:
-        """Start supervisord with these programs known, none of them started. `begin` decides where it runs.
+        """Starts supervisord with these programs configured, but not started. `begin` decides where it runs.
 
         Raises:
-            RehearsalError: supervisord did not come up.
+            RehearsalError: supervisord did not start.
         """
         self.logs.mkdir(parents=True, exist_ok=True)
         self.socket.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -116,7 +116,7 @@ class Supervisor:
             time.sleep(0.05)
 
     def launch(self, name: str) -> None:
-        """Start one program if it does not run. Whether it is ready is for the caller to see."""
+        """Starts one program if it does not run. The caller has to check whether it is ready."""
         if not self.state(name).running:
             self._rpc.startProcess(name, False)
 
@@ -124,7 +124,7 @@ class Supervisor:
         return self._state(self._rpc.getProcessInfo(name))
 
     def states(self) -> list[State]:
-        """Every program in the order in which they start; empty when nothing is supervised."""
+        """Every program in start order; empty if nothing is supervised."""
         if not self.alive:
             return []
         config = configparser.RawConfigParser()
@@ -133,13 +133,13 @@ class Supervisor:
         return [self.state(name) for name in names]
 
     def stop(self) -> None:
-        """End everything that carries this rehearsal's mark: in order when supervisord lives, by signal otherwise."""
+        """Ends all processes with this rehearsal's mark: in order if supervisord runs, by signal otherwise."""
         if self.alive:
             self._rpc.shutdown()
             psutil.wait_procs([process for process in self.strays() if self._is_supervisord(process)], timeout=60)
         left = list(self.strays())
         for _second in range(10):
-            # Again and again: the first process of a box that is just starting does not get the signal (kill(2)).
+            # Repeated, because the first process of a box that is just starting does not get the signal (kill(2)).
             for process in left:
                 _signal(process, "terminate")
             _, left = psutil.wait_procs(left, timeout=1)
@@ -149,7 +149,7 @@ class Supervisor:
         self.socket.unlink(missing_ok=True)
 
     def strays(self) -> Iterator[psutil.Process]:
-        """Processes of this rehearsal, whoever started them, but not the one that asks nor its parents."""
+        """Processes of this rehearsal, whoever started them, except this process and its parents."""
         own = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
         for process in psutil.process_iter():
             try:
@@ -207,7 +207,8 @@ class Supervisor:
                 "stopwaitsecs": "20",
                 "stopasgroup": "false",
                 "killasgroup": "true",
-                # supervisord starts by rising priority and stops by falling: what is needed most ends last.
+                # supervisord starts by rising priority and stops by falling: the program that most others need ends
+                # last.
                 "priority": str(100 + position),
                 "redirect_stderr": "true",
                 "stdout_logfile": _literal(self.logs / f"{program.name}.log"),
@@ -221,7 +222,7 @@ class Supervisor:
 def _description(info: Mapping[str, Any]) -> str:
     if info["statename"] != "EXITED":
         return str(info["description"])
-    # supervisord says -1 where waitpid says that a signal ended it.
+    # supervisord reports -1 if waitpid reports that a signal ended it.
     how = "by a signal" if info["exitstatus"] < 0 else f"with exit status {info['exitstatus']}"
     return f"{how}, {info['description']}"
 

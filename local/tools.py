@@ -1,7 +1,7 @@
-"""The programs of the rehearsal: what they are and which versions, pinned in local/tools/*/go.mod.
+"""The programs of the rehearsal and their versions, pinned in local/tools/*/go.mod.
 
-A tool's folder in the cache carries its version and a digest of its go.mod, go.sum and Go files of ours, so another pin
-is another folder, and checkouts with the same pins share one. Where they come from: local/install.
+The name of a tool's folder in the cache contains its version and a digest of its go.mod, go.sum and our own Go files.
+So another pin is another folder, and checkouts with the same pins share one. local/install installs them.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from local import paths
 from local.errors import RehearsalError
 
 ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
-"""Of this machine, as Go and the publishers of programs name it."""
+"""This machine's architecture, in the names of Go and of publishers."""
 
 PLATFORM = f"{platform.system().lower()}-{ARCHITECTURE}"
 
@@ -24,7 +24,7 @@ PLATFORM = f"{platform.system().lower()}-{ARCHITECTURE}"
 class Release:
     """Files with built programs that a tool's project publishes for Linux.
 
-    Fields: `url` is the pattern of their address and `member` that of a program's path in the archive; both know
+    Fields: `url` is the pattern of their address and `member` that of a program's path in the archive; both support
     {version}, {architecture} and {program}. Without `member` the file is the program itself. `architectures` maps Go's
     names to the publisher's own.
     """
@@ -34,7 +34,7 @@ class Release:
     architectures: Mapping[str, str] = field(default_factory=dict)
 
     def files(self, programs: Iterable[str], version: str, architecture: str) -> dict[str, dict[str, str | None]]:
-        """The addresses, each with the programs that come from there and their paths in the archive."""
+        """The addresses, each with its programs and their paths in the archive."""
         found: dict[str, dict[str, str | None]] = {}
         for program in programs:
             words = {
@@ -49,13 +49,13 @@ class Release:
 
 @dataclass(frozen=True)
 class Tool:
-    """A Go module that holds one or more programs.
+    """A Go module with one or more programs.
 
-    Fields: `name` is the folder under local/tools; `module` the Go module whose version counts; `programs` maps the
-    name of a binary to its package, `.` for the one in that folder; `stamps` makes linker variables from the version;
-    `files` names folders of the module that come along (under `share/`); `pins` is the folder under local/tools where
-    another tool has the same module pinned; `environment` is the compiler's; `release` is where its project publishes
-    built programs.
+    Fields: `name` is the folder under local/tools; `module` the Go module that defines the version; `programs` maps the
+    name of a binary to its package, `.` for the one in that folder; `stamps` returns linker variables for the version;
+    `files` names folders of the module that are copied (to `share/`); `pins` is the folder under local/tools of another
+    tool that pins the same module; `environment` is the compiler's; `release` describes the project's published
+    programs.
     """
 
     name: str
@@ -83,7 +83,7 @@ class Tool:
 
     @property
     def folder(self) -> Path:
-        """Where the installed tool lies: `bin/` and `share/` below it."""
+        """The folder of the installed tool, with `bin/` and `share/`."""
         ours = sorted(self.source.glob("*.go"))
         pins = b"".join(file.read_bytes() for file in (self.source / "go.mod", self.source / "go.sum", *ours))
         return paths.cache() / "tools" / f"{self.name}-{self.version}-{hashlib.sha256(pins).hexdigest()[:12]}"
@@ -92,7 +92,7 @@ class Tool:
         return self.folder / "bin" / name
 
     def share(self, name: str) -> Path:
-        """A folder of the module that came along, e.g. KubeRay's `config`."""
+        """A copied folder of the module, e.g. KubeRay's `config`."""
         return self.folder / "share" / name
 
     @property
@@ -100,13 +100,14 @@ class Tool:
         return self.folder.is_dir()
 
     def release_files(self, architecture: str) -> dict[str, dict[str, str | None]]:
-        """The published files for Linux on an architecture, as `Release.files` has them; none for programs of ours."""
+        """The published files for Linux on an architecture, as in `Release.files`; none for our own programs."""
         published = [program for program, package in self.programs.items() if package != "."]
         return self.release.files(published, self.version, architecture) if self.release else {}
 
 
 def _kubernetes_stamps(version: str) -> dict[str, str]:
-    # Without them every client and `kubectl version` sees v0.0.0 (k8s.io/kubernetes hack/lib/version.sh sets the same).
+    # Without them every client and `kubectl version` shows v0.0.0 (k8s.io/kubernetes hack/lib/version.sh sets the
+    # same).
     major, minor = version.removeprefix("v").split(".")[:2]
     package = "k8s.io/component-base/version"
     return {f"{package}.gitVersion": version, f"{package}.gitMajor": major, f"{package}.gitMinor": minor}
@@ -154,7 +155,7 @@ KUBERAY_1_5 = Tool(
     KUBERAY.programs,
     files=KUBERAY.files,
 )
-"""The release before, for stacks that have it still, and for tests of upgrades."""
+"""The previous release, for stacks that still use it, and for tests of upgrades."""
 
 VOLCANO = Tool(
     "volcano",
@@ -163,7 +164,7 @@ VOLCANO = Tool(
     files=("installer",),
     environment={"CGO_ENABLED": "0"},
 )
-"""Built where a stack wants it, and for tests. Without shared libraries, for images that hold nothing else."""
+"""Built only for stacks that use it, and for tests. Without shared libraries, for images that contain nothing else."""
 
 KUEUE = Tool(
     "kueue",
@@ -187,7 +188,7 @@ PULUMI = Tool(
     ),
 )
 KUBERAY_VALIDATION = Tool("kuberay-validation", KUBERAY.module, {"kuberay-validation": "."})
-"""What an API server and the operator make of manifests."""
+"""The validation of manifests by an API server and the operator."""
 
 KUBERNETES_NODE = Tool(
     "kubernetes-node",
@@ -202,12 +203,12 @@ KUBERNETES_NODE = Tool(
 )
 COREDNS = Tool("coredns", "github.com/coredns/coredns", {"coredns": "."})
 NETWORK_POLICIES = Tool("network-policies", "sigs.k8s.io/kube-network-policies", {"network-policies": "."})
-"""What lets the packets of pods through, or not."""
+"""Allows or drops the packets of pods."""
 
 KUBERAY_STATIC = Tool(
     "kuberay-static", KUBERAY.module, KUBERAY.programs, pins=KUBERAY.name, environment={"CGO_ENABLED": "0"}
 )
-"""The operator without shared libraries, for an image that holds nothing else."""
+"""The operator without shared libraries, for an image that contains nothing else."""
 
 KUBE_SCORE = Tool(
     "kube-score", "github.com/zegl/kube-score", {"kube-score": "github.com/zegl/kube-score/cmd/kube-score"}
@@ -215,17 +216,17 @@ KUBE_SCORE = Tool(
 """Another checker of manifests, for `python -m benchmarks.checkers`, which builds it."""
 
 TOOLS = (ETCD, KWOK, KUBERAY, PULUMI, KUBERNETES)
-"""Quick ones first, so that a missing compiler or proxy shows early."""
+"""Fast ones first, so that a missing compiler or proxy shows early."""
 
 NODE_TOOLS = (KUBERAY_STATIC, COREDNS, NETWORK_POLICIES, KUBERNETES_NODE)
-"""What the real node needs beside them."""
+"""Additional tools of the real node."""
 
 TEST_TOOLS = (KUBERAY_VALIDATION, KUBERAY_1_5, VOLCANO, KUEUE)
-"""What tests need beside them."""
+"""Additional tools of tests."""
 
 ALL = (*TOOLS, *NODE_TOOLS, *TEST_TOOLS, KUBE_SCORE)
 
 
 def kuberay(version: str | None) -> Tool:
-    """The operator of a version, without the leading v; the pinned one where it is none of those that are known."""
+    """The operator of a version, without the leading v; the pinned one if the version is unknown."""
     return KUBERAY_1_5 if version and f"v{version}" == KUBERAY_1_5.version else KUBERAY

@@ -1,8 +1,9 @@
-"""Makes the volumes of a rehearsal: a folder for each PersistentVolumeClaim of its StorageClass, on the pod's own node.
+"""Creates the volumes of a rehearsal: a folder for each PersistentVolumeClaim of its StorageClass, on the pod's own
+node.
 
-It does what a provisioner does on a real cluster (kubernetes.io, Dynamic volume provisioning): once the scheduler has
-chosen the node for a claim's first pod, there is a PersistentVolume for it; when the claim has gone, volume and folder
-go. On simulated nodes there is no folder: nothing is ever written there.
+It replaces a provisioner of a real cluster (kubernetes.io, Dynamic volume provisioning): once the scheduler has chosen
+the node for a claim's first pod, it creates a PersistentVolume; after the claim is deleted, it deletes volume and
+folder. On simulated nodes there is no folder, because nothing is ever written there.
 
 The volumes are of the kind `local`, because a kubelet lets a pod's `fsGroup` write to those, as to a cloud's disks.
 """
@@ -24,12 +25,12 @@ from local.supervision import Program
 NAME = "volumes"
 
 STORAGE_CLASS = "standard"
-"""Name of the class. A claim that names none has it."""
+"""Name of the default class."""
 
 PROVISIONER = "ray-platform.dev/volumes"
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
-"""Annotation by which the scheduler says where a claim's pod will run."""
+"""Annotation with the node that the scheduler has chosen for a claim's pod."""
 
 EVERY_SECONDS = 0.5
 
@@ -37,7 +38,7 @@ NO_FOLDER = Path("/simulated")
 
 
 class Volumes:
-    """Keeps the volumes as the claims want them. `folder`: where they lie, as the node sees it; None: nowhere."""
+    """Keeps the volumes in line with the claims. `folder`: their folder, as the node sees it; None: there is none."""
 
     def __init__(self, kubeconfig: Path, folder: Path | None) -> None:
         self._folder = folder
@@ -46,7 +47,7 @@ class Volumes:
         self._storage: Any = client.StorageV1Api(api)
 
     def serve(self) -> None:
-        """For ever. What the API server refuses is tried again."""
+        """Runs for ever. Requests that the API server refuses are repeated."""
         classes = False
         while True:
             try:
@@ -57,7 +58,7 @@ class Volumes:
             time.sleep(EVERY_SECONDS)
 
     def reconcile(self) -> None:
-        """Once: make what is missing, remove what nobody has a claim to any more."""
+        """Once: creates missing volumes, and deletes those without a claim."""
         volumes = {item["metadata"]["name"]: item for item in self._list(self._core.list_persistent_volume)}
         for item in self._list(self._core.list_persistent_volume_claim_for_all_namespaces):
             body = volume(item, self._folder or NO_FOLDER)
@@ -88,7 +89,7 @@ class Volumes:
 
 
 def program(kubeconfig: Path, *folder: Path) -> Program:
-    """The program that keeps them. `folder`: where they lie, as the node and this program see it; none: nowhere."""
+    """The program that runs it. `folder`: their folder, as the node and this program see it; none: there is none."""
     command: list[str | Path] = [sys.executable, "-m", "local.volumes", kubeconfig, *folder]
     return Program(NAME, command, {"PYTHONPATH": str(paths.ROOT)})
 
@@ -107,7 +108,7 @@ def storage_class() -> dict[str, Any]:
 
 
 def volume(claim: dict[str, Any], folder: Path) -> dict[str, Any] | None:
-    """The PersistentVolume for a claim; None where it is not to be made, or not yet."""
+    """The PersistentVolume for a claim; None if it must not be created, or not yet."""
     metadata, spec = claim["metadata"], claim["spec"]
     node = metadata.get("annotations", {}).get(SELECTED_NODE)
     if spec.get("storageClassName") != STORAGE_CLASS or spec.get("volumeName") or not node:
@@ -125,7 +126,7 @@ def volume(claim: dict[str, Any], folder: Path) -> dict[str, Any] | None:
             "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **reference},
             "local": {"path": str(folder / name)},
             "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [on_node]}]}},
-            # The folder is removed here, not by a controller that could not reach it.
+            # The folder is removed here, because no controller could reach it.
             "persistentVolumeReclaimPolicy": "Retain",
             "storageClassName": STORAGE_CLASS,
         },

@@ -1,1 +1,1 @@
-"""Stacks: what a stack file says as a whole, and the resources that make it so."""
+"""Stacks: the settings of a stack file as a whole, and the Pulumi resources that it describes."""

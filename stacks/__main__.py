@@ -1,7 +1,8 @@
-"""`python -m stacks`: what can be done with stack files without Pulumi; and with Pulumi, environments of several of its
-stacks, and the recovery of one.
+"""`python -m stacks`: commands for stack files that need no Pulumi; and, with Pulumi, commands for environments of
+several stacks and for the recovery of a stack.
 
-A command's function says its arguments; what it needs is imported when it runs, so that each starts quickly.
+A command's function declares its arguments. It imports what it needs when it runs, so that every command starts
+quickly.
 """
 
 import gc
@@ -32,10 +33,10 @@ for each in (preview, up, refresh, destroy, move_state, recover):
     app.command()(each)
 
 if __name__ == "__main__":
-    # What a command makes lasts as long as the command: to look for cycles in it takes a sixth of a large file's time.
+    # A command's objects live as long as the command: searching them for cycles takes a sixth of a large file's time.
     gc.disable()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A terminal of another encoding shows question marks for what it does not have.
+            # A terminal with another encoding shows question marks for characters that it does not have.
             stream.reconfigure(errors="replace")
     app(prog_name="python -m stacks")

@@ -1,4 +1,4 @@
-"""Which RayClusters the people of a tenant are given, and as what accounts these run. Pure functions."""
+"""Which RayClusters the people of a tenant may use, and which ServiceAccounts the pods run as. Pure functions."""
 
 from collections.abc import Iterable, Iterator
 
@@ -11,11 +11,11 @@ from .rendered import Body, rendered
 from .settings import StackSettings, TenantSettings
 
 _EVERY_POD = "default"
-"""ServiceAccount of a pod that names none."""
+"""ServiceAccount of a pod that sets none."""
 
 
 def named_clusters(stack: StackSettings, tenant: TenantSettings) -> Iterator[NamedCluster]:
-    """The tenant's RayClusters, and those of a stack of its own, which are expected to have a token each."""
+    """The tenant's RayClusters, and those of a separate stack, which are assumed to use a token each."""
     for cluster in tenant.clusters:
         yield _of_this_stack(cluster, rendered(stack, tenant, cluster)["spec"])
     for name in tenant.cluster_names:
@@ -23,12 +23,12 @@ def named_clusters(stack: StackSettings, tenant: TenantSettings) -> Iterator[Nam
 
 
 def admins_of(cluster_admins: Iterable[Subject], tenant: TenantSettings) -> tuple[Subject, ...]:
-    """Who manages the tenant's RayClusters: cluster admins may do there what its own admins may."""
+    """Who manages the tenant's RayClusters: the cluster admins and the tenant's own admins."""
     return tuple(dict.fromkeys([*cluster_admins, *tenant.admins]))
 
 
 def own_accounts(tenant: TenantSettings) -> list[str]:
-    """ServiceAccounts that have to be made for RayClusters, beside that of the RayDeployer."""
+    """ServiceAccounts that the stack creates for RayClusters, beside that of the RayDeployer."""
     if tenant.ray_deployer:
         return []
     accounts = [tenant.service_account(cluster) for cluster in tenant.clusters if not cluster.service_account]
@@ -36,7 +36,7 @@ def own_accounts(tenant: TenantSettings) -> list[str]:
 
 
 def _of_this_stack(cluster: RayClusterSettings, spec: Body) -> NamedCluster:
-    """Read from the spec, because overrides and pod templates may say otherwise than the settings."""
+    """Read from the spec, because overrides and pod templates can differ from the settings."""
     options = spec.get("authOptions") or {}
     if options.get("mode") != "token":
         return NamedCluster(cluster.name)

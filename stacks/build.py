@@ -29,11 +29,11 @@ from .tenant_only import told
 
 @contextmanager
 def _without_stack_traces() -> Iterator[None]:
-    """Resources that are registered meanwhile have no stack trace in the state.
+    """Resources registered meanwhile have no stack trace in the state.
 
     Pulumi's SDK sends the Python stack of each registration (pulumi 3.259, runtime/resource.py, _get_stack_trace), and
-    the engine keeps it in the state: 1.4 kB for each resource. Here it would be the same few lines of a component for
-    all resources of a kind; what they differ in is in the stack file. Where it may see only one frame, its own, the SDK
+    the engine stores it in the state: 1.4 kB per resource. Here it would be the same few lines of a component for all
+    resources of a kind; the stack file has what distinguishes them. If the SDK can see only one frame, its own, it
     sends none.
     """
     before = getattr(sys, "tracebacklimit", None)
@@ -49,15 +49,15 @@ def _without_stack_traces() -> Iterator[None]:
 
 @_without_stack_traces()
 def build(settings: StackSettings) -> dict[str, Any]:
-    """Makes the stack's resources. Returns its outputs by name.
+    """Creates the stack's resources. Returns its outputs by name.
 
-    `clusters`: by `<namespace>/<name>`, each RayCluster's head service, addresses, worker groups, GPUs of the greatest
-    worker, and state. `operator`: version and namespace. Where the platform is this stack's, `crds`: whether the state
-    holds CRDs (`crds.rows`); and `tenants`, `priorityClasses` and, if it has one, `scheduler`: what stacks of the
-    tenants' own are held against (`tenant_only.told`). `split`, where the environment is split: into how many stacks of
-    tenants.
+    `clusters`: by `<namespace>/<name>`, each RayCluster's head service, addresses, worker groups, GPUs of the largest
+    worker, and state. `operator`: version and namespace. If this stack has the platform, `crds`: whether the state
+    contains CRDs (`crds.rows`); and `tenants`, `priorityClasses` and, if it has one, `scheduler`: separate stacks of
+    tenants are validated against these (`tenant_only.told`). `split`, if the environment is split: the number of
+    tenants' stacks.
 
-    Raises StackFileError, and pulumi.RunError where the stack's state holds what belongs to another stack now.
+    Raises StackFileError, and pulumi.RunError if the stack's state contains resources that belong to another stack now.
     """
     stack = pulumi.get_stack()
     part = part_of(settings, stack)
@@ -65,10 +65,10 @@ def build(settings: StackSettings) -> dict[str, Any]:
     provider = pulumi_kubernetes.Provider(
         "cluster",
         context=settings.kubernetes.context,
-        # A stack is for one cluster: another path, port or credential of its kubeconfig must not replace everything.
+        # A stack is for one cluster: another path, port or credential of its kubeconfig must not replace all resources.
         cluster_identifier=f"{PROJECT}/{environment_of(stack)}",
     )
-    # What everything at the top has, and what is below it inherits.
+    # Options of all top-level resources; their children inherit them.
     everywhere = pulumi.ResourceOptions(
         providers=[provider], transformations=[_mirroring(settings.images.mirrors)] if settings.images.mirrors else []
     )
@@ -79,7 +79,7 @@ def _with_platform(settings: StackSettings, part: Part, everywhere: pulumi.Resou
     platform = Platform("platform", settings, part, everywhere)
     tenants = [
         Tenant(
-            # As unique as the tenant's name, and what `<namespace>/<cluster>` begins with everywhere else.
+            # As unique as the tenant's name, and the prefix of `<namespace>/<cluster>` everywhere else.
             tenant.namespace_name,
             TenantArgs(
                 clusters=_clusters(settings, tenant, platform.namespaces[tenant.name]),
@@ -107,7 +107,7 @@ def _scheduler(settings: StackSettings, platform: Platform) -> dict[str, Any]:
 
 
 def _after(platform: Platform, tenant: TenantSettings) -> pulumi.ResourceOptions:
-    """What a tenant's RayClusters need, and what therefore outlives them."""
+    """What a tenant's RayClusters depend on, and what is therefore deleted after them."""
     redis = platform.redis.get(tenant.name)
     parts = (platform.operator, platform.priority_classes, redis, platform.queues, platform.admission_policies)
     return pulumi.ResourceOptions(depends_on=[whole(part) for part in parts if part])
@@ -149,7 +149,7 @@ def _clusters(
 
 
 def _mirroring(mirrors: Mapping[str, str]) -> pulumi.ResourceTransformation:
-    """Rewrites the names of images in every object of Kubernetes, whatever component makes it."""
+    """Rewrites the image names in every Kubernetes object, whatever component creates it."""
 
     def rewrite(args: pulumi.ResourceTransformationArgs) -> pulumi.ResourceTransformationResult | None:
         if not args.type_.startswith("kubernetes:"):

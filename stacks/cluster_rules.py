@@ -1,4 +1,5 @@
-"""What RayClusters of a stack may not be: refused by KubeRay, the API server, or what their tenant is allowed."""
+"""What is not allowed for the RayClusters of a stack: KubeRay, the API server or their tenant's limits would refuse
+it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -27,9 +28,9 @@ Body = dict[str, Any]
 
 
 def problems_of_clusters(stack: StackSettings) -> Iterator[Problem]:
-    """All that is wrong with a stack's RayClusters, each by itself and a tenant's together."""
-    there = stack.operator_in_force
-    operator = OperatorContext(there.version, there.batch_scheduler, dict(there.feature_gates))
+    """All problems of a stack's RayClusters, each by itself and a tenant's together."""
+    settings = stack.operator_in_force
+    operator = OperatorContext(settings.version, settings.batch_scheduler, dict(settings.feature_gates))
     for index, tenant in enumerate(stack.tenants):
         found = list(_of_tenant(tenant, stack, operator))
         yield from (problem.below(("tenants", index)) for problem in found)
@@ -39,7 +40,7 @@ def _of_tenant(tenant: TenantSettings, stack: StackSettings, operator: OperatorC
     sound = True
     place = redis_place(stack, tenant)
     for at, cluster in enumerate(tenant.clusters):
-        # On another stack's platform it is that stack that allows Ingresses.
+        # On the platform of another stack, that stack decides whether Ingresses are allowed.
         found = list(ingress_not_allowed(cluster, tenant.network)) if stack.platform is None else []
         found += _too_old(cluster, operator)
         try:
@@ -53,31 +54,31 @@ def _of_tenant(tenant: TenantSettings, stack: StackSettings, operator: OperatorC
                 *_images(tenant, place, body),
             ]
             found += _of_the_scheduler(stack, tenant, cluster, body)
-            found += [_where_said(cluster, stack.nodes, body, problem) for problem in refused]
+            found += [_where_set(cluster, stack.nodes, body, problem) for problem in refused]
         sound = sound and not found
         yield from (problem.below(("clusters", at)) for problem in found)
-    # What is not right has no size yet.
+    # A RayCluster with errors has no size yet.
     if sound:
         yield from _beyond(tenant, stack)
         for at, cluster in enumerate(tenant.clusters):
             body = rendered(stack, tenant, cluster)
             refused = list(beyond_queue(stack, tenant, cluster, demanded(stack, tenant, cluster)))
-            found = [_where_said(cluster, stack.nodes, body, each) for each in refused]
+            found = [_where_set(cluster, stack.nodes, body, each) for each in refused]
             yield from (problem.below(("clusters", at)) for problem in found)
 
 
 def _too_old(cluster: RayClusterSettings, operator: OperatorContext) -> Iterator[Problem]:
-    """A Ray that the operator does not support."""
+    """A Ray version that the operator does not support."""
     try:
         check_ray(operator.version, [cluster.ray_version])
     except UnsupportedVersionError as error:
         yield Problem(("rayVersion",), cluster.ray_version, str(error), "operator-ray-version")
 
 
-def _where_said(cluster: RayClusterSettings, pools: tuple[NodePool, ...], body: Body, problem: Problem) -> Problem:
-    """A problem of a body as one of the cluster's settings."""
+def _where_set(cluster: RayClusterSettings, pools: tuple[NodePool, ...], body: Body, problem: Problem) -> Problem:
+    """Maps a problem of a body to the cluster's setting that causes it."""
     path = said_at(cluster, pools, body["spec"], problem.path)
-    # Where what was said is not what is refused, its author has to know what it became.
+    # If the refused value is derived from the setting, the message also names the refused field.
     derived = path[-1:] != problem.path[-1:]
     message = f"RayCluster {place(problem.path)}: {problem.message}" if derived else problem.message
     return Problem(path, problem.value, message, problem.rule)
@@ -86,7 +87,7 @@ def _where_said(cluster: RayClusterSettings, pools: tuple[NodePool, ...], body: 
 def _of_the_scheduler(
     stack: StackSettings, tenant: TenantSettings, cluster: RayClusterSettings, body: Body
 ) -> Iterator[Problem]:
-    """What the stack's scheduler cannot do with a RayCluster; paths are in its settings."""
+    """What the stack's scheduler does not support in a RayCluster; paths are in its settings."""
     if stack.scheduler is None:
         return
     yield from gang_in_part(cluster, body)
@@ -105,7 +106,7 @@ def _images(tenant: TenantSettings, place: RedisPlace | None, body: Body) -> Ite
 
 
 def _beyond(tenant: TenantSettings, stack: StackSettings) -> Iterator[Problem]:
-    """What of the tenant's clusters its limits would refuse or change, or its quota does not suffice for."""
+    """Which of the tenant's clusters exceed its limits or its quota, or would be changed by the limits."""
     demands = [demanded(stack, tenant, cluster) for cluster in tenant.clusters]
     found = list(beyond_limits(demands, tenant.limits_in_force))
     if not found and tenant.quota:
@@ -116,5 +117,5 @@ def _beyond(tenant: TenantSettings, stack: StackSettings) -> Iterator[Problem]:
             yield each.problem.below(("quota",))
         else:
             cluster = tenant.clusters[each.cluster]
-            problem = _where_said(cluster, stack.nodes, rendered(stack, tenant, cluster), each.problem)
+            problem = _where_set(cluster, stack.nodes, rendered(stack, tenant, cluster), each.problem)
             yield problem.below(("clusters", each.cluster))

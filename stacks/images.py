@@ -1,4 +1,4 @@
-"""The container images that a stack's pods are made from."""
+"""The container images of a stack's pods."""
 
 from components.kueue.manifests import kueue_image
 from components.redis_gateway.settings import IMAGE as GATEWAY_IMAGE
@@ -12,10 +12,10 @@ __all__ = ["GATEWAY_IMAGE", "full_name", "images_of"]
 
 
 def images_of(stack: StackSettings) -> set[str]:
-    """All images that the pods of a stack name, as they name them: with the stack's mirrors.
+    """All images that the pods of a stack use, by the names in the pods: with the stack's mirrors.
 
-    What KubeRay adds to pods has the image of Ray's container beside it. The operator's is the one of KubeRay's own
-    kustomize tree unless the settings name another; a tree of another location is not rendered for it.
+    The containers that KubeRay adds to pods use the image of the Ray container. The operator's image is the one of
+    KubeRay's own kustomize tree unless the settings set another; a tree of another location is not rendered for it.
     """
     ours = stack.platform is None and stack.operator.install == "manifests"
     found = {_operator(stack)} if ours else set()
@@ -24,7 +24,7 @@ def images_of(stack: StackSettings) -> set[str]:
     if stack.scheduler and stack.scheduler.kueue and stack.scheduler.kueue.install == "manifests":
         found.add(kueue_image(stack.scheduler.kueue.version))
     found = {mirrored(image, stack.images.mirrors) for image in found}
-    # These have the names of the mirrors already.
+    # These use the names of the mirrors already.
     return found.union(image for each in render(stack).values() for _, image in images_in(each.body))
 
 

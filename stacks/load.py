@@ -1,4 +1,4 @@
-"""Reads a stack file: its settings, or all that is wrong with it, where it stands. Nothing here knows Pulumi."""
+"""Reads a stack file: returns its settings, or all findings with their places. Does not use Pulumi."""
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,7 +28,7 @@ def parse(values: Mapping[str, Any]) -> StackSettings:
     except ValidationError as error:
         faults = error.errors(include_url=False)
         found = findings(faults, StackSettings, values, PREFIX)
-        # Without parts there is nothing between them.
+        # Relations between parts can only be validated if there are parts.
         if all(fault["loc"] for fault in faults):
             found += _between_sound_parts(values, found)
         hidden = [each.path for each in secrets]
@@ -40,15 +40,15 @@ def parse(values: Mapping[str, Any]) -> StackSettings:
 
 
 def load(path: Path) -> StackSettings:
-    """The settings in a stack file such as Pulumi.dev.yaml; keys of other programs are passed over.
+    """The settings in a stack file such as Pulumi.dev.yaml; keys of other programs are skipped.
 
-    Raises StackFileError where it cannot be read, is no stack file, or says what may not be said.
+    Raises StackFileError if the file cannot be read, is not a stack file, or has invalid settings.
     """
     return settings_of(stack_file(path, read(path)))
 
 
 def settings_of(file: StackFile) -> StackSettings:
-    """The settings that a stack file says. Raises StackFileError."""
+    """The settings of a stack file. Raises StackFileError."""
     found = [finding for key in file.config for finding in _misspelt(key)]
     try:
         settings = parse(file.values(PREFIX))
@@ -64,7 +64,7 @@ def _validated(values: Mapping[str, Any]) -> StackSettings:
 
 
 def _between_sound_parts(values: Mapping[str, Any], found: list[Finding]) -> list[Finding]:
-    """What is wrong between the parts that have no fault of their own."""
+    """Problems between the parts that are valid by themselves."""
     part = sound_part(values, [finding.path for finding in found])
     if part is None:
         return []
@@ -76,7 +76,7 @@ def _between_sound_parts(values: Mapping[str, Any], found: list[Finding]) -> lis
 
 
 def encrypted(path: Place) -> Finding:
-    """That Pulumi has encrypted what stands at a path of the stack file."""
+    """The finding for a value of the stack file that Pulumi has encrypted."""
     message = "is encrypted, and plain text is wanted here: a secret belongs in a Kubernetes Secret that is named"
     return Finding(path, None, message, "encrypted-value")
 
@@ -95,7 +95,8 @@ def _encrypted(path: Place, value: Any) -> Iterator[Place]:
 
 
 def _misspelt(key: str) -> Iterator[Finding]:
-    """A key of `config` that no program has, or that is this program's but for a letter or two."""
+    """Findings for a key of `config` that no program uses, or that differs from a key of this program by a letter or
+    two."""
     namespace, colon, name = key.partition(":")
     if not colon:
         message = f"key {shown(key)} has no namespace: write {shown(PREFIX + key)}"
@@ -111,16 +112,16 @@ TENANTS = f"{PREFIX}tenants"
 
 @dataclass(frozen=True)
 class SoundPart:
-    """Values without the tenants and clusters that have a fault."""
+    """Values without the tenants and clusters that are invalid."""
 
     values: dict[str, Any]
     tenants: list[int]
-    """Of each tenant its index in the file."""
+    """The index of each tenant in the file."""
     clusters: list[list[int]]
-    """Of each tenant's clusters their indexes in the file."""
+    """The indexes in the file of each tenant's clusters."""
 
     def original(self, path: Place) -> Place:
-        """A path in the part as it is in the file."""
+        """The path in the file of a path in the part."""
         match path:
             case (key, int(tenant), "clusters", int(cluster), *rest):
                 return (key, self.tenants[tenant], "clusters", self.clusters[tenant][cluster], *rest)
@@ -130,7 +131,8 @@ class SoundPart:
 
 
 def sound_part(values: Mapping[str, Any], faults: Iterable[Place]) -> SoundPart | None:
-    """The values without faulty tenants and clusters; None where a fault is elsewhere, on which the others depend."""
+    """The values without invalid tenants and clusters; None if the error is elsewhere, where all the others depend on
+    it."""
     faulty: set[Place] = set()
     for path in faults:
         match path:
@@ -145,7 +147,7 @@ def sound_part(values: Mapping[str, Any], faults: Iterable[Place]) -> SoundPart 
         if (index,) not in faulty:
             sound = [at for at in range(len(tenant.get("clusters", ()))) if (index, at) not in faulty]
             whole = len(sound) == len(tenant.get("clusters", ()))
-            # Users name clusters: one that is left out here is there all the same.
+            # Users name clusters: an invalid cluster that is removed here counts as existing.
             rest = tenant if whole else {key: value for key, value in tenant.items() if key != "users"}
             kept.append({**rest, "clusters": [tenant["clusters"][at] for at in sound]})
             tenants.append(index)

@@ -1,4 +1,4 @@
-"""The NetworkPolicies of a stack: what its parts say of who reaches what, put together."""
+"""The NetworkPolicies of a stack: which pods reach which, from the settings of all its parts."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,14 +20,14 @@ from .settings import StackSettings, TenantSettings
 
 
 def operator_policies(stack: StackSettings) -> list[Body]:
-    """The policies of the operator's namespace; none where the namespace is another's."""
+    """The policies of the operator's namespace; none if the operator is an existing one."""
     if not stack.network.policies or stack.operator.install == "existing":
         return []
     return manifests.operator_policies(stack.network, stack.operator.namespace, stack.operator.watch_namespaces)
 
 
 def scheduler_policies(stack: StackSettings) -> list[Body]:
-    """The policies of the namespace of Volcano or Kueue; none where the namespace is another's."""
+    """The policies of the namespace of Volcano or Kueue; none if the scheduler is an existing one."""
     volcano, kueue = (stack.scheduler.volcano, stack.scheduler.kueue) if stack.scheduler else (None, None)
     installed = volcano or kueue
     if installed is None or not stack.network.policies or installed.install == "existing":
@@ -43,8 +43,8 @@ def scheduler_policies(stack: StackSettings) -> list[Body]:
 
 
 def redis_policies(stack: StackSettings, part: RedisPart) -> list[Body]:
-    """The policies of a Redis, in its namespace: its own, and where no other part of the stack has denied the rest
-    there, that."""
+    """The policies of a Redis, in its namespace: its own, and the default deny if no other part of the stack creates
+    that."""
     if not stack.network.policies:
         return []
     names = [tenant.namespace_name for tenant in part.tenants]
@@ -57,19 +57,19 @@ def redis_policies(stack: StackSettings, part: RedisPart) -> list[Body]:
 
 
 def tenant_policies(stack: StackSettings, tenant: TenantSettings) -> list[Body]:
-    """The policies of a tenant's namespace: nothing but DNS, then what its RayClusters need and what is said."""
+    """The policies of a tenant's namespace: default deny and DNS, then what its RayClusters and settings allow."""
     return [body for _, body in policies_of_clusters(stack, tenant)]
 
 
 def policies_of_clusters(stack: StackSettings, tenant: TenantSettings) -> Iterator[tuple[str | None, Body]]:
-    """The same, each with the name of the RayCluster that it is for; None: it is for all of them."""
-    said = tenant.network
-    if not (stack.network.policies and said.policies):
+    """The same, each with the name of its RayCluster; None if it is for all of them."""
+    settings = tenant.network
+    if not (stack.network.policies and settings.policies):
         return
     place = redis_place(stack, tenant)
     named = RayPods(
         workers_ask_api_server=tenant.ray_deployer is not None,
-        ingress=said.ingress,
+        ingress=settings.ingress,
         redis=place.connection if place else None,
         gateway=bool(place and place.gateway),
     )
@@ -77,15 +77,15 @@ def policies_of_clusters(stack: StackSettings, tenant: TenantSettings) -> Iterat
         *(_ray_pods(cluster, rendered(stack, tenant, cluster)["spec"], place) for cluster in tenant.clusters),
         *(replace(named, name=name) for name in tenant.cluster_names),
     ]
-    if said.other_clusters:
+    if settings.other_clusters:
         clusters.append(replace(named, other_than=tuple(each.name for each in clusters), ingress=False))
-    openings = Openings(said.dashboard_from, said.client_from, said.serve_from)
+    openings = Openings(settings.dashboard_from, settings.client_from, settings.serve_from)
     yield None, manifests.default_deny()
     yield None, manifests.dns(stack.network.dns)
     if clusters:
         yield None, manifests.submitters(each.ports["dashboard"] for each in clusters)
-    if said.egress:
-        yield None, manifests.egress(said.egress)
+    if settings.egress:
+        yield None, manifests.egress(settings.egress)
     for pods in clusters:
         for policy in manifests.ray_policies(pods, openings, stack.network, stack.operator.namespace):
             yield pods.name or None, policy
@@ -93,7 +93,7 @@ def policies_of_clusters(stack: StackSettings, tenant: TenantSettings) -> Iterat
 
 def _ray_pods(cluster: RayClusterSettings, spec: Body, place: RedisPlace | None) -> RayPods:
     place = place if cluster.fault_tolerance else None
-    # Every process of Ray asks the API server itself about tokens of Kubernetes that it is shown.
+    # With tokens of Kubernetes, every Ray process sends the tokens that it receives to the API server for review.
     reviews_tokens = bool((spec.get("authOptions") or {}).get("enableK8sTokenAuth"))
     scales = bool(spec.get("enableInTreeAutoscaling"))
     return RayPods(
@@ -108,6 +108,6 @@ def _ray_pods(cluster: RayClusterSettings, spec: Body, place: RedisPlace | None)
 
 
 def _has_account(group: Body) -> bool:
-    """Whether the group's pods were given an account to use."""
+    """Whether the group's pods use a ServiceAccount and its token."""
     pod = group["template"]["spec"]
     return bool(pod.get("serviceAccountName")) and pod.get("automountServiceAccountToken") is not False

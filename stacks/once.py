@@ -1,4 +1,4 @@
-"""What follows from a stack's settings, worked out once: they are never changed once read."""
+"""Caches results that are derived from a stack's settings. Settings do not change after they are read."""
 
 import functools
 from collections.abc import Callable
@@ -11,14 +11,14 @@ Result = TypeVar("Result")
 
 
 def once(function: Callable[[StackSettings, *Parts], Result]) -> Callable[[StackSettings, *Parts], Result]:
-    """Keep what a function makes of a stack, or of some of its tenants and RayClusters with it.
+    """Caches the result of a function of a stack, or of a stack and some of its tenants and RayClusters.
 
     All callers get the same object: none of them may change it.
     """
 
     @functools.wraps(function)
     def kept(stack: StackSettings, *parts: *Parts) -> Result:
-        # Settings have no hash. No other object has one's id while it lives, and what is kept keeps it alive.
+        # Settings have no hash. An id is unique while its object lives, and the cache keeps a reference to the object.
         key = (function, id(stack), *map(id, parts))
         if key not in stack.kept:
             stack.kept[key] = function(stack, *parts), stack, parts

@@ -1,4 +1,4 @@
-"""The platform where it belongs to another stack: what this one knows of it."""
+"""The platform if it belongs to another stack: what this stack knows about it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from .tenant_only import TOLD, PlatformMismatchError, check
 
 @dataclass(frozen=True)
 class OtherPlatform:
-    """A platform that another stack has; nothing of it is made, or read from the cluster."""
+    """A platform of another stack. None of its objects are created by this stack or read from the cluster."""
 
     operator: pulumi.Input[Mapping[str, Any]]
     """Version and namespace of the operator."""
@@ -25,24 +25,24 @@ class OtherPlatform:
 
 
 def other_platform(settings: StackSettings) -> OtherPlatform:
-    """The platform as the stack file says it, or, where this names the platform's stack, as that tells it.
+    """The platform as set in the stack file, or as reported by the platform's stack if `platform` names it.
 
-    Whoever uses what that stack tells waits for the check that this one goes with it, which in previews, too, ends with
-    pulumi.RunError where it does not.
+    All users of that stack's outputs wait for the check that both stacks match. If they do not, the check raises
+    pulumi.RunError, also in previews.
     """
     reference = settings.platform.stack if settings.platform else None
     if reference is None:
-        said = {"version": settings.operator.version, "namespace": settings.operator.namespace}
-        return OtherPlatform(said, {tenant.name: tenant.namespace_name for tenant in settings.tenants}, {})
+        operator = {"version": settings.operator.version, "namespace": settings.operator.namespace}
+        return OtherPlatform(operator, {tenant.name: tenant.namespace_name for tenant in settings.tenants}, {})
     stack = pulumi.StackReference(reference)
-    told = pulumi.Output.all(**{name: stack.get_output(name) for name in TOLD}).apply(
+    reported = pulumi.Output.all(**{name: stack.get_output(name) for name in TOLD}).apply(
         lambda outputs: _checked(settings, reference, outputs)
     )
-    tenants = {tenant.name: told["tenants"][tenant.namespace_name] for tenant in settings.tenants}
+    tenants = {tenant.name: reported["tenants"][tenant.namespace_name] for tenant in settings.tenants}
     return OtherPlatform(
-        told["operator"],
+        reported["operator"],
         {name: tenant["namespace"] for name, tenant in tenants.items()},
-        # A stack's outputs have no nulls: what is none is left out.
+        # The outputs of a stack contain no nulls: a value that is None is missing.
         {name: tenant.apply(lambda known: known.get("serviceAccount")) for name, tenant in tenants.items()},
     )
 

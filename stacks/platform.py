@@ -1,4 +1,4 @@
-"""What the cluster admin owns: operator, priorities, cluster-wide access, and the namespaces that tenants live in."""
+"""What the cluster admin owns: operator, priorities, cluster-wide access, and the namespaces of tenants."""
 
 from collections.abc import Iterable
 
@@ -29,25 +29,27 @@ from .settings import StackSettings, TenantSettings
 
 
 class Platform(pulumi.ComponentResource):
-    """What serves queues and gangs, the KubeRay operator, priorities, what people may do in the whole cluster, and a
-    namespace for each tenant.
+    """Scheduler of queues and gangs, KubeRay operator, priorities, cluster-wide access, and a namespace for each
+    tenant.
 
-    Namespaces belong here because they are cluster-scoped, and because an operator that watches only some needs its
-    Role in them before it starts.
+    Namespaces belong here because they are cluster-scoped, and because an operator that watches only some namespaces
+    needs its Role in them before it starts.
 
     Outputs:
-        rows: what this `up` does with CRDs that the state holds one by one.
-        scheduler: what serves queues and gangs, where the stack has it. The operator depends on Volcano, without whose
-            CRDs it does not start, and Kueue on the operator, whose CRDs it looks for.
+        rows: what this `up` does with CRDs that are single resources in the state.
+        scheduler: the scheduler of queues and gangs, if the stack has one. The operator depends on Volcano, because it
+            does not start without Volcano's CRDs. Kueue depends on the operator, because it looks for the operator's
+            CRDs.
         operator: the operator; RayClusters depend on it.
         priority_classes: the PriorityClasses of heads and workers; RayClusters depend on them.
-        queues: the queues of the cluster; RayClusters depend on them. None: nothing serves queues.
-        admission_policies: what the API server enforces, where the stack asks for it; RayClusters depend on it.
+        queues: the queues of the cluster; RayClusters depend on them. None: there is no scheduler of queues.
+        admission_policies: the rules that the API server enforces, if they are set; RayClusters depend on them.
         redis: by the tenants' names, the Redis that their RayClusters use; these depend on it.
-        namespaces: the tenants' namespaces, by the tenants' names. Each that the stack makes is known once it exists.
+        namespaces: the tenants' namespaces, by the tenants' names. The output of a namespace that the stack creates
+            resolves once it exists.
 
-    A stack of a group of tenants has what these need alone; the platform's stack has brought operator, scheduler and
-    priorities before.
+    A stack of a group of tenants creates only what these tenants need; the platform's stack has created operator,
+    scheduler and priorities before.
     """
 
     rows: Rows
@@ -85,7 +87,7 @@ class Platform(pulumi.ComponentResource):
                 context=args.kubernetes.context,
                 rows=self.rows,
             ),
-            # It does not start without the CRDs of the scheduler that it makes PodGroups for.
+            # The operator does not start without the CRDs of the scheduler that it creates PodGroups for.
             pulumi.ResourceOptions(parent=self, depends_on=[whole(volcano)] if volcano else []),
         )
         self.scheduler = volcano or self._kueue(name, args, operator)
@@ -106,14 +108,14 @@ class Platform(pulumi.ComponentResource):
     def _volcano(self, name: str, args: StackSettings) -> Volcano | None:
         if args.scheduler is None or args.scheduler.volcano is None:
             return None
-        there = VolcanoArgs(args.scheduler.volcano, args.kubernetes.context, scheduler_policies(args), self.rows)
-        return Volcano(f"{name}-volcano", there, pulumi.ResourceOptions(parent=self))
+        volcano = VolcanoArgs(args.scheduler.volcano, args.kubernetes.context, scheduler_policies(args), self.rows)
+        return Volcano(f"{name}-volcano", volcano, pulumi.ResourceOptions(parent=self))
 
     def _kueue(self, name: str, args: StackSettings, operator: KubeRayOperator) -> Kueue | None:
         if args.scheduler is None or args.scheduler.kueue is None:
             return None
-        there = KueueArgs(args.scheduler.kueue, args.kubernetes.context, scheduler_policies(args), self.rows)
-        return Kueue(f"{name}-kueue", there, pulumi.ResourceOptions(parent=self, depends_on=[whole(operator)]))
+        kueue = KueueArgs(args.scheduler.kueue, args.kubernetes.context, scheduler_policies(args), self.rows)
+        return Kueue(f"{name}-kueue", kueue, pulumi.ResourceOptions(parent=self, depends_on=[whole(operator)]))
 
     def _queues(self, name: str, args: StackSettings) -> Queues | None:
         queues = queues_of(args)
@@ -137,18 +139,18 @@ class Platform(pulumi.ComponentResource):
     def _admission_policies(self, name: str, args: StackSettings) -> AdmissionPolicies | None:
         if args.admission_policies is None:
             return None
-        there = AdmissionPoliciesArgs(args.admission_policies, tenants_namespaces(args), installed_namespaces(args))
-        return AdmissionPolicies(f"{name}-admission", there, pulumi.ResourceOptions(parent=self))
+        policies = AdmissionPoliciesArgs(args.admission_policies, tenants_namespaces(args), installed_namespaces(args))
+        return AdmissionPolicies(f"{name}-admission", policies, pulumi.ResourceOptions(parent=self))
 
     def _redis_of_tenants(self, name: str, args: StackSettings) -> dict[str, pulumi.ComponentResource]:
         users = [tenant for tenant in redis_users(args) if self._part.has(tenant.namespace_name)]
         if args.redis and args.redis.external and users:
-            there = ExternalRedisArgs(
+            arguments = ExternalRedisArgs(
                 args.redis.external,
                 {tenant.namespace_name: self.namespaces[tenant.name] for tenant in users},
                 args.kubernetes.context,
             )
-            external = ExternalRedis(f"{name}-redis", there, pulumi.ResourceOptions(parent=self))
+            external = ExternalRedis(f"{name}-redis", arguments, pulumi.ResourceOptions(parent=self))
             return {tenant.name: external for tenant in users}
         here = [part for part in redis_parts(args) if not part.of_tenant or self._part.has(part.namespace)]
         made = [(part, self._redis(name, args, part)) for part in here]
@@ -174,7 +176,7 @@ class Platform(pulumi.ComponentResource):
                 policies=redis_policies(args, part),
                 context=args.kubernetes.context,
             ),
-            # The operator's namespace comes with the operator, which pods' priorities do not.
+            # The operator's namespace is created with the operator; the PriorityClasses of the pods are not.
             pulumi.ResourceOptions(
                 parent=self, depends_on=[whole(each) for each in (self.operator, self.priority_classes) if each]
             ),
@@ -191,7 +193,8 @@ class Platform(pulumi.ComponentResource):
 
 
 def _any_here(queues: Iterable[Queue], backend: Backend, part: Part) -> bool:
-    """Whether a stack of tenants makes anything of queues: a tenant's own, or what Kueue has in each namespace."""
+    """Whether a stack of tenants creates any object of queues: a tenant's own queue, or Kueue's objects in each
+    namespace."""
     local = backend == "kueue"
     return any(
         part.has(queue.name) if queue.of_tenant else local and any(map(part.has, queue.namespaces)) for queue in queues

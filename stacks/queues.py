@@ -1,4 +1,4 @@
-"""The queues of a stack: which there are, which namespaces may use them, and which RayCluster waits in which.
+"""The queues of a stack: their names, the namespaces that may use them, and the queue of each RayCluster.
 
 Pure functions.
 """
@@ -32,7 +32,7 @@ _NO_SCHEDULER = (
 
 @once
 def queues_of(stack: StackSettings) -> list[Queue]:
-    """The queues that the stack makes: those that tenants share, and those of a tenant's own."""
+    """The queues that the stack creates: those that tenants share, and a tenant's own."""
     users = _users(stack)
     shared = [
         Queue(
@@ -54,14 +54,15 @@ def queues_of(stack: StackSettings) -> list[Queue]:
 
 
 def queue_of(tenant: TenantSettings, cluster: RayClusterSettings | None = None) -> str | None:
-    """Name of the queue that a tenant's RayCluster waits in, or by default all of them; None: the scheduler's own."""
+    """Name of the queue that a tenant's RayCluster waits in, or that all of them use by default; None: the scheduler's
+    own."""
     if cluster and cluster.queue:
         return cluster.queue
     return (tenant.queue.name or tenant.namespace_name) if tenant.queue else None
 
 
 def scheduling_of(stack: StackSettings, tenant: TenantSettings, cluster: RayClusterSettings) -> Scheduling:
-    """What schedules a tenant's RayCluster."""
+    """The scheduler and queue of a tenant's RayCluster."""
     return Scheduling(stack.scheduler.backend, queue_of(tenant, cluster)) if stack.scheduler else NO_SCHEDULING
 
 
@@ -77,7 +78,8 @@ def rooms_of(stack: StackSettings) -> Mapping[str, Mapping[str, Room]]:
 
 
 def problems_of_scheduling(stack: StackSettings) -> Iterator[Problem]:
-    """What does not go together with the stack's scheduler and its queues, RayClusters by their settings alone."""
+    """Settings that conflict with the stack's scheduler and its queues. RayClusters are checked by their settings
+    alone."""
     if stack.scheduler is None:
         yield from _without_scheduler(stack)
         return
@@ -85,43 +87,43 @@ def problems_of_scheduling(stack: StackSettings) -> Iterator[Problem]:
     if stack.scheduler.volcano and stack.operator.batch_scheduler not in (None, "volcano"):
         message = "scheduler is volcano, and the operator would make pod groups for another: remove batchScheduler"
         yield Problem(("operator", "batchScheduler"), stack.operator.batch_scheduler, message, "one-scheduler")
-    there = queues_of(stack)
+    queues = queues_of(stack)
     if stack.platform is None:
-        yield from _names(there)
-        yield from _uses(stack, there)
-        found = problems_of_queues(there, stack.nodes)
-        yield from found or _quotas(stack, there)
+        yield from _names(queues)
+        yield from _uses(stack, queues)
+        found = problems_of_queues(queues, stack.nodes)
+        yield from found or _quotas(stack, queues)
         if stack.scheduler.kueue:
-            yield from problems_with_kueue(there, stack.nodes, stack.scheduler.kueue.fair_sharing)
+            yield from problems_with_kueue(queues, stack.nodes, stack.scheduler.kueue.fair_sharing)
         if stack.scheduler.volcano:
-            yield from problems_with_volcano(there, stack.scheduler.volcano.scheduler.queue_shares)
+            yield from problems_with_volcano(queues, stack.scheduler.volcano.scheduler.queue_shares)
 
 
 def beyond_queue(
     stack: StackSettings, tenant: TenantSettings, cluster: RayClusterSettings, demand: Demand
 ) -> Iterator[Problem]:
-    """Why a RayCluster could never start in its queue, or one of its workers; paths in its body."""
+    """Why a RayCluster, or one of its workers, could never start in its queue; paths in its body."""
     queue = queue_of(tenant, cluster)
     if stack.scheduler is None or stack.platform is not None or queue is None:
         return
-    there = rooms_of(stack)
-    if queue in there:
-        yield from beyond_room(cluster.name, demand, queue, there[queue])
+    rooms = rooms_of(stack)
+    if queue in rooms:
+        yield from beyond_room(cluster.name, demand, queue, rooms[queue])
 
 
 @once
 def _usable(stack: StackSettings) -> Mapping[str, list[str]]:
-    """By namespace, the names of the queues that may be used there and are no parents."""
-    there, found = queues_of(stack), defaultdict(list)
-    below = children(there)
-    for queue in there:
+    """By namespace, the names of the queues that may be used there and have no child queues."""
+    queues, usable_by_namespace = queues_of(stack), defaultdict(list)
+    below = children(queues)
+    for queue in queues:
         for namespace in () if below[queue.name] else queue.namespaces:
-            found[namespace].append(queue.name)
-    return found
+            usable_by_namespace[namespace].append(queue.name)
+    return usable_by_namespace
 
 
 def _users(stack: StackSettings) -> Mapping[str, dict[str, None]]:
-    """By queue, the namespaces of the tenants that name it, in their order."""
+    """By queue, the namespaces of the tenants that name it, in the order of the tenants."""
     found: dict[str, dict[str, None]] = defaultdict(dict)
     for tenant in stack.tenants:
         for name in (queue_of(tenant), *(queue_of(tenant, cluster) for cluster in tenant.clusters)):
@@ -137,13 +139,13 @@ def _clusters(stack: StackSettings) -> Iterator[tuple[Path, TenantSettings, RayC
 
 
 def _without_scheduler(stack: StackSettings) -> Iterator[Problem]:
-    said: list[tuple[Path, object]] = [(("queues",), stack.queues)]
-    said += [(("tenants", index, "queue"), tenant.queue) for index, tenant in enumerate(stack.tenants)]
+    configured: list[tuple[Path, object]] = [(("queues",), stack.queues)]
+    configured += [(("tenants", index, "queue"), tenant.queue) for index, tenant in enumerate(stack.tenants)]
     for path, _, cluster in _clusters(stack):
         for field in ("queue", "gang", "priority_class", "network_topology"):
             value = getattr(cluster, field) if field in cluster.model_fields_set else None
-            said.append(((*path, to_camel(field)), value))
-    for path, value in said:
+            configured.append(((*path, to_camel(field)), value))
+    for path, value in configured:
         if value:
             message = _NO_SCHEDULER.format(path[-1])
             yield Problem(path, value if isinstance(value, str) else None, message, "queue-without-scheduler")
@@ -156,9 +158,9 @@ def _labels(stack: StackSettings) -> Iterator[Problem]:
             yield Problem((*path, "labels", label), cluster.labels[label], message, "reserved-label")
 
 
-def _names(there: list[Queue]) -> Iterator[Problem]:
+def _names(queues: list[Queue]) -> Iterator[Problem]:
     first: dict[str, Queue] = {}
-    for queue in there:
+    for queue in queues:
         if queue.name in first:
             own = queue.path[-1] == "queue"
             whose = "that the tenant's own is called as, after its namespace" if own else "already"
@@ -167,8 +169,8 @@ def _names(there: list[Queue]) -> Iterator[Problem]:
         first.setdefault(queue.name, queue)
 
 
-def _uses(stack: StackSettings, there: list[Queue]) -> Iterator[Problem]:
-    """Queues that are named and cannot be used."""
+def _uses(stack: StackSettings, queues: list[Queue]) -> Iterator[Problem]:
+    """Queues that are named but cannot be used."""
     named: list[tuple[Path, TenantSettings, str]] = []
     for index, tenant in enumerate(stack.tenants):
         if tenant.queue and tenant.queue.name:
@@ -176,7 +178,7 @@ def _uses(stack: StackSettings, there: list[Queue]) -> Iterator[Problem]:
         elif tenant.queue:
             named.append((("tenants", index, "queue"), tenant, tenant.namespace_name))
     named += [((*path, "queue"), tenant, cluster.queue) for path, tenant, cluster in _clusters(stack) if cluster.queue]
-    by_name, families = {queue.name: queue for queue in there}, children(there)
+    by_name, families = {queue.name: queue for queue in queues}, children(queues)
     for path, tenant, name in named:
         if name not in by_name:
             known = f"use one of {', '.join(usable(stack, tenant))}, or " if usable(stack, tenant) else ""
@@ -196,13 +198,13 @@ def _uses(stack: StackSettings, there: list[Queue]) -> Iterator[Problem]:
             yield Problem(path, name, message, "queue-not-allowed")
 
 
-def _quotas(stack: StackSettings, there: list[Queue]) -> Iterator[Problem]:
+def _quotas(stack: StackSettings, queues: list[Queue]) -> Iterator[Problem]:
     of_namespace = {tenant.namespace_name: tenant.quota for tenant in stack.tenants}
-    for queue in there:
+    for queue in queues:
         quotas = [of_namespace.get(namespace) for namespace in queue.namespaces]
-        said = [_requests(quota) for quota in quotas if quota is not None]
-        if len(said) == len(quotas):
-            yield from beyond_quotas(queue, said)
+        requests = [_requests(quota) for quota in quotas if quota is not None]
+        if len(requests) == len(quotas):
+            yield from beyond_quotas(queue, requests)
 
 
 def _requests(quota: QuotaSettings) -> dict[str, Decimal]:

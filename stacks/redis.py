@@ -1,4 +1,4 @@
-"""The Redis of a stack: which there are, and which tenants use them. Pure functions."""
+"""The Redis instances of a stack, and the tenants that use them. Pure functions."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,24 +14,24 @@ from .settings import StackSettings, TenantSettings
 
 @dataclass(frozen=True)
 class RedisPart:
-    """A Redis that the stack makes."""
+    """A Redis that the stack creates."""
 
     settings: RedisSettings
 
     namespace: str
 
     tenants: tuple[TenantSettings, ...]
-    """Those who may use it."""
+    """The tenants that may use it."""
 
     of_tenant: bool
     """Whether it is in its only tenant's namespace."""
 
     own_namespace: bool = False
-    """Whether its namespace is made for it, and has nothing else in it."""
+    """Whether the stack creates its namespace for it alone."""
 
     @property
     def clusters(self) -> int:
-        """RayClusters that use it. Those of stacks of a tenant's own are counted too: they may."""
+        """RayClusters that use it. Includes those of tenants' separate stacks, because these may use it."""
         return sum(
             sum(cluster.fault_tolerance for cluster in tenant.clusters) + len(tenant.cluster_names)
             for tenant in self.tenants
@@ -39,7 +39,7 @@ class RedisPart:
 
 
 def uses_redis(tenant: TenantSettings) -> bool:
-    """Whether a tenant has RayClusters that keep their tables, or may have them in a stack of its own."""
+    """Whether a tenant has RayClusters with fault tolerance, or may have them in a separate stack."""
     return bool(tenant.cluster_names) or any(cluster.fault_tolerance for cluster in tenant.clusters)
 
 
@@ -50,14 +50,14 @@ def redis_users(stack: StackSettings) -> tuple[TenantSettings, ...]:
 
 @once
 def redis_parts(stack: StackSettings) -> list[RedisPart]:
-    """All Redis that the stack makes."""
+    """All Redis instances that the stack creates."""
     settings = stack.redis
     if settings is None or settings.mode == "external" or stack.platform is not None:
         return []
     if settings.scope == "perTenant":
         users = redis_users(stack)
         return [RedisPart(settings, tenant.namespace_name, (tenant,), of_tenant=True) for tenant in users]
-    # Every tenant has a user: when its last RayCluster leaves the stack file, the Job that cleans up still needs it.
+    # Every tenant has a user: the cleanup Job still needs it after the tenant's last RayCluster leaves the stack file.
     namespace = _shared_namespace(settings, stack)
     own = namespace != stack.operator.namespace
     return [RedisPart(settings, namespace, stack.tenants, of_tenant=False, own_namespace=own)]
@@ -77,12 +77,12 @@ def redis_of(stack: StackSettings, tenant: TenantSettings) -> list[Body]:
 
 @once
 def _own_parts(stack: StackSettings) -> Mapping[str, RedisPart]:
-    """By namespace, each Redis that is one tenant's own."""
+    """By namespace, each Redis of a single tenant."""
     return {part.namespace: part for part in redis_parts(stack) if part.of_tenant}
 
 
 def redis_connection(stack: StackSettings, tenant: TenantSettings) -> RedisConnection | None:
-    """How a tenant's RayClusters reach their Redis; None where the stack says none."""
+    """How a tenant's RayClusters reach their Redis; None if the stack configures none."""
     if stack.redis is None:
         return None
     shared = stack.redis.scope == "shared"
@@ -90,7 +90,7 @@ def redis_connection(stack: StackSettings, tenant: TenantSettings) -> RedisConne
 
 
 def problems_of_redis(stack: StackSettings) -> Iterator[Problem]:
-    """What does not go together with the stack's Redis."""
+    """Settings that conflict with the stack's Redis."""
     namespace = stack.redis.namespace if stack.redis else None
     if namespace is None:
         return

@@ -1,13 +1,13 @@
-"""All objects that the program makes for a stack, as it makes them. Pure functions.
+"""All objects that the program creates for a stack, as it creates them. Pure functions.
 
-They are made by the functions that the components call (components/*/manifests.py); a test holds what the program
-registers against them (tests/unit/stacks/test_render.py). Not among them, because they cannot be known offline:
+The components call the same functions (components/*/manifests.py). A test compares their result with the objects that
+the program registers (tests/unit/stacks/test_render.py). Not included, because they cannot be known offline:
 
-- the manifests of KubeRay, Volcano and Kueue themselves, which come from a kustomize tree or a file of theirs; the
-  NetworkPolicies of their namespaces are here;
+- the manifests of KubeRay, Volcano and Kueue themselves, which come from their kustomize tree or file; the
+  NetworkPolicies of their namespaces are included;
 - Secrets, whose content is generated or read from the cluster;
-- what only an update knows: what a RayCluster's keys in Redis begin with, what its autoscaler has set, the stamps by
-  which old pods are known, and the annotations by which Pulumi's provider takes the name of the field manager.
+- values that only an update knows: the prefix of a RayCluster's keys in Redis, the autoscaler's values, the stamps that
+  identify old pods, and the annotations from which Pulumi's provider takes the name of the field manager.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -38,7 +38,7 @@ from .rendered import rendered
 from .settings import StackSettings, TenantSettings
 
 Key = tuple[str, str]
-"""Kind, and `<namespace>/<name>` or, for what has no namespace, the name."""
+"""Kind, and `<namespace>/<name>`, or the name alone for objects without a namespace."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Manifest:
     """With its namespace, and with the stack's mirrors of images."""
 
     path: Path
-    """Where in the stack file it comes from, below `ray-platform:`: `("tenants", 0, "quota")`."""
+    """Its place in the stack file, below `ray-platform:`: `("tenants", 0, "quota")`."""
 
 
 Manifests = Mapping[Key, Manifest]
@@ -59,8 +59,8 @@ Placed = Iterator[tuple[Path, Body]]
 
 @once
 def render(stack: StackSettings) -> Manifests:
-    """All objects of a stack, or where it is split of the whole environment, but those that the module's docstring
-    names. On another stack's platform these are RayClusters and what belongs to each.
+    """All objects of a stack, or of the whole environment if it is split, except those listed in the module's
+    docstring. On the platform of another stack these are RayClusters and the objects of each.
 
     Raises Problems, with paths in the RayCluster's settings, as `rendered` does.
     """
@@ -73,7 +73,7 @@ def render(stack: StackSettings) -> Manifests:
 
 @once
 def ray_clusters(stack: StackSettings) -> Manifests:
-    """The RayClusters among the objects of a stack; nothing else is rendered for them. Raises Problems as `render`."""
+    """The RayClusters of a stack; no other object is rendered for them. Raises Problems as `render` does."""
     return _by_key(
         stack,
         (
@@ -85,7 +85,7 @@ def ray_clusters(stack: StackSettings) -> Manifests:
 
 
 def tenant_namespace(tenant: TenantSettings) -> Body:
-    """The Namespace that is made for a tenant."""
+    """The Namespace that is created for a tenant."""
     return namespace(
         tenant.namespace_name, tenant.name, tenant.pod_security, tenant.owner, tenant.cost_center, tenant.labels
     )
@@ -130,30 +130,30 @@ def _of_redis(stack: StackSettings) -> Placed:
 
 
 def _of_tenant(stack: StackSettings, path: Path, tenant: TenantSettings) -> Placed:
-    there = tenant.namespace_name
+    namespace = tenant.namespace_name
     for at, cluster in enumerate(tenant.clusters):
         for key, body in _beside(stack, tenant, cluster):
-            yield (*path, "clusters", at, *key), in_namespace(body, there)
+            yield (*path, "clusters", at, *key), in_namespace(body, namespace)
     if stack.platform:
         return
     if tenant.create_namespace:
         yield path, tenant_namespace(tenant)
     for part, body in quota(tenant.quota, tenant.limits_in_force).items():
         limits = part == "limit-range" and tenant.limits is not None
-        yield (*path, "limits" if limits else "quota"), in_namespace(body, there)
+        yield (*path, "limits" if limits else "quota"), in_namespace(body, namespace)
     places: dict[str | None, Path] = {None: (*path, "network")}
     places |= {name: (*path, "clusterNames", at) for at, name in enumerate(tenant.cluster_names)}
     places |= {cluster.name: (*path, "clusters", at) for at, cluster in enumerate(tenant.clusters)}
     for name, body in policies_of_clusters(stack, tenant):
-        yield places[name], in_namespace(body, there)
+        yield places[name], in_namespace(body, namespace)
     yield from _access(stack, path, tenant)
 
 
 def _access(stack: StackSettings, path: Path, tenant: TenantSettings) -> Placed:
-    there = tenant.namespace_name
+    namespace = tenant.namespace_name
     found = tenant_access(
-        there,
-        there,
+        namespace,
+        namespace,
         admins=admins_of(stack.access.cluster_admins, tenant),
         users=tenant.users,
         clusters=tuple(named_clusters(stack, tenant)),
@@ -165,12 +165,12 @@ def _access(stack: StackSettings, path: Path, tenant: TenantSettings) -> Placed:
         account = body["metadata"]["name"] if body["kind"] == "ServiceAccount" else None
         yield of_accounts[account] if account else path, body
     if tenant.ray_deployer:
-        for body in ray_deployer(tenant.ray_deployer, there).values():
-            yield (*path, "rayDeployer"), in_namespace(body, there)
+        for body in ray_deployer(tenant.ray_deployer, namespace).values():
+            yield (*path, "rayDeployer"), in_namespace(body, namespace)
 
 
 def _beside(stack: StackSettings, tenant: TenantSettings, cluster: RayClusterSettings) -> Placed:
-    """What belongs to a RayCluster; paths in its settings."""
+    """The objects that belong to a RayCluster; paths in its settings."""
     if not cluster.head.evictable:
         yield ("head",), head_disruption_budget(cluster)
     if cluster.tls and cluster.tls.issuer:

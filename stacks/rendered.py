@@ -1,4 +1,4 @@
-"""The RayClusters of a tenant, as a stack renders them."""
+"""The RayClusters of a tenant, rendered for a stack."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -24,7 +24,7 @@ Body = dict[str, Any]
 
 @once
 def rendered(stack: StackSettings, tenant: TenantSettings, cluster: RayClusterSettings) -> Body:
-    """The RayCluster's body with all that stack and tenant give it, but for what only an update knows.
+    """The RayCluster's body with all values from stack and tenant, except those that only an update knows.
 
     Raises Problems, with paths in the cluster's settings, as `ray_cluster` does.
     """
@@ -34,7 +34,7 @@ def rendered(stack: StackSettings, tenant: TenantSettings, cluster: RayClusterSe
 
 @once
 def demanded(stack: StackSettings, tenant: TenantSettings, cluster: RayClusterSettings) -> Demand:
-    """What the RayCluster takes of its tenant's quota. Raises Problems as `rendered` does."""
+    """What the RayCluster uses of its tenant's quota. Raises Problems as `rendered` does."""
     return demand(rendered(stack, tenant, cluster), tenant.limits_in_force)
 
 
@@ -46,13 +46,13 @@ def as_tenant_gives(
     scheduling: Scheduling = NO_SCHEDULING,
     priorities: PriorityNames = NO_PRIORITIES,
 ) -> Body:
-    """The RayCluster's body with all that its tenant gives it. Raises Problems as `ray_cluster` does."""
+    """The RayCluster's body with all values that its tenant adds. Raises Problems as `ray_cluster` does."""
     account = tenant.service_account(cluster)
     return ray_cluster(with_tenant_defaults(tenant, cluster), pools, account, priorities, redis, scheduling)
 
 
 def redis_place(stack: StackSettings, tenant: TenantSettings) -> RedisPlace | None:
-    """Where the tenant's RayClusters keep what their GCS knows; None where the stack has no Redis."""
+    """Where the GCS of the tenant's RayClusters stores its tables; None if the stack has no Redis."""
     connection = redis_connection(stack, tenant)
     if stack.redis is None or connection is None:
         return None
@@ -64,9 +64,9 @@ def redis_place(stack: StackSettings, tenant: TenantSettings) -> RedisPlace | No
 def tenants_images_not_allowed(
     body: Body, registries: Sequence[str], redis: RedisPlace | None
 ) -> Iterator[tuple[Path, str]]:
-    """The images of a RayCluster that are from none of the registries that its tenant may use.
+    """The images of a RayCluster that come from none of the registries that its tenant may use.
 
-    The gateway's is the choice of who provides Redis, not the tenant's.
+    The gateway's image is excluded: whoever provides Redis chooses it, not the tenant.
     """
     gateway = redis.gateway.image if redis and redis.gateway else None
     return ((path, image) for path, image in not_allowed(body, registries) if image != gateway)

@@ -1,4 +1,4 @@
-"""What has to be right between the parts of a stack file: names, references, and clusters that KubeRay will take."""
+"""Validation between the parts of a stack file: names, references, and RayClusters that KubeRay accepts."""
 
 from collections.abc import Iterable, Iterator
 
@@ -19,11 +19,11 @@ from .settings import StackSettings, TenantSettings
 from .tenant_only import problems_of_platform
 
 _OF_A_NEW_NAMESPACE = {"owner", "cost_center", "labels", "pod_security"}
-"""Settings of a tenant that only a namespace that the stack makes can have."""
+"""Settings of a tenant that are only possible for a namespace that the stack creates."""
 
 
 def problems_of(stack: StackSettings) -> list[Problem]:
-    """All that is wrong between the parts of a stack."""
+    """All problems between the parts of a stack."""
     found = [
         *problems_of_platform(stack),
         *_names(stack),
@@ -68,21 +68,21 @@ def _repeated(named: Iterable[tuple[Path, str]]) -> Iterator[Problem]:
 
 
 def _people(stack: StackSettings) -> Iterator[Problem]:
-    """Each is named once, so that nobody is given more, or less, in another place."""
+    """Each subject is listed once, so that no other place gives it more or fewer rights."""
     admins = enumerate(stack.access.cluster_admins)
     yield from _named_twice((("access", "clusterAdmins", at), subject) for at, subject in admins)
     for index, tenant in enumerate(stack.tenants):
-        said: list[tuple[Path, str]] = [
+        subjects: list[tuple[Path, str]] = [
             *((("tenants", index, "admins", at), subject) for at, subject in enumerate(tenant.admins)),
             *((("tenants", index, "users", at, "subject"), user.subject) for at, user in enumerate(tenant.users)),
         ]
-        yield from _named_twice(said)
+        yield from _named_twice(subjects)
         yield from (problem.below(("tenants", index)) for problem in _users(tenant))
 
 
-def _named_twice(said: Iterable[tuple[Path, str]]) -> Iterator[Problem]:
+def _named_twice(subjects: Iterable[tuple[Path, str]]) -> Iterator[Problem]:
     first: dict[str, Path] = {}
-    for path, subject in said:
+    for path, subject in subjects:
         if subject in first:
             message = (
                 f"{subject!r} is named already, in {place(first[subject])}: say there all that they may do, and leave "
@@ -106,7 +106,7 @@ def _users(tenant: TenantSettings) -> Iterator[Problem]:
 
 
 def _namespace(index: int, tenant: TenantSettings) -> Path:
-    """Where a tenant's namespace is said."""
+    """The setting of a tenant's namespace."""
     return ("tenants", index, "namespace" if tenant.namespace else "name")
 
 
@@ -129,7 +129,7 @@ def _ingresses(stack: StackSettings) -> Iterator[Problem]:
 
 
 def _not_made(stack: StackSettings) -> Iterator[Problem]:
-    """What is said of a namespace that is not made."""
+    """Settings of a namespace that the stack does not create."""
     for index, tenant in enumerate(stack.tenants):
         for field in sorted(_OF_A_NEW_NAMESPACE & tenant.model_fields_set) if not tenant.create_namespace else ():
             message = (

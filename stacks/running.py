@@ -17,14 +17,14 @@ FILE = "file"
 """Key of a configuration that names the stack file instead of repeating it (environment/workspace.py)."""
 
 BESIDE_FILE = "policies"
-"""Key that such a configuration has, too: Pulumi hands it to the policy pack."""
+"""A key that such a configuration contains as well: Pulumi passes it to the policy pack."""
 
 
 def running_stack() -> StackSettings:
-    """The settings of the running stack. Raises StackFileError; with lines where `Pulumi.STACK.yaml` is what runs.
+    """The settings of the running stack. Raises StackFileError; with lines if `Pulumi.STACK.yaml` is what runs.
 
-    All keys of the program's namespace are read, so that one that means nothing is refused; pulumi.Config only answers
-    for keys that one knows to ask for.
+    Reads all keys of the program's namespace, so that unknown keys are refused; pulumi.Config only returns keys that
+    are asked for by name.
     """
     config = pulumi.runtime.get_config_env()
     if secrets := [key for key in pulumi.runtime.get_config_secret_keys_env() if key.startswith(PREFIX)]:
@@ -49,7 +49,7 @@ def _parsed(values: dict[str, Any]) -> StackSettings:
 
 
 def _value(text: str) -> Any:
-    """Pulumi hands over mappings and lists as JSON, and whatever was one word as that word."""
+    """Parses a value. Pulumi passes mappings and lists as JSON, and scalars as text."""
     try:
         return json.loads(text)
     except json.JSONDecodeError:
@@ -57,7 +57,8 @@ def _value(text: str) -> Any:
 
 
 def _file_of(values: dict[str, Any]) -> StackFile | None:
-    """The stack file, where it says what runs; `--config-file` and `pulumi config set` may say something else."""
+    """The stack file if it matches the running configuration; `--config-file` and `pulumi config set` can differ from
+    it."""
     path = Path(f"Pulumi.{environment_of(pulumi.get_stack())}.yaml")
     try:
         file = stack_file(path, read(path))

@@ -1,4 +1,4 @@
-"""All that a stack file may say. What has to hold between its parts is in `rules`."""
+"""All settings of a stack file. `rules` validates the relations between its parts."""
 
 import functools
 from typing import Annotated, Any
@@ -31,7 +31,7 @@ from policies.configuration import PoliciesSettings
 from .environment.settings import SplitSettings
 
 LONGEST_TENANT_NAME = 40
-"""Characters. Leaves room for what the names of its resources add to it."""
+"""Characters. Leaves room for the suffixes of its resources' names."""
 
 
 class KubernetesSettings(Settings):
@@ -42,33 +42,34 @@ class KubernetesSettings(Settings):
 
 
 class PlatformReference(Settings):
-    """The stack that the platform belongs to: operator, namespaces, quotas, access and policies of tenants.
+    """The stack that has the platform: operator, and the tenants' namespaces, quotas, access and policies.
 
-    With it this stack makes RayClusters and what belongs to them, and reads nothing outside its tenants' namespaces.
+    With it this stack only creates RayClusters and their own objects, and reads nothing outside its tenants'
+    namespaces.
     """
 
     stack: StackName | None = None
-    """Name of that stack, `organization/ray-platform/prod`, whose outputs this one is held against in previews and
-    updates. Default: none; what is there is taken from this file."""
+    """Name of that stack, `organization/ray-platform/prod`. Previews and updates validate this stack against its
+    outputs. Default: none; this file describes the existing platform."""
 
 
 class TenantSettings(Settings):
     """A team: a namespace of its own, with its RayClusters in it."""
 
     name: Annotated[str, dns_1035_label(LONGEST_TENANT_NAME)]
-    """Name of the tenant, and of its namespace where none is set."""
+    """Name of the tenant, and of its namespace if `namespace` is not set."""
 
     namespace: DnsLabel | None = None
-    """Namespace that is made for the tenant. Default: its name."""
+    """Namespace that is created for the tenant. Default: its name."""
 
     create_namespace: bool = True
-    """False: the namespace is there already. The stack uses it as it is, and leaves it there when it is destroyed."""
+    """False: the namespace exists already. The stack does not change it, and does not delete it with the stack."""
 
     owner: LabelValue | None = Field(default=None, min_length=1)
-    """Who answers for the tenant: label `ray-platform/owner` of the namespace."""
+    """Owner of the tenant: label `ray-platform/owner` of the namespace."""
 
     cost_center: LabelValue | None = Field(default=None, min_length=1)
-    """Who pays: label `ray-platform/cost-center` of the namespace."""
+    """Who pays for the tenant: label `ray-platform/cost-center` of the namespace."""
 
     labels: NamespaceLabels = Field(default_factory=dict)
     """Further labels of the namespace."""
@@ -77,40 +78,41 @@ class TenantSettings(Settings):
     """Level of Kubernetes' Pod Security Standards that the namespace enforces, audits and warns of."""
 
     quota: QuotaSettings | None = None
-    """The most that the tenant may have at a time. Default: no limit."""
+    """The most that the tenant may use at a time. Default: no limit."""
 
     limits: LimitSettings | None = None
-    """What containers get that do not say it, and must keep to. Default: with a quota, 100m CPU and 512Mi of memory for
-    those that say none; without, nothing. `{}`: nothing."""
+    """Default and largest resources of containers. Default: with a quota, 100m CPU and 512Mi of memory for containers
+    that set none; without a quota, nothing. `{}`: nothing."""
 
     allow_delete: bool = False
-    """True: the tenant may be removed while RayClusters run in its namespace, once an `up` has seen this."""
+    """True: the tenant may be removed while RayClusters run in its namespace, after an `up` with this setting."""
 
     admins: tuple[Subject, ...] = ()
     """Who manages the tenant's RayClusters: `group:NAME`, `user:NAME` or `serviceAccount:NAMESPACE/NAME`."""
 
     users: RayUsers = ()
-    """Who uses them: as `admins`, or a mapping that says which clusters, and whether RayJobs may be made."""
+    """Who uses them: as `admins`, or a mapping with the RayClusters, and whether RayJobs are allowed."""
 
     ray_deployer: RayDeployerSettings | None = None
-    """An account that may make pods, Deployments, Services and RayClusters, which the tenant's clusters run as.
-    Default: none; KubeRay makes an account for the head of a cluster that scales, and workers need none."""
+    """A ServiceAccount that may create pods, Deployments, Services and RayClusters. The tenant's clusters run as it.
+    Default: none; KubeRay creates an account for the head of a cluster with autoscaling, and workers need none."""
 
     network: TenantNetworkSettings = TenantNetworkSettings()
-    """Who reaches the tenant's RayClusters, and what its pods reach."""
+    """Who may connect to the tenant's RayClusters, and where its pods may connect to."""
 
     queue: TenantQueue | None = None
     """Queue that the tenant's RayClusters wait in, unless they name another: the name of one in `queues`, or a mapping
-    for one of its own. Default: the scheduler's default one, which everybody may use."""
+    for one of its own. Default: the scheduler's default queue, which all may use."""
 
     clusters: tuple[SoundRayCluster, ...] = ()
     """The tenant's RayClusters."""
 
     images: TenantImagesSettings = TenantImagesSettings()
-    """Which images the tenant's RayClusters may have, and how they are pulled."""
+    """Which images the tenant's RayClusters may use, and how they are pulled."""
 
     cluster_names: tuple[ClusterName, ...] = ()
-    """Names of RayClusters that a stack of the tenant's own makes; `admins`, `users`, `network` hold for them, too."""
+    """Names of RayClusters that a separate stack of the tenant creates; `admins`, `users`, `network` apply to them,
+    too."""
 
     @property
     def namespace_name(self) -> str:
@@ -119,14 +121,14 @@ class TenantSettings(Settings):
 
     @property
     def limits_in_force(self) -> LimitSettings | None:
-        """The limits that are said, or those that go with a quota."""
+        """The limits that are set, or the default ones of a quota."""
         return DEFAULT_LIMITS if self.limits is None and self.quota else self.limits
 
     def service_account(self, cluster: RayClusterSettings) -> str | None:
-        """The ServiceAccount that the stack makes for a cluster's pods; None where none is needed.
+        """The ServiceAccount that the stack creates for a cluster's pods; None if they need none.
 
-        Pods that show each other tokens of Kubernetes need one. It is named as KubeRay would name the head's, so that
-        KubeRay binds it to the autoscaler's Role.
+        Pods need one if they authenticate each other with tokens of Kubernetes. It has the name that KubeRay would give
+        the head's account, so that KubeRay binds it to the autoscaler's Role.
         """
         if self.ray_deployer:
             return self.ray_deployer.service_account
@@ -134,7 +136,7 @@ class TenantSettings(Settings):
 
 
 class StackSettings(Settings):
-    """All that a stack file may say under `ray-platform:`."""
+    """All settings of a stack file under `ray-platform:`."""
 
     kubernetes: KubernetesSettings = KubernetesSettings()
     operator: OperatorSettings = OperatorSettings()
@@ -142,31 +144,32 @@ class StackSettings(Settings):
     network: NetworkSettings = NetworkSettings()
 
     priority_classes: PriorityClassesSettings = PriorityClassesSettings()
-    """Which pods go first where there is no room for all."""
+    """Which pods are scheduled first if there is no room for all."""
 
     images: ImagesSettings = ImagesSettings()
 
     scheduler: SchedulerSettings | None = None
-    """What starts gangs whole and serves queues. Default: Kubernetes' own scheduler, which knows neither."""
+    """The scheduler of gangs and queues. Default: Kubernetes' own scheduler, which supports neither."""
 
     queues: tuple[SharedQueueSettings, ...] = ()
-    """Queues that tenants share. One of a tenant's own is said there."""
+    """Queues that tenants share. A tenant's own queue is set at the tenant."""
 
     redis: RedisSettings | None = None
-    """Where RayClusters with `faultTolerance` keep what they know. Default: nowhere, and no cluster may have it."""
+    """Where RayClusters with `faultTolerance` store the tables of their GCS. Default: nowhere, and no cluster may have
+    it."""
 
     policies: PoliciesSettings = PoliciesSettings()
-    """What the policy pack makes of this stack. It goes before the pack's own configuration, rule by rule."""
+    """How the policy pack treats this stack. It overrides the pack's own configuration, rule by rule."""
 
     split: SplitSettings | None = None
-    """That the environment is several Pulumi stacks, previewed and updated as one by `python -m stacks`. Default: it is
-    one stack."""
+    """Splits the environment into several Pulumi stacks, which `python -m stacks` previews and updates as one. Default:
+    it is one stack."""
 
     platform: PlatformReference | None = None
-    """That the platform belongs to another stack, and this one has RayClusters alone. Default: it is this stack's."""
+    """Set if the platform belongs to another stack, and this one only has RayClusters. Default: it is this stack's."""
 
     nodes: tuple[NodePool, ...] = ()
-    """Pools of nodes that the cluster has. Workers are cut to them; a rehearsal simulates them."""
+    """Pools of nodes in the cluster. Workers are cut to them; a rehearsal simulates them."""
 
     capacity: CapacitySettings = CapacitySettings()
 
@@ -174,21 +177,21 @@ class StackSettings(Settings):
     """The teams."""
 
     admission_policies: AdmissionPoliciesSettings | None = None
-    """Rules that the API server itself enforces, whoever makes the object. Default: none."""
+    """Rules that the API server itself enforces, whoever creates the object. Default: none."""
 
     @functools.cached_property
     def kept(self) -> dict[Any, Any]:
-        """What was worked out of these settings (`once`)."""
+        """The cache of results derived from these settings (`once`)."""
         return {}
 
     @property
     def operator_in_force(self) -> OperatorSettings:
-        """`operator`, with what follows from the stack's scheduler."""
+        """`operator`, with the values that follow from the stack's scheduler."""
         if self.scheduler and self.scheduler.volcano:
             return self.operator.model_copy(update={"batch_scheduler": "volcano"})
         return self.operator
 
     @property
     def priorities(self) -> PriorityClassesSettings:
-        """`priorityClasses`, with what follows from how the operator is installed."""
+        """`priorityClasses`, with the values that follow from how the operator is installed."""
         return self.priority_classes.beside(self.operator.install)

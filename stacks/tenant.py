@@ -1,4 +1,4 @@
-"""What a tenant has: access for people, accounts for pods, policies, a quota, RayClusters, and a guard of it all."""
+"""A tenant's objects: access of people, accounts of pods, policies, a quota, RayClusters, and a guard of them all."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,38 +30,38 @@ from .tenant_defaults import with_tenant_defaults
 
 @dataclass(frozen=True)
 class TenantClustersArgs:
-    """What TenantClusters are made from."""
+    """Arguments of TenantClusters."""
 
     settings: TenantSettings
     pools: tuple[NodePool, ...]
 
     namespace: pulumi.Input[str]
-    """The tenant's namespace; its output makes everything wait for it."""
+    """The tenant's namespace; everything waits for this output."""
 
     priorities: PriorityNames
     operator_namespace: str
 
     service_account: pulumi.Input[str | None] = None
-    """Account of the RayClusters whose settings name none. Default: the one that the tenant's settings say."""
+    """Account of the RayClusters that set none. Default: the one of the tenant's settings."""
 
     context: str | None = None
 
     redis: RedisPlace | None = None
-    """Where the GCS of its RayClusters may keep what it knows; None: there is no Redis for them."""
+    """Where the GCS of its RayClusters may store its tables; None: they have no Redis."""
 
     scheduling: Mapping[str, Scheduling] = field(default_factory=dict)
-    """By the RayClusters' names, what schedules them. Default: Kubernetes' own scheduler."""
+    """The scheduler and queue of each RayCluster, by name. Default: Kubernetes' own scheduler."""
 
 
 @dataclass(frozen=True)
 class TenantArgs:
-    """What a Tenant is made from."""
+    """Arguments of Tenant."""
 
     clusters: TenantClustersArgs
     """The tenant and its RayClusters."""
 
     named: tuple[NamedCluster, ...]
-    """Its RayClusters, as access of people and accounts of pods name them."""
+    """Its RayClusters, as the access of people and the accounts of pods name them."""
 
     cluster_admins: tuple[Subject, ...] = ()
 
@@ -70,10 +70,10 @@ class TenantArgs:
 
 
 class Tenant(pulumi.ComponentResource):
-    """A tenant's RayClusters, who may do what with them, the accounts that they run as, and how much there may be.
+    """A tenant's RayClusters, the rights of people on them, the accounts that they run as, and their limits.
 
-    RayClusters wait for everything else, and for what the component depends on (`depends_on`), such as the operator.
-    The guard waits for all of it: it is the first to be deleted, and where it refuses, the rest stays.
+    RayClusters wait for everything else, and for the component's dependencies (`depends_on`), such as the operator. The
+    guard waits for all of it: it is deleted first, and if it refuses, the rest stays.
 
     Outputs:
         clusters: of each RayCluster, by `<namespace>/<name>`, where it is, its worker groups, its state and status.
@@ -99,7 +99,8 @@ class Tenant(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _around(self, name: str, args: TenantArgs, after: pulumi.ResourceOptions) -> list[pulumi.ComponentResource]:
-        """What RayClusters need in the namespace, or what bounds them. `after`: for what needs KubeRay's kinds."""
+        """What RayClusters need in the namespace, and what limits them. `after`: options of what needs KubeRay's
+        CRDs."""
         settings, namespace = args.clusters.settings, args.clusters.namespace
         below = pulumi.ResourceOptions(parent=self)
         access = TenantAccess(
@@ -129,7 +130,7 @@ class Tenant(pulumi.ComponentResource):
 
 
 class TenantClusters(pulumi.ComponentResource):
-    """A tenant's RayClusters: all that a stack makes on a platform that belongs to another stack.
+    """A tenant's RayClusters: all that a stack creates on the platform of another stack.
 
     Outputs:
         clusters: as those of Tenant.
@@ -142,7 +143,7 @@ class TenantClusters(pulumi.ComponentResource):
         settings = args.settings
         made = {
             cluster.name: RayCluster(
-                # Neither part has a slash, so no other pair has this name.
+                # Neither part contains a slash, so the name is unique.
                 f"{name}/{cluster.name}",
                 RayClusterArgs(
                     settings=with_tenant_defaults(settings, cluster),

@@ -1,4 +1,4 @@
-"""What a tenant gives its RayClusters, and the most that it may have at a time. Pure functions."""
+"""Defaults of a tenant for its RayClusters, and the most that it may use at a time. Pure functions."""
 
 from decimal import Decimal
 from typing import Any
@@ -11,24 +11,24 @@ from .settings import TenantSettings
 
 
 def bounds(tenant: TenantSettings, resource: str) -> list[tuple[str, Decimal]]:
-    """What bounds the tenant's `gpus`, `cpu` or `memory`, each with its name for people: quota, and its own queue.
+    """The limits of the tenant's `gpus`, `cpu` or `memory`, each with its name for people: quota, and its own queue.
 
-    A queue that others use as well has no bound for one tenant.
+    A shared queue does not limit a single tenant.
     """
     queue = tenant.queue.capability if tenant.queue and tenant.queue.name is None else None
-    said = [("quota", getattr(tenant.quota, resource, None)), ("queue", getattr(queue, resource, None))]
-    return [(name, amount(str(value))) for name, value in said if value is not None]
+    limits = [("quota", getattr(tenant.quota, resource, None)), ("queue", getattr(queue, resource, None))]
+    return [(name, amount(str(value))) for name, value in limits if value is not None]
 
 
 def with_tenant_defaults(tenant: TenantSettings, cluster: RayClusterSettings) -> RayClusterSettings:
-    """A RayCluster with what all of the tenant's have."""
+    """A RayCluster with the tenant's defaults."""
     secrets = tuple(dict.fromkeys([*tenant.images.pull_secrets, *cluster.image_pull_secrets]))
     workers = tuple(_within_budget(tenant, each) for each in cluster.workers)
     return cluster.model_copy(update={"image_pull_secrets": secrets, "workers": workers})
 
 
 def _within_budget(tenant: TenantSettings, workers: WorkersSettings) -> WorkersSettings:
-    """Workers with the tenant's bounds as their budget, where they follow it and do not say it themselves."""
+    """Workers with the tenant's limits as their budget, for each resource of the budget that is not set."""
     if workers.profile != "tiling":
         return workers
     least: dict[str, Any] = {}

@@ -1,6 +1,7 @@
-"""Stacks of tenants' own, on a platform that another stack has: what they may say, and what they are told of it.
+"""Separate stacks of tenants, on the platform of another stack: which settings they may have, and which outputs they
+read.
 
-Pure functions. Both sides of what one stack tells the other are here.
+Pure functions. Both sides of the outputs that one stack passes to the other are here.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,33 +22,34 @@ _OWN = {
     *("kubernetes", "operator", "priority_classes", "nodes", "images", "platform", "policies", "redis", "scheduler"),
     "tenants",
 }
-"""What such a stack may say; `operator`, `priority_classes`, `redis` and `scheduler` are what is there."""
+"""Settings that such a stack may have; `operator`, `priority_classes`, `redis` and `scheduler` describe the existing
+ones."""
 
 _OF_THE_OPERATOR = {"version", "namespace", "watch_namespaces", "batch_scheduler", "feature_gates"}
-"""What of the operator decides how its RayClusters are judged and found."""
+"""Settings of the operator that decide how its RayClusters are validated and found."""
 
 _OF_A_TENANT = {"name", "namespace", "images", "clusters", "queue"}
 
 
-_ALWAYS_TOLD = ("operator", "priorityClasses", "tenants")
+_REQUIRED_OUTPUTS = ("operator", "priorityClasses", "tenants")
 
-TOLD = (*_ALWAYS_TOLD, "scheduler")
-"""Outputs of the platform's stack that stacks of tenants' own are held against."""
+TOLD = (*_REQUIRED_OUTPUTS, "scheduler")
+"""Outputs of the platform's stack that tenants' separate stacks are validated against."""
 
 
 class PlatformMismatchError(Exception):
-    """The stack does not go with the platform that it names; the text has a line for each reason."""
+    """The stack does not match the platform that it names; the text has a line for each reason."""
 
 
 def problems_of_platform(stack: StackSettings) -> Iterator[Problem]:
-    """What belongs to the platform's stack, where that is another."""
+    """Settings that belong to the platform's stack, if that is another one."""
     if stack.platform is None:
         return
     owner = f"stack {stack.platform.stack}" if stack.platform.stack else "the platform's stack"
     yield from _not_here((), stack, _OWN, owner)
     yield from _not_here(("operator",), stack.operator, _OF_THE_OPERATOR, owner)
     for index, tenant in enumerate(stack.tenants):
-        # To say of a namespace that it is there is no mistake.
+        # `createNamespace: false` is allowed here: the namespace exists.
         own = _OF_A_TENANT if tenant.create_namespace else _OF_A_TENANT | {"create_namespace"}
         yield from _not_here(("tenants", index), tenant, own, owner)
         if tenant.queue and tenant.queue.name is None:
@@ -63,23 +65,23 @@ def problems_of_platform(stack: StackSettings) -> Iterator[Problem]:
                 yield Problem(path, True, message, "account-of-the-platform")
 
 
-def _not_here(path: Path, said: BaseModel, own: Iterable[str], owner: str) -> Iterator[Problem]:
-    for field in sorted(said.model_fields_set - set(own)):
+def _not_here(path: Path, settings: BaseModel, own: Iterable[str], owner: str) -> Iterator[Problem]:
+    for field in sorted(settings.model_fields_set - set(own)):
         message = f"is not this stack's to say, because the platform belongs to another: say it in {owner}"
         yield Problem((*path, to_camel(field)), None, message, "platform-of-another-stack")
 
 
 def told(stack: StackSettings) -> dict[str, Any]:
-    """What the platform's stack tells: the PriorityClasses, and by namespace what each tenant has and may."""
+    """The outputs of the platform's stack: the PriorityClasses, and by namespace what each tenant has and may use."""
     names = stack.priorities.names
     return {
         "priorityClasses": {"head": names.head, "worker": names.worker},
         **({"scheduler": {"name": stack.scheduler.backend}} if stack.scheduler else {}),
-        "tenants": {tenant.namespace_name: _told_of(stack, tenant) for tenant in stack.tenants},
+        "tenants": {tenant.namespace_name: _outputs_of(stack, tenant) for tenant in stack.tenants},
     }
 
 
-def _told_of(stack: StackSettings, tenant: TenantSettings) -> dict[str, Any]:
+def _outputs_of(stack: StackSettings, tenant: TenantSettings) -> dict[str, Any]:
     return {
         "tenant": tenant.name,
         "namespace": tenant.namespace_name,
@@ -94,7 +96,7 @@ def _told_of(stack: StackSettings, tenant: TenantSettings) -> dict[str, Any]:
 
 
 def _redis(stack: StackSettings, tenant: TenantSettings) -> list[str]:
-    """How a tenant's RayClusters reach Redis, for both sides to compare; empty where there is none."""
+    """How a tenant's RayClusters reach Redis, for both sides to compare; empty if there is none."""
     there = redis_connection(stack, tenant)
     if there is None:
         return []
@@ -103,12 +105,12 @@ def _redis(stack: StackSettings, tenant: TenantSettings) -> list[str]:
 
 
 def check(stack: StackSettings, platform: str, outputs: Mapping[str, Any]) -> None:
-    """Hold a stack against what the platform's stack told.
+    """Validates a stack against the outputs of the platform's stack.
 
-    `platform`: that stack's name. `outputs`: those of TOLD, None for what it has not.
+    `platform`: that stack's name. `outputs`: those named in TOLD, None if one is missing.
     Raises PlatformMismatchError.
     """
-    if missing := [name for name in _ALWAYS_TOLD if outputs.get(name) is None]:
+    if missing := [name for name in _REQUIRED_OUTPUTS if outputs.get(name) is None]:
         raise PlatformMismatchError(
             f"stack {platform} does not tell its {', '.join(missing)}: is it the platform's stack, and has `pulumi up` "
             "run there with this version of the program?"
@@ -141,17 +143,17 @@ def _scheduler(stack: StackSettings, told: Mapping[str, Any] | None) -> Iterator
         yield f"scheduler is {said or 'none'}, and the platform has {there or 'none'}: {fix}"
 
 
-def _queues(tenant: TenantSettings, there: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with the queues that a tenant's RayClusters wait in."""
-    known = ", ".join(there.get("queues") or ()) or "none"
+def _queues(tenant: TenantSettings, platform: Mapping[str, Any]) -> Iterator[str]:
+    """Problems of the queues that a tenant's RayClusters wait in."""
+    known = ", ".join(platform.get("queues") or ()) or "none"
     for cluster in tenant.clusters:
         queue = queue_of(tenant, cluster)
-        if queue is not None and queue not in (there.get("queues") or ()):
+        if queue is not None and queue not in (platform.get("queues") or ()):
             yield (
                 f"RayCluster {cluster.name!r} would wait in queue {queue!r}, and the tenant may use {known}: use one "
                 "of these, or add the namespace to that queue's allowedNamespaces there"
             )
-        elif queue is None and (own := there.get("queue")):
+        elif queue is None and (own := platform.get("queue")):
             yield (
                 f"RayCluster {cluster.name!r} names no queue, and the tenant's is {own!r}: add queue: {own} to the "
                 "tenant"

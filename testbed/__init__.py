@@ -1,1 +1,1 @@
-"""What tests and benchmarks work with: the program on clusters of their own, people and autoscalers, real pods."""
+"""Helpers of tests and benchmarks: the program on its own clusters, simulated users and autoscalers, real pods."""

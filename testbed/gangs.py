@@ -1,4 +1,4 @@
-"""Gangs of simulated pods, as kubectl makes them: queues, PodGroups and their pods."""
+"""Gangs of simulated pods, created as with kubectl: queues, PodGroups and their pods."""
 
 import json
 import time
@@ -11,20 +11,20 @@ from core.nodes import GPU_RESOURCE
 from local.rehearsal import Rehearsal
 
 SETTLES = 60.0
-"""Seconds that a round or two of the scheduler, and what leads to them, may take on a busy machine."""
+"""Seconds that one or two rounds of the scheduler may take on a busy machine."""
 
 HOME = "gangs"
-"""Namespace of gangs, unless a test has another."""
+"""Namespace of gangs, unless a test uses another."""
 
 SCHEDULING = ("scheduling.volcano.sh", "v1beta1")
 
 
 CONFINED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-"""What Pod Security `restricted` wants of containers."""
+"""The container settings that Pod Security `restricted` requires."""
 
 
 def pod_spec(limits: Mapping[str, str]) -> dict[str, Any]:
-    """Of a pod that Pod Security `restricted` admits."""
+    """The spec of a pod that Pod Security `restricted` admits."""
     container = {
         "name": "ray",
         "image": "rayproject/ray:2.60.0",
@@ -36,7 +36,7 @@ def pod_spec(limits: Mapping[str, str]) -> dict[str, Any]:
 
 
 class Gangs:
-    """Queues, and the PodGroups and pods of a namespace, as kubectl makes them."""
+    """Queues, and the PodGroups and pods of a namespace, created as with kubectl."""
 
     def __init__(self, cluster: Rehearsal, home: str = HOME) -> None:
         self.home = home
@@ -57,7 +57,7 @@ class Gangs:
         self.objects.delete_cluster_custom_object(*SCHEDULING, "queues", name)
 
     def start(self, name: str, pods: int, gpus: int, queue: str = "default", minimum: int | None = None) -> None:
-        """A gang of as many pods, with as many GPUs each. It needs the `minimum` of them, all by default."""
+        """A gang of `pods` pods, with `gpus` GPUs each. It needs the `minimum` of them, all by default."""
         needed = pods if minimum is None else minimum
         group = {
             "apiVersion": "/".join(SCHEDULING),
@@ -74,7 +74,7 @@ class Gangs:
             self.pod(name, index, gpus)
 
     def pod(self, gang: str, index: int, gpus: int, scheduler: str = "volcano") -> None:
-        """One of a gang's pods; with Kubernetes' own scheduler it is one by itself."""
+        """A pod of a gang; with Kubernetes' own scheduler it is independent."""
         body = {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -95,7 +95,7 @@ class Gangs:
         self.objects.delete_namespaced_custom_object(*SCHEDULING, self.home, "podgroups", name)
 
     def placed(self, name: str) -> list[str]:
-        """The nodes that pods of a gang are on."""
+        """The nodes of a gang's pods."""
         nodes = [pod["spec"].get("nodeName") for pod in self.pods(self.home, f"gang={name}")]
         return sorted(node for node in nodes if node)
 
@@ -113,12 +113,12 @@ class Gangs:
         return cast("dict[str, Any]", found)
 
     def tells(self, name: str) -> str:
-        """What Volcano says of a PodGroup: its conditions."""
+        """The conditions that Volcano reports for a PodGroup."""
         return str(self.group(self.home, name).get("status", {}).get("conditions"))
 
 
 def settled(reached: Callable[[], Any], seconds: float = SETTLES) -> None:
-    """Waits for it."""
+    """Waits until it is true."""
     deadline = time.monotonic() + seconds
     while not reached():
         assert time.monotonic() < deadline

@@ -1,4 +1,4 @@
-"""Pulumi projects as tests use them: the real engine, a state of their own, and what each command printed."""
+"""Pulumi projects for tests: the real engine, their own state, and the output of each command."""
 
 import json
 import os
@@ -23,24 +23,25 @@ from local.plugins import Selection
 from local.pulumi import ENGINE, prepare_home
 
 PULUMI_SECONDS = 180.0
-"""How long one command may take before the test fails with what it has printed."""
+"""Seconds that one command may take before the test fails with its output."""
 
 TAKE_OVER = {"PULUMI_K8S_ENABLE_PATCH_FORCE": "true"}
-"""Takes fields back from whoever changed them; without it an update fails with a conflict that names the manager."""
+"""Forces conflicts: takes fields back from other managers; without it an update fails with a conflict that names
+them."""
 
 
 STATE_AT_END = {"PULUMI_SKIP_CHECKPOINTS": "true"}
-"""The state is written once, when the command ends, and not at every step, which is half of the work on KubeRay's CRDs.
-What the state holds then is the same; only a command that is killed on its way needs the steps before."""
+"""The state is written once, when the command ends, and not at every step, which is half of the work with KubeRay's
+CRDs. The final state is the same; only a killed command needs the steps before."""
 
 
 _SIGNATURE, _SECRET = "4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"
-"""How a state marks a secret (sdk/go/common/resource/sig in Pulumi)."""
+"""The marker of secrets in a state (sdk/go/common/resource/sig in Pulumi)."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """How a command ended and what it printed."""
+    """The exit code and output of a command."""
 
     command: str
     code: int
@@ -89,7 +90,7 @@ class Project:
         return made
 
     def start(self, *arguments: str, environment: Mapping[str, str] = MappingProxyType({})) -> "subprocess.Popen[str]":
-        """A command that runs while the test goes on, and that the test may kill."""
+        """A command that runs while the test continues, and that the test may kill."""
         return self._start([str(tools.PULUMI.program("pulumi")), *arguments, "--non-interactive"], environment)
 
     def start_recovery(self, *arguments: str) -> "subprocess.Popen[str]":
@@ -115,12 +116,12 @@ class Project:
     def pulumi(
         self, *arguments: str, fails: bool = False, environment: Mapping[str, str] = MappingProxyType({})
     ) -> Result:
-        """Runs a command; fails the test, with all that it printed, unless it ends as it should."""
+        """Runs a command; fails the test, with its whole output, unless it ends as expected."""
         process = self.start(*arguments, environment={**STATE_AT_END, **environment})
         return self._ended(" ".join(["pulumi", *arguments]), process, fails, self.seconds)
 
     def recover(self, *arguments: str, fails: bool = False) -> Result:
-        """`python -m stacks recover`; fails the test unless it ends as it should."""
+        """`python -m stacks recover`; fails the test unless it ends as expected."""
         # It runs four commands of Pulumi.
         return self._ended("python -m stacks recover", self.start_recovery(*arguments), fails, 4 * self.seconds)
 
@@ -142,8 +143,8 @@ class Project:
         return self.pulumi("up", "--yes", "--skip-preview", fails=fails, environment=environment)
 
     def killed(self, come: Callable[[], bool], command: "subprocess.Popen[str] | None" = None) -> None:
-        """A command (else `pulumi up`) that is killed with all that it started (SIGKILL) once that has come, so that
-        nobody can tell the state what was being done. Fails the test where the command ends before."""
+        """Kills a command (by default `pulumi up`) with all its child processes (SIGKILL) once `come` is true, so that
+        the state lacks the result of the current step. Fails the test if the command ends before."""
         update = command or self.start("up", "--yes", "--skip-preview")
         while not come():
             assert update.poll() is None, update.communicate()[0]
@@ -158,7 +159,7 @@ class Project:
     def changes_nothing(self, refreshed: bool = False) -> None:
         """Fails the test if `pulumi up` would change anything.
 
-        `refreshed`: if it would after a `pulumi refresh`, which this command does for itself and keeps nothing of.
+        `refreshed`: after a `pulumi refresh`, which this command includes without saving its result.
         """
         self.pulumi("preview", "--diff", "--expect-no-changes", *(["--refresh"] if refreshed else []))
 
@@ -176,7 +177,7 @@ class Project:
         return {name: _without_secrets(value) for name, value in stack.get("outputs", {}).items()}
 
     def resources(self) -> list[dict[str, Any]]:
-        """The resources in the state, as `pulumi stack export` shows them, without starting Pulumi once more.
+        """The resources in the state, as `pulumi stack export` shows them, without starting Pulumi.
 
         The file's layout is that of Pulumi's backends for files (pkg/backend/diy); a stack has one file.
         """
@@ -193,7 +194,7 @@ class Project:
         return str(yaml.safe_load((self.folder / "Pulumi.yaml").read_text())["name"])
 
     def files(self) -> str:
-        """All that lies in files: the state with its history and backups, and the project's own."""
+        """The content of all files: the state with its history and backups, and the project's own."""
         found = [file for root in (self.folder, self._state) for file in root.rglob("*") if file.is_file()]
         return "\n".join(file.read_text(errors="replace") for file in found)
 

@@ -1,4 +1,4 @@
-"""What an administrator does by hand, with kubectl."""
+"""Actions of an administrator, with kubectl."""
 
 import json
 import subprocess
@@ -16,18 +16,18 @@ class Kubectl:
         self._command: list[str | Path] = [tools.KUBERNETES.program("kubectl"), "--kubeconfig", str(cluster.kubeconfig)]
 
     def tries(self, *arguments: str, bodies: list[dict[str, Any]] | None = None) -> "subprocess.CompletedProcess[str]":
-        """A command, with `bodies` on its standard input."""
+        """Runs a command, with `bodies` on its standard input."""
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": bodies}) if bodies else None
         return subprocess.run(
             [*self._command, *arguments], input=text, capture_output=True, text=True, timeout=180, check=False
         )
 
     def does(self, *arguments: str, bodies: list[dict[str, Any]] | None = None) -> str:
-        """What a command prints that does not fail."""
+        """The output of a command that must succeed."""
         done = self.tries(*arguments, bodies=bodies)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     def creates(self, namespace: str, body: dict[str, Any]) -> str:
-        """What the API server says against an object; nothing where it takes it. Nothing is made."""
+        """The API server's refusal of an object; empty if it accepts it. Nothing is created."""
         return self.tries("create", "-n", namespace, "--dry-run=server", "-f", "-", bodies=[body]).stderr

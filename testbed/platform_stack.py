@@ -1,4 +1,4 @@
-"""Stacks of the program itself on a control plane, as tests use them."""
+"""Stacks of the program itself on a control plane, for tests."""
 
 import shutil
 import subprocess
@@ -43,20 +43,20 @@ class Stack(Project):
         self._stack = RehearsalStack(cluster, plugins, name, self.file)
         self._stack.prepare()
         self._settled: str | None = None
-        """What the file said when the cluster was last known to be as it says, and nothing was changed since."""
+        """The stack file when the cluster last matched it, if nothing was changed since."""
         super().__init__(paths.ROOT, self._stack.environment)
 
     def reset_file(self) -> None:
-        """Lets the file say again what the original says."""
+        """Restores the original stack file."""
         shutil.copy(self._original, self.file)
 
     def edit(self, change: Edit) -> None:
         """Changes the settings in the stack file."""
-        said = yaml.safe_load(self.file.read_text())
-        settings = {key.partition(":")[2]: value for key, value in said["config"].items()}
+        content = yaml.safe_load(self.file.read_text())
+        settings = {key.partition(":")[2]: value for key, value in content["config"].items()}
         change(settings)
-        said["config"] = {f"{PROJECT}:{key}": value for key, value in settings.items()}
-        self.file.write_text(yaml.safe_dump(said))
+        content["config"] = {f"{PROJECT}:{key}": value for key, value in settings.items()}
+        self.file.write_text(yaml.safe_dump(content))
         self._stack.prepare()
 
     def start(self, *arguments: str, environment: Mapping[str, str] = MappingProxyType({})) -> "subprocess.Popen[str]":
@@ -77,9 +77,9 @@ class Stack(Project):
         return result
 
     def settle(self) -> None:
-        """`pulumi up`, unless the last command has shown that there is nothing to do for it.
+        """`pulumi up`, unless the last command has shown that there is nothing to do.
 
-        So a test that changes something behind Pulumi's back has to put it right.
+        So a test that changes something without Pulumi has to restore it.
         """
         if self._settled != self.file.read_text():
             self.up()
@@ -91,7 +91,7 @@ class Stack(Project):
 
 @contextmanager
 def rehearsing(run: Path, pool: NodePool) -> Iterator[Rehearsal]:
-    """A control plane with simulated nodes, of which nothing is left."""
+    """A control plane with simulated nodes, which is removed completely."""
     rehearsal = Rehearsal(run)
     try:
         rehearsal.start([pool])
@@ -101,23 +101,23 @@ def rehearsing(run: Path, pool: NodePool) -> Iterator[Rehearsal]:
 
 
 def install_operator(cluster: Rehearsal) -> None:
-    """The operator as a stack installs it, by hand."""
+    """Installs the operator like a stack, but without Pulumi."""
     settings = OperatorSettings(location=str(tools.KUBERAY.share("config") / "default"))
     tree = whole(render(settings.tree))
     definitions = [body for body in tree if body["kind"] == "CustomResourceDefinition"]
     objects = [*definitions, *(body for stage in operator_objects(tree, settings) for body in stage)]
     does = Kubectl(cluster).does
     does("apply", "--server-side", "--filename=-", bodies=objects)
-    there = (f"--namespace={settings.namespace}", f"deployment/{NAME}")
-    does("wait", "--for=condition=Available", "--timeout=120s", *there)
+    deployment = (f"--namespace={settings.namespace}", f"deployment/{NAME}")
+    does("wait", "--for=condition=Available", "--timeout=120s", *deployment)
 
 
 def on_operator(file: Path) -> Path:
-    """Writes the dev stack's file, with the operator that is there instead of its own, and all else as it is."""
-    said = yaml.safe_load(DEV.read_text())
-    said["config"][f"{PROJECT}:operator"] = {"install": "existing"}
-    said["config"][f"{PROJECT}:priorityClasses"] = {"install": "manifests"}
-    file.write_text(yaml.safe_dump(said))
+    """Writes the dev stack's file, with the existing operator instead of its own, and otherwise unchanged."""
+    content = yaml.safe_load(DEV.read_text())
+    content["config"][f"{PROJECT}:operator"] = {"install": "existing"}
+    content["config"][f"{PROJECT}:priorityClasses"] = {"install": "manifests"}
+    file.write_text(yaml.safe_dump(content))
     return file
 
 
@@ -155,7 +155,7 @@ def training(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def existing(cluster: Rehearsal) -> set[str]:
-    """What a stack could leave behind in the cluster, each as `kind name`."""
+    """Objects that a stack could leave behind in the cluster, each as `kind name`."""
     api = cluster.client()
     admission = client.AdmissionregistrationV1Api(api)
     lists: dict[str, Callable[[], Any]] = {

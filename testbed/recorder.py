@@ -1,4 +1,4 @@
-"""Runs a program with no engine behind it and remembers what it registered, in the order in which it did."""
+"""Runs a program without an engine and records the resources that it registers, in their order."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -12,7 +12,7 @@ from pulumi.runtime.mocks import MockMonitor
 
 @dataclass(frozen=True)
 class Registered:
-    """A resource as the engine would have been asked for it."""
+    """A resource in a request to the engine."""
 
     name: str
     type: str
@@ -20,19 +20,19 @@ class Registered:
     parent: str
     """Name of the parent; that of the stack is empty."""
     dependencies: frozenset[str]
-    """Names of all resources that are made before it, by `depends_on` and by outputs in its inputs; for a component
-    those of all that was made below it, as the engine has it."""
+    """Names of all resources that are created before it, by `depends_on` and by outputs in its inputs; for a component
+    those of all its children, as in the engine."""
     provider: str
     """Name of the provider; empty for the default one."""
     protect: bool
     import_id: str
-    """Id of an object that is there and is taken in; empty where it is made."""
+    """Id of an existing object that is imported; empty if the object is created."""
     retained: bool
     """Whether its object stays when the resource is removed."""
 
 
 class Recorder(MockMonitor):
-    """Stands for the engine. Every resource is there at once, with its inputs for outputs and what `live` adds."""
+    """Replaces the engine. Every resource exists at once; its outputs are its inputs and the additions of `live`."""
 
     def __init__(
         self,
@@ -40,23 +40,23 @@ class Recorder(MockMonitor):
         last: dict[str, Any] | None = None,
         rows: dict[str, dict[str, Any]] | None = None,
     ) -> None:
-        """`live`: further outputs by a resource's name. `last`: outputs of the stack after the last update; `rows`: of
-        its resources, by URN."""
+        """`live`: additional outputs by a resource's name. `last`: outputs of the stack after the last update; `rows`:
+        of its resources, by URN."""
         resources = {
             urn: {"type": urn.split("::")[2].rpartition("$")[2], "outputs": row} for urn, row in (rows or {}).items()
         }
         super().__init__(_Mocks(live or {}, {"readStackOutputs": last or {}, "readStackResourceOutputs": resources}))
         self.registered: dict[str, Registered] = {}
         self.outputs: dict[str, dict[str, Any]] = {}
-        """What components and the stack registered as outputs, by name."""
+        """The registered outputs of components and the stack, by name."""
         self.sizes: list[int] = []
         """Bytes of the request for each resource."""
         self.stack_traces: list[str] = []
-        """Names of the resources that the program sent a stack trace for."""
+        """Names of the resources whose request has a stack trace."""
         self._lock = threading.Lock()
-        """Of what is noted: the SDK registers resources from threads of its own."""
+        """For the records: the SDK registers resources from its own threads."""
         self._below: dict[str, set[str]] = {}
-        """URNs of what was made below each component, by the component's URN."""
+        """URNs of each component's children, by the component's URN."""
 
     def RegisterResource(self, request: Any) -> Any:  # noqa: N802 (the protocol's name)
         response = super().RegisterResource(request)  # type: ignore[no-untyped-call]  # the SDK's mocks are untyped
@@ -91,12 +91,12 @@ class Recorder(MockMonitor):
         return super().RegisterResourceOutputs(request)  # type: ignore[no-untyped-call]  # as above
 
     def _whole(self, urns: Iterable[str]) -> Iterator[str]:
-        """The resources that are meant, where a component stands for all that was made below it."""
+        """The resources themselves, if a component stands for all its children."""
         for urn in urns:
             yield from (each for each in self._below.get(urn, {urn}) if each not in self._below)
 
     def kinds(self) -> dict[str, list[str]]:
-        """Names of what was registered, sorted, by type. Who does not depend on another comes in no certain order."""
+        """Names of the registered resources, sorted, by type. Independent resources have no fixed order."""
         kinds: dict[str, list[str]] = {}
         for each in self.registered.values():
             kinds.setdefault(each.type, []).append(each.name)
@@ -139,7 +139,7 @@ def record(
     rows: dict[str, dict[str, Any]] | None = None,
     stack: str = "test",
 ) -> Recorder:
-    """What a program registers; in a preview, unless it is said that the update is meant."""
+    """The resources that a program registers; in a preview, unless an update is requested."""
     recorder = Recorder(live, last, rows)
     pulumi.runtime.set_mocks(recorder.mocks, project="ray-platform", stack=stack, preview=preview, monitor=recorder)
     run = pulumi.runtime.test(program)  # type: ignore[no-untyped-call]  # the SDK's decorator is untyped

@@ -1,4 +1,4 @@
-"""`python -m local.host_pods RUN`: serves the rehearsal of that run folder until it is told to stop."""
+"""`python -m local.host_pods RUN`: serves the rehearsal of that run folder until it gets a signal to stop."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a Deployment's container is started with: its environment, its arguments, and the files that it mounts."""
+"""Environment, arguments and mounted files of a Deployment's container."""
 
 import base64
 import shutil
@@ -9,7 +9,7 @@ from typing import Any
 from kubernetes import client
 
 Deployment = Mapping[str, Any]
-"""As the API server shows it."""
+"""A Deployment as the API server returns it."""
 
 
 def key_of(deployment: Deployment) -> str:
@@ -18,7 +18,7 @@ def key_of(deployment: Deployment) -> str:
 
 
 def container_of(deployment: Deployment) -> dict[str, Any]:
-    """The one container that is run: the first."""
+    """The container that is run: the first."""
     container: dict[str, Any] = deployment["spec"]["template"]["spec"]["containers"][0]
     return container
 
@@ -29,12 +29,12 @@ def account_of(deployment: Deployment) -> str:
     return account
 
 
-def _as_it_is(_name: str, content: bytes) -> bytes:
+def _unchanged(_name: str, content: bytes) -> bytes:
     return content
 
 
 class Container:
-    """The container of a Deployment, with its files below a folder of this machine instead of a root of its own."""
+    """The container of a Deployment, with its files below a folder of this machine instead of its own root."""
 
     def __init__(self, deployment: Deployment, folder: Path) -> None:
         self._deployment = deployment
@@ -42,11 +42,11 @@ class Container:
         self._root = folder / "mounts"
 
     def arguments(self) -> list[str]:
-        """Its arguments; paths of its files are those of this machine."""
+        """Its arguments, with paths of this machine for its files."""
         return [self._here(argument) for argument in self._container.get("args", [])]
 
     def environment(self) -> dict[str, str]:
-        """Its environment, as far as it is said or known from the Deployment."""
+        """Its environment, as far as the Deployment sets or determines it."""
         metadata = self._deployment["metadata"]
         fields = {"metadata.namespace": metadata["namespace"], "metadata.name": metadata["name"]}
         found = {}
@@ -58,13 +58,13 @@ class Container:
                 found[entry["name"]] = fields[path]
         return found
 
-    def write_files(self, core: client.CoreV1Api, adapted: Callable[[str, bytes], bytes] = _as_it_is) -> None:
-        """Makes its folders, with the files of the ConfigMaps and Secrets that it mounts.
+    def write_files(self, core: client.CoreV1Api, adapted: Callable[[str, bytes], bytes] = _unchanged) -> None:
+        """Creates its folders, with the files of the ConfigMaps and Secrets that it mounts.
 
-        In ConfigMaps, too, paths of its files are those of this machine. `adapted` makes of a file's name and content
-        what is written.
+        ConfigMaps also get paths of this machine for its files. `adapted`: returns the content to write for a file's
+        name and content.
 
-        Raises client.ApiException where one of these is not there, which keeps a pod from starting, too.
+        Raises client.ApiException if one of these is missing, which keeps a pod from starting, too.
         """
         shutil.rmtree(self._root, ignore_errors=True)
         volumes = {volume["name"]: volume for volume in self._deployment["spec"]["template"]["spec"].get("volumes", [])}

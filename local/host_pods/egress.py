@@ -1,9 +1,9 @@
-"""Lets the API server reach the Services of programs that run on the host, as it does to call their webhooks.
+"""Lets the API server reach the Services of programs on the host, for example to call their webhooks.
 
-There is no kube-proxy, so that the address of a Service leads nowhere. Kubernetes has a way for API servers that are
-not in the network of the pods, which Konnectivity uses: an EgressSelectorConfiguration sends each connection to the
-cluster through a proxy. This one is told `CONNECT <clusterIP>:<port>` on a Unix socket, and connects to the port of
-loopback where the program behind that Service listens.
+There is no kube-proxy, so the address of a Service is not reachable. Kubernetes supports API servers outside the
+network of the pods, and Konnectivity uses that: an EgressSelectorConfiguration sends each connection to the cluster
+through a proxy. This proxy receives `CONNECT <clusterIP>:<port>` on a Unix socket, and connects to the port of loopback
+where the program behind that Service listens.
 """
 
 import asyncio
@@ -20,17 +20,17 @@ Route = Callable[[str, int], int | None]
 """The port of loopback where the program behind an address and port of a Service listens; None if there is none."""
 
 STARTS_SECONDS = 30.0
-"""So long a program that has just been started may take to listen; the API server waits no longer for a webhook. Its
-pod is Ready at once on a simulated node, which a real one, with a readiness probe, would be only then."""
+"""Seconds that a new program may take until it listens; the API server waits no longer for a webhook. A pod on a
+simulated node is Ready at once; on a real node its readiness probe would delay that."""
 
 
 def socket(run: Path) -> Path:
-    """Where the proxy of a rehearsal listens."""
+    """The socket of a rehearsal's proxy."""
     return paths.socket(run, "egress")
 
 
 def configuration(run: Path) -> Path:
-    """The file that tells the API server of it."""
+    """The file that configures the API server to use it."""
     return run / "egress.yaml"
 
 
@@ -49,7 +49,7 @@ def write_configuration(run: Path) -> None:
 
 
 def serve(listen: Path, route: Route) -> None:
-    """Serves connections in a thread of its own, as long as the process runs."""
+    """Serves connections in a separate thread, as long as the process runs."""
     threading.Thread(target=lambda: asyncio.run(_serve(listen, route)), daemon=True).start()
 
 
@@ -68,8 +68,8 @@ async def _serve(listen: Path, route: Route) -> None:
 async def _connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, route: Route) -> None:
     request = await reader.readuntil(b"\r\n\r\n")
     address, _, port = request.split(b" ")[1].decode().rpartition(":")
-    there = await asyncio.to_thread(route, address, int(port))
-    upstream = await _open(there) if there else None
+    port_of_loopback = await asyncio.to_thread(route, address, int(port))
+    upstream = await _open(port_of_loopback) if port_of_loopback else None
     if upstream is None:
         writer.write(b"HTTP/1.1 503 no program behind this Service listens\r\n\r\n")
         await writer.drain()

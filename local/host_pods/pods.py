@@ -1,4 +1,4 @@
-"""Keeps the programs of Deployments running, as a kubelet keeps containers."""
+"""Keeps the programs of Deployments running, as a kubelet does with containers."""
 
 import hashlib
 import json
@@ -25,20 +25,20 @@ from local.host_pods.programs import HostProgram, program_of
 from local.host_pods.states import HostPod, write_states
 
 TOKEN_SECONDS = 24 * 3600
-"""Asked of the TokenRequest API; renewed at 80 %, as kubelet does (pkg/kubelet/token)."""
+"""Requested of the TokenRequest API; renewed at 80 %, as kubelet does (pkg/kubelet/token)."""
 
 LONGEST_BACKOFF = 60.0
-"""Seconds. Kubelet waits up to 300; a rehearsal has somebody watching."""
+"""Seconds. Kubelet waits up to 300; in a rehearsal somebody waits for it."""
 
 
 @dataclass
 class Running:
-    """A Deployment that is being run."""
+    """A Deployment whose program runs."""
 
     shown: HostPod
     deployment: Deployment
     ports: dict[int, int]
-    """Of loopback, by the ports of the pod that they stand for."""
+    """Of loopback, by the ports of the pod that they replace."""
     digest: str = ""
     process: subprocess.Popen[bytes] | None = None
     started: float = 0.0
@@ -49,7 +49,7 @@ class Running:
 
 
 class HostPods:
-    """Keeps the programs of known Deployments as the API server says they should be."""
+    """Keeps the programs of known Deployments in line with the API server."""
 
     def __init__(self, run: Path) -> None:
         self._run = run
@@ -62,7 +62,7 @@ class HostPods:
         self._stopping = False
 
     def serve(self) -> None:
-        """Until a signal says stop: look after the programs at every change of a Deployment, and every second."""
+        """Reconciles the programs at every change of a Deployment, and every second, until a signal to stop."""
         signal.signal(signal.SIGTERM, self._stop)
         signal.signal(signal.SIGINT, self._stop)
         threading.Thread(target=self._watch, daemon=True).start()
@@ -105,15 +105,15 @@ class HostPods:
         return None
 
     def _reconcile(self) -> None:
-        wanted: dict[str, tuple[Deployment, HostProgram]] = {}
+        desired: dict[str, tuple[Deployment, HostProgram]] = {}
         deployments = self._api.sanitize_for_serialization(self._apps.list_deployment_for_all_namespaces())
         for item in deployments["items"]:
             program = program_of(container_of(item)["image"])
             if program and item["spec"].get("replicas", 1) > 0 and "deletionTimestamp" not in item["metadata"]:
-                wanted[key_of(item)] = (item, program)
-        for key in self._running.keys() - wanted.keys():
+                desired[key_of(item)] = (item, program)
+        for key in self._running.keys() - desired.keys():
             _end(self._running.pop(key))
-        for key, (deployment, program) in wanted.items():
+        for key, (deployment, program) in desired.items():
             self._keep(key, deployment, program)
         self._write()
 
@@ -192,7 +192,7 @@ class HostPods:
         answer = self._core.create_namespaced_service_account_token(account_of(deployment), namespace, request)
         assert answer.status is not None
         assert answer.status.token is not None
-        # Written beside and moved, so that the client never reads half a token.
+        # Written to another file and renamed, so that the client never reads half a token.
         fresh = running.token.with_suffix(".new")
         fresh.touch(mode=0o600)
         fresh.write_text(answer.status.token)
@@ -204,7 +204,7 @@ class HostPods:
 
 
 def _unfit(image: str, program: HostProgram) -> str:
-    """Why the program cannot stand for that image here; empty where it can."""
+    """Why the program cannot run for that image here; empty if it can."""
     version, tool = image.partition("@")[0].rpartition(":")[2], program.tool
     if version != tool.version:
         return (
@@ -216,14 +216,14 @@ def _unfit(image: str, program: HostProgram) -> str:
 
 
 def _behind(deployment: Deployment, service: Mapping[str, Any]) -> bool:
-    """Whether a Service leads to the pods of a Deployment."""
+    """Whether a Service selects the pods of a Deployment."""
     labels, selector = deployment["spec"]["template"]["metadata"]["labels"], service["spec"].get("selector", {})
     same = deployment["metadata"]["namespace"] == service["metadata"]["namespace"]
     return same and bool(selector) and selector.items() <= labels.items()
 
 
 def _said(error: client.ApiException) -> str:
-    """What the API server says in its Status."""
+    """The message in the API server's Status."""
     return str(json.loads(error.body)["message"]) if error.body else str(error.reason)
 
 

@@ -1,4 +1,4 @@
-"""Which container images are known, and the programs that stand for them."""
+"""The known container images, and the programs that run for them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -11,13 +11,13 @@ from local.tools import KUBERAY, KUBERAY_1_5, KUEUE, VOLCANO, Tool
 
 @dataclass(frozen=True)
 class HostProgram:
-    """A program that stands for a container image.
+    """A program that runs for a container image.
 
-    Fields: the `tool` that holds it, its `name` there, and `arguments` that are added last. Its servers bind to
-    loopback, and what a pod reads from its mounted account is said: `{kubeconfig}`, `{namespace}`. `serves` names ports
-    of the pod that others call; for each the program gets a free one of loopback, `{ports[8443]}`. `settings` is for a
-    program that takes none of this as arguments: what is laid over files of these names that it mounts, YAML. `others`:
-    tools that hold it in other versions.
+    Fields: the `tool` that has it, its `name` there, and the `arguments` to append. They bind its servers to loopback,
+    and replace what a pod reads from its mounted account: `{kubeconfig}`, `{namespace}`. `serves`: ports of the pod
+    that others call; the program gets a free port of loopback for each, `{ports[8443]}`. `settings`, for a program that
+    has no such arguments: YAML that is merged into mounted files of these names. `others`: tools that have it in other
+    versions.
     """
 
     tool: Tool
@@ -28,25 +28,25 @@ class HostProgram:
     others: tuple[Tool, ...] = ()
 
     def of(self, tag: str) -> "HostProgram":
-        """The program in the version of an image's tag; as it is where that is none of `others`."""
+        """The program in the version of an image's tag; unchanged if that is none of `others`."""
         tool = next((tool for tool in self.others if tool.version == tag), self.tool)
         return replace(self, tool=tool)
 
     def further(self, kubeconfig: str, namespace: str, ports: Mapping[int, int]) -> list[str]:
-        """The arguments that are added, of a program that has these."""
+        """The arguments to append for a program with these values."""
         return [text.format(kubeconfig=kubeconfig, namespace=namespace, ports=ports) for text in self.arguments]
 
     def adapted(self, file: str, content: bytes, ports: Mapping[int, int]) -> bytes:
-        """The content of a file that it mounts, with its `settings` laid over."""
+        """The content of a mounted file, with `settings` merged into it."""
         if file not in self.settings:
             return content
-        return yaml.safe_dump(_laid_over(yaml.safe_load(content), self.settings[file], ports)).encode()
+        return yaml.safe_dump(_merged(yaml.safe_load(content), self.settings[file], ports)).encode()
 
 
-def _laid_over(base: Any, over: Any, ports: Mapping[int, int]) -> Any:
-    """A port of the pod, as a number, becomes that of loopback."""
+def _merged(base: Any, over: Any, ports: Mapping[int, int]) -> Any:
+    """Merges `over` into `base`. The number of a port of the pod becomes its port of loopback."""
     if isinstance(over, Mapping):
-        return {**base, **{key: _laid_over(base.get(key, {}), value, ports) for key, value in over.items()}}
+        return {**base, **{key: _merged(base.get(key, {}), value, ports) for key, value in over.items()}}
     return ports.get(over, over)
 
 
@@ -87,11 +87,11 @@ PROGRAMS = {
         },
     ),
 }
-"""By the end of the image's repository, whatever registry or mirror it comes from."""
+"""By the end of the image's repository, with any registry or mirror."""
 
 
 def program_of(image: str) -> HostProgram | None:
-    """The program that stands for an image, by the end of its repository and the tag; None if it is not one of ours."""
+    """The program for an image, by the end of its repository and the tag; None if the image is unknown."""
     path, _, last = image.partition("@")[0].rpartition("/")
     name, _, tag = last.partition(":")
     found = next((program for end, program in PROGRAMS.items() if f"/{path}/{name}".endswith(f"/{end}")), None)
@@ -99,6 +99,6 @@ def program_of(image: str) -> HostProgram | None:
 
 
 def tools_of(images: Iterable[str]) -> tuple[Tool, ...]:
-    """The tools that hold the programs of images, each once."""
+    """The tools that have the programs of images, each once."""
     known = [program.tool for image in sorted(images) if (program := program_of(image))]
     return tuple(tool for index, tool in enumerate(known) if tool not in known[:index])

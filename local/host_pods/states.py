@@ -1,4 +1,4 @@
-"""What is told of the programs to `make status`, in `<run>/host-pods.json`."""
+"""The states of the programs for `make status`, in `<run>/host-pods.json`."""
 
 import json
 from collections.abc import Iterable
@@ -22,13 +22,13 @@ class HostPod:
 
 
 def read_states(run: Path) -> list[HostPod]:
-    """What host-pods last wrote of its programs; empty if it has not run."""
+    """The states that host-pods wrote last; empty if it has not run."""
     file = run / _FILE
     return [HostPod(**entry) for entry in json.loads(file.read_text())] if file.is_file() else []
 
 
 def write_states(run: Path, pods: Iterable[HostPod]) -> None:
-    """Writes them at once, so that nobody reads half."""
+    """Writes them atomically, so that nobody reads half a file."""
     fresh = run / f"{_FILE}.new"
     fresh.write_text(json.dumps([asdict(pod) for pod in pods]))
     fresh.rename(run / _FILE)

@@ -12,10 +12,10 @@ from stacks.images import full_name
 __all__ = ["GATEWAY", "IMAGES", "OPERATOR", "PAUSE", "RAY", "REDIS", "Image", "full_name", "named"]
 
 IMAGES = (PAUSE, OPERATOR, *VOLCANO_PROGRAMS, RAY, REDIS, GATEWAY)
-"""All there are, under the names that stacks use."""
+"""All images, under the names that stacks use."""
 
 
 def named(references: Iterable[str]) -> list[Image]:
-    """Those of the images that are named, as pods name them; a name that none has is passed over."""
-    wanted = {full_name(reference) for reference in references}
-    return [image for image in IMAGES if image.reference in wanted]
+    """The images among these references, by the names that pods use; unknown references are skipped."""
+    names = {full_name(reference) for reference in references}
+    return [image for image in IMAGES if image.reference in names]

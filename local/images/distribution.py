@@ -1,4 +1,4 @@
-"""The root of an image: packages of the distribution that this machine has, from the mirrors that its apt knows."""
+"""The root of an image: packages of this machine's distribution, from the mirrors in its apt configuration."""
 
 import platform
 import re
@@ -9,17 +9,17 @@ from local.commands import run
 from local.errors import RehearsalError
 
 WITHOUT = ("doc", "man", "locale")
-"""Folders of /usr/share that nobody reads in a container."""
+"""Folders of /usr/share that are useless in a container."""
 
 SOURCES = tuple(
     Path("/etc/apt") / name
     for name in ("sources.list.d/debian.sources", "sources.list.d/ubuntu.sources", "sources.list")
 )
-"""Where apt of this machine is told of its distribution's mirrors."""
+"""The files in which apt of this machine has the mirrors."""
 
 
 def codename() -> str | None:
-    """The release of the distribution, e.g. `bookworm`. None where this machine has neither a Debian nor an Ubuntu."""
+    """The release of the distribution, e.g. `bookworm`. None if this machine runs neither Debian nor Ubuntu."""
     try:
         return platform.freedesktop_os_release()["VERSION_CODENAME"]
     except (OSError, KeyError):
@@ -27,10 +27,10 @@ def codename() -> str | None:
 
 
 def install(files: Path, packages: Sequence[str]) -> None:
-    """Fill a folder with the distribution and these packages of it.
+    """Fills a folder with the distribution and these packages of it.
 
     Raises:
-        RehearsalError: this machine has no such distribution, or the packages cannot be had; with what was said.
+        RehearsalError: this machine has no such distribution, or the packages cannot be installed; with the output.
     """
     release = codename()
     if release is None:
@@ -40,17 +40,17 @@ def install(files: Path, packages: Sequence[str]) -> None:
 
 
 def run_in(files: Path, *command: str, fails: bool = False) -> str:
-    """Run a program in such a folder and return its standard output. `fails`: it may.
+    """Runs a program in such a folder and returns its standard output. `fails`: it may fail.
 
     Raises:
-        RehearsalError: it failed; with the end of what it said.
+        RehearsalError: it failed; with the end of its output.
     """
     path = "/usr/sbin:/usr/bin:/sbin:/bin"
     return run("chroot", files, "/usr/bin/env", "-i", f"PATH={path}", "LANG=C.UTF-8", *command, fails=fails)
 
 
 def pins() -> str:
-    """What decides which files there are, beside the names of the packages."""
+    """All values that determine the files, beside the names of the packages."""
     return f"{codename()}{Path(__file__).read_text()}"
 
 

@@ -17,7 +17,7 @@ HOME = "/opt/gateway"
 """The Python environment in the image."""
 
 USER = "65532"
-"""Number of nobody in particular, as in images without a distribution (GoogleContainerTools/distroless)."""
+"""The user id of `nonroot`, as in images without a distribution (GoogleContainerTools/distroless)."""
 
 
 def _fill(files: Path, report: Report) -> None:

@@ -1,4 +1,4 @@
-"""An image: its name, what is in it, and the archive in the cache that holds it."""
+"""An image: its name, its content, and its archive in the cache."""
 
 import fcntl
 import hashlib
@@ -18,19 +18,19 @@ from local.commands import run
 from local.progress import Report, step
 
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
-"""What images call the machines that the kernel names."""
+"""The names of architectures in images, by the kernel's names."""
 
 UNUSED_SECONDS = 7 * 24 * 3600.0
-"""After that an archive that has not been used is removed when another of its image is wanted. Ray's has 550 MB."""
+"""An archive that was not used for this long is removed when another of its image is built. Ray's has 550 MB."""
 
 
 @dataclass(frozen=True)
 class Image:
     """A recipe for an image of one layer.
 
-    Fields: `name` is the archive's; `reference` what pods call the image, with its registry; `config` the part of the
-    image's configuration that says how it runs (OCI image-spec, config.md); `fill` puts the files into a folder;
-    `pins` tells all that decides which files these are.
+    Fields: `name` is the archive's; `reference` the image's name in pods, with its registry; `config` the part of the
+    image's configuration that decides how it runs (OCI image-spec, config.md); `fill` writes the files into a folder;
+    `pins` returns all values that determine these files.
     """
 
     name: str
@@ -41,27 +41,27 @@ class Image:
 
     @property
     def archive(self) -> Path:
-        """The image as `docker save` would write it. Another recipe is another file."""
+        """The image in the format of `docker save`. Another recipe has another file."""
         recipe = json.dumps([self.reference, dict(self.config), self.pins()], sort_keys=True)
         return paths.cache() / "images" / f"{self.name}-{hashlib.sha256(recipe.encode()).hexdigest()[:12]}.tar"
 
     def build(self) -> None:
-        """Make the archive if it is not there, and remove those of other recipes that nobody wants any more.
+        """Creates the archive if it is missing, and removes unused ones of other recipes.
 
         Raises:
-            RehearsalError: a step failed; with what was said.
+            RehearsalError: a step failed; with its output.
         """
         with self.held():
             self._remove_unused()
 
     @contextmanager
     def held(self) -> Iterator[Path]:
-        """The archive, made if it is not there. Nobody removes it meanwhile.
+        """The archive, created if it is missing. It is locked against removal meanwhile.
 
-        A second process that wants the same waits until the first has made it.
+        A second process that needs the same archive waits until the first has created it.
 
         Raises:
-            RehearsalError: a step failed; with what was said.
+            RehearsalError: a step failed; with its output.
         """
         archive = self.archive
         archive.parent.mkdir(parents=True, exist_ok=True)
@@ -93,7 +93,7 @@ class Image:
     def _build(self, archive: Path, report: Report) -> None:
         scratch = _scratch(archive)
         shutil.rmtree(scratch, ignore_errors=True)  # of a build that was killed
-        umask = os.umask(0o022)  # pods' users have to read it, whoever makes it
+        umask = os.umask(0o022)  # the users of pods must be able to read it
         try:
             files = scratch / "files"
             files.mkdir(parents=True)
@@ -106,7 +106,7 @@ class Image:
             shutil.rmtree(scratch, ignore_errors=True)
 
     def _pack(self, files: Path, scratch: Path) -> None:
-        # Names sorted and no times, so that the same files are the same layer.
+        # Names are sorted and times are removed, so that the same files are the same layer.
         run("tar", "--numeric-owner", "--sort=name", "--mtime=@0", "-C", files, "-cf", scratch / "layer.tar", ".")
         with (scratch / "layer.tar").open("rb") as layer:
             digest = hashlib.file_digest(layer, "sha256").hexdigest()
@@ -126,10 +126,10 @@ class Image:
 
 
 def _lock(archive: Path) -> Path:
-    """The file whose lock whoever uses an archive shares. It was last changed when that was last done."""
+    """The lock file that all users of an archive share. Its modification time is the time of the last use."""
     return archive.with_suffix(".lock")
 
 
 def _scratch(archive: Path) -> Path:
-    """The folder in which an archive is made."""
+    """The folder in which an archive is created."""
     return archive.with_suffix(".building")

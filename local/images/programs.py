@@ -1,4 +1,4 @@
-"""Images that hold one program and nothing else."""
+"""Images that contain one program and nothing else."""
 
 import shutil
 from pathlib import Path
@@ -27,7 +27,7 @@ OPERATOR = _image(
     "/manager",
     "65532:65532",
 )
-"""Where its program lies and as whom it runs is what KubeRay's own image does (ray-operator/Dockerfile)."""
+"""The program's path and user are those of KubeRay's own image (ray-operator/Dockerfile)."""
 
 VOLCANO_PROGRAMS = tuple(
     _image(
@@ -40,4 +40,4 @@ VOLCANO_PROGRAMS = tuple(
     )
     for program in VOLCANO.programs
 )
-"""Where they lie is what Volcano's own images do (installer/dockerfile), as whom they run what its manifest says."""
+"""Their paths are those of Volcano's own images (installer/dockerfile), their users those of its manifest."""

@@ -15,9 +15,10 @@ from local.progress import Report
 
 
 def fill(files: Path, report: Report, home: str, packages: Sequence[str], pins: Path) -> Path:
-    """Fill a folder with the distribution, some of its packages, and at `home` an environment with what `pins` names.
+    """Fills a folder with the distribution, some of its packages, and at `home` an environment with the packages of
+    `pins`.
 
-    Returns the environment's site-packages. Raises RehearsalError with what was said.
+    Returns the environment's site-packages. Raises RehearsalError with the output of the failed step.
     """
     report(0.0, "packages of the distribution")
     install(files, ("python3", "python3-venv", *packages))
@@ -42,10 +43,10 @@ def fill(files: Path, report: Report, home: str, packages: Sequence[str], pins: 
 
 
 def compile_all(files: Path, report: Report, home: str) -> None:
-    """Add the byte-code, without which every process compiles what it imports.
+    """Adds the byte-code, without which every process compiles its imports.
 
-    Times are not compared, as the image's layer has none; a file that is no Python, of which some packages have
-    examples, is passed over.
+    Times are not compared, because the image's layer has none. Files that are not valid Python, such as examples in
+    some packages, are skipped.
     """
     report(0.7, "byte-code")
     (library,) = (files / home.strip("/") / "lib").glob("python3.*")
@@ -64,18 +65,18 @@ def compile_all(files: Path, report: Report, home: str) -> None:
 
 
 def environment(home: str, *more: str) -> list[str]:
-    """Variables of the image in which programs of the environment are found."""
+    """Environment variables of the image with which programs of the environment are found."""
     path = f"{home}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     return [f"PATH={path}", "LANG=C.UTF-8", *more]
 
 
 def recipe() -> str:
-    """What decides which files there are, beside the packages."""
+    """All values that determine the files, beside the packages."""
     return f"{Path(__file__).read_text()}{distribution.pins()}"
 
 
 def _set_interpreter(script: Path, home: str) -> None:
-    """Let a script run in the image: installed from outside, it names the Python that installed it."""
+    """Makes a script run in the image: installed from outside, it names the Python that installed it."""
     if script.is_symlink() or not script.read_bytes().startswith(b"#!"):
         return
     first, _, rest = script.read_text().partition("\n")

@@ -1,7 +1,8 @@
-"""The image of Ray: the distribution that this machine has, with its Python, and Ray from the Python index.
+"""The image of Ray: this machine's distribution, with its Python, and Ray from the Python index.
 
-What KubeRay counts on is there: `ray`, `wget` for the probes, a shell, and a user `ray` with number 1000 and group 100
-as in Ray's own images (ray-project/ray, docker/base-deps/Dockerfile). CUDA is not, nor what Ray's images have beside.
+It has what KubeRay requires: `ray`, `wget` for the probes, a shell, and a user `ray` with number 1000 and group 100 as
+in Ray's own images (ray-project/ray, docker/base-deps/Dockerfile). CUDA and the other programs of Ray's images are
+missing.
 """
 
 import re

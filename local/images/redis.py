@@ -1,8 +1,8 @@
-"""The image of Redis: redis-server, redis-sentinel and redis-cli of the distribution that this machine has.
+"""The image of Redis: redis-server, redis-sentinel and redis-cli of this machine's distribution.
 
-It runs as Redis' own image does (redis/docker-library-redis): user and group `redis` with number 999, working directory
-and volume /data, an entrypoint that gives up root and takes options and a file as redis-server's, no protected mode. It
-lacks what Redis' own has beside: gosu, TLS's certificates, and other places of the programs than the PATH.
+It runs like Redis' own image (redis/docker-library-redis): user and group `redis` with number 999, working directory
+and volume /data, an entrypoint that drops root and accepts options and a file like redis-server, no protected mode. It
+does not have gosu and TLS certificates, and its programs are only on the PATH.
 """
 
 from pathlib import Path
@@ -15,8 +15,8 @@ from local.progress import Report
 PACKAGES = ("redis-server", "redis-sentinel")
 
 VERSIONS = {"bookworm": "7.0.15", "trixie": "8.0.2", "jammy": "6.0.16", "noble": "7.0.15"}
-"""What the releases of Debian and Ubuntu have, for as long as they are supported (packages.debian.org/redis-server and
-packages.ubuntu.com/redis-server). The image's name has to be known before apt is asked."""
+"""The versions in the supported releases of Debian and Ubuntu (packages.debian.org/redis-server and
+packages.ubuntu.com/redis-server). The image's name must be known before apt is asked."""
 
 NUMBER = "999"
 
@@ -25,7 +25,7 @@ DATA = "/data"
 ENTRYPOINT = Path(__file__).with_name("redis-entrypoint.sh")
 
 DEBIANS_OWN = ("etc/redis", "etc/init.d", "var/lib/redis", "var/log/redis")
-"""What the packages have for a service of the system."""
+"""Files of the packages for a service of the system."""
 
 
 def _fill(files: Path, report: Report) -> None:

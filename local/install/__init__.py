@@ -14,11 +14,11 @@ from local.tools import TOOLS, Tool
 
 
 def install_missing(tools: tuple[Tool, ...] = TOOLS) -> None:
-    """Install what the cache does not hold yet, from where `TOOLS` says, showing how far it is.
+    """Installs missing tools into the cache, from the origin that `TOOLS` sets, and shows the progress.
 
     Raises:
         RehearsalError: `TOOLS` has a bad value; a mirror lacks a tool; a file has the wrong checksum; Go is missing or
-            too old; a build failed. The cache then holds no part of that tool.
+            too old; a build failed. The cache then has no part of that tool.
     """
     where = origin()
     missing = [tool for tool in tools if not tool.installed]
@@ -29,7 +29,7 @@ def install_missing(tools: tuple[Tool, ...] = TOOLS) -> None:
 
 
 def install(tool: Tool, where: Origin, position: str = "") -> None:
-    """Install one tool; a second process that wants the same tool waits and finds it there."""
+    """Installs one tool; a second process that needs the same tool waits and then uses it."""
     with _only_one(tool):
         if tool.installed:
             return

@@ -1,4 +1,4 @@
-"""Archives of programs: those of a mirror, which this project writes, and those that other projects publish."""
+"""Archives of programs: those of a mirror, which this project writes, and those of other projects."""
 
 import gzip
 import shutil
@@ -13,11 +13,11 @@ _BROKEN = (tarfile.TarError, zlib.error, EOFError, OSError, KeyError)
 
 
 class ArchiveError(Exception):
-    """An archive cannot be read, or lacks what is wanted of it; the text says which."""
+    """An archive cannot be read, or lacks a required file; the text has the reason."""
 
 
 def pack(folder: Path, target: Path, report: Report) -> None:
-    """Write a folder's content as a `.tar.gz`; the same content gives the same bytes, whoever packs it and when."""
+    """Writes a folder's content as a `.tar.gz`; the same content always gives the same bytes."""
     scratch = target.with_name(f"{target.name}.partial")
     entries = sorted(folder.rglob("*"))
     try:
@@ -36,14 +36,14 @@ def pack(folder: Path, target: Path, report: Report) -> None:
 
 
 def unpack(archive: Path, target: Path) -> None:
-    """Unpack what `pack` wrote.
+    """Unpacks an archive of `pack`.
 
     Raises:
         ArchiveError: it cannot be unpacked, or would write outside of `target`.
     """
     try:
         with tarfile.open(archive) as tar:
-            # Python has this filter since 3.11.4, and the documentation of tarfile proposes this line for older ones.
+            # Python has this filter since 3.11.4; the documentation of tarfile proposes this line for older versions.
             tar.extraction_filter = getattr(tarfile, "data_filter", lambda member, _path: member)
             tar.extractall(target)  # noqa: S202 -- the filter is set
     except _BROKEN as error:

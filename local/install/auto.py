@@ -1,4 +1,4 @@
-"""Tools from wherever is quickest: the PATH, what their projects publish, and the compiler for the rest."""
+"""Tools from the fastest source: the PATH, their projects' releases, and the compiler for the rest."""
 
 import shutil
 from collections.abc import Sequence
@@ -12,13 +12,14 @@ from local.tools import Tool
 
 
 class Auto:
-    """Each program from the first of the three that has exactly the pinned version."""
+    """Takes each program from the first of the three sources that has exactly the pinned version."""
 
     def __init__(self) -> None:
         self._releases = Releases()
 
     def check(self, tools: Sequence[Tool]) -> None:
-        """What nobody publishes is built, so Go has to be there, and better missed before anything is downloaded."""
+        """Unpublished programs are built. So Go is required, and this fails before anything is downloaded if it is
+        missing."""
         if any(tool.release is None for tool in tools):
             require_go()
 

@@ -1,4 +1,4 @@
-"""Tools built here, by ordinary `go build` from the modules pinned in local/tools/*/go.mod."""
+"""Builds tools with ordinary `go build` from the modules pinned in local/tools/*/go.mod."""
 
 import os
 import shutil
@@ -13,10 +13,10 @@ from local.tools import Tool
 
 
 class Build:
-    """Everything is built."""
+    """Builds all tools."""
 
     def check(self, tools: Sequence[Tool]) -> None:
-        """Whatever is to be built, Go is needed."""
+        """Every tool needs Go."""
         require_go()
 
     def install(self, tool: Tool, target: Path, position: str) -> None:
@@ -24,7 +24,7 @@ class Build:
 
 
 def build(tool: Tool, programs: Iterable[str], target: Path, position: str) -> None:
-    """Build these programs of a tool into `target`/bin and put its files into `target`/share.
+    """Builds these programs of a tool into `target`/bin and copies its files to `target`/share.
 
     Raises:
         RehearsalError: Go is missing or too old, or a build failed; with the end of the compiler's output.
@@ -39,7 +39,7 @@ def build(tool: Tool, programs: Iterable[str], target: Path, position: str) -> N
 
 
 def require_go() -> None:
-    """Raises a RehearsalError where there is no Go."""
+    """Raises RehearsalError if Go is missing."""
     if shutil.which("go") is None:
         raise RehearsalError(
             "Go is not on the PATH; the rehearsal builds Kubernetes, KWOK, KubeRay and Pulumi with it, once. "
@@ -70,14 +70,14 @@ def _copy_files(tool: Tool, target: Path) -> None:
     _go(tool, "mod", "download", tool.module)
     module = Path(_go(tool, "list", "-m", "-f", "{{.Dir}}", tool.module).strip())
     for folder in tool.files:
-        # Go keeps its module cache read-only; copy the contents, not the modes, so that the cache can be removed.
+        # Go's module cache is read-only. Copies the contents, not the modes, so that our cache can be removed.
         shutil.copytree(module / folder, target / folder, copy_function=shutil.copyfile)
         for made in (target / folder, *(target / folder).rglob("*")):
             made.chmod(0o755 if made.is_dir() else 0o644)
 
 
 def _go(tool: Tool, *arguments: str, each: Callable[[str], None] | None = None) -> str:
-    """Run go in the tool's folder and return its standard output; `each` gets every line of standard error."""
+    """Runs go in the tool's folder and returns its standard output; `each` gets every line of standard error."""
     with tempfile.TemporaryFile("w+") as output:
         run = subprocess.Popen(
             ["go", *arguments],

@@ -1,4 +1,4 @@
-"""Files from a web server, or from a folder as file://, of which the SHA-256 digest is known."""
+"""Downloads files with a known SHA-256 digest from a web server, or from a folder as file://."""
 
 import hashlib
 import queue
@@ -14,17 +14,17 @@ from local.errors import RehearsalError
 from local.progress import Report
 
 STALLED = 30
-"""Seconds without a byte after which a download counts as cut off."""
+"""Seconds without data after which a download counts as interrupted."""
 
 _CHUNK = 1 << 20
 
 
 class DownloadError(Exception):
-    """A server does not answer, does not have a file, or does not send all of it; the text says which."""
+    """A server does not answer, does not have a file, or does not send all of it; the text has the reason."""
 
 
 class NoAnswerError(DownloadError):
-    """The server does not answer at all, so others of its files need not be asked for."""
+    """The server does not answer at all, so its other files need not be requested."""
 
 
 class _CutOffError(DownloadError):
@@ -32,12 +32,12 @@ class _CutOffError(DownloadError):
 
 
 def download(url: str, target: Path, report: Report, patience: float) -> str:
-    """Write a file to `target` and return its SHA-256 digest. What was cut off is asked for once more.
+    """Writes a file to `target` and returns its SHA-256 digest. An interrupted download is repeated once.
 
-    `patience`: seconds until the server has to answer, looking up its name included.
+    `patience`: seconds until the server has to answer, including the lookup of its name.
 
     Raises:
-        DownloadError: there is no such file, it was cut off twice, or (NoAnswerError) the server does not answer.
+        DownloadError: there is no such file, it was interrupted twice, or (NoAnswerError) the server does not answer.
     """
     try:
         return _receive(url, target, report, patience)
@@ -78,10 +78,10 @@ def _chunks(answer: Any, url: str) -> Iterator[bytes]:
 
 
 def _open(url: str, patience: float) -> Any:
-    """The server's answer, as urllib gives it.
+    """The server's answer, as urllib returns it.
 
-    The timeout of urllib holds for each address and each step by itself and not for looking up names, which alone can
-    take half a minute where there is no network; so it runs in a thread that is left behind.
+    urllib applies its timeout to each address and each step separately, and not to the lookup of names, which alone can
+    take half a minute without a network. So it runs in a thread that is abandoned.
     """
     answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
 

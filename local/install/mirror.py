@@ -1,7 +1,7 @@
-"""A folder, or what a web server serves of it, with an archive of each tool and their checksums in SHA256SUMS.
+"""A mirror: a folder, or its URL, with an archive of each tool and their checksums in SHA256SUMS.
 
-An archive holds the tool's folder in the cache and has its name, so it belongs to one version and all pins of that
-tool; and the name says for which system it was built: etcd-v3.6.4-6421519d133a-linux-amd64.tar.gz.
+An archive contains the tool's folder of the cache and has its name, so it belongs to one version and all pins of that
+tool; the name also has the platform: etcd-v3.6.4-6421519d133a-linux-amd64.tar.gz.
 """
 
 import tempfile
@@ -19,14 +19,14 @@ from local.tools import PLATFORM, Tool
 SUMS = "SHA256SUMS"
 
 PIN = "#sha256="
-"""What stands between the address of a mirror and the digest of its SHA256SUMS, as in pip's requirements."""
+"""Separates the address of a mirror from the digest of its SHA256SUMS, as in pip's requirements."""
 
 PATIENCE = 15
 """Seconds in which a mirror has to answer."""
 
 
 class Mirror:
-    """Where all tools come from; what it lacks is not built."""
+    """The source of all tools; a missing tool is not built."""
 
     def __init__(self, url: str, pin: str | None) -> None:
         """`url` of the folder, https, http or file; `pin` is the SHA-256 digest of its SHA256SUMS."""
@@ -35,7 +35,7 @@ class Mirror:
         self._sums: dict[str, str] = {}
 
     def check(self, tools: Sequence[Tool]) -> None:
-        """Read the mirror's checksums.
+        """Reads the mirror's checksums.
 
         Raises:
             RehearsalError: the mirror does not answer, its checksums are not the pinned ones, or it lacks a tool.
@@ -50,10 +50,10 @@ class Mirror:
             )
 
     def install(self, tool: Tool, target: Path, position: str) -> None:
-        """Download the tool's archive and unpack it into `target`.
+        """Downloads the tool's archive and unpacks it into `target`.
 
         Raises:
-            RehearsalError: it cannot be downloaded, is not what SHA256SUMS says, or does not hold the tool.
+            RehearsalError: it cannot be downloaded, differs from SHA256SUMS, or does not contain the tool.
         """
         name, archive = archive_name(tool), target / ".download"
         url = self._address(name)
@@ -66,8 +66,8 @@ class Mirror:
             except ArchiveError as error:
                 raise RehearsalError(f"{url}: {error}; write it again with `make mirror`") from None
             archive.unlink()
-        wanted = [Path("bin") / program for program in tool.programs] + [Path("share") / name for name in tool.files]
-        if lacking := [str(path) for path in wanted if not (target / path).exists()]:
+        required = [Path("bin") / program for program in tool.programs] + [Path("share") / name for name in tool.files]
+        if lacking := [str(path) for path in required if not (target / path).exists()]:
             raise RehearsalError(f"{url} lacks {', '.join(lacking)}: write the archive again with `make mirror`")
 
     def _read_sums(self) -> dict[str, str]:
@@ -103,14 +103,14 @@ def archive_name(tool: Tool) -> str:
 
 
 def write_mirror(folder: Path, tools: Iterable[Tool]) -> str:
-    """Write an archive of each of these tools, which the cache has to hold, into a folder, and the checksums of all
-    archives there; returns the digest of SHA256SUMS, to be pinned.
+    """Writes an archive of each of these tools, which must be in the cache, into a folder, and the checksums of all
+    archives there; returns the digest of SHA256SUMS, for pinning.
 
-    The same tool gives the same bytes again, and archives of other versions and systems stay, so that one folder serves
+    The same tool gives the same bytes again. Archives of other versions and systems stay, so that one folder serves
     several checkouts and machines.
 
     Raises:
-        RehearsalError: the folder cannot be written to.
+        RehearsalError: the folder is not writable.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
 """Where tools come from: the setting `TOOLS`.
 
-`auto` takes what the machine has, then what projects publish, and builds the rest; `build` builds; anything else is a
+`auto` takes programs of the machine, then published ones, and builds the rest; `build` builds all; any other value is a
 mirror.
 """
 
@@ -22,27 +22,27 @@ class Origin(Protocol):
     """Where tools come from."""
 
     def check(self, tools: Sequence[Tool]) -> None:
-        """Find out what these tools need before the first is installed.
+        """Checks the requirements of these tools before the first is installed.
 
         Raises:
-            RehearsalError: something of it is not there.
+            RehearsalError: a requirement is missing.
         """
 
     def install(self, tool: Tool, target: Path, position: str) -> None:
-        """Put the tool's programs into `target`/bin and its files into `target`/share, and show how far it is.
+        """Writes the tool's programs to `target`/bin and its files to `target`/share, and shows the progress.
 
-        `position` tells how many tools are to be installed and which of them this is: `(2/5)`.
+        `position`: the tool's number and the number of tools to install: `(2/5)`.
 
         Raises:
-            RehearsalError: it cannot be done; what is in `target` is thrown away.
+            RehearsalError: it failed; the content of `target` is discarded.
         """
 
 
 def origin(setting: str | None = None) -> Origin:
-    """What `TOOLS` names, or this setting in its place.
+    """The origin that `TOOLS` sets, or this setting instead of it.
 
     Raises:
-        RehearsalError: it is none of what is allowed.
+        RehearsalError: the value is not allowed.
     """
     setting = os.environ.get("TOOLS", "") if setting is None else setting
     if setting in ("", "auto"):

@@ -1,4 +1,4 @@
-"""Programs that the tools' own projects publish, by the checksums pinned in local/tools/releases.sha256.
+"""Programs that the tools' own projects publish, with the checksums pinned in local/tools/releases.sha256.
 
 A file without a pin is never downloaded: after an upgrade a tool is built until `python -m local pin-releases` has
 pinned its new files.
@@ -19,14 +19,14 @@ from local.progress import Report, console, step
 from local.tools import ALL, ARCHITECTURE, PLATFORM, Tool
 
 ARCHITECTURES = ("amd64", "arm64")
-"""For which files are pinned."""
+"""The platforms whose files are pinned."""
 
 PATIENCE = 3
-"""Seconds in which a server has to answer; without a network nobody should wait longer before the build begins."""
+"""Seconds in which a server has to answer; without a network the build should begin soon."""
 
 
 def pins_file() -> Path:
-    """The pins, by address, as sha256sum(1) writes them."""
+    """The file of the pins by address, in the format of sha256sum(1)."""
     return paths.ROOT / "local" / "tools" / "releases.sha256"
 
 
@@ -44,25 +44,25 @@ def pins() -> dict[str, str]:
 
 
 class Releases:
-    """The servers of these projects, as this machine reaches them: one that did not answer is not asked again."""
+    """The servers of these projects; a server that did not answer is not asked again."""
 
     def __init__(self) -> None:
         self._pins = pins() if PLATFORM.startswith("linux-") else {}
         self._silent: set[str | None] = set()
 
     def install(self, tool: Tool, programs: Iterable[str], target: Path, position: str) -> list[str]:
-        """Download those of these programs that are published and pinned into `target`; returns which those are.
+        """Downloads those of these programs that are published and pinned into `target`; returns their names.
 
-        Where a server does not answer or lacks a file, a line says so and the programs are not among those returned.
+        If a server does not answer or lacks a file, it prints a line, and does not return the names of its programs.
 
         Raises:
             RehearsalError: a file is not the pinned one.
         """
         files = {
-            url: wanted
+            url: required
             for url, members in tool.release_files(ARCHITECTURE).items()
             if url in self._pins and urlsplit(url).hostname not in self._silent
-            if (wanted := {program: member for program, member in members.items() if program in programs})
+            if (required := {program: member for program, member in members.items() if program in programs})
         }
         installed: list[str] = []
         if not files:
@@ -97,18 +97,18 @@ class Releases:
 
 
 def pin_releases(tools: Iterable[Tool] = ALL) -> dict[str, str]:
-    """Download every published file of the tools that has no pin yet, and write the pins; returns the new ones.
+    """Downloads all published files of the tools that have no pin yet, and writes their pins; returns the new ones.
 
-    A pin that is there stays; one of a file that no tool has any more goes.
+    Existing pins stay; a pin of a file that no tool uses any more is removed.
 
     Raises:
-        RehearsalError: a file cannot be downloaded; what was pinned before that is written.
+        RehearsalError: a file cannot be downloaded; the pins before that are written.
     """
-    wanted = {url for tool in tools for arch in ARCHITECTURES for url in tool.release_files(arch)}
-    kept = {url: digest for url, digest in pins().items() if url in wanted}
+    required = {url for tool in tools for arch in ARCHITECTURES for url in tool.release_files(arch)}
+    kept = {url: digest for url, digest in pins().items() if url in required}
     new: dict[str, str] = {}
     try:
-        for number, url in enumerate(missing := sorted(wanted - kept.keys()), start=1):
+        for number, url in enumerate(missing := sorted(required - kept.keys()), start=1):
             with step(f"Downloading {url} ({number}/{len(missing)})") as report:
                 new[url] = download(url, Path(os.devnull), report, patience=30)
     except DownloadError as error:
@@ -119,5 +119,5 @@ def pin_releases(tools: Iterable[Tool] = ALL) -> dict[str, str]:
 
 
 def _share_of(report: Report, number: int, total: int) -> Report:
-    """How far the whole is, from how far one of its files is."""
+    """The total progress, from the progress of one of its files."""
     return lambda done, detail: report((number + done) / total, detail)

@@ -1,7 +1,7 @@
-"""Programs of exactly the pinned version that the PATH has already: they are copied into the cache.
+"""Programs on the PATH of exactly the pinned version: they are copied into the cache.
 
-A copy and not a link: the next upgrade of the machine's packages would put another version behind a link, and asking
-every program for its version at each start would take a second of it.
+They are copied instead of linked: after an upgrade of the machine's packages a link would lead to another version, and
+asking every program for its version at each start would take a second.
 """
 
 import os
@@ -21,18 +21,18 @@ QUESTIONS = {
     "kwok": ("--version",),
     "pulumi": ("version",),
 }
-"""How a program is asked for its version. Others are not looked for: several projects have a program of that name, or
-it does not tell its version."""
+"""The arguments that print a program's version. Others are not searched for: several projects have a program of that
+name, or it does not print its version."""
 
 SECONDS = 10
-"""A program that does not answer by then does not count."""
+"""A program that does not answer within these seconds is ignored."""
 
 
 def find(program: str, version: str) -> Path | None:
-    """The program on the PATH, where that is of this version (`v1.34.4`), else None.
+    """The program on the PATH if it has this version (`v1.34.4`), else None.
 
-    A script does not count, nor does a link to a program that starts others (asdf, mise, snap): copied, it would start
-    something else tomorrow. So the file behind all links is the one that is asked.
+    Scripts and links to a program that starts others (asdf, mise, snap) are ignored: a copy would start something else
+    tomorrow. So the file behind all links is asked.
     """
     found = shutil.which(program)
     if program not in QUESTIONS or found is None:

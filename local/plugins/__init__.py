@@ -1,4 +1,4 @@
-"""What stands in for Pulumi's own plugins where they cannot be downloaded, and the choice between the two."""
+"""Stand-ins for Pulumi's own plugins, for machines that cannot download these, and the choice between the two."""
 
 from local.plugins.selection import Mode, Plugin, Selection, select
 

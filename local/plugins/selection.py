@@ -1,7 +1,7 @@
-"""Which plugins the engine runs with: Pulumi's own, or the stand-ins of this checkout.
+"""The plugins that the engine uses: Pulumi's own, or the stand-ins of this checkout.
 
-The engine gets the chosen ones where an ordinary installation has its plugins, in a PULUMI_HOME: `Selection.install`
-puts links there. (On the PATH it would find them too, but warn about each one at every command.)
+The engine looks for them where an ordinary installation has its plugins, in a PULUMI_HOME: `Selection.install` puts
+links there. (On the PATH it would find them too, but warn about each one at every command.)
 """
 
 import os
@@ -16,12 +16,12 @@ from typing import Literal
 from local.errors import RehearsalError
 
 Mode = Literal["auto", "real", "stand-in"]
-"""`real` takes Pulumi's own or fails; `auto` takes them where they are, else the stand-ins; `stand-in` never does."""
+"""`real` takes Pulumi's own or fails; `auto` takes them if they exist, else the stand-ins; `stand-in` never does."""
 
 STAND_INS = Path(__file__).resolve().parent / "bin"
 
 _MARK = b"-m local.plugins."
-"""What a stand-in's launcher runs: tells them from Pulumi's own, also those of another checkout."""
+"""A text of a stand-in's launcher: identifies stand-ins, also those of another checkout."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class Known:
     name: str
     """Its kind and name, as the engine writes them: `resource-kubernetes`."""
     sdk: str
-    """The Python package that talks to it; plugin and package share their version."""
+    """The Python package of the plugin; both have the same version."""
     folders: Mapping[str, tuple[str, ...]]
-    """Which programs the engine wants in which plugin folder; the first of all is the plugin itself."""
+    """The programs that the engine expects in each plugin folder; the first of all is the plugin itself."""
     advice: str
     """How a user gets Pulumi's own."""
 
@@ -63,7 +63,7 @@ KNOWN = (
 
 @dataclass(frozen=True)
 class Plugin:
-    """A plugin as chosen: Pulumi's own (`real`) or the stand-in, and where its program is."""
+    """The chosen plugin: Pulumi's own (`real`) or the stand-in, and the path of its program."""
 
     known: Known
     kind: Literal["real", "stand-in"]
@@ -83,13 +83,13 @@ class Selection:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What the engine needs in its environment besides PULUMI_HOME, so that a plugin on the PATH does not win."""
+        """Environment variables that the engine needs besides PULUMI_HOME, so that it ignores plugins on the PATH."""
         return {"PULUMI_IGNORE_AMBIENT_PLUGINS": "true"}
 
     def install(self, pulumi_home: Path) -> None:
-        """Puts links to the plugins into `pulumi_home`/plugins, in place of those of an earlier selection.
+        """Puts links to the plugins into `pulumi_home`/plugins, and removes those of an earlier selection.
 
-        The folders carry the version of the Python package: the engine looks for that one or a later one.
+        The folders have the version of the Python package: the engine looks for that one or a later one.
         """
         for plugin in self.plugins:
             for folder, programs in plugin.known.folders.items():
@@ -125,18 +125,18 @@ def _choose(known: Known, mode: Mode, environ: Mapping[str, str]) -> Plugin:
 
 
 def _places(known: Known, environ: Mapping[str, str]) -> Iterator[Path]:
-    """Where Pulumi's own may be, in the order in which the engine prefers them: PATH, beside `pulumi`, installed."""
+    """The places of Pulumi's own plugin, in the engine's order: PATH, beside `pulumi`, installed."""
     search = environ.get("PATH", "")
     yield from (Path(folder) for folder in search.split(os.pathsep) if folder)
     if pulumi := shutil.which("pulumi", path=search):
         yield Path(pulumi).resolve().parent
     home = Path(environ.get("PULUMI_HOME") or Path(environ.get("HOME", "/")) / ".pulumi")
     yield home / "bin"
-    wanted = _numbers(version(known.sdk))
+    required = _numbers(version(known.sdk))
     installed = {_numbers(folder.name): folder for folder in (home / "plugins").glob(f"{known.name}-v*")}
     # The engine takes the newest of the same major version that is no older than the package.
     for numbers, folder in sorted(installed.items(), reverse=True):
-        if numbers[:1] == wanted[:1] and numbers >= wanted:
+        if numbers[:1] == required[:1] and numbers >= required:
             yield folder
 
 
@@ -152,14 +152,15 @@ def _is_stand_in(program: Path) -> bool:
 
 
 def _link(plugins: Path, folder: str, sdk_version: str, links: Mapping[str, Path]) -> None:
-    """Makes `plugins` hold exactly these links of a plugin, of whatever version; leaves it untouched when it does."""
-    wanted = {plugins / f"{folder}-v{sdk_version}" / name: target for name, target in links.items()}
-    there = {file: file.readlink() if file.is_symlink() else None for file in plugins.glob(f"{folder}-v*/*")}
-    if there == wanted:
+    """Makes `plugins` contain exactly these links of a plugin, for all its versions; changes nothing if it does
+    already."""
+    desired = {plugins / f"{folder}-v{sdk_version}" / name: target for name, target in links.items()}
+    existing = {file: file.readlink() if file.is_symlink() else None for file in plugins.glob(f"{folder}-v*/*")}
+    if existing == desired:
         return
     for old in plugins.glob(f"{folder}-v*"):
         if old.is_dir():
             shutil.rmtree(old)
-    for link, target in wanted.items():
+    for link, target in desired.items():
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(target)

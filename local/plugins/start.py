@@ -1,8 +1,8 @@
-"""`python -m local.plugins.start PACKAGE ARGUMENT...`: runs a stand-in with Pulumi's protocol alone.
+"""`python -m local.plugins.start PACKAGE ARGUMENT...`: runs a stand-in with only Pulumi's protocol.
 
-The stubs of the protocol lie within Pulumi's SDK. To import the SDK takes half of the half CPU second in which a plugin
-starts, and each command of Pulumi starts three. So the packages around the stubs are made without their code being run
-(importlib.util.module_from_spec); a stand-in uses nothing else of them.
+The stubs of the protocol are inside Pulumi's SDK. A plugin takes half a CPU second to start, half of it to import the
+SDK, and each command of Pulumi starts three. So the packages around the stubs are created without running their code
+(importlib.util.module_from_spec); a stand-in uses nothing else from them.
 """
 
 import runpy
@@ -16,7 +16,7 @@ AROUND = ("pulumi", "pulumi.runtime")
 
 
 def leave_out_the_sdk() -> None:
-    """Lets `pulumi.runtime.proto` be imported in this process without what is around it."""
+    """Lets this process import `pulumi.runtime.proto` without importing the rest of the SDK."""
     for name in AROUND:
         spec = find_spec(name)
         if spec is None:
@@ -25,9 +25,9 @@ def leave_out_the_sdk() -> None:
 
 
 def allow_deep_messages() -> None:
-    """Lets messages be nested as deeply as schemas of CustomResourceDefinitions are.
+    """Allows messages that are nested as deeply as the schemas of CRDs.
 
-    Without it protobuf refuses more than a hundred levels. The SDK does the same (pulumi/runtime/rpc.py).
+    By default protobuf refuses more than a hundred levels. The SDK does the same (pulumi/runtime/rpc.py).
     """
     if cpp_message._message is not None:
         cpp_message._message.SetAllowOversizeProtos(True)

@@ -1,8 +1,8 @@
 """A box for the real node: namespaces for network, mounts and processes that end with their first process.
 
-Whatever the node's programs make in there goes when the box goes, however it ends: containers, shims, mounts,
-interfaces, routes, nftables' rules. What lies outside are the node's cgroups and one end of a virtual cable; `clean`
-removes them.
+Everything that the node's programs create in there is removed with the box, however it ends: containers, shims, mounts,
+interfaces, routes, nftables' rules. Only the node's cgroups and one end of a virtual cable are outside; `clean` removes
+them.
 """
 
 import hashlib
@@ -24,13 +24,13 @@ from local.networks import BOXES_NETWORK
 CGROUPS = Path("/sys/fs/cgroup")
 
 CPU_WEIGHTS = {"cpu.shares": 10240, "cpu.weight": 1000}
-"""Ten times a process' own, in cgroup v1 and v2. The pods together are one in the kernel's eyes beside each of the
-machine's other processes; with as much as one of these, Ray gives up its start where a dozen are busy."""
+"""Ten times a process' own, in cgroup v1 and v2. The kernel weighs all pods together against each of the machine's
+other processes; with the weight of a single process, Ray's start times out beside a dozen busy ones."""
 
 START_SECONDS = 15.0
 
 CGROUP_SECONDS = 10.0
-"""How long the kernel may take to let go of the cgroups of processes that were killed."""
+"""Seconds until the kernel releases the cgroups of killed processes."""
 
 
 class Box:
@@ -47,7 +47,7 @@ class Box:
 
     @property
     def inside(self) -> str:
-        """The node's address: the API server and the kubelet are there."""
+        """The node's address, of the API server and the kubelet."""
         return str(self._subnet[2])
 
     @property
@@ -57,14 +57,14 @@ class Box:
 
     @property
     def cgroup(self) -> str:
-        """The cgroup that the node's pods are in, as a path below each hierarchy."""
+        """The cgroup of the node's pods, as a path below each hierarchy."""
         return f"/ray-platform-{self.id}"
 
     def start(self, command: Sequence[str | Path], environment: Mapping[str, str], log: Path) -> None:
-        """Run a command as the first process of a new box. In there `folder` is at /run/node.
+        """Runs a command as the first process of a new box. Inside, `folder` is at /run/node.
 
         Raises:
-            RehearsalError: the box could not be made; with what was said.
+            RehearsalError: the box could not be created; with the output.
         """
         self._refuse_addresses_in_use()
         self.folder.mkdir(exist_ok=True)
@@ -91,7 +91,7 @@ class Box:
         run("ip", "link", "set", self.cable, "up")
 
     def clean(self) -> None:
-        """Remove what a box leaves outside itself. Nothing of it may run any more."""
+        """Removes what a box leaves outside itself. All its processes must have ended."""
         if self.cable in psutil.net_if_addrs():
             run("ip", "link", "delete", self.cable, fails=True)
         deadline = time.monotonic() + CGROUP_SECONDS
@@ -114,14 +114,14 @@ class Box:
 
 
 def hierarchies() -> list[Path]:
-    """The cgroup hierarchies: the one of cgroup v2, or those of v1's controllers with systemd's beside them."""
+    """The cgroup hierarchies: the one of cgroup v2, or those of v1's controllers and systemd's."""
     if (CGROUPS / "cgroup.controllers").is_file():
         return [CGROUPS]
     return [folder for folder in CGROUPS.iterdir() if (folder / "cgroup.procs").is_file() and not folder.is_symlink()]
 
 
 def _removed(top: Path) -> bool:
-    """Remove a cgroup with those below it; False if one is in use."""
+    """Removes a cgroup with all below it; False if one is in use."""
     try:
         for folder, _, _ in os.walk(top, topdown=False):
             Path(folder).rmdir()
@@ -131,7 +131,7 @@ def _removed(top: Path) -> bool:
 
 
 def _first(process: subprocess.Popen[bytes], log: Path) -> int:
-    """The first process inside. It has to be in its network before an end of the cable can be put there."""
+    """The first process inside. It must have entered its network before an end of the cable can be moved there."""
     own = Path("/proc/self/ns/net").readlink()
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline and process.poll() is None:

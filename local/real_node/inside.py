@@ -1,4 +1,4 @@
-"""The first steps inside the box: mounts and addresses of its own, then the command that it is for."""
+"""The first steps inside the box: its mounts and addresses, then its command."""
 
 import os
 import signal
@@ -20,20 +20,20 @@ KERNEL_SETTINGS = {
     "kernel/keys/root_maxkeys": 1000000,
     "kernel/keys/root_maxbytes": 25000000,
 }
-"""What a kubelet sets where it finds something else (pkg/kubelet/cm/container_manager_linux.go, setupKernelTunables).
-These settings are the whole machine's, so in the box files with the values stand before them."""
+"""Values that a kubelet writes if it finds others (pkg/kubelet/cm/container_manager_linux.go, setupKernelTunables).
+These settings are the whole machine's, so in the box files with the values are mounted over them."""
 
 
 def main() -> None:
     """`python -m local.real_node.inside ADDRESS FOLDER COMMAND...`."""
     address, folder, *command = sys.argv[1:]
-    # The first process of a namespace gets only the signals that it has asked for.
+    # The first process of a namespace only gets the signals that it handles.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
-    # Kubelet wants its mounts seen by the containers' namespaces; nothing of it goes back to the machine (slave).
+    # Kubelet's mounts must be visible in the containers' namespaces; none of them is propagated to the machine (slave).
     _run("mount", "--make-rshared", "/")
     for private in ("/run", "/var/log"):
         _run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", private)
-    # A Unix socket's path has to be short, and a checkout may lie deep.
+    # A Unix socket's path has to be short, and a checkout's path may be long.
     Path("/run/node").mkdir()
     _run("mount", "--bind", folder, "/run/node")
     for name, value in KERNEL_SETTINGS.items():
@@ -50,8 +50,9 @@ def main() -> None:
         time.sleep(0.02)
     _run("ip", "address", "add", f"{address}/30", "dev", "node0")
     _run("ip", "link", "set", "node0", "up")
-    # Nobody answers for a pod that is gone, as with other networks for pods (Calico has the same route). Where the node
-    # said that it cannot be reached, a Sentinel of Redis 7.0 asked again without a pause, for ten seconds of CPU.
+    # Drops packets for deleted pods without an answer, like other pod networks (Calico has the same route). When the
+    # node answered that they are unreachable, a Sentinel of Redis 7.0 asked again without a pause, for ten seconds of
+    # CPU.
     _run("ip", "route", "add", "blackhole", POD_NETWORK)
     for setting in ("ip_forward", "conf/all/route_localnet"):
         (Path("/proc/sys/net/ipv4") / setting).write_text("1")

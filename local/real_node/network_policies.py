@@ -1,7 +1,7 @@
 """NetworkPolicies on the real node: netfilter asks a program of ours about the first packet of each connection.
 
-The rules are iptables' because the kernel may lack nftables' `queue` statement. They let nothing pass while nobody
-answers. As Kubernetes wants it, what the node itself sends to its pods is not asked about.
+The rules are iptables' because the kernel may lack nftables' `queue` statement. They drop all packets while the program
+does not run. As Kubernetes requires, packets from the node itself to its pods are always allowed.
 """
 
 from collections.abc import Sequence
@@ -18,13 +18,14 @@ QUEUE = 0
 
 
 def rules(pod_network: str) -> str:
-    """The filter table: what pods send to the node, and what it passes on from and to them."""
+    """The filter table: packets from pods to the node, and forwarded packets from and to pods."""
     new = f"-m conntrack --ctstate NEW -j NFQUEUE --queue-num {QUEUE}"
     return f"*filter\n-A INPUT -s {pod_network} {new}\n-A FORWARD {new}\nCOMMIT\n"
 
 
 def program(folder: Path, kubeconfig: Path, node: str, pod_network: str) -> Program:
-    """The program, which begins with the rules that lead packets to it. They are in `folder` as the box sees it."""
+    """The program, whose first step is to write the rules that send packets to it. They are in `folder` as the box sees
+    it."""
     command: Sequence[str | Path] = [
         *("/bin/sh", "-c", 'iptables-restore "$0" && exec "$@"', folder / RULES),
         # Each connection's first packet waits for it: on a cluster the kernel decides.

@@ -1,4 +1,4 @@
-"""The placement with one real node: the whole rehearsal in a box, and the stack's pods as containers in there."""
+"""The placement with one real node: the whole rehearsal in a box, with the stack's pods as containers."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,17 +24,17 @@ from local.real_node.requirements import unmet
 from local.supervision import Program
 
 SOCKET_SECONDS = 30.0
-"""How long containerd may take until its socket is there."""
+"""Seconds until containerd's socket exists."""
 
 ARCHIVE_LABEL = "ray-platform.dev/archive"
-"""Label of containerd's images: the archive that one is from."""
+"""Label of containerd's images: the archive of the image."""
 
 
 class RealNode:
     """The placement in a box: one node, `real-0`, with the labels and GPUs of the stack's first pool.
 
-    The GPUs are counted and not there. CPUs and memory are this machine's. A pool's further nodes and the other pools
-    have none: pods that only they could take stay Pending.
+    The GPUs are counted, but do not exist. CPUs and memory are this machine's. The pool's other nodes and the other
+    pools do not exist: pods that fit only there stay Pending.
     """
 
     node_program = "kubelet"
@@ -59,7 +59,7 @@ class RealNode:
             clients={
                 "kubelet": (f"system:node:{NODE}", "system:nodes"),
                 "kube-proxy": ("system:kube-proxy", None),
-                # These are machinery of the rehearsal.
+                # These are programs of the rehearsal.
                 "coredns": ("coredns", "system:masters"),
                 network_policies.NAME: (network_policies.NAME, "system:masters"),
                 volumes.NAME: (volumes.NAME, "system:masters"),
@@ -117,7 +117,7 @@ class RealNode:
         labels, gpus = _of_pool(pools)
         if labels.items() - node["metadata"]["labels"].items():
             core.patch_node(NODE, {"metadata": {"labels": labels}})
-        # The kubelet keeps what it does not know (extended resources), where Kubernetes is told of them in the status.
+        # The kubelet keeps unknown (extended) resources that are in the status, so they are set there.
         if node["status"]["allocatable"].get(GPU_RESOURCE, "0") != gpus:
             amounts = {GPU_RESOURCE: gpus}
             core.patch_node_status(NODE, {"status": {"capacity": amounts, "allocatable": amounts}})
@@ -141,27 +141,27 @@ class RealNode:
                 return
 
     def _load(self, image: Image) -> None:
-        """Have containerd know an image, unless it has it from this very archive."""
+        """Loads an image into containerd, unless it has it from this very archive."""
         with image.held() as archive:
             if not self._ctr("images", "list", "-q", f'labels."{ARCHIVE_LABEL}"=={archive.name}'):
                 self._ctr("images", "import", str(archive))
                 self._ctr("images", "label", image.reference, f"{ARCHIVE_LABEL}={archive.name}")
 
     def _ctr(self, *arguments: str) -> str:
-        # The socket as seen from its folder, because the path of a Unix socket may have 107 characters.
+        # The socket's path relative to its folder, because the path of a Unix socket may have 107 characters.
         socket = f"/proc/self/cwd/{CONTAINERD_SOCKET}"
         return run("ctr", "--address", socket, "--namespace", "k8s.io", *arguments, cwd=self.box.folder)
 
 
 def _of_pool(pools: Sequence[NodePool]) -> tuple[dict[str, str], str]:
-    """The labels and the number of GPUs that the node has."""
+    """The labels and the number of GPUs of the node."""
     if not pools:
         return {}, "0"
     return pool_labels(pools[0]), str(pools[0].gpus)
 
 
 def _unknown(wanted: Iterable[str]) -> list[str]:
-    """Images that this machine does not have; the node pulls none."""
+    """Images that this machine cannot provide; the node pulls none."""
     there = {image.reference for image in images.IMAGES}
     return [
         f"image {name} is not there, and it pulls none: use one of {', '.join(sorted(there))}"

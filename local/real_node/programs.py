@@ -1,6 +1,6 @@
 """Command lines and settings of the node's programs: containerd, kubelet, kube-proxy, CoreDNS, network policies.
 
-The settings are those of their own documentation; what departs from it says why. All run inside the box.
+The settings are documented by each program; comments explain unusual ones. All run inside the box.
 """
 
 import json
@@ -20,10 +20,11 @@ NODE = "real-0"
 """Name of the node."""
 
 DNS = "169.254.20.10"
-"""Where pods find the DNS server: on their node, as with Kubernetes' NodeLocal DNSCache, which has this address."""
+"""The address of the DNS server for pods: on their node, as with Kubernetes' NodeLocal DNSCache, which has this
+address."""
 
 CNI_PLUGINS = Path("/usr/lib/cni")
-"""Where the package containernetworking-plugins has them."""
+"""Where the package containernetworking-plugins installs them."""
 
 INSIDE = Path("/run/node")
 """The node's part of the run folder as the box sees it."""
@@ -32,10 +33,10 @@ CONTAINERD_SOCKET = "containerd.sock"
 
 
 def programs(run: Path, address: str, cgroup: str) -> list[Program]:
-    """What runs, in the order in which it starts. Their settings are written to `<run>/node`."""
+    """The programs in their start order. Their settings are written to `<run>/node`."""
     folder = run / "node"
     (folder / "cni").mkdir(parents=True, exist_ok=True)
-    # Pods ask the cluster's DNS server alone: nothing of this machine's own resolver reaches them.
+    # Pods only use the cluster's DNS server, not this machine's own resolver.
     (folder / "resolv.conf").write_text("")
     (folder / "cni" / "10-pods.conflist").write_text(json.dumps(_cni()))
     (folder / "containerd.toml").write_text(_containerd())
@@ -58,13 +59,13 @@ def programs(run: Path, address: str, cgroup: str) -> list[Program]:
         Program("kubelet", kubelet, {}),
         Program("kube-proxy", proxy, {}),
         volumes.program(run / "kubeconfigs" / volumes.NAME, INSIDE / "volumes"),
-        # On a cluster it has CPU of its own: here it answers before the pods have their turn.
+        # On a cluster it has its own CPU: here it takes priority over the pods.
         Program("coredns", ["nice", "-n", "-10", COREDNS.program("coredns"), "-conf", INSIDE / "Corefile"], {}),
     ]
 
 
 def _cni() -> dict[str, Any]:
-    # Everything is routed (ptp): no bridge, so nothing depends on the kernel's filtering of bridges.
+    # All traffic is routed (ptp) without a bridge, so nothing depends on the kernel's filtering of bridges.
     pods = {"type": "host-local", "dataDir": "/run/cni", "ranges": [[{"subnet": POD_NETWORK}]]}
     routes = [{"dst": "0.0.0.0/0"}]
     return {

@@ -1,4 +1,4 @@
-"""What the real node needs of the machine."""
+"""Requirements of the real node on the machine."""
 
 import os
 import platform
@@ -20,14 +20,14 @@ PACKAGES = {
     "mmdebstrap": ("mmdebstrap",),
     "util-linux": ("unshare",),
 }
-"""Debian's packages and the programs wanted of them."""
+"""Debian's packages and their required programs."""
 
 CONTROLLERS = ("cpu", "memory", "pids")
-"""Of cgroups, those without which a kubelet does not start."""
+"""The cgroup controllers without which a kubelet does not start."""
 
 
 def unmet() -> list[str]:
-    """What is missing here, each with what to do; empty where the real node can run."""
+    """The unmet requirements, each with its fix; empty if the real node can run."""
     if platform.system() != "Linux":
         return [f"it runs on Linux, and this is {platform.system()}"]
     return [*_rights(), *_programs()]
@@ -52,9 +52,9 @@ def _controllers() -> set[str]:
 
 
 def absent() -> dict[str, list[str]]:
-    """The packages that are wanted, each with its programs that are not here.
+    """The required packages, each with its missing programs.
 
-    It goes by programs, not by packages, because other distributors have them, too, in packages that exclude Debian's.
+    Checks programs, not packages, because other distributors have them, too, in packages that exclude Debian's.
     """
     found = {
         package: [Path(program).name for program in programs if shutil.which(program) is None]

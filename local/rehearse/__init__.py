@@ -1,1 +1,1 @@
-"""A stack at its real size on a rehearsal cluster of its own, and what became of it beside what its plan predicted."""
+"""Runs a stack at its real size on its own rehearsal cluster, and compares the result with the stack's plan."""

@@ -1,4 +1,4 @@
-"""The rehearsal cluster's API server, as a rehearsal of a stack reads and asks it."""
+"""The rehearsal cluster's API server: the reads and requests of a rehearsal."""
 
 import json
 from collections import Counter
@@ -17,13 +17,13 @@ VOLCANO = ("scheduling.volcano.sh", "v1beta1", "podgroups")
 
 
 class Cluster:
-    """What a rehearsal needs of Kubernetes."""
+    """The Kubernetes operations that a rehearsal needs."""
 
     def __init__(self, api: client.ApiClient) -> None:
         self._core, self._objects = client.CoreV1Api(api), client.CustomObjectsApi(api)
 
     def observed(self) -> Observed:
-        """All that there is at this moment."""
+        """A snapshot of the cluster."""
         return observed(
             clusters=self._custom(RAY),
             pods=self._items(self._core.list_pod_for_all_namespaces),
@@ -33,7 +33,7 @@ class Cluster:
         )
 
     def states(self) -> tuple[RayState, ...]:
-        """The RayClusters; none before the operator has come."""
+        """The RayClusters; none before the operator is installed."""
         return observed(self._custom(RAY), [], [], [], []).clusters
 
     def ray(self, name: str) -> Body:
@@ -43,19 +43,19 @@ class Cluster:
         return cast("Body", self._objects.get_namespaced_custom_object(group, version, namespace, plural, own))
 
     def workers(self, name: str, group: str) -> list[Pod]:
-        """The pods of a worker group that are not about to go."""
+        """The pods of a worker group that are not being deleted."""
         namespace, _, own = name.partition("/")
         selector = f"ray.io/cluster={own},ray.io/group={group}"
         pods = self._items(self._core.list_namespaced_pod, namespace, label_selector=selector)
         return [pod for body in pods if (pod := pod_of(body, {}, {}))]
 
     def taken(self) -> Counter[str]:
-        """GPUs that pods on nodes have, by pool."""
+        """GPUs of pods that are on nodes, by pool."""
         pods = self._items(self._core.list_pod_for_all_namespaces, label_selector="ray.io/node-type=worker")
         return observed([], pods, self._nodes(), [], []).gpus_by_pool()
 
     def scale(self, name: str, group: str, replicas: int, without: list[str]) -> None:
-        """Let a worker group have so many workers, and let pods go by name: as Ray's autoscaler does it.
+        """Sets a worker group's replicas, and deletes pods by name, as Ray's autoscaler does.
 
         (ray, python/ray/autoscaler/_private/kuberay/node_provider.py: _scale_request_to_patch_payload)
         """
@@ -76,7 +76,7 @@ class Cluster:
         return self._items(self._core.list_node, label_selector=POOL_LABEL)
 
     def _items(self, list_all: Callable[..., Any], *arguments: str, **options: Any) -> list[Body]:
-        # Typed objects of a thousand pods take seconds to make, and are asked for several times a second.
+        # Creating typed objects for a thousand pods takes seconds, and they are read several times a second.
         answer = list_all(*arguments, **options, _preload_content=False)
         return list(json.loads(answer.data)["items"])
 

@@ -1,4 +1,4 @@
-"""What a plan predicted beside what became of the stack, and where they differ. Pure functions."""
+"""Compares a plan's predictions with the actual results. Pure functions."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ UNSAID = "the scheduler has said nothing"
 
 @dataclass(frozen=True)
 class Beside:
-    """A number that was predicted, and the one that came."""
+    """A predicted number and the actual one."""
 
     predicted: int
     found: int
@@ -29,7 +29,7 @@ Numbers = Mapping[str, Beside]
 
 @dataclass(frozen=True)
 class Waiting:
-    """Pods of a group that are on no node, or that were never made."""
+    """Pods of a group that are on no node, or that were never created."""
 
     owner: str
     """The RayCluster, or Redis."""
@@ -37,35 +37,35 @@ class Waiting:
     group: str
     pods: Beside
     reasons: tuple[str, ...] = ()
-    """In the scheduler's words."""
+    """As the scheduler reports them."""
 
 
 @dataclass(frozen=True)
 class Start:
-    """What the stack starts with."""
+    """The initial pods of the stack."""
 
     waiting: tuple[Waiting, ...]
     pools: Numbers
-    """GPUs that are taken, by pool."""
+    """Used GPUs by pool."""
 
     tenants: Numbers
-    """GPUs that are taken, by tenant."""
+    """Used GPUs by tenant."""
 
 
 @dataclass(frozen=True)
 class Demand:
-    """What tenants have after each has asked for all that it may, in the order of the file."""
+    """What tenants use after each has requested its maximum, in the order of the file."""
 
     tenants: Numbers
     pools: Mapping[str, int]
     unsettled: tuple[str, ...] = field(default=())
-    """Groups of which it was not known within the time limit what becomes of them."""
+    """Groups that had not settled within the time limit."""
 
 
 def start(stack: StackSettings, plan: Plan, found: Observed) -> Start:
-    """The start of the stack beside its plan."""
+    """The start of the stack, compared with its plan."""
     late = _left_out(stack, plan)
-    # A gang holds nothing until all of it fits, and a plan counts pods one by one.
+    # A gang uses nothing until all of it fits, but a plan counts pods one by one.
     owners = {owner for owner, _ in late} if _gangs(stack) else set()
     predicted_by_owner: Counter[str] = Counter()
     predicted_by_pool: Counter[str] = Counter()
@@ -89,7 +89,7 @@ def start(stack: StackSettings, plan: Plan, found: Observed) -> Start:
 
 
 def demand(plan: Plan, found: Observed, unsettled: tuple[str, ...] = ()) -> Demand:
-    """What tenants have at their greatest beside the plan's `GPUs in turn`."""
+    """What tenants use at their largest, compared with the plan's `GPUs in turn`."""
     by_owner = found.gpus_by_owner()
     return Demand(
         tenants={
@@ -122,15 +122,15 @@ def _waiting(plan: Plan, late: Counter[tuple[str, str]], found: Observed) -> lis
     starts: Counter[tuple[str, str]] = Counter()
     for cluster in _clusters(plan):
         starts |= _starts(cluster)
-    there = Counter((pod.owner, pod.group) for pod in found.placed())
+    placed = Counter((pod.owner, pod.group) for pod in found.placed())
     pods = Counter((pod.owner, pod.group) for pod in found.waiting())
     rows = []
     for key in dict.fromkeys([*starts, *late, *pods]):
-        # Of what never became a pod there is no pod that waits.
-        waits = max(starts[key] - there[key], pods[key])
+        # Pods that were never created are not among the waiting pods.
+        waits = max(starts[key] - placed[key], pods[key])
         if waits or late[key]:
-            said = [pod.waits or UNSAID for pod in found.waiting() if (pod.owner, pod.group) == key]
-            rows.append(Waiting(*key, Beside(late[key], waits), tuple(dict.fromkeys(said))))
+            reasons = [pod.waits or UNSAID for pod in found.waiting() if (pod.owner, pod.group) == key]
+            rows.append(Waiting(*key, Beside(late[key], waits), tuple(dict.fromkeys(reasons))))
     return rows
 
 
@@ -139,6 +139,6 @@ def _clusters(plan: Plan) -> list[ClusterPlan]:
 
 
 def _starts(cluster: ClusterPlan) -> Counter[tuple[str, str]]:
-    """Pods that a RayCluster starts with, by its name and group."""
+    """The initial pods of a RayCluster, by its name and group."""
     groups = [group.workers for group in cluster.groups]
     return Counter({(cluster.name, each.group): each.least * each.hosts for each in groups})

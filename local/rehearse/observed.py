@@ -1,4 +1,4 @@
-"""What there is on a rehearsal cluster, from bodies as the API server shows them. Pure functions."""
+"""A snapshot of a rehearsal cluster, from bodies of the API server. Pure functions."""
 
 import re
 from collections import Counter
@@ -13,15 +13,16 @@ from local.nodes import POOL_LABEL
 Body = Mapping[str, Any]
 
 HEAD = "head"
-"""What a plan calls the head's group. KubeRay's label has `headgroup` (ray-operator/controllers/ray/utils/constant.go:
+"""The plan's name of the head's group. KubeRay's label has `headgroup` (ray-operator/controllers/ray/utils/constant.go:
 RayNodeHeadGroupLabelValue)."""
 
 _REFUSED = re.compile(r"is forbidden|denied the request|exceeded quota|violates PodSecurity|ValidatingAdmissionPolicy")
-"""How the API server words what quota, Pod Security, policies and webhooks refuse (kubernetes, apiserver/pkg/admission/
-errors.go: NewForbidden; plugin/webhook/errors/statuserror.go; plugin/policy/validating/plugin.go)."""
+"""The API server's messages when quota, Pod Security, policies or webhooks refuse an object (kubernetes,
+apiserver/pkg/admission/errors.go: NewForbidden; plugin/webhook/errors/statuserror.go;
+plugin/policy/validating/plugin.go)."""
 
 _POD_NAME = re.compile(r"(pods) \"[^\"]+\"")
-"""The part of a refusal that differs from pod to pod."""
+"""The part of a refusal that differs between pods."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +40,12 @@ class Pod:
     gpus: int
 
     pool: str | None
-    """Pool of the node that it is on, empty for one of no pool; None where it is on no node."""
+    """Pool of its node, empty for a node of no pool; None if it is on no node."""
 
     running: bool
 
     waits: str = ""
-    """Why it is on no node, in the scheduler's words; empty where the scheduler has said nothing."""
+    """Why it is on no node, as the scheduler reports it; empty if the scheduler has reported nothing."""
 
 
 @dataclass(frozen=True)
@@ -57,34 +58,34 @@ class Cluster:
     ready: bool
 
     seconds: float | None
-    """From its creation until KubeRay called it provisioned; to the second, as Kubernetes writes times."""
+    """From its creation until KubeRay reported it as provisioned; in whole seconds, as Kubernetes writes times."""
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """Something that admission did not let in."""
+    """An object that admission refused."""
 
     what: str
-    """The object that could not be made, or whose pods could not."""
+    """The object that could not be created, or whose pods could not."""
 
     message: str
-    """In the words of the API server."""
+    """The API server's message."""
 
 
 @dataclass(frozen=True)
 class Observed:
-    """A moment of the rehearsal cluster."""
+    """A snapshot of the rehearsal cluster."""
 
     clusters: tuple[Cluster, ...]
     pods: tuple[Pod, ...]
     refusals: tuple[Refusal, ...]
 
     def gpus_by_pool(self) -> Counter[str]:
-        """GPUs of pods that are on nodes."""
+        """GPUs of pods that are on nodes, by pool."""
         return _sums((pod.pool or "", pod.gpus) for pod in self.placed())
 
     def gpus_by_owner(self) -> Counter[str]:
-        """The same by RayCluster."""
+        """GPUs of pods that are on nodes, by RayCluster."""
         return _sums((pod.owner, pod.gpus) for pod in self.placed())
 
     def placed(self) -> list[Pod]:
@@ -92,7 +93,7 @@ class Observed:
         return [pod for pod in self.pods if pod.pool is not None]
 
     def waiting(self) -> list[Pod]:
-        """Pods that are on none."""
+        """Pods that are on no node."""
         return [pod for pod in self.pods if pod.pool is None]
 
 
@@ -110,7 +111,7 @@ def observed(
     events: Sequence[Body],
     groups: Sequence[Body],
 ) -> Observed:
-    """What lists of RayClusters, pods, nodes, events and PodGroups say."""
+    """The snapshot from lists of RayClusters, pods, nodes, events and PodGroups."""
     pools = {node["metadata"]["name"]: node["metadata"]["labels"][POOL_LABEL] for node in nodes}
     gangs = {_name(group): group for group in groups}
     found = (pod_of(pod, pools, gangs) for pod in pods)
@@ -122,7 +123,7 @@ def observed(
 
 
 def pod_of(body: Body, pools: Mapping[str, str], gangs: Mapping[str, Body]) -> Pod | None:
-    """A pod of a RayCluster or StatefulSet that has not ended; None of any other. `gangs`: PodGroups, by name."""
+    """A pod of a RayCluster or StatefulSet that has not ended; None for any other. `gangs`: PodGroups, by name."""
     metadata, status = body["metadata"], body.get("status") or {}
     labels, namespace = metadata.get("labels") or {}, metadata["namespace"]
     owner = next((each for each in metadata.get("ownerReferences") or () if each.get("controller")), None)
@@ -169,7 +170,7 @@ def _cluster(body: Body) -> Cluster:
 
 
 def _failures(clusters: Sequence[Body]) -> Iterator[Refusal]:
-    """Of RayClusters whose pods the API server does not take at the moment."""
+    """Refusals of RayClusters whose pods the API server refuses at the moment."""
     for body in clusters:
         if refused(message := failure(body)):
             yield Refusal(f"RayCluster {_name(body)}", said(message))
@@ -178,7 +179,7 @@ def _failures(clusters: Sequence[Body]) -> Iterator[Refusal]:
 def _events(events: Sequence[Body]) -> Iterator[Refusal]:
     for event in events:
         about = event["involvedObject"]
-        # A RayCluster says itself what is refused at the moment.
+        # A RayCluster itself reports current refusals.
         if (
             event.get("type") == "Warning"
             and about["kind"] != "RayCluster"
@@ -188,18 +189,18 @@ def _events(events: Sequence[Body]) -> Iterator[Refusal]:
 
 
 def failure(cluster: Body) -> str:
-    """Why KubeRay could not make the pods of a RayCluster when it last tried; empty where it could."""
+    """Why KubeRay could not create the pods of a RayCluster at its last attempt; empty if it could."""
     condition = _condition(cluster, "ReplicaFailure")
     return str(condition.get("message", "")) if condition and condition["status"] == "True" else ""
 
 
 def refused(message: str) -> bool:
-    """Whether a message is about something that admission did not let in."""
+    """Whether a message reports a refusal by admission."""
     return bool(_REFUSED.search(message))
 
 
 def said(message: str) -> str:
-    """A refusal without the name of the pod, so that those of one reason are one."""
+    """A refusal without the name of the pod, so that refusals with the same reason are equal."""
     return _POD_NAME.sub(r"\1", " ".join(message.split()))
 
 

@@ -1,8 +1,8 @@
-"""Plays the autoscalers of all tenants: each asks in turn for all that its worker groups may have.
+"""Simulates the autoscalers of all tenants: each in turn requests the maximum of its worker groups.
 
-In the order in which a plan reckons `GPUs in turn`: tenants as in the file, of each the greatest workers first. What
-does not start is taken back, as Ray's autoscaler takes back workers that nobody wants any more, so that it stands in
-nobody's way.
+The order is that of the plan's `GPUs in turn`: tenants as in the file, and in each tenant the largest workers first.
+Workers that do not start are removed again, as Ray's autoscaler removes workers that are not needed any more, so that
+they block no others.
 """
 
 import time
@@ -14,18 +14,18 @@ from local.rehearse.observed import failure
 from stacks.planning.plan import GroupPlan, Plan, TenantPlan
 
 GROUP_SECONDS = 45.0
-"""So long may pass until it is known what becomes of a group's workers: some rounds of the scheduler, one a second."""
+"""Seconds until the result for a group's workers must be known: some rounds of the scheduler, one a second."""
 
 QUIET_SECONDS = 1.5
-"""A group of which nothing has changed for so long, and of which each pod runs or is told why not, is settled: what
-waits for pods that are about to go is placed in the scheduler's next round."""
+"""A group is settled if nothing has changed for this long, and each pod runs or has a reason why not. A pod that waits
+for pods that are being deleted is placed in the scheduler's next round."""
 
 PAUSE_SECONDS = 0.3
 
 
 @dataclass(frozen=True)
 class Ask:
-    """What is asked for a worker group."""
+    """The request for a worker group."""
 
     cluster: str
     group: str
@@ -36,13 +36,13 @@ class Ask:
     """Pods of a worker."""
 
     most: int
-    """Workers that it may have."""
+    """The largest number of its workers."""
 
     pools: tuple[str, ...]
 
 
 def asks(plan: Plan) -> Iterator[Ask]:
-    """All that tenants ask for, in turn. A group without a cap asks for as many as the nodes could hold."""
+    """All requests of the tenants, in turn. A group without a cap requests as many workers as the nodes could hold."""
     for tenant in plan.tenants:
         for cluster, group in sorted(_groups(tenant), key=lambda each: each[1].workers.amounts, reverse=True):
             workers = group.workers
@@ -58,7 +58,7 @@ def _groups(tenant: TenantPlan) -> Iterator[tuple[str, GroupPlan]]:
 
 
 def play(cluster: Cluster, plan: Plan, show: Callable[[float, str], None]) -> list[str]:
-    """Ask for all of it. Returns the groups that did not settle in time. `show`: told how far it is."""
+    """Makes all requests. Returns the groups that did not settle in time. `show`: called with the progress."""
     everything, late = list(asks(plan)), []
     for index, ask in enumerate(everything):
         show(index / len(everything), f"{ask.cluster} {ask.group}")
@@ -68,9 +68,9 @@ def play(cluster: Cluster, plan: Plan, show: Callable[[float, str], None]) -> li
 
 
 def enough(plan: Plan, ask: Ask, taken: Mapping[str, int], running: int) -> int:
-    """How many workers to ask for: all, or one more than there are free GPUs for, which shows the same.
+    """The number of workers to request: all, or one more than fit on the free GPUs, which gives the same result.
 
-    `taken`: GPUs that are taken, by pool. `running`: workers that it has.
+    `taken`: used GPUs by pool. `running`: its current workers.
     """
     if not ask.gpus:
         return ask.most
@@ -79,14 +79,14 @@ def enough(plan: Plan, ask: Ask, taken: Mapping[str, int], running: int) -> int:
 
 
 def _play(cluster: Cluster, plan: Plan, ask: Ask) -> bool:
-    """Ask for the workers of a group, and take back those that do not start. Returns whether it settled in time."""
+    """Requests the workers of a group, and removes those that do not start. Returns whether it settled in time."""
     has = len(cluster.workers(ask.cluster, ask.group)) // ask.hosts
-    wanted = enough(plan, ask, cluster.taken(), has)
-    cluster.scale(ask.cluster, ask.group, wanted, [])
-    settled = settles(cluster, ask, wanted * ask.hosts)
+    desired = enough(plan, ask, cluster.taken(), has)
+    cluster.scale(ask.cluster, ask.group, desired, [])
+    settled = settles(cluster, ask, desired * ask.hosts)
     pods = cluster.workers(ask.cluster, ask.group)
     running = [pod for pod in pods if pod.running]
-    if len(running) < wanted * ask.hosts:
+    if len(running) < desired * ask.hosts:
         idle = [pod.name for pod in pods if not pod.running]
         cluster.scale(ask.cluster, ask.group, len(running) // ask.hosts, idle)
         settled &= settles(cluster, ask, len(running))
@@ -94,14 +94,16 @@ def _play(cluster: Cluster, plan: Plan, ask: Ask) -> bool:
 
 
 def settles(cluster: Cluster, ask: Ask, pods: int) -> bool:
-    """Wait until so many pods of the group run, or it is known why they do not. Returns False if it never is."""
+    """Waits until this many pods of the group run, or the reason why they do not is known. Returns False after the time
+    limit."""
     begun = time.monotonic()
     last: object = None
     since = begun
     while (now := time.monotonic()) < begun + GROUP_SECONDS:
         found, refused = cluster.workers(ask.cluster, ask.group), failure(cluster.ray(ask.cluster))
         waiting = [pod for pod in found if not pod.running]
-        # KubeRay reports a refusal until its next round without one, which may be about what was taken back by now.
+        # KubeRay reports a refusal until its next round without one, so it may concern workers that are removed
+        # already.
         known = bool(refused) if len(found) < pods else len(found) == pods and not refused
         if known and not waiting:
             return True

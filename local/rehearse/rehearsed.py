@@ -1,4 +1,4 @@
-"""A rehearsal of a stack that has been, and what of it is not as it should be. Pure functions."""
+"""The result of a rehearsal of a stack, and its problems. Pure functions."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,31 +12,31 @@ from stacks.planning.plan import Plan
 
 @dataclass(frozen=True)
 class Rehearsed:
-    """What became of a stack on a rehearsal cluster."""
+    """The result of a stack on a rehearsal cluster."""
 
     stack: str
     plan: Plan
     seconds: Mapping[str, float]
-    """How long each step took, by its name, in order."""
+    """The duration of each step, by its name, in order."""
 
     found: Observed
-    """The cluster once everything was ready, or `up` had given up."""
+    """The cluster once everything was ready, or `up` had failed."""
 
     errors: tuple[str, ...]
-    """What `pulumi up` said when it failed."""
+    """The errors of a failed `pulumi up`."""
 
     start: Start
     demand: Demand | None
-    """None: nothing was asked for, because not everything had started, or it was not wanted."""
+    """None: nothing was requested, because not everything had started, or it was not asked for."""
 
     @property
     def refusals(self) -> tuple[Refusal, ...]:
-        """What admission refused, of the stack's own objects as well."""
+        """All refusals by admission, including the stack's own objects."""
         return (*self.found.refusals, *(Refusal("pulumi up", each) for each in self.errors if refused(each)))
 
     @property
     def times(self) -> list[float]:
-        """Seconds from the creation of each RayCluster until it was ready, of those that are."""
+        """Seconds from the creation of each RayCluster until it was ready, of the ready ones."""
         return sorted(each.seconds for each in self.found.clusters if each.ready and each.seconds is not None)
 
     @property
@@ -50,31 +50,31 @@ class Rehearsed:
 
     @cached_property
     def not_ready(self) -> tuple[str, ...]:
-        """RayClusters of the stack that are not ready, or not there."""
+        """RayClusters of the stack that are not ready, or do not exist."""
         ready = {each.name for each in self.found.clusters if each.ready}
-        wanted = [cluster.name for tenant in self.plan.tenants for cluster in tenant.clusters]
-        return tuple(name for name in wanted if name not in ready)
+        planned = [cluster.name for tenant in self.plan.tenants for cluster in tenant.clusters]
+        return tuple(name for name in planned if name not in ready)
 
     @cached_property
     def differences(self) -> tuple[str, ...]:
-        """Where it is not as the plan predicted, as sentences."""
+        """The differences from the plan, as sentences."""
         return tuple(_differences(self))
 
     @property
     def well(self) -> bool:
-        """Everything is ready, nothing was refused, and all is as predicted."""
+        """Whether everything is ready, nothing was refused, and all is as predicted."""
         return not (self.not_ready or self.refusals or self.errors or self.differences)
 
 
-def _differences(there: Rehearsed) -> Iterator[str]:
-    for each in there.start.waiting:
+def _differences(rehearsed: Rehearsed) -> Iterator[str]:
+    for each in rehearsed.start.waiting:
         if each.pods.differ:
             yield f"of {each.owner} ({each.group}) {_numbers(each.pods, 'pods wait')}"
-    yield from _of("the start, of pool", there.start.pools)
-    yield from _of("the start, of tenant", there.start.tenants)
-    if there.demand:
-        yield from _of("the greatest demand, of tenant", there.demand.tenants)
-        yield from (f"of {each} it is not known what becomes of its workers" for each in there.demand.unsettled)
+    yield from _of("the start, of pool", rehearsed.start.pools)
+    yield from _of("the start, of tenant", rehearsed.start.tenants)
+    if rehearsed.demand:
+        yield from _of("the greatest demand, of tenant", rehearsed.demand.tenants)
+        yield from (f"of {each} it is not known what becomes of its workers" for each in rehearsed.demand.unsettled)
 
 
 def _of(when: str, numbers: Mapping[str, Beside]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""A rehearsal of a stack as tables and sentences, and for programs."""
+"""The result of a rehearsal as tables and sentences, and for programs."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -23,10 +23,10 @@ def _times(there: Rehearsed) -> Table:
     return Table("Time until ready", ("What", "Time"), tuple(rows))
 
 
-def _waiting(there: Rehearsed) -> Table:
+def _waiting(rehearsed: Rehearsed) -> Table:
     rows = tuple(
         (each.owner, each.group, *_beside(each.pods), "; ".join(each.reasons) or "no pod was made")
-        for each in there.start.waiting
+        for each in rehearsed.start.waiting
     )
     return Table("Pods that could not be scheduled", ("RayCluster", "Group", "Plan", "Found", "Why"), rows)
 
@@ -36,68 +36,68 @@ def _gpus(of: str, numbers: Mapping[str, Beside]) -> Table:
     return Table(f"GPUs taken at the start, by {of}", (of.capitalize(), "Plan", "Found"), rows)
 
 
-def _tenants(there: Rehearsed) -> Table:
-    asked = there.demand.tenants if there.demand else {}
+def _tenants(rehearsed: Rehearsed) -> Table:
+    asked = rehearsed.demand.tenants if rehearsed.demand else {}
     rows: list[tuple[str, ...]] = [
         (name, *_beside(each), *(_beside(asked[name]) if name in asked else (NONE, NONE)))
-        for name, each in there.start.tenants.items()
+        for name, each in rehearsed.start.tenants.items()
     ]
     columns = ("Tenant", "At the start: plan", "found", "Greatest, in turn: plan", "found")
     if len(rows) > 1:
-        sums = [_sum(there.start.tenants), _sum(asked)]
+        sums = [_sum(rehearsed.start.tenants), _sum(asked)]
         rows.append(("together", *(cell for each in sums for cell in _beside(each))))
     return Table("GPUs taken, by tenant", columns, tuple(rows))
 
 
-def _refusals(there: Rehearsed) -> Table:
-    rows = tuple((each.what, each.message) for each in there.refusals)
+def _refusals(rehearsed: Rehearsed) -> Table:
+    rows = tuple((each.what, each.message) for each in rehearsed.refusals)
     return Table("Refused by admission", ("What", "Why"), rows)
 
 
-def _sentences(there: Rehearsed) -> Iterator[str]:
-    number = sum(len(tenant.clusters) for tenant in there.plan.tenants)
-    late = there.not_ready
+def _sentences(rehearsed: Rehearsed) -> Iterator[str]:
+    number = sum(len(tenant.clusters) for tenant in rehearsed.plan.tenants)
+    late = rehearsed.not_ready
     yield f"{number - len(late)} of {number} RayClusters are ready{f'; not: {_list(late)}' if late else ''}."
-    if not there.refusals:
+    if not rehearsed.refusals:
         yield "Admission refused nothing."
-    yield from (f"pulumi up failed: {each}" for each in there.errors)
-    if there.demand is None:
+    yield from (f"pulumi up failed: {each}" for each in rehearsed.errors)
+    if rehearsed.demand is None:
         yield "No tenant asked for more than it starts with."
-    if there.differences:
-        yield from (f"Not as planned: {each}." for each in there.differences)
+    if rehearsed.differences:
+        yield from (f"Not as planned: {each}." for each in rehearsed.differences)
     else:
         yield "All is as the plan predicted."
 
 
-def as_object(there: Rehearsed) -> dict[str, Any]:
-    """For programs. Keys stay the same; null where nothing is known."""
-    slowest = there.slowest
+def as_object(rehearsed: Rehearsed) -> dict[str, Any]:
+    """For programs. Keys stay the same; null for unknown values."""
+    slowest = rehearsed.slowest
     return {
-        "stack": there.stack,
-        "well": there.well,
-        "seconds": {step: round(seconds, 1) for step, seconds in there.seconds.items()},
+        "stack": rehearsed.stack,
+        "well": rehearsed.well,
+        "seconds": {step: round(seconds, 1) for step, seconds in rehearsed.seconds.items()},
         "clusters": [
-            {"cluster": each.name, "ready": each.ready, "seconds": each.seconds} for each in there.found.clusters
+            {"cluster": each.name, "ready": each.ready, "seconds": each.seconds} for each in rehearsed.found.clusters
         ],
-        "median": there.median,
+        "median": rehearsed.median,
         "slowest": slowest.name if slowest else None,
-        "notReady": list(there.not_ready),
+        "notReady": list(rehearsed.not_ready),
         "waiting": [
             {"cluster": each.owner, "group": each.group, **_object(each.pods), "reasons": list(each.reasons)}
-            for each in there.start.waiting
+            for each in rehearsed.start.waiting
         ],
-        "refusals": [{"what": each.what, "message": each.message} for each in there.refusals],
-        "errors": list(there.errors),
-        "pools": [{"pool": name, **_object(each)} for name, each in there.start.pools.items()],
+        "refusals": [{"what": each.what, "message": each.message} for each in rehearsed.refusals],
+        "errors": list(rehearsed.errors),
+        "pools": [{"pool": name, **_object(each)} for name, each in rehearsed.start.pools.items()],
         "tenants": [
             {
                 "tenant": name,
                 "atFirst": _object(each),
-                "inTurn": _object(there.demand.tenants[name]) if there.demand else None,
+                "inTurn": _object(rehearsed.demand.tenants[name]) if rehearsed.demand else None,
             }
-            for name, each in there.start.tenants.items()
+            for name, each in rehearsed.start.tenants.items()
         ],
-        "differences": list(there.differences),
+        "differences": list(rehearsed.differences),
     }
 
 

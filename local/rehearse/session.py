@@ -1,4 +1,4 @@
-"""Brings a stack up on a rehearsal cluster of its own, looks at it, lets its tenants ask for all, and takes it down."""
+"""Runs a stack on its own rehearsal cluster: starts it, observes it, requests the tenants' maximum, and stops it."""
 
 import re
 import time
@@ -24,21 +24,21 @@ _LOOK_SECONDS = 2.0
 
 
 def folder(stack: str) -> Path:
-    """Where the rehearsal of a stack has its cluster: beside that of `make up`, which it leaves alone."""
+    """The run folder of a stack's rehearsal: separate from that of `make up`."""
     return paths.RUN.with_name(f"{paths.RUN.name}-{stack}")
 
 
 _VIOLATION = re.compile(r"- \[mandatory\].*?  (?P<rule>[\w-]+).*\n.*\n +(?P<said>.+)")
-"""A mandatory rule that is broken, as Pulumi shows it: the rule, what it wants, and what is wrong where."""
+"""A violation of a mandatory rule in Pulumi's output: the rule, its description, and the object and its problem."""
 
 
 def violations(text: str) -> tuple[str, ...]:
-    """The mandatory rules of the policy pack that a `pulumi up` has broken."""
+    """The violations of mandatory rules of the policy pack in the output of `pulumi up`."""
     return tuple(f"{each['rule']}: {each['said']}" for each in _VIOLATION.finditer(text))
 
 
 def diagnostics(text: str) -> tuple[str, ...]:
-    """What went wrong, of what a failed `pulumi up` said: the lines of its last section, without names of resources."""
+    """The errors in the output of a failed `pulumi up`: the lines of its last section, without names of resources."""
     section = (
         text.rpartition("\nDiagnostics:\n")[2].partition("\nResources:\n")[0] if "\nDiagnostics:\n" in text else ""
     )
@@ -49,10 +49,10 @@ def diagnostics(text: str) -> tuple[str, ...]:
 
 
 class Session:
-    """A rehearsal of a stack. The cluster is made anew, so that nothing of an earlier one counts."""
+    """A rehearsal of a stack. The cluster is always recreated, so that no earlier one affects it."""
 
     def __init__(self, stack: str, file: Path, plugins: Selection, run: Path, policies: bool = True) -> None:
-        """`policies`: hold the stack to the policy pack's rules."""
+        """`policies`: validate the stack against the policy pack's rules."""
         self._policies = POLICY_PACK if policies else ()
         self._stack, self._settings = stack, load(file)
         self.rehearsal = Rehearsal(run, "simulated")
@@ -60,14 +60,14 @@ class Session:
         self._seconds: dict[str, float] = {}
 
     def run(self, ask: bool = True, keep: bool = False) -> Rehearsed:
-        """All of it. `ask`: let tenants ask for all that they may have. `keep`: leave the cluster there afterwards.
+        """Runs all steps. `ask`: request the maximum of all tenants. `keep`: keep the cluster afterwards.
 
         Raises:
             RehearsalError: a part of the cluster ended or did not answer.
         """
-        plan, wanted = plan_of(self._settings), images_of(self._settings)
+        plan, images = plan_of(self._settings), images_of(self._settings)
         install_missing()
-        self.rehearsal.placement.build(wanted)
+        self.rehearsal.placement.build(images)
         self.end()
         with self.rehearsal.exclusively():
             try:
@@ -77,7 +77,7 @@ class Session:
                     self.rehearsal.stop(clean=True)
 
     def end(self) -> None:
-        """Take down what an earlier one has kept, with its folder."""
+        """Removes a cluster that an earlier rehearsal has kept, with its folder."""
         with self.rehearsal.exclusively():
             self.rehearsal.stop(clean=True)
 
@@ -98,7 +98,7 @@ class Session:
         return Rehearsed(self._stack, plan, self._seconds, found, errors, start, asked)
 
     def _up(self, cluster: Cluster, number: int, show: Report) -> tuple[str, ...]:
-        """Returns what went wrong."""
+        """Returns the errors."""
         log = self.rehearsal.run / "logs" / "pulumi-up.log"
         arguments = ("up", "--yes", "--skip-preview", "--suppress-outputs", *self._policies)
         with self._pulumi.running(log, *arguments) as update:
@@ -109,8 +109,8 @@ class Session:
             self.rehearsal.check()
         if update.returncode == 0:
             return ()
-        said = log.read_text()
-        return (*violations(said), *diagnostics(said)) or (f"exit status {update.returncode}",)
+        output = log.read_text()
+        return (*violations(output), *diagnostics(output)) or (f"exit status {update.returncode}",)
 
     @contextmanager
     def _timed(self, name: str) -> Iterator[Report]:

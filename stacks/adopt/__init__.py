@@ -1,1 +1,1 @@
-"""Taking RayClusters that run already into a stack."""
+"""Adding live RayClusters to a stack."""

@@ -1,4 +1,4 @@
-"""`python -m stacks adopt`: takes a RayCluster that runs already into a stack, as it is."""
+"""`python -m stacks adopt`: adds a live RayCluster to a stack without changing it."""
 
 import difflib
 from pathlib import Path

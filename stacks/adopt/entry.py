@@ -1,4 +1,4 @@
-"""What a stack file says of a RayCluster that runs already, so that it stays exactly as it is. Pure functions."""
+"""The entry of a live RayCluster in a stack file, so that the cluster stays exactly as it is. Pure functions."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -19,15 +19,15 @@ from ..settings import LONGEST_TENANT_NAME, StackSettings, TenantSettings
 from .live import Body, CannotAdoptError
 
 _NOT_OURS = "kubectl.kubernetes.io/last-applied-configuration"
-"""What `kubectl apply` remembers; once the stack has the object it is of no use."""
+"""Annotations of `kubectl apply`; they are useless once the stack has the object."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Lines of a stack file, and what people should know of them."""
+    """An entry of a stack file, and notes for its user."""
 
     tenant: dict[str, Any]
-    """The tenant for the cluster's namespace, without clusters, for a stack that has none."""
+    """A new tenant for the cluster's namespace, without clusters, if the stack has no tenant for it."""
 
     cluster: dict[str, Any]
 
@@ -37,8 +37,8 @@ class Entry:
 def entry(body: Body, stack: StackSettings) -> Entry:
     """The cluster as an entry of this stack.
 
-    What has a setting is said by it, the rest by `overrides`, so that the stack renders the very spec that is there.
-    Raises CannotAdoptError where the stack has the cluster already, or cannot say it.
+    Fields that have a setting use it, the rest becomes `overrides`, so that the stack renders exactly the live spec.
+    Raises CannotAdoptError if the stack has the cluster already, or cannot render it.
     """
     namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
     tenant = next((each for each in stack.tenants if each.namespace_name == namespace), None)
@@ -46,7 +46,7 @@ def entry(body: Body, stack: StackSettings) -> Entry:
         raise CannotAdoptError(f"the stack has RayCluster {name!r} of tenant {tenant.name!r} already: nothing to adopt")
     new: dict[str, Any] = {"name": tenant_name(namespace), "namespace": namespace, "createNamespace": False}
     if stack.platform is None:
-        new["network"] = {"policies": False}  # nobody may be cut off by what was meant to change nothing
+        new["network"] = {"policies": False}  # an edit that is meant to change nothing must not block traffic
     if new["name"] == namespace:
         del new["namespace"]
     try:
@@ -54,28 +54,28 @@ def entry(body: Body, stack: StackSettings) -> Entry:
     except RefusedError as error:
         raise CannotAdoptError(f"RayCluster {namespace}/{name}: {error}") from error
     owner = tenant or TenantSettings(name=str(new["name"]))
-    said = _scheduled(imported.cluster) if stack.scheduler else imported.cluster
+    settings = _scheduled(imported.cluster) if stack.scheduler else imported.cluster
     try:
-        cluster = _exact({"name": name, "adopt": True, **said}, body, owner, stack)
+        cluster = _exact({"name": name, "adopt": True, **settings}, body, owner, stack)
     except ValidationError as error:
         faults = "; ".join(f"{dotted(fault['loc'])}: {fault['msg']}" for fault in error.errors(include_url=False))
         raise CannotAdoptError(f"RayCluster {namespace}/{name} cannot be said by a stack file: {faults}") from error
     notes = [str(note) for note in imported.notes]
-    if stack.scheduler and "queue" not in said and (queue := queue_of(owner)):
+    if stack.scheduler and "queue" not in settings and (queue := queue_of(owner)):
         notes.append(f"it waits in queue {queue}, its tenant's, from then on")
     return Entry(new, cluster, tuple(notes))
 
 
 def _scheduled(cluster: dict[str, Any]) -> dict[str, Any]:
-    """The cluster with its scheduler's labels as the settings that they follow from."""
+    """The cluster with the settings from which its scheduler's labels follow."""
     labels = cluster.get("labels") or {}
-    others = {key: value for key, value in labels.items() if key not in SETTINGS_BY_LABEL}
+    other_labels = {key: value for key, value in labels.items() if key not in SETTINGS_BY_LABEL}
     without = {key: value for key, value in cluster.items() if key != "labels"}
-    return {**without, **({"labels": others} if others else {}), **said_by(labels)}
+    return {**without, **({"labels": other_labels} if other_labels else {}), **said_by(labels)}
 
 
 def _as_applied(body: Body) -> Body:
-    """The object without what only the API server, the operator and kubectl write."""
+    """The object without the fields that only the API server, the operator and kubectl write."""
     metadata = {key: value for key, value in body["metadata"].items() if key in ("name", "namespace", "labels")}
     if annotations := _annotations(body):
         metadata["annotations"] = annotations
@@ -93,7 +93,7 @@ def tenant_name(namespace: str) -> str:
 
 
 def _exact(cluster: dict[str, Any], body: Body, tenant: TenantSettings, stack: StackSettings) -> dict[str, Any]:
-    """The entry with the overrides that make its spec the one that runs, with all that the tenant gives."""
+    """The entry with the overrides that make its spec equal to the live one, including the tenant's defaults."""
     bare = {key: value for key, value in cluster.items() if key != "overrides"}
     overrides = difference(_rendered(bare, tenant, stack)["spec"], body["spec"])
     exact = {**bare, **({"overrides": overrides} if overrides else {})}
@@ -102,8 +102,8 @@ def _exact(cluster: dict[str, Any], body: Body, tenant: TenantSettings, stack: S
     lost += [f"spec.{key}" for key in rendered["spec"].keys() - body["spec"].keys()]
     lost += [
         f"metadata.{part}[{key!r}]"
-        for part, said in (("labels", body["metadata"].get("labels") or {}), ("annotations", _annotations(body)))
-        for key, value in said.items()
+        for part, metadata in (("labels", body["metadata"].get("labels") or {}), ("annotations", _annotations(body)))
+        for key, value in metadata.items()
         if (rendered["metadata"].get(part) or {}).get(key) != value
     ]
     if lost:

@@ -1,4 +1,4 @@
-"""Adding a RayCluster to the text of a stack file, which keeps its comments and its order. Only adds lines."""
+"""Adds a RayCluster to the text of a stack file. Keeps its comments and its order: only adds lines."""
 
 import textwrap
 from collections.abc import Iterator
@@ -18,10 +18,10 @@ class CannotInsertError(Exception):
 
 
 def insert_cluster(text: str, tenant: dict[str, Any], cluster: dict[str, Any]) -> str:
-    """The text with the cluster under the tenant that has the same namespace, or under a new one.
+    """The text with the cluster under the tenant of the same namespace, or under a new one.
 
-    `tenant`: the new tenant as the stack file would say it, without clusters.
-    Raises CannotInsertError where the list to add to is written in one line.
+    `tenant`: the new tenant for the stack file, without clusters.
+    Raises CannotInsertError if the list to add to is written in one line.
     """
     root = _mapping(yaml.compose(text, Loader=yaml.CSafeLoader), "the file")
     config = _mapping(_value(root, "config"), "config")
@@ -29,12 +29,12 @@ def insert_cluster(text: str, tenant: dict[str, Any], cluster: dict[str, Any]) -
     if tenants is None:
         return _added(text, config, {_TENANTS: [{**tenant, "clusters": [cluster]}]})
     namespace = tenant.get("namespace", tenant["name"])
-    there = next((each for each in _items(tenants, _TENANTS) if _namespace(each) == namespace), None)
-    if there is None:
+    existing = next((each for each in _items(tenants, _TENANTS) if _namespace(each) == namespace), None)
+    if existing is None:
         return _added(text, tenants, [{**tenant, "clusters": [cluster]}])
-    clusters = _value(_mapping(there, f"tenant {namespace}"), "clusters")
+    clusters = _value(_mapping(existing, f"tenant {namespace}"), "clusters")
     if clusters is None:
-        return _added(text, there, {"clusters": [cluster]})
+        return _added(text, existing, {"clusters": [cluster]})
     _items(clusters, f"clusters of tenant {namespace}")
     return _added(text, clusters, [cluster])
 
@@ -62,8 +62,8 @@ def _value(mapping: yaml.Node, key: str) -> yaml.Node | None:
 
 
 def _namespace(tenant: yaml.Node) -> str | None:
-    said = {name.value: value.value for name, value in tenant.value} if isinstance(tenant, yaml.MappingNode) else {}
-    return said.get("namespace", said.get("name"))
+    keys = {name.value: value.value for name, value in tenant.value} if isinstance(tenant, yaml.MappingNode) else {}
+    return keys.get("namespace", keys.get("name"))
 
 
 def _added(text: str, parent: yaml.Node, entry: Any) -> str:
@@ -77,7 +77,7 @@ def _added(text: str, parent: yaml.Node, entry: Any) -> str:
 
 
 def _last_line(lines: Lines, node: yaml.Node) -> int:
-    """Where a node's own text ends; PyYAML lets a block end where the next one begins."""
+    """The last line of a node's own text; PyYAML ends a block where the next one begins."""
     mark = list(_leaves(node))[-1].end_mark
     last: int = mark.line - 1 if mark.column == 0 else mark.line
     while not lines[last].strip():

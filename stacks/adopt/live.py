@@ -1,4 +1,4 @@
-"""The RayCluster that is to be adopted, as the API server has it. Only reads."""
+"""The live RayCluster to adopt, from the API server. Only reads."""
 
 from typing import Any
 
@@ -10,17 +10,17 @@ Body = dict[str, Any]
 
 
 class CannotAdoptError(Exception):
-    """The RayCluster cannot be taken into the stack; the message says why and what to do."""
+    """The RayCluster cannot be added to the stack; the message has the reason and what to do."""
 
 
 def live_cluster(context: str | None, namespace: str, name: str) -> Body:
-    """The RayCluster of that name. Raises CannotAdoptError where there is none, or it belongs to another object."""
+    """The RayCluster of that name. Raises CannotAdoptError if there is none, or if another object owns it."""
     try:
         api = kubernetes.client.CustomObjectsApi(connect(context))
         body = read(api.get_namespaced_custom_object, "ray.io", "v1", namespace, "rayclusters", name)
         if body is None:
-            there = read(api.list_namespaced_custom_object, "ray.io", "v1", namespace, "rayclusters")
-            raise CannotAdoptError(_not_there(namespace, name, there))
+            clusters = read(api.list_namespaced_custom_object, "ray.io", "v1", namespace, "rayclusters")
+            raise CannotAdoptError(_not_there(namespace, name, clusters))
     except ClusterUnreachableError as error:
         by = f"context {context!r}" if context else "the current context"
         raise CannotAdoptError(f"the cluster cannot be read with {by}: {error}") from error
@@ -35,8 +35,8 @@ def live_cluster(context: str | None, namespace: str, name: str) -> Body:
     return body
 
 
-def _not_there(namespace: str, name: str, there: Body | None) -> str:
-    if there is None:
+def _not_there(namespace: str, name: str, clusters: Body | None) -> str:
+    if clusters is None:
         return f"the cluster has no RayClusters (ray.io/v1), so no {namespace}/{name}: is this the right context?"
-    names = ", ".join(sorted(item["metadata"]["name"] for item in there["items"])) or "none"
+    names = ", ".join(sorted(item["metadata"]["name"] for item in clusters["items"])) or "none"
     return f"there is no RayCluster {name!r} in namespace {namespace!r}; RayClusters there: {names}"

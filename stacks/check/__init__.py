@@ -1,1 +1,1 @@
-"""Checking stack files by themselves, without Pulumi and without a cluster."""
+"""Validates stack files without Pulumi and without a cluster."""

@@ -1,4 +1,4 @@
-"""What a check of one stack file found."""
+"""The findings of one stack file."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +11,10 @@ from ..load import settings_of
 
 @dataclass(frozen=True)
 class Checked:
-    """A stack file and what is wrong with it."""
+    """A stack file and its findings."""
 
     file: str
-    """What people called it."""
+    """The name that the user gave."""
     findings: tuple[Finding, ...] = ()
     """In the order of their lines."""
     lines: tuple[str, ...] = ()
@@ -22,12 +22,12 @@ class Checked:
 
     @property
     def unreadable(self) -> bool:
-        """Nothing can be said about the file, because it cannot be opened."""
+        """Whether the file cannot be read, so that there is only this finding."""
         return any(finding.rule == UNREADABLE for finding in self.findings)
 
 
 def check(file: Path) -> Checked:
-    """Read a stack file and say all that is wrong with it."""
+    """Reads a stack file and returns all its findings."""
     text = ""
     try:
         text = read(file)

@@ -1,4 +1,4 @@
-"""`python -m stacks check`: says what is wrong with stack files, without Pulumi and without a cluster."""
+"""`python -m stacks check`: reports the errors of stack files, without Pulumi and without a cluster."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -11,7 +11,7 @@ FOUND, MISUSED = 1, 2
 
 
 class Format(StrEnum):
-    """How findings are written."""
+    """Output formats of findings."""
 
     TEXT = "text"
     JSON = "json"
@@ -55,6 +55,6 @@ def check(
 
 
 def stack_path(word: str) -> Path:
-    """The file that a word means: a path where it looks like one, else a stack's name."""
+    """The file that a word names: a path if it looks like one, else the name of a stack."""
     looks_like_path = "/" in word or word.endswith((".yaml", ".yml"))
     return Path(word) if looks_like_path or Path(word).is_file() else Path(f"Pulumi.{word}.yaml")

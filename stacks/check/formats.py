@@ -1,4 +1,4 @@
-"""Findings for people: as a compiler shows them, with the line and what is meant in it."""
+"""Output formats of findings. For people: like a compiler's, with the source line and a mark below it."""
 
 import functools
 import json
@@ -23,7 +23,7 @@ _KEY = re.compile(r"(?<![\w.-])([\w.-]{1,100})[\"']?\s*[:=]\s*(?=\S)")
 
 
 def show(checked: Iterable[Checked]) -> None:
-    """Print all findings and their count; in colours where it is a terminal."""
+    """Prints all findings and their count; in colours on a terminal."""
     console = Console(highlight=False, soft_wrap=True, emoji=False, markup=False)
     files = list(checked)
     for each in files:
@@ -49,7 +49,7 @@ def _lines(finding: Finding, checked: Checked) -> Iterator[Text]:
 
 
 def _source(line: str, number: int, column: int, end: int | None) -> Iterator[Text]:
-    """The line, and below it a mark under what is meant."""
+    """The line, and below it a mark under the finding's place."""
     start = 0 if column <= _WIDEST - 20 else column - _WIDEST // 2
     shown = line[start : start + _WIDEST]
     if not shown.strip() or column > len(line) + 1:
@@ -61,7 +61,7 @@ def _source(line: str, number: int, column: int, end: int | None) -> Iterator[Te
 
 @functools.lru_cache(maxsize=8)
 def _safe(line: str) -> str:
-    """The line as far as the first key whose value may be secret, in characters that a terminal shows."""
+    """The line up to the first key whose value may be secret, in characters that a terminal shows."""
     secret = next((key for key in _KEY.finditer(line) if secret_key(key[1])), None)
     if secret:
         line = f"{line[: secret.end()]}{_HIDDEN}"
@@ -70,12 +70,12 @@ def _safe(line: str) -> str:
 
 def _count(files: list[Checked]) -> Text:
     findings = sum(len(each.findings) for each in files)
-    said = (
+    summary = (
         f"{_number(findings, 'finding')} in {_number(len(files), 'file')}"
         if findings
         else _number(len(files), "file") + ": no findings"
     )
-    return Text(said, "bold red" if findings else "bold green")
+    return Text(summary, "bold red" if findings else "bold green")
 
 
 def _number(count: int, what: str) -> str:
@@ -83,7 +83,7 @@ def _number(count: int, what: str) -> str:
 
 
 def as_json(checked: Iterable[Checked]) -> str:
-    """A list with an object for each finding; keys stay the same, null where nothing is known."""
+    """A list with an object for each finding; keys stay the same, null for unknown values."""
     found = [_object(each.file, finding) for each in checked for finding in each.findings]
     return json.dumps(found, indent=2)
 
@@ -103,7 +103,7 @@ def _object(file: str, finding: Finding) -> dict[str, Any]:
 
 
 def as_annotations(checked: Iterable[Checked]) -> Iterator[str]:
-    """An annotation of each finding."""
+    """An annotation for each finding."""
     for each in checked:
         for finding in each.findings:
             places = {

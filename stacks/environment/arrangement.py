@@ -1,8 +1,8 @@
-"""Which resources are in which stack's state before and after a move between them. Pure functions.
+"""The resources in each stack's state before and after a move between stacks. Pure functions.
 
-A resource that moves keeps its name, its id and all that is known of it. The stack in its URN changes, and it no longer
-depends on what stays behind. What each stack has of its own (the stack itself, providers, and components that are only
-parents) is copied to where it is needed.
+A moved resource keeps its name, its id and its properties. The stack in its URN changes, and it no longer depends on
+resources that stay behind. The resources that every stack has for itself (the stack itself, providers, and components
+that are only parents) are copied to where they are needed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PROVIDER = "pulumi:providers:"
 Rows = Sequence[Row]
 
 OwnerOf = Callable[[Row, Mapping[str, Row]], str | None]
-"""The stack that is to have a resource, from it and all resources of its state by URN; None: it stays."""
+"""The stack that a resource belongs to, from the resource and all resources of its state by URN; None: it stays."""
 
 
 @dataclass(frozen=True)
@@ -27,18 +27,19 @@ class Arrangement:
     """Resources by stack."""
 
     with_gains: Mapping[str, Rows]
-    """With all that each is to have, and nothing taken away yet."""
+    """All resources of each stack at the end, with nothing removed yet."""
 
     final: Mapping[str, Rows]
 
     moved: Counter[str]
-    """How many resources each stack gains."""
+    """The number of resources that each stack gains."""
 
 
 def arranged(before: Mapping[str, Rows], owner: OwnerOf) -> Arrangement:
-    """Put each resource into the state of the stack that is to have it. What that has already is not added again.
+    """Puts each resource into the state of the stack that it belongs to. A resource that is there already is not added
+    again.
 
-    `before`: resources by stack, those of stacks to come empty.
+    `before`: resources by stack; new stacks are empty.
     """
     states = {stack: _State(stack, rows) for stack, rows in before.items()}
     stay: dict[str, list[Row]] = {stack: [] for stack in before}
@@ -52,7 +53,7 @@ def arranged(before: Mapping[str, Rows], owner: OwnerOf) -> Arrangement:
                 stay[source].append(row)
             elif states[target].add(row, by_urn):
                 moved[target] += 1
-                # Each stack has one, be there anything below it or not.
+                # Every stack has one, whether it has children or not.
                 for platform in platforms:
                     states[target].add(platform, by_urn)
     gained = {stack: state.rows[len(before[stack]) :] for stack, state in states.items()}
@@ -67,7 +68,7 @@ def urn_in(urn: str, stack: str) -> str:
 
 
 class _State:
-    """The resources of one stack, as more are added."""
+    """The resources of one stack, while more are added."""
 
     def __init__(self, stack: str, rows: Rows) -> None:
         # Pulumi Cloud's `organization/stack` is `stack` in URNs.
@@ -77,7 +78,8 @@ class _State:
         self._there = {self._key(row) for row in rows}
 
     def add(self, row: Row, by_urn: Mapping[str, Row]) -> bool:
-        """Add a resource of another stack, after what it needs. Returns whether it was not there."""
+        """Adds a resource of another stack, after the resources that it needs. Returns False if the stack has it
+        already."""
         if self._key(row) in self._there:
             return False
         for needed in (row.get("parent"), _provider_of(row)):
@@ -95,7 +97,7 @@ class _State:
         return urn_in(urn, self._name)
 
     def _translated(self, row: Row) -> Row:
-        """The resource of another stack with the URNs of this one, and with this one's provider."""
+        """The resource of another stack with the URNs and the provider of this stack."""
         new = {key: self._with_own_urns(value) if key in _WITH_URNS else value for key, value in row.items()}
         if urn := _provider_of(row):
             new["provider"] = f"{self._own(urn)}::{self._ids.get(self._own(urn), '')}"
@@ -110,7 +112,7 @@ class _State:
 
 
 _WITH_URNS = ("urn", "parent", "dependencies", "propertyDependencies", "deletedWith", "aliases")
-"""Keys of a resource that name resources; `provider` has the provider's id behind its URN."""
+"""Keys of a resource that refer to resources; `provider` has the provider's id after its URN."""
 
 
 def _provider_of(row: Row) -> str:
@@ -119,35 +121,36 @@ def _provider_of(row: Row) -> str:
 
 
 def _is_of_each(row: Row) -> bool:
-    """Whether every stack has one of its own."""
+    """Whether every stack has its own."""
     kind = str(row["type"])
     return kind in (ROOT_TYPE, PLATFORM_TYPE, QUEUES_TYPE, EXTERNAL_REDIS) or kind.startswith(_PROVIDER)
 
 
-def _bound_to(row: Row, there: Iterable[str]) -> Row:
-    """The resource without dependencies on what is not there."""
+def _bound_to(row: Row, urns_in_state: Iterable[str]) -> Row:
+    """The resource without dependencies on resources that the state does not have."""
     kept = dict(row)
     if "dependencies" in row:
-        kept["dependencies"] = [urn for urn in row["dependencies"] if urn in there]
+        kept["dependencies"] = [urn for urn in row["dependencies"] if urn in urns_in_state]
     if "propertyDependencies" in row:
         kept["propertyDependencies"] = {
-            key: [urn for urn in urns or () if urn in there] for key, urns in row["propertyDependencies"].items()
+            key: [urn for urn in urns or () if urn in urns_in_state]
+            for key, urns in row["propertyDependencies"].items()
         }
-    if row.get("deletedWith") and row["deletedWith"] not in there:
+    if row.get("deletedWith") and row["deletedWith"] not in urns_in_state:
         del kept["deletedWith"]
     return kept
 
 
 def _tidied(rows: Rows) -> Rows:
-    """Without what nothing needs any more, and without dependencies on what has gone."""
+    """Removes the resources that nothing needs any more, and dependencies on removed resources."""
     needed = {row.get("parent") for row in rows} | {_provider_of(row) for row in rows}
     kept = [row for row in rows if row["urn"] in needed or not _only_serves(row)]
-    there = {row["urn"] for row in kept}
-    return [_bound_to(row, there) for row in kept]
+    urns_in_state = {row["urn"] for row in kept}
+    return [_bound_to(row, urns_in_state) for row in kept]
 
 
 def _only_serves(row: Row) -> bool:
-    """Whether it is there for others alone: a provider that Pulumi has made by itself, or a parent of Secrets."""
+    """Whether it only serves other resources: a default provider of Pulumi, or a parent of Secrets."""
     kind = str(row["type"])
     default = kind.startswith(_PROVIDER) and name_in(row["urn"]).startswith("default")
     return default or kind == EXTERNAL_REDIS

@@ -1,4 +1,4 @@
-"""`python -m stacks preview|up|refresh|destroy|move-state`: an environment, one Pulumi stack or several, as one."""
+"""`python -m stacks preview|up|refresh|destroy|move-state`: runs one or several Pulumi stacks as one environment."""
 
 import json
 import os
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .workspace import Stacks
 
 INTERRUPTED = 130
-"""Exit code: Ctrl-C. What ran has ended, and its state is written."""
+"""Exit code: Ctrl-C. All processes have ended, and their state is written."""
 
 Environment = Annotated[str, typer.Argument(metavar="STACK", help="The environment: PROD for Pulumi.PROD.yaml.")]
 ConfigFile = Annotated[
@@ -187,7 +187,8 @@ def _run(
 
 
 def _as_ctrl_c(_number: int, _frame: object) -> None:
-    """Ends as Ctrl-C does: each `pulumi` writes its state. They are reached where this process leads its group."""
+    """Ends like Ctrl-C: each `pulumi` writes its state. The signal reaches them if this process leads its process
+    group."""
     if os.getpgrp() == os.getpid():
         os.killpg(0, signal.SIGINT)
     else:

@@ -1,7 +1,7 @@
-"""Keeps a stack from deleting what another stack of its environment is to have.
+"""Prevents a stack from deleting resources that belong to another stack of its environment.
 
-Where the stack file says `split` anew, differently or no longer, resources have to change stacks before the next `up`:
-without that one stack would delete tenants, and another could not create them.
+If the stack file adds, changes or removes `split`, resources have to move between stacks before the next `up`.
+Otherwise one stack would delete tenants, and another could not create them.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from .part import Part
 from .rows import ROOT_TYPE, tenants_among, types_in
 
 _SHOWN = 3
-"""Names in a message."""
+"""Number of names in a message."""
 
 
 def refuse_foreign(part: Part, stack: str) -> None:
-    """Raises pulumi.RunError where the state of a stack holds what belongs to another stack of the environment."""
+    """Raises pulumi.RunError if the state of a stack contains resources of another stack of the environment."""
     if part.groups:
         held = last_resources()
         foreign = [namespace for namespace in tenants_among(held) if not part.has(namespace)]
@@ -35,7 +35,7 @@ def refuse_foreign(part: Part, stack: str) -> None:
 
 
 def _split_before(outputs: Iterable[Mapping[str, Any]]) -> int | None:
-    """Into how many groups the environment was split by the last update; None where it had none, or one stack."""
+    """The number of groups at the last update; None if there was none, or the environment was one stack."""
     return next((int(each["split"]) for each in outputs if each.get("split")), None)
 
 

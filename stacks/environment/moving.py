@@ -1,8 +1,8 @@
-"""Moves resources between the states of an environment's stacks. Nothing in the cluster is read or changed.
+"""Moves resources between the states of an environment's stacks. The cluster is neither read nor changed.
 
-First every stack that gains resources is written, then every one that loses some, the environment's own stack last: a
-resource is never in no state, and until all is done that stack's `up` refuses to run. Whatever a run finds done already
-it leaves, so that one that was interrupted is finished by the next.
+First every stack that gains resources is written, then every stack that loses some, the environment's own stack last.
+So a resource is always in at least one state, and the `up` of the environment's own stack refuses to run until all is
+done. A run skips the steps that are done already, so that it completes an interrupted one.
 """
 
 import json
@@ -20,24 +20,24 @@ from .workspace import Stacks, State
 
 
 class MoveError(Exception):
-    """Resources cannot be moved; the text says why, and what to do."""
+    """Resources cannot be moved; the text has the reason and what to do."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a move does."""
+    """The steps of a move."""
 
     states: Mapping[str, State]
-    """As they are, by stack, with secrets in plain text: they stay in memory."""
+    """The states before the move, by stack, with secrets in plain text: they stay in memory."""
 
     missing: tuple[str, ...]
-    """Stacks to make."""
+    """Stacks to create."""
 
     with_gains: Mapping[str, Rows]
     final: Mapping[str, Rows]
 
     surplus: tuple[str, ...]
-    """Stacks that the environment has no more."""
+    """Stacks that the environment does not have any more."""
 
     lines: tuple[str, ...]
     """For people."""
@@ -49,11 +49,11 @@ class Plan:
 
 
 def planned(stacks: Stacks, settings: StackSettings) -> Plan:
-    """What a move to the stacks of a stack file would do.
+    """The move to the stacks of a stack file.
 
-    Raises MoveError where a stack was interrupted in an update, and StacksError.
+    Raises MoveError if a stack was interrupted in an update, and StacksError.
     """
-    wanted, existing = stacks_of(settings, stacks.environment), set(stacks.existing())
+    desired, existing = stacks_of(settings, stacks.environment), set(stacks.existing())
     states = {name: stacks.read(name, show_secrets=True) for name in sorted(existing)}
     for name, state in states.items():
         if state["deployment"].get("pending_operations"):
@@ -68,11 +68,11 @@ def planned(stacks: Stacks, settings: StackSettings) -> Plan:
         return stack_of(namespace, settings, stacks.environment) if namespace else stacks.environment
 
     before = {name: _rows(state) for name, state in states.items()} | {
-        name: [] for name in wanted if name not in existing
+        name: [] for name in desired if name not in existing
     }
     found = arranged(before, owner)
-    needed = [name for name in wanted if name in existing or found.moved[name]]
-    surplus = tuple(name for name in sorted(existing) if name not in wanted)
+    needed = [name for name in desired if name in existing or found.moved[name]]
+    surplus = tuple(name for name in sorted(existing) if name not in desired)
     clusters = _clusters(before.values())
     final = {name: _with_outputs(found.final[name], name, clusters, settings, stacks) for name in needed}
     return Plan(
@@ -90,9 +90,9 @@ def planned(stacks: Stacks, settings: StackSettings) -> Plan:
 
 
 def move(stacks: Stacks, plan: Plan, backups: Path, show: Callable[[str], None]) -> None:
-    """Do what a plan says. Raises StacksError; run it again then, with a new plan.
+    """Executes a plan. Raises StacksError; run it again then, with a new plan.
 
-    `backups`: a folder for the states as they were, secrets encrypted; each move makes one of its own there.
+    `backups`: a folder for the earlier states, with encrypted secrets; each move creates a folder of its own there.
     """
     if not plan.moves:
         return
@@ -127,7 +127,8 @@ def _rows(state: State) -> Rows:
 
 
 def _with_rows(state: State, rows: Rows, like: State) -> State:
-    """A state with these resources; its secrets are encrypted as they were, or in a new stack as those of another."""
+    """A state with these resources. Its secrets are encrypted as before; those of a new stack like those of another
+    stack."""
     deployment = dict(state["deployment"])
     deployment.setdefault("secrets_providers", like["deployment"].get("secrets_providers"))
     return {**state, "deployment": {**deployment, "resources": list(rows)}}
@@ -140,10 +141,10 @@ def _clusters(states: Any) -> dict[str, Any]:
 
 
 def _with_outputs(rows: Rows, name: str, clusters: Mapping[str, Any], settings: StackSettings, stacks: Stacks) -> Rows:
-    """The resources, and the outputs of the stack as its next update would write them."""
+    """The resources, with the outputs that the stack's next update would write."""
 
-    def outputs(said: Mapping[str, Any]) -> dict[str, Any]:
-        rest = {key: value for key, value in said.items() if key not in ("clusters", "split")}
+    def outputs(existing: Mapping[str, Any]) -> dict[str, Any]:
+        rest = {key: value for key, value in existing.items() if key not in ("clusters", "split")}
         if name != stacks.environment:
             rest = {}
         mine = {

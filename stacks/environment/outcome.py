@@ -1,4 +1,4 @@
-"""What became of the stacks of an environment in one command: for programs, and as people see it."""
+"""The results of one command on the stacks of an environment: for programs and for people."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ Operation = Literal["preview", "up", "refresh", "destroy"]
 Result = Literal["done", "failed", "left out"]
 
 CHANGES = ("create", "update", "replace", "delete")
-"""Operations on resources that are counted, as Pulumi names them."""
+"""Counted operations on resources, by Pulumi's names."""
 
 UNCHANGED = "same"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one stack."""
+    """The result of one stack."""
 
     stack: str
     result: Result
     changes: Mapping[str, int] = field(default_factory=dict)
-    """Numbers of resources by Pulumi's names of operations."""
+    """Number of resources by Pulumi's names of operations."""
 
     seconds: float = 0.0
     errors: tuple[str, ...] = ()
-    """What went wrong, the first error first; why a stack was left out."""
+    """The errors, the first one first; or the reason for skipping the stack."""
 
     output: str = ""
     """What Pulumi printed."""
 
     @property
     def changed(self) -> bool:
-        """Whether there is a resource that is not as it was."""
+        """Whether any resource was changed."""
         return any(number for operation, number in self.changes.items() if operation != UNCHANGED)
 
 
 Show = Callable[[Outcome], None]
-"""Called with each stack that has ended, from several threads in turn."""
+"""Called with each stack that has ended, from several threads one at a time."""
 
 
 def exit_code(outcomes: Sequence[Outcome]) -> int:
-    """0 where all stacks are done, else 1."""
+    """0 if all stacks succeeded, else 1."""
     return 0 if all(each.result == "done" for each in outcomes) else 1
 
 
@@ -77,7 +77,7 @@ console = Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 @contextmanager
 def progress(operation: Operation) -> Iterator[Show]:
-    """Shows each stack that ends; yields what is called with it. On a terminal a clock runs below."""
+    """Shows each stack that ends; yields the function to call with it. On a terminal a clock runs below."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(f"{operation}: stacks that have ended", total=None)
@@ -93,7 +93,7 @@ def progress(operation: Operation) -> Iterator[Show]:
 
 
 def summary(environment: str, operation: Operation, outcomes: Sequence[Outcome]) -> None:
-    """The table of all stacks, and of those that failed the first error and the command to run again."""
+    """The table of all stacks; for failed ones the first error and the command to run again."""
     table = Table("stack", "", *CHANGES, "unchanged", "seconds", box=None, pad_edge=False)
     for column in table.columns[2:]:
         column.justify = "right"

@@ -1,4 +1,4 @@
-"""Which of an environment's resources each of its Pulumi stacks has. Pure functions."""
+"""Which resources of an environment each of its Pulumi stacks has. Pure functions."""
 
 import hashlib
 from collections.abc import Iterator
@@ -14,38 +14,40 @@ from ..settings import StackSettings, TenantSettings
 
 @dataclass(frozen=True)
 class Part:
-    """What one Pulumi stack has of an environment."""
+    """The part of an environment that one Pulumi stack has."""
 
     groups: int = 0
-    """How many groups of tenants the environment is split into; 0: it is one stack."""
+    """The number of groups of tenants that the environment is split into; 0: it is one stack."""
 
     group: int | None = None
-    """The group of tenants that the stack has; None: it is the environment's own stack."""
+    """The stack's group of tenants; None: it is the environment's own stack."""
 
     @property
     def platform(self) -> bool:
-        """Whether the stack has what is cluster-wide."""
+        """Whether the stack has the cluster-wide resources."""
         return self.group is None
 
     def has(self, namespace: str) -> bool:
-        """Whether the stack has what is in a namespace of a tenant."""
+        """Whether the stack has the resources of a tenant's namespace."""
         return not self.groups or self.group == group_for(namespace, self.groups)
 
     def tenants(self, settings: StackSettings) -> tuple[TenantSettings, ...]:
-        """The tenants that the stack has."""
+        """The tenants of the stack."""
         return tuple(tenant for tenant in settings.tenants if self.has(tenant.namespace_name))
 
 
 def group_for(namespace: str, groups: int) -> int:
-    """The group that a tenant's namespace belongs to, from 1.
+    """The group of a tenant's namespace, from 1.
 
-    The group with the highest hash wins (rendezvous hashing), so that with other numbers of groups most tenants stay.
+    The group with the highest hash wins (rendezvous hashing), so that most tenants stay if the number of groups
+    changes.
     """
     return max(range(1, groups + 1), key=lambda group: hashlib.sha256(f"{group}/{namespace}".encode()).digest())
 
 
 def part_of(settings: StackSettings, stack: str) -> Part:
-    """What a stack has of the environment that a stack file describes. Raises StackFileError where that is nothing."""
+    """The part of a stack file's environment that a stack has. Raises StackFileError if the environment has no such
+    stack."""
     groups = settings.split.stacks if settings.split else 0
     group = group_of(stack)
     if group is not None and not 1 <= group <= groups:
@@ -66,12 +68,12 @@ def stacks_of(settings: StackSettings, environment: str) -> tuple[str, ...]:
 
 
 def stack_of(namespace: str, settings: StackSettings, environment: str) -> str:
-    """The stack that has what is in a tenant's namespace."""
+    """The stack that has the resources of a tenant's namespace."""
     return tenants_stack(environment, group_for(namespace, settings.split.stacks)) if settings.split else environment
 
 
 def problems_of_split(stack: StackSettings) -> Iterator[Problem]:
-    """What the platform's stack would have to make in namespaces that only the tenants' stacks make."""
+    """Objects of the platform's stack in namespaces that only the tenants' stacks create."""
     if stack.split is None:
         return
     if stack.operator.watch_namespaces:

@@ -1,7 +1,7 @@
-"""Resources in the states of an environment's stacks, and which stack each belongs to. Pure functions.
+"""Resources in the states of an environment's stacks, and the stack that each belongs to. Pure functions.
 
-A state's resources are `resources` of `pulumi stack export`; their names are those that `stacks.platform` and
-`stacks.tenant` give them.
+A state's resources are `resources` of `pulumi stack export`. Their names are set by `stacks.platform` and
+`stacks.tenant`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 Row = Mapping[str, Any]
 
 PLATFORM = "platform"
-"""Name of the Platform component, and what the names of all below it begin with."""
+"""Name of the Platform component, and prefix of the names of all its children."""
 
 ROOT_TYPE = "pulumi:pulumi:Stack"
 
@@ -26,7 +26,7 @@ _OF_REDIS = f"{PLATFORM}-redis-"
 
 
 def stack_in(urn: str) -> str:
-    """The stack that a URN names."""
+    """The stack in a URN."""
     return urn.split("::", 2)[0].removeprefix("urn:pulumi:")
 
 
@@ -36,12 +36,12 @@ def name_in(urn: str) -> str:
 
 
 def types_in(urn: str) -> list[str]:
-    """Types of the resource's parents, the highest first, and its own."""
+    """Types of the resource's parents, the top one first, and its own type last."""
     return urn.split("::", 3)[2].split("$")
 
 
 def tenants_among(urns: Iterable[str]) -> set[str]:
-    """Namespaces of the tenants that have a Tenant component or a namespace among resources."""
+    """Namespaces of the tenants that have a Tenant component or a namespace among the resources."""
     found = set()
     for urn in urns:
         name, types = name_in(urn), types_in(urn)
@@ -53,9 +53,9 @@ def tenants_among(urns: Iterable[str]) -> set[str]:
 
 
 def namespace_of(row: Row, by_urn: Mapping[str, Row], shared_queues: Iterable[str]) -> str | None:
-    """The tenant's namespace that decides which stack has a resource; None: the platform's stack has it.
+    """The tenant's namespace that decides which stack has a resource; None: the platform's stack.
 
-    `by_urn`: all resources of its state. `shared_queues`: names of queues that are no tenant's own.
+    `by_urn`: all resources of its state. `shared_queues`: names of the queues that tenants share.
     """
     above: Row | None = row
     while above:

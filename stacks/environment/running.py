@@ -22,30 +22,30 @@ _COLOR = {"color": "never", "suppress_progress": True}
 
 @dataclass(frozen=True)
 class Options:
-    """How a command runs."""
+    """Options of a command."""
 
     parallel: int
-    """How many stacks at once."""
+    """Number of stacks at the same time."""
 
     diff: bool = False
     refresh: bool = False
     policy_packs: tuple[str, ...] = ()
 
     only: tuple[str, ...] = ()
-    """The stacks that it is run on. Default: all."""
+    """The stacks to run it on. Default: all."""
 
 
 def run(stacks: Stacks, settings: StackSettings, operation: Operation, options: Options, show: Show) -> list[Outcome]:
-    """Run a command on all stacks of an environment. Returns what became of each, in the order of their names.
+    """Runs a command on all stacks of an environment. Returns the result of each, in the order of their names.
 
-    The platform is updated before the tenants and destroyed after them, and where the one fails the other is left out.
-    Previews and refreshes need no order. Tenants' stacks that fail stop no others.
+    The platform is updated before the tenants and destroyed after them; if the first part fails, the other is skipped.
+    Previews and refreshes need no order. A failed stack of tenants stops no others.
 
-    Raises StacksError where the stacks cannot be listed or one is unknown, and KeyboardInterrupt once all that was
-    running has ended.
+    Raises StacksError if the stacks cannot be listed or one is unknown, and KeyboardInterrupt once all running
+    processes have ended.
     """
     existing = stacks.existing()
-    names = _wanted(stacks, settings, operation, existing)
+    names = _selected(stacks, settings, operation, existing)
     if unknown := [name for name in options.only if name not in names]:
         raise StacksError(f"{stacks.environment} has no stack {unknown[0]}: use one of {', '.join(names)}")
     names = [name for name in names if not options.only or name in options.only]
@@ -67,13 +67,13 @@ def run(stacks: Stacks, settings: StackSettings, operation: Operation, options: 
     return [outcomes[name] for name in names]
 
 
-def _wanted(stacks: Stacks, settings: StackSettings, operation: Operation, existing: Iterable[str]) -> Sequence[str]:
-    """The stacks that are there, and, but for `destroy`, those that tenants are to have."""
-    environment, there = stacks.environment, set(existing)
+def _selected(stacks: Stacks, settings: StackSettings, operation: Operation, existing: Iterable[str]) -> Sequence[str]:
+    """The existing stacks and, except for `destroy`, the stacks of the current tenants."""
+    environment, existing_stacks = stacks.environment, set(existing)
     if operation == "destroy":
-        return sorted(there)
+        return sorted(existing_stacks)
     tenants = {stack_of(tenant.namespace_name, settings, environment) for tenant in settings.tenants}
-    return [name for name in stacks_of(settings, environment) if name in there | tenants]
+    return [name for name in stacks_of(settings, environment) if name in existing_stacks | tenants]
 
 
 def _left_out(names: Iterable[str], reason: str, show: Show) -> Mapping[str, Outcome]:
@@ -86,7 +86,7 @@ def _left_out(names: Iterable[str], reason: str, show: Show) -> Mapping[str, Out
 def _one(stacks: Stacks, name: str, exists: bool, operation: Operation, options: Options, file: Path) -> Outcome:
     """`file`: the stack's configuration."""
     begun = time.monotonic()
-    heard = _Heard()
+    heard = _EventLog()
     arguments: dict[str, Any] = {**_COLOR, "on_event": heard, "show_secrets": False}
     if operation == "preview":
         del arguments["show_secrets"]
@@ -110,8 +110,8 @@ def _one(stacks: Stacks, name: str, exists: bool, operation: Operation, options:
     return Outcome(name, "done", heard.changes, time.monotonic() - begun, output=done.stdout)
 
 
-class _Heard:
-    """What the engine tells while it runs that a summary needs."""
+class _EventLog:
+    """Engine events that a summary needs, collected while the engine runs."""
 
     def __init__(self) -> None:
         self.changes: Mapping[str, int] = {}
@@ -122,29 +122,29 @@ class _Heard:
             self.changes = {
                 str(getattr(key, "value", key)): n for key, n in event.summary_event.resource_changes.items()
             }
-        elif (said := event.diagnostic_event) and said.severity == "error":
-            self._add(said.message)
+        elif (diagnostic := event.diagnostic_event) and diagnostic.severity == "error":
+            self._add(diagnostic.message)
         elif (broken := event.policy_event) and broken.enforcement_level == "mandatory":
             self._add(f"{broken.policy_name}: {broken.message}")
 
     def _add(self, message: str) -> None:
         text = " ".join(message.split())
-        # The engine's last word on a failure, after what went wrong.
+        # The engine's last message after a failure; the errors come before it.
         if text not in (*self.errors, "update failed", "preview failed"):
             self.errors.append(text)
 
 
 def _reason(text: str) -> str:
-    """The line of a failed command that says why, where the engine has told nothing."""
+    """The line of a failed command's output with the reason, if the engine reported no error."""
     lines = [line.strip() for line in text.splitlines()]
     return next((line for line in lines if line.startswith("error: ")), " ".join(text.split()))
 
 
 @contextmanager
 def _threads(number: int) -> Iterator[ThreadPoolExecutor]:
-    """Threads that end before this does; where it is interrupted, nothing more is begun.
+    """A thread pool whose threads end with the context; after an interruption no further task begins.
 
-    A terminal sends Ctrl-C to each `pulumi` too, which then ends what it is doing and writes its state.
+    A terminal sends Ctrl-C to each `pulumi` as well, which then ends its current step and writes its state.
     """
     with ThreadPoolExecutor(number) as threads:
         try:

@@ -1,4 +1,4 @@
-"""What a stack file says about the Pulumi stacks of its environment."""
+"""Settings of the Pulumi stacks of an environment."""
 
 from typing import Annotated
 
@@ -7,13 +7,13 @@ from pydantic import Field, Strict
 from core.types import Settings
 
 MOST_STACKS = 200
-"""Each stack's program reads the whole stack file, which is not worth it for a tenant or two."""
+"""Each stack's program reads the whole stack file, so stacks for one or two tenants are not worth it."""
 
 
 class SplitSettings(Settings):
     """Several Pulumi stacks instead of one: one for the platform, and one for each group of tenants.
 
-    Pulumi writes the whole state of a stack at each step, so that an update of one stack costs more per tenant the more
+    Pulumi writes the whole state of a stack at each step. So an update of one stack costs more per tenant the more
     tenants there are.
     """
 

@@ -1,4 +1,4 @@
-"""The Pulumi stacks of one environment, by Pulumi's Automation API: all read the environment's one stack file."""
+"""The Pulumi stacks of one environment, through Pulumi's Automation API: all read the environment's one stack file."""
 
 import json
 import subprocess
@@ -20,23 +20,23 @@ ROOT = Path(__file__).resolve().parents[2]
 """The folder with Pulumi.yaml."""
 
 State = dict[str, Any]
-"""What `pulumi stack export` writes."""
+"""The output of `pulumi stack export`."""
 
 
 class StacksError(Exception):
-    """The environment's stacks cannot be used; the text says why, and what to do."""
+    """The environment's stacks cannot be used; the text has the reason and what to do."""
 
 
 class _Workspace(automation.LocalWorkspace):
     def select_stack(self, stack_name: str) -> None:
-        """Leaves selected what the person has selected: each command names its stack."""
+        """Does not change the user's selected stack: each command names its stack."""
 
 
 class Stacks:
     """The Pulumi stacks of an environment."""
 
     def __init__(self, environment: str, file: Path) -> None:
-        """`file`: the stack file. Raises StacksError where `pulumi` is not there or too old."""
+        """`file`: the stack file. Raises StacksError if `pulumi` is missing or too old."""
         self.environment, self.file = environment, file.resolve()
         try:
             self._workspace = _Workspace(work_dir=str(ROOT))
@@ -48,28 +48,28 @@ class Stacks:
             raise StacksError(str(error)) from error
 
     def existing(self) -> Collection[str]:
-        """Names of those that are there, as `environment` is written. Raises StacksError."""
+        """Names of the existing stacks, written like `environment`. Raises StacksError."""
         try:
-            there = [each.name for each in self._workspace.list_stacks()]
+            listed = [each.name for each in self._workspace.list_stacks()]
         except automation.CommandError as error:
             raise StacksError(f"the stacks cannot be listed: {_last_line(error)}") from error
-        # Pulumi Cloud names an organization's stacks in full.
+        # Pulumi Cloud lists the stacks of an organization by their full names.
         owner, slash, own = self.environment.rpartition("/")
-        found = {name if "/" in name else f"{owner}{slash}{name}" for name in there}
+        found = {name if "/" in name else f"{owner}{slash}{name}" for name in listed}
         mine = {name for name in found if environment_of(name) == self.environment}
         if self.environment not in mine:
             raise StacksError(f"there is no stack {self.environment}: run `pulumi stack init {own}`")
         return mine
 
     def stack(self, name: str) -> automation.Stack:
-        """One of those that are there."""
+        """An existing stack."""
         return automation.Stack.select(name, self._workspace)
 
     def create(self, name: str) -> None:
-        """Make an empty stack, whose secrets are encrypted as the environment's. Raises StacksError.
+        """Creates an empty stack, whose secrets are encrypted like the environment's. Raises StacksError.
 
-        Pulumi writes how secrets are encrypted into a file of the stack's name; so this is done in a folder of its own,
-        where that file says already what the environment's does.
+        Pulumi writes the encryption settings into a file of the stack's name. So this runs in a folder of its own,
+        whose file has the environment's encryption settings already.
         """
         settings = yaml.safe_load(self.file.read_text()) or {}
         encryption = {key: settings[key] for key in PULUMIS_OWN if key in settings and key != "environment"}
@@ -81,19 +81,19 @@ class Stacks:
             self._run("init", name, "--no-select", "--secrets-provider", provider, folder=folder)
 
     def remove(self, name: str) -> None:
-        """Remove a stack that has no resources. Raises StacksError."""
-        # A file of the stack's name is not this program's.
+        """Removes a stack without resources. Raises StacksError."""
+        # A file of the stack's name does not belong to this program.
         self._run("rm", name, "--yes", "--preserve-config")
 
     def read(self, name: str, *, show_secrets: bool = False) -> State:
-        """A stack's state. With secrets in plain text it has to stay in memory. Raises StacksError."""
+        """A stack's state. With secrets in plain text it must stay in memory. Raises StacksError."""
         state: State = json.loads(self._run("export", name, *(["--show-secrets"] if show_secrets else [])))
         return state
 
     def write(self, name: str, state: State) -> None:
-        """Replace a stack's state; Pulumi encrypts secrets in plain text. Raises StacksError.
+        """Replaces a stack's state; Pulumi encrypts plain-text secrets. Raises StacksError.
 
-        The Automation API would write the state into a file first, plain secrets too.
+        The Automation API would write the state into a file first, including plain-text secrets.
         """
         command = [self._workspace.pulumi_command.command, "stack", "import", "--stack", name, "--non-interactive"]
         done = subprocess.run(command, input=json.dumps(state), cwd=ROOT, capture_output=True, text=True, check=False)
@@ -101,7 +101,7 @@ class Stacks:
             raise StacksError(f"the state of {name} was not written: {done.stderr.strip()}")
 
     def _run(self, command: str, name: str, *arguments: str, folder: Path = ROOT) -> str:
-        """`pulumi stack COMMAND` on a stack. Returns what it printed."""
+        """Runs `pulumi stack COMMAND` on a stack. Returns its output."""
         try:
             done = self._workspace.pulumi_command.run(["stack", command, "--stack", name, *arguments], str(folder), {})
         except automation.CommandError as error:
@@ -115,15 +115,15 @@ def _last_line(error: Exception) -> str:
 
 @contextmanager
 def configuration_of(file: Path) -> Iterator[Path]:
-    """A file for Pulumi that names the stack file, and has of it what programs other than this one read.
+    """A configuration file for Pulumi that names the stack file, and contains its keys that other programs read.
 
-    Pulumi hands the configuration over in one environment variable, which Linux limits to 128 KiB: that is some hundred
+    Pulumi passes the configuration in one environment variable, which Linux limits to 128 KiB: that is some hundred
     tenants.
     """
     settings = yaml.safe_load(file.read_text())
     own = f"{PREFIX}{BESIDE_FILE}"
-    said = settings.get("config") or {}
-    config = {key: value for key, value in said.items() if key == own or not key.startswith(PREFIX)}
+    configured = settings.get("config") or {}
+    config = {key: value for key, value in configured.items() if key == own or not key.startswith(PREFIX)}
     config[f"{PREFIX}{FILE}"] = str(file.resolve())
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / file.name

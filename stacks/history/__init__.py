@@ -1,1 +1,1 @@
-"""Sizes of workers, caps and idle timeouts from jobs that were; offline, with a model of Ray's scheduler."""
+"""Worker sizes, caps and idle timeouts from past jobs; offline, with a model of Ray's scheduler."""

@@ -1,9 +1,9 @@
-"""A model of how Ray's autoscaler chooses workers for tasks that have a CPU for each of their GPUs.
+"""A model of how Ray's autoscaler chooses workers for tasks that need a CPU for each of their GPUs.
 
-As ray.autoscaler.v2.scheduler of Ray 2.60 has it: greedily, the greatest task first, on workers that are there before
-new ones; each time the worker is taken whose score is best once it holds what it can. The score is the mean of v*u^3
-over all resources that a worker has, v its amount and u the part that is used: the minimum, which goes before it, is
-always 0, because no task asks for memory. The model is held against Ray's own code in a test.
+Follows ray.autoscaler.v2.scheduler of Ray 2.60: greedily, the largest task first, on existing workers before new ones.
+Each step takes the worker with the best score after it gets all the tasks that fit. The score is the mean of v*u^3 over
+all resources of a worker, v its amount and u the used fraction. The minimum, which Ray compares first, is always 0,
+because no task requests memory. A test compares the model with Ray's own code.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Running:
-    """A worker that runs or starts."""
+    """A running or starting worker."""
 
     name: str
     group: str
@@ -26,16 +26,16 @@ class Running:
 
 @dataclass(frozen=True)
 class Decision:
-    """What the autoscaler does."""
+    """The autoscaler's decision."""
 
     launch: Mapping[str, int]
-    """Workers by group."""
+    """Number of workers by group."""
 
     terminate: tuple[str, ...]
     """Names of workers."""
 
     unmet: int
-    """Tasks for which nothing is there, starts or may be launched."""
+    """Tasks that fit no existing, starting or allowed new worker."""
 
 
 @dataclass(frozen=True)
@@ -45,16 +45,16 @@ class Size:
     gpus: int
     cpus: int
     most: int
-    """Workers at a time."""
+    """The largest number of workers at a time."""
 
     idle: float
     """Seconds."""
 
     others: int = 1
-    """Resources that no task asks for: memory, GPUs by their product's name, `full-worker`."""
+    """Number of resources that no task requests: memory, GPUs by their product's name, `full-worker`."""
 
     def filled(self, free: int, tasks: Sequence[int]) -> tuple[float, list[int]]:
-        """The score of a worker with so many free GPUs once it holds what it can, and the tasks that are left."""
+        """The score of a worker with `free` free GPUs after it gets all the tasks that fit, and the remaining tasks."""
         busy, left = self.gpus - free, []
         for task in tasks:
             if busy + task <= min(self.gpus, self.cpus):
@@ -66,7 +66,7 @@ class Size:
 
 
 class ModelledAutoscaler:
-    """The autoscaler of a RayCluster of these sizes."""
+    """The autoscaler of a RayCluster with these sizes."""
 
     def __init__(self, sizes: Mapping[str, Size]) -> None:
         """`sizes`: by the group's name, in the RayCluster's order."""
@@ -75,14 +75,14 @@ class ModelledAutoscaler:
         self.idle: Mapping[str, float] = {name: size.idle for name, size in sizes.items()}
 
     def decide(self, tasks: Iterable[int], running: Iterable[Running]) -> Decision:
-        """What it does for tasks of so many GPUs each that wait, beside all workers that there are."""
-        there = list(running)
+        """The decision for waiting tasks of these numbers of GPUs, with all existing workers."""
+        workers = list(running)
         waiting = sorted(tasks, reverse=True)
-        nodes = [(worker.group, worker.free_gpus) for worker in there]
+        nodes = [(worker.group, worker.free_gpus) for worker in workers]
         while waiting and (best := self._best(nodes, waiting)) is not None:
             nodes.pop(best[0])
             waiting = best[1]
-        numbers = Counter(worker.group for worker in there)
+        numbers = Counter(worker.group for worker in workers)
         room = {name: size.most - numbers[name] for name, size in self._sizes.items()}
         fresh = [(name, self.gpus[name]) for name, most in room.items() if most > 0]
         launch: Counter[str] = Counter()
@@ -95,7 +95,7 @@ class ModelledAutoscaler:
         return Decision(dict(launch), (), len(waiting))
 
     def _best(self, nodes: Sequence[tuple[str, int]], waiting: Sequence[int]) -> tuple[int, list[int]] | None:
-        """Index of the node to take, and the tasks that it leaves; None where none holds any."""
+        """Index of the best node, and the tasks that do not fit on it; None if no task fits any node."""
         found: tuple[int, list[int]] | None = None
         highest = -1.0
         for index, (group, free) in enumerate(nodes):

@@ -1,10 +1,10 @@
-"""Sent to the head of a RayCluster and run there with Ray's own Python: what was asked of its GPUs, and for how long.
+"""Runs in the head of a RayCluster with Ray's own Python: reports the requests for GPUs, and how long they held them.
 
-Never imported by the stack. It only reads: what the GCS keeps of tasks, actors and placement groups.
+Never imported by the stack. It only reads the GCS's data of tasks, actors and placement groups.
 
 Prints JSON: {"cluster": id of the GCS's data, "now": time, "demands": [{"id", "gpus", "asked", "started", "ended"}]}.
-Times are in seconds since 1970; null: not yet, or not known. What runs in a placement group is not listed: its bundles
-are, each as a demand of its own, and with STRICT_PACK, which puts them on one node, all as one.
+Times are in seconds since 1970; null: not yet, or unknown. Tasks and actors in a placement group are not listed: its
+bundles are, each as a demand of its own; with STRICT_PACK, which puts them on one node, all as one demand.
 """
 
 import json
@@ -33,11 +33,11 @@ ENDED = (TaskStatus.FINISHED, TaskStatus.FAILED)
 Demand = dict[str, Any]
 
 Ends = dict[bytes, list[float]]
-"""By placement group, when what ran in it ended."""
+"""By placement group, when its last task or actor ended."""
 
 
 def demands(address: str) -> dict[str, Any]:
-    """All that the GCS knows of."""
+    """All demands that the GCS knows."""
     options = GcsClientOptions.create(address, None, allow_cluster_id_nil=True, fetch_cluster_id_if_nil=False)
     gcs = GlobalStateAccessor(options)
     gcs.connect()
@@ -72,7 +72,7 @@ def _of_tasks(tasks: Iterable[Any], within: Ends) -> Iterator[Demand]:
 
 
 def _of_actors(actors: Iterable[Any], tasks: Iterable[Any], within: Ends) -> Iterator[Demand]:
-    """An actor holds its GPUs until it ends, whether it is called or not."""
+    """An actor holds its GPUs until it ends, even if nothing calls it."""
     creations = {task.task_info.actor_id: task for task in tasks if task.task_info.type == TaskType.ACTOR_CREATION_TASK}
     for actor in actors:
         started, ended = (each / 1e3 or None for each in (actor.start_time, actor.end_time))
@@ -87,7 +87,7 @@ def _of_actors(actors: Iterable[Any], tasks: Iterable[Any], within: Ends) -> Ite
 
 
 def _of_groups(groups: Iterable[Any], within: Ends) -> Iterator[Demand]:
-    """The GCS does not say when a group was removed: it counts until what ran in it last has ended."""
+    """The GCS does not report when a group was removed: it counts until its last task or actor has ended."""
     for group in groups:
         gpus = [bundle.unit_resources.get(GPU, 0.0) for bundle in group.bundles]
         if group.strategy == PlacementStrategy.STRICT_PACK:
@@ -105,7 +105,7 @@ def _of_groups(groups: Iterable[Any], within: Ends) -> Iterator[Demand]:
 
 
 def _times(task: Any) -> tuple[float | None, float | None, float | None]:
-    """When its resources were asked for, when it began to run, and when it ended."""
+    """When it requested its resources, when it started, and when it ended."""
     at: Mapping[int, int] = task.state_updates.state_ts_ns
     asked = at.get(TaskStatus.PENDING_NODE_ASSIGNMENT) or at.get(TaskStatus.PENDING_ARGS_AVAIL)
     ended = next((at[state] for state in ENDED if state in at), None)

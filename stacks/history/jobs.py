@@ -1,4 +1,4 @@
-"""Jobs of the past, as a CSV file has them."""
+"""Past jobs from a CSV file."""
 
 import csv
 import math
@@ -9,11 +9,11 @@ from pathlib import Path
 COLUMNS = ("gpus", "duration", "arrival")
 
 MOST_JOBS = 20_000
-"""So many are played in some minutes."""
+"""A replay of this many takes some minutes."""
 
 
 class HistoryError(Exception):
-    """A file is no history of jobs."""
+    """A file is not a history of jobs."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ def read(file: Path) -> list[Job]:
 def parsed(file: Path) -> list[Job]:
     """All jobs, in the order of the file.
 
-    The first line names the columns, in any order: `gpus`, whole ones; `duration` and `arrival` in seconds. Others are
-    passed over. Raises HistoryError.
+    The first line names the columns, in any order: `gpus`, whole numbers; `duration` and `arrival` in seconds. Other
+    columns are skipped. Raises HistoryError.
     """
     try:
         with file.open(newline="", encoding="utf-8-sig") as stream:
@@ -48,7 +48,7 @@ def parsed(file: Path) -> list[Job]:
 
 
 def playable(source: str, jobs: Iterable[Job]) -> list[Job]:
-    """The jobs with GPUs, in the order of their arrival. Raises HistoryError where there are none, or too many."""
+    """The jobs with GPUs, in the order of their arrival. Raises HistoryError if there are none, or too many."""
     found = sorted((job for job in jobs if job.gpus), key=lambda job: job.arrival)
     if not found:
         raise HistoryError(f"{source}: no job has GPUs, so there is nothing to choose sizes by")
@@ -78,9 +78,9 @@ ID = "id"
 
 
 def keep(file: Path, jobs: Mapping[str, Job]) -> list[Job]:
-    """Adds jobs to those in a file, which need not be there yet. Returns all that it has then.
+    """Adds jobs to those in a file, which may not exist yet. Returns all jobs of the file.
 
-    A job that is there already is as long now as it says now. The file is whole at any moment, whatever happens.
+    An existing job gets its new duration. The file is replaced atomically.
     Raises HistoryError.
     """
     rows = {**(_rows(file) if file.exists() else {}), **{name: _row(name, job) for name, job in jobs.items()}}

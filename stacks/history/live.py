@@ -1,7 +1,7 @@
-"""What was asked of the GPUs of a RayCluster that runs, as its own Ray knows it: a history of jobs.
+"""The GPU demand of a live RayCluster, from its own Ray, as a history of jobs.
 
-A task or actor with GPUs is a job, and so is a bundle of a placement group; all bundles of a group that has to be on
-one node are one. It waits from when it asked for its GPUs, which is when an autoscaler hears of it.
+A task or actor with GPUs is a job, and so is a bundle of a placement group. All bundles of a group that must be on one
+node are one job. A job waits from the time of its GPU request, which is when an autoscaler learns of it.
 """
 
 from __future__ import annotations
@@ -22,34 +22,35 @@ _SCRIPT = Path(__file__).with_name("in_head.py")
 
 @dataclass(frozen=True)
 class Demand:
-    """What Ray knew at one moment."""
+    """The demand that Ray reported at one moment."""
 
     jobs: Mapping[str, Job]
-    """By an id that no other job of any RayCluster has."""
+    """By an id that is unique among the jobs of all RayClusters."""
 
     running: int = 0
-    """Those of them that had not ended: as long as they had run."""
+    """Jobs that have not ended: they count for as long as they have run."""
 
     waiting: int = 0
-    """Left out, because they had not begun to run, so that nobody knows for how long they will."""
+    """Skipped, because they have not started, so that their duration is unknown."""
 
     shared: int = 0
-    """Those that had asked for parts of a GPU, and count as whole ones."""
+    """Jobs that requested a fraction of a GPU; they count as whole GPUs."""
 
     def sentence(self, cluster: str) -> str:
-        """What people have to know of it."""
-        said = [f"Ray of {cluster} knows of {len(self.jobs)} tasks, actors and bundles with GPUs"]
+        """The sentence that describes these numbers for people."""
+        parts = [f"Ray of {cluster} knows of {len(self.jobs)} tasks, actors and bundles with GPUs"]
         if self.running:
-            said.append(f"{self.running} of them still run, and count for as long as they have run so far")
+            parts.append(f"{self.running} of them still run, and count for as long as they have run so far")
         if self.shared:
-            said.append(f"{self.shared} ask for parts of GPUs, and count as whole ones")
+            parts.append(f"{self.shared} ask for parts of GPUs, and count as whole ones")
         if self.waiting:
-            said.append(f"{self.waiting} more wait for their GPUs, and are left out")
-        return "; ".join(said) + "."
+            parts.append(f"{self.waiting} more wait for their GPUs, and are left out")
+        return "; ".join(parts) + "."
 
 
 def demand(context: str | None, namespace: str, cluster: str) -> Demand:
-    """What the Ray of a RayCluster says. `context`: of the kubeconfig. Raises HistoryError where it does not."""
+    """The demand that the Ray of a RayCluster reports. `context`: of the kubeconfig. Raises HistoryError if it does not
+    answer."""
     try:
         pods = Pods(context, namespace, cluster)
         return demand_of(pods.told(pods.all(), _SCRIPT.read_text()))
@@ -58,16 +59,16 @@ def demand(context: str | None, namespace: str, cluster: str) -> Demand:
 
 
 def demand_of(told: Mapping[str, Any]) -> Demand:
-    """What in_head.py prints, as jobs."""
-    there = [each for each in told["demands"] if each["started"]]
+    """The jobs in the output of in_head.py."""
+    started = [each for each in told["demands"] if each["started"]]
     return Demand(
-        jobs={f"{told['cluster']}-{each['id']}": _job(each, told["now"]) for each in there},
-        running=sum(each["ended"] is None for each in there),
-        # What was cancelled before it began is neither.
+        jobs={f"{told['cluster']}-{each['id']}": _job(each, told["now"]) for each in started},
+        running=sum(each["ended"] is None for each in started),
+        # A demand that was cancelled before it started is neither running nor waiting.
         waiting=sum(each["started"] is None and each["ended"] is None for each in told["demands"]),
-        shared=sum(each["gpus"] != int(each["gpus"]) for each in there),
+        shared=sum(each["gpus"] != int(each["gpus"]) for each in started),
     )
 
 
-def _job(said: Mapping[str, Any], now: float) -> Job:
-    return Job(math.ceil(said["gpus"]), max((said["ended"] or now) - said["started"], 0.0), said["asked"])
+def _job(demand: Mapping[str, Any], now: float) -> Job:
+    return Job(math.ceil(demand["gpus"]), max((demand["ended"] or now) - demand["started"], 0.0), demand["asked"])

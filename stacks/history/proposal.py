@@ -1,4 +1,4 @@
-"""Chooses sizes, idle timeouts and caps for jobs that were, and says what they would have held."""
+"""Chooses sizes, idle timeouts and caps for past jobs, and computes the GPU-hours that they would have held."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .jobs import Job
 from .replay import Played, play
 
 IDLE_TIMEOUTS = (10.0, 30.0, 60.0, 120.0, 300.0)
-"""Seconds that are tried. Ray looks every five, so that less is of no use."""
+"""Seconds to try. Ray checks every five seconds, so smaller values are useless."""
 
 _SPARE = 1.5
-"""Caps are so many times what was there at once."""
+"""Caps are this factor times the largest number of workers at once."""
 
 Sizes = Mapping[str, Size]
 """By the worker group's name."""
@@ -23,12 +23,12 @@ Sizes = Mapping[str, Size]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What jobs came to on workers of some sizes."""
+    """The result of jobs on workers of some sizes."""
 
     sizes: Sizes
 
     played: Played | None
-    """None where none of the jobs can run."""
+    """None if none of the jobs can run."""
 
     @property
     def held(self) -> float:
@@ -37,32 +37,34 @@ class Outcome:
 
     @property
     def p95(self) -> float:
-        """Seconds that 95 of 100 jobs waited at most."""
+        """The longest wait of 95 of 100 jobs, in seconds."""
         return self.played.p95 if self.played else 0.0
 
     @property
     def mean(self) -> float:
-        """Seconds that jobs waited on average."""
+        """The mean wait of jobs, in seconds."""
         return statistics.mean(self.played.waits) if self.played else 0.0
 
     @property
     def infeasible(self) -> int:
-        """Jobs that are greater than any worker."""
+        """Jobs that are larger than any worker."""
         return self.played.infeasible if self.played else 0
 
 
 def outcome(sizes: Sizes, jobs: Sequence[Job], most_gpus: float) -> Outcome:
-    """The jobs on workers of these sizes, on nodes with so many GPUs. Sizes of which there may be none are left out."""
+    """Replays the jobs on workers of these sizes, on nodes with `most_gpus` GPUs. Sizes with a maximum of 0 are
+    skipped."""
     usable = {name: size for name, size in sizes.items() if size.gpus and size.most}
     able = bool(usable) and any(job.gpus <= max(size.gpus for size in usable.values()) for job in jobs)
     return Outcome(usable, play(ModelledAutoscaler(usable), jobs, most_gpus) if able else None)
 
 
 def proposal(present: Outcome, candidates: Sequence[Sizes], jobs: Sequence[Job], most_gpus: float) -> Outcome:
-    """The outcome that holds the fewest GPU-hours of those that run as many jobs, and let none of them wait longer.
+    """The outcome with the fewest GPU-hours among those that run as many jobs without longer waits.
 
-    A candidate is tried with each idle timeout. That jobs do not wait longer is held to the 95th percentile. Caps of
-    the proposal are half again as many workers as there were at once. It is the present one where none is better.
+    Each candidate is tried with each idle timeout. The 95th percentile of the waits must not grow. The caps of the
+    proposal are one and a half times the largest number of workers at once. Returns the present outcome if none is
+    better.
     """
     found = [outcome(sizes, jobs, most_gpus) for sizes in _with_timeouts(candidates)]
     better = [
@@ -92,12 +94,12 @@ def _capped(best: Outcome) -> Sizes:
 
 
 def at_once(played: Played, group: str) -> int:
-    """The most workers of a group that were there at once."""
+    """The largest number of workers of a group that existed at once."""
     moments = [(worker.launched, 1) for worker in played.workers if worker.group == group]
     moments += [(worker.gone, -1) for worker in played.workers if worker.group == group]
-    there = most = 0
-    # One that goes makes room for one that comes in the same moment.
+    existing = most = 0
+    # A worker that ends makes room for one that starts at the same moment.
     for _, change in sorted(moments):
-        there += change
-        most = max(most, there)
+        existing += change
+        most = max(most, existing)
     return most

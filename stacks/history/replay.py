@@ -1,8 +1,8 @@
-"""Plays jobs on a RayCluster: they wait, run on the fullest worker that has room, and workers come and go.
+"""Replays jobs on a RayCluster: they wait, run on the fullest worker that has room, and workers start and end.
 
-An autoscaler, Ray's own or a model of it, decides which workers are launched. It is asked whenever a job that came
-finds no room, and when workers went while jobs wait; Ray's own loop asks every five seconds. While nothing waits, a
-worker goes once it was idle for longer than its timeout, which is all that Ray's scheduler does then.
+An autoscaler, Ray's own or a model of it, decides which workers are launched. It is called whenever a new job finds no
+room, and when workers end while jobs wait; Ray's own loop runs every five seconds. While no job waits, a worker ends
+once it was idle for longer than its timeout. Ray's scheduler does nothing else then.
 """
 
 import heapq
@@ -16,22 +16,22 @@ from .autoscaler import Decision, Running
 from .jobs import Job
 
 START = 60.0
-"""Seconds until a pod that is launched takes a task."""
+"""Seconds from a pod's launch to its first task."""
 
 
 class Autoscaler(Protocol):
-    """What decides which workers come."""
+    """Decides which workers are launched and ended."""
 
     @property
     def gpus(self) -> Mapping[str, int]:
-        """By worker group."""
+        """GPUs of a worker, by worker group."""
 
     @property
     def idle(self) -> Mapping[str, float]:
-        """By worker group, seconds without a task after which a worker goes."""
+        """Idle timeout in seconds, by worker group."""
 
     def decide(self, tasks: Iterable[int], running: Iterable[Running]) -> Decision:
-        """What it does for tasks of so many GPUs each that wait, beside all workers that there are."""
+        """The decision for waiting tasks of these numbers of GPUs, with all existing workers."""
 
 
 @dataclass
@@ -42,11 +42,11 @@ class Worker:
     group: str
     gpus: int
     launched: float
-    """When a node had room for it; infinite while none has."""
+    """When a node had room for it; infinite while no node has."""
 
     free: int = 0
     idle_since: float = math.inf
-    """Since when nothing runs on it; infinite while something does, or it starts."""
+    """Since when it is idle; infinite while it is busy or starting."""
 
     starting: bool = True
     gone: float = math.inf
@@ -54,7 +54,7 @@ class Worker:
 
 @dataclass
 class Played:
-    """What came of it."""
+    """The results of a replay."""
 
     workers: list[Worker]
     waits: list[float]
@@ -62,18 +62,18 @@ class Played:
     """GPU-seconds of the jobs that ran."""
 
     infeasible: int = 0
-    """Jobs that are greater than any worker. They do not run, and count in nothing else."""
+    """Jobs that are larger than any worker. They do not run, and are in no other figure."""
 
     infeasible_used: float = 0.0
 
     @property
     def held(self) -> float:
-        """GPU-seconds of pods, from their launch on."""
+        """GPU-seconds of pods, from their launch."""
         return sum(worker.gpus * (worker.gone - worker.launched) for worker in self.workers)
 
     @property
     def p95(self) -> float:
-        """Seconds that 95 of 100 jobs wait at most."""
+        """The longest wait of 95 of 100 jobs, in seconds."""
         return sorted(self.waits)[math.ceil(0.95 * len(self.waits)) - 1]
 
 
@@ -81,10 +81,10 @@ class Played:
 class _Replay:
     autoscaler: Autoscaler
     room: float
-    """GPUs of nodes that no pod has."""
+    """GPUs of nodes that no pod uses."""
 
     pending: list[Worker] = field(default_factory=list)
-    """Pods for which no node has room, the eldest first."""
+    """Pods that fit on no node, the oldest first."""
 
     there: dict[str, Worker] = field(default_factory=dict)
     all: list[Worker] = field(default_factory=list)
@@ -112,7 +112,7 @@ class _Replay:
                 self.ask(now)
 
     def happens(self, now: float, what: str, about: object) -> bool:
-        """Whether a worker has gone."""
+        """Handles an event. Returns whether a worker has ended."""
         if isinstance(about, Job):
             self.waiting.append(about)
         elif isinstance(about, Worker):
@@ -143,7 +143,7 @@ class _Replay:
         self.start(now)
 
     def start(self, now: float) -> None:
-        """Starts the pods for which there is room."""
+        """Starts the pods that fit."""
         for worker in [each for each in self.pending if each.gpus <= self.room]:
             if worker.gpus <= self.room:
                 self.room -= worker.gpus
@@ -190,10 +190,10 @@ class _Replay:
 
 
 def play(autoscaler: Autoscaler, jobs: Sequence[Job], most_gpus: float = math.inf) -> Played:
-    """The jobs on the RayCluster, until the last worker has gone.
+    """Replays the jobs on the RayCluster, until the last worker has ended.
 
-    `most_gpus`: of all nodes, as if pods were packed without rest. A pod beyond them holds nothing until there is room;
-    Ray does not know of it.
+    `most_gpus`: of all nodes together, as if pods were packed without gaps. A pod beyond them holds nothing until there
+    is room; Ray does not know this limit.
     """
     greatest = max(autoscaler.gpus.values())
     fitting = [job for job in jobs if job.gpus <= greatest]

@@ -1,1 +1,1 @@
-"""What an edit of a stack file does to what runs, object by object."""
+"""What an edit of a stack file does to running objects, object by object."""

@@ -1,8 +1,9 @@
-"""What an edit does to the objects of a stack beside RayClusters, of which `ray_cluster` tells. Pure functions.
+"""What an edit does to the objects of a stack other than RayClusters (these: `ray_cluster`). Pure functions.
 
-What is created or deleted with something that is shown is not shown by itself: with its Namespace all that is in it and
-all else that its tenant has, with a RayCluster what belongs to it, with Redis its Services, with a queue of Kueue its
-LocalQueues, and with an admission policy its binding. What is a loss of its own is shown: a queue, Redis, a volume.
+An object that is created or deleted together with a shown one is not shown by itself: with its Namespace all objects in
+it and all others of its tenant, with a RayCluster its own objects, with Redis its Services, with a queue of Kueue its
+LocalQueues, and with an admission policy its binding. An object whose deletion is a loss of its own is always shown: a
+queue, Redis, a volume.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,20 +18,20 @@ from .effects import Effect, ObjectImpact, Verdict, impact
 from .kinds import AS_RIGHTS, KINDS, Kind
 
 _SHOWN = 6
-"""Fields that an effect names."""
+"""The number of fields that an effect names."""
 
 _LONGEST = 60
-"""Characters of a field's values that are named with it."""
+"""The largest number of characters of a value that is shown with its field."""
 
 _GENERATED = ("pulumi.com/", "ray-platform/scripts")
-"""What the keys of annotations begin with that follow from other fields: hashes, and what Pulumi waits for."""
+"""Prefixes of annotations that follow from other fields: hashes, and what Pulumi waits for."""
 
 _OWNERS = frozenset({"Namespace", "RayCluster"})
-"""Kinds that what is below their place in the stack file is created and deleted with."""
+"""Kinds whose objects are created and deleted together with everything below their place in the stack file."""
 
 
 def of_objects(before: Manifests, after: Manifests) -> Iterator[ObjectImpact]:
-    """What happens to each object."""
+    """The effects on each object."""
     places = {id(each): _places(each) for each in (before, after)}
     for key in dict.fromkeys([*before, *after]):
         was, will = before.get(key), after.get(key)
@@ -38,26 +39,28 @@ def of_objects(before: Manifests, after: Manifests) -> Iterator[ObjectImpact]:
             continue
         kind = KINDS[key[0]]
         if was is None or will is None:
-            there, other, one = (after, before, will) if will else (before, after, was)
-            if one is None or (kind.losing is Verdict.IN_PLACE and _with(key, one, places[id(there)], there, other)):
+            with_it, without_it, one = (after, before, will) if will else (before, after, was)
+            if one is None or (
+                kind.losing is Verdict.IN_PLACE and _with(key, one, places[id(with_it)], with_it, without_it)
+            ):
                 continue
         yield impact(*key, _effects(kind, was.body if was else None, will.body if will else None))
 
 
-def _places(there: Manifests) -> Mapping[Path, Key]:
-    return {each.path: key for key, each in there.items() if key[0] in _OWNERS}
+def _places(objects: Manifests) -> Mapping[Path, Key]:
+    return {each.path: key for key, each in objects.items() if key[0] in _OWNERS}
 
 
-def _with(key: Key, one: Manifest, places: Mapping[Path, Key], there: Manifests, other: Manifests) -> bool:
-    """Whether what it belongs to is created or deleted, too. `there`: the objects among which it is, and `other`: those
-    among which it is not."""
+def _with(key: Key, one: Manifest, places: Mapping[Path, Key], with_it: Manifests, without_it: Manifests) -> bool:
+    """Whether its owner is created or deleted, too. `with_it`: the objects that include it. `without_it`: the objects
+    that do not."""
     kind, name = key
     namespace, _, own = name.rpartition("/")
     owners = [("Namespace", namespace), places.get(one.path[:2]), places.get(one.path[:4])]
     owners += [("StatefulSet", f"{namespace}/{REDIS}")] if one.path[:1] == ("redis",) else []
     owners += [("ClusterQueue", own)] if kind == "LocalQueue" else []
     owners += [("ValidatingAdmissionPolicy", name)] if kind == "ValidatingAdmissionPolicyBinding" else []
-    return any(each in there and each not in other for each in owners if each)
+    return any(each in with_it and each not in without_it for each in owners if each)
 
 
 def _effects(kind: Kind, before: Any, after: Any) -> Iterator[Effect]:
@@ -72,16 +75,16 @@ def _effects(kind: Kind, before: Any, after: Any) -> Iterator[Effect]:
 
 
 def _differences(before: Any, after: Any) -> Iterator[Steps]:
-    """Where they differ in what follows from no other field."""
+    """The paths that differ, without those that follow from another field."""
     suspended = (after.get("spec") or {}).get("suspend") is True
     for path in differences(_configured(before), _configured(after)):
-        # What never runs by itself has no times.
+        # Objects that never run by themselves have no times.
         if not (suspended and path == ("spec", "schedule")):
             yield path
 
 
 def _configured(value: Any) -> Any:
-    """A body without what is generated."""
+    """A body without generated values."""
     if isinstance(value, Mapping):
         found = {key: _configured(each) for key, each in value.items() if not key.startswith(_GENERATED)}
         return {key: each for key, each in found.items() if key != "annotations" or each}
@@ -108,14 +111,14 @@ def _changed(kind: Kind, name: str, paths: list[Steps], listed: str) -> Effect:
 
 
 def _step(path: Steps, before: Any, after: Any) -> str:
-    """A field, with its values where they are short."""
+    """A field, with its values if they are short."""
     values = [_shown(_at(body, path)) for body in (before, after)]
     change = " -> ".join(str(value) for value in values)
     return f"{'.'.join(path)} {change}" if None not in values and len(change) <= _LONGEST else ".".join(path)
 
 
 def _shown(value: Any) -> str | None:
-    """A value in a line; None for what is more than words."""
+    """A value in a line; None for values that are no scalars."""
     if value is None:
         return "none"
     if isinstance(value, str | int | bool):

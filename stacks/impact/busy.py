@@ -1,7 +1,7 @@
-"""Which of the pods that an edit stops are busy. Ray in each head is asked, as an update asks it (components/rollout).
+"""Which of the pods that an edit stops are busy. Asks Ray in each head, as an update does (components/rollout).
 
-Ray's dashboard, which could be asked without a command in a pod, knows of nodes whether they are alive, and nothing of
-idle ones (Ray: dashboard/modules/node/node_head.py).
+Ray's dashboard could be asked without a command in a pod. But it only reports whether nodes are alive, not whether they
+are idle (Ray: dashboard/modules/node/node_head.py).
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from .ray_pods import Known
 AT_THIS_MOMENT = "Busy is what Ray in the heads says at this moment, and may be otherwise when the edit is applied."
 
 _BUSY = ("RUNNING", "DRAINING")
-"""States of Ray's nodes (in_head.py). One that drains still has something to end."""
+"""States of busy nodes of Ray (in_head.py). A draining node still has something to finish."""
 
 _AT_ONCE = 8
-"""RayClusters that are asked at the same time. To import Ray takes each head some seconds."""
+"""RayClusters that are asked at the same time. Importing Ray takes some seconds in each head."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the Ray of a RayCluster says."""
+    """What the Ray of a RayCluster reports."""
 
     busy: Collection[str] = ()
     """Names of the pods on which something runs."""
 
     unknown: str = ""
-    """Why it does not say."""
+    """Why it reports nothing."""
 
 
 def ask(context: str | None, impact: Impact, running: Mapping[str, Known]) -> dict[str, Answer]:
-    """The answers of those RayClusters of which pods are stopped, or stay until they are idle, by their name.
+    """The answers of the RayClusters whose pods are stopped, or stay until they are idle, by their names.
 
-    `context`: of the kubeconfig. Nothing is changed, but a Python with Ray runs in each of these heads for seconds.
+    `context`: of the kubeconfig. Changes nothing, but runs Python with Ray in each of these heads for seconds.
     """
     asked = [each.name for each in _ray_clusters(impact) if each.name in running and _stops_any(each)]
     with ThreadPoolExecutor(_AT_ONCE) as threads:
@@ -48,9 +48,9 @@ def ask(context: str | None, impact: Impact, running: Mapping[str, Known]) -> di
 
 
 def with_busy(impact: Impact, running: Mapping[str, Known], answers: Mapping[str, Answer]) -> Impact:
-    """The impact with what is known of busy pods; where nobody was asked it is as it was."""
+    """The impact with the known busy pods; unchanged for RayClusters that were not asked."""
     objects = tuple(
-        _told(each, running[each.name], answers[each.name])
+        _with_answer(each, running[each.name], answers[each.name])
         if each.kind == "RayCluster" and each.name in answers
         else each
         for each in impact.objects
@@ -74,7 +74,7 @@ def _answer(context: str | None, name: str, known: Known) -> Answer:
 
 
 def busy_pods(nodes: Mapping[str, str]) -> frozenset[str]:
-    """Those on which something runs. `nodes`: states by pod, as in_head.py tells them."""
+    """The busy pods. `nodes`: states by pod, as in_head.py reports them."""
     return frozenset(pod for pod, state in nodes.items() if state in _BUSY)
 
 
@@ -86,14 +86,15 @@ def _stops_any(each: ObjectImpact) -> bool:
     return any(effect.ended for effect in each.effects)
 
 
-def _told(each: ObjectImpact, known: Known, answer: Answer) -> ObjectImpact:
+def _with_answer(each: ObjectImpact, known: Known, answer: Answer) -> ObjectImpact:
     if answer.unknown:
         return replace(each, busy_unknown=answer.unknown)
     return replace(each, effects=tuple(_counted(effect, known, answer.busy) for effect in each.effects))
 
 
 def _counted(effect: Effect, known: Known, busy: Collection[str]) -> Effect:
-    """Where only some of the pods are stopped, and which of them is chance, it is a range."""
+    """The effect with its busy pods. This is a range if only some of the pods are stopped, because which ones is
+    unknown."""
     if not effect.ended:
         return effect
     pods = [pod for pod in known.pods if not effect.groups or group(pod) in effect.groups]

@@ -9,11 +9,11 @@ import typer
 from ..check.command import MISUSED, stack_path
 
 HURTS = 1
-"""Exit code: something that runs is hurt."""
+"""Exit code: the edit disrupts something that runs."""
 
 
 class Format(StrEnum):
-    """How an impact is written."""
+    """Output formats of an impact."""
 
     TEXT = "text"
     JSON = "json"
@@ -53,9 +53,9 @@ def impact(
         if from_ == LIVE:
             from .busy import ask, with_busy
 
-            there = running(after)
-            found = impact_on(there, after, stack_name(file))
-            found = with_busy(found, there, ask(after.kubernetes.context, found, there))
+            live = running(after)
+            found = impact_on(live, after, stack_name(file))
+            found = with_busy(found, live, ask(after.kubernetes.context, found, live))
         else:
             found = impact_of(stack_before(from_, file), after, price)
     except (StackFileError, NoSuchSourceError) as error:

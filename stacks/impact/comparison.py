@@ -1,4 +1,4 @@
-"""What an edit of a stack file does to all that the stack makes. Pure functions."""
+"""What an edit of a stack file does to all objects of the stack. Pure functions."""
 
 from __future__ import annotations
 
@@ -40,79 +40,79 @@ ONLY_RAY_CLUSTERS = "Only RayClusters were compared with what runs; everything e
 
 @dataclass(frozen=True)
 class Impact:
-    """What an edit does."""
+    """The effects of an edit."""
 
     objects: tuple[ObjectImpact, ...]
-    """Those to which something happens, the worst first."""
+    """The affected objects, the worst effect first."""
 
     budget: Budget = NO_BUDGET
 
     notes: tuple[str, ...] = ()
-    """What has to be known to read it."""
+    """What a reader has to know about these results."""
 
     @property
     def verdict(self) -> Verdict:
-        """The worst."""
+        """The worst effect."""
         return worst(each.verdict for each in self.objects)
 
 
 def impact_of(before: StackSettings | None, after: StackSettings, price: float | None = None) -> Impact:
-    """What it does when the stack file that said `before` says `after`. None: the stack is new.
+    """The impact of changing the stack file from `before` to `after`. None: the stack is new.
 
-    `price`: of a GPU in an hour, for pools that say none.
+    `price`: of a GPU in an hour, for pools that set none.
     """
-    said = before or StackSettings()
-    had, release = updates(said), _release(said)
-    was = {name: Known(body, None, release, updates=had[name]) for name, body in ray_clusters(said).items()}
-    objects = render(said) if before else {}, render(after)
-    there = [
+    old = before or StackSettings()
+    had, release = updates(old), _release(old)
+    was = {name: Known(body, None, release, updates=had[name]) for name, body in ray_clusters(old).items()}
+    objects = render(old) if before else {}, render(after)
+    objects_impact = [
         *_of_ray_clusters(was, ray_clusters(after), updates(after)),
         *of_objects(*objects),
         *of_rights(*objects),
         *of_programs(before, after),
     ]
-    return _sorted(there, [*_of_release(said), NOT_COUNTED], budget(said, after, price))
+    return _sorted(objects_impact, [*_of_release(old), NOT_COUNTED], budget(old, after, price))
 
 
 def impact_on(running: Mapping[str, Known], after: StackSettings, stack: str) -> Impact:
-    """What it does to RayClusters that run when the stack file `after` is applied. `stack`: its name."""
+    """The impact on live RayClusters when the stack file `after` is applied. `stack`: its name."""
     will = dict(ray_clusters(after))
     was = {name: known for name, known in running.items() if name in will or made_by(known, stack)}
     for name, known in was.items():
         if name in will:
-            will[name] = _beside_others(known.body, _with_known_keys(known.body, will[name]))
+            will[name] = _with_external_metadata(known.body, _with_known_keys(known.body, will[name]))
     return _sorted(_of_ray_clusters(was, will, updates(after)), [*_of_release(after), ONLY_RAY_CLUSTERS])
 
 
 def made_by(known: Known, stack: str) -> bool:
-    """Whether a stack of this name has made the RayCluster: it is told by the field manager."""
+    """Whether a stack of this name created the RayCluster, by its field manager."""
     managers = known.body["metadata"].get("managedFields") or ()
     return any(each.get("manager") == f"pulumi-{PROJECT}-{stack}" for each in managers)
 
 
 def _with_known_keys(before: Body, after: Body) -> Body:
-    """A RayCluster with what its keys in Redis begin with, which only an update knows."""
-    known, said = (body["spec"].get(OPTIONS) or {} for body in (before, after))
-    if not said or KEYS in said or KEYS not in known:
+    """A RayCluster with the prefix of its keys in Redis, which only an update knows."""
+    known, options = (body["spec"].get(OPTIONS) or {} for body in (before, after))
+    if not options or KEYS in options or KEYS not in known:
         return after
-    return {**after, "spec": {**after["spec"], OPTIONS: {**said, KEYS: known[KEYS]}}}
+    return {**after, "spec": {**after["spec"], OPTIONS: {**options, KEYS: known[KEYS]}}}
 
 
-def _beside_others(before: Body, after: Body) -> Body:
-    """A RayCluster with the labels and annotations that others have given it, which an update leaves there."""
+def _with_external_metadata(before: Body, after: Body) -> Body:
+    """A RayCluster with the labels and annotations of other managers, which an update keeps."""
     metadata = dict(after["metadata"])
     for part in ("labels", "annotations"):
-        theirs = before["metadata"].get(part) or {}
-        kept = {key: value for key, value in theirs.items() if key not in SETTINGS_BY_LABEL}
+        existing = before["metadata"].get(part) or {}
+        kept = {key: value for key, value in existing.items() if key not in SETTINGS_BY_LABEL}
         metadata[part] = {**kept, **(metadata.get(part) or {})}
     return {**after, "metadata": metadata}
 
 
 def _of_ray_clusters(
-    before: Mapping[str, Known], after: Mapping[str, Body], said: Mapping[str, UpdatesSettings]
+    before: Mapping[str, Known], after: Mapping[str, Body], settings: Mapping[str, UpdatesSettings]
 ) -> Iterator[ObjectImpact]:
     for name in dict.fromkeys([*before, *after]):
-        yield of_ray_cluster(name, before.get(name), after.get(name), said.get(name, BY_KUBERAY_ALONE))
+        yield of_ray_cluster(name, before.get(name), after.get(name), settings.get(name, BY_KUBERAY_ALONE))
 
 
 def _sorted(objects: Iterable[ObjectImpact], notes: Iterable[str], figures: Budget = NO_BUDGET) -> Impact:

@@ -1,6 +1,6 @@
-"""Where two bodies of Kubernetes differ. Pure functions.
+"""The differences of two Kubernetes bodies. Pure functions.
 
-Items of lists go by their names, so that one that comes first does not make all others differ.
+Items of lists are compared by name, so that a new first item does not make all others differ.
 """
 
 import json
@@ -13,16 +13,16 @@ Steps = tuple[str, ...]
 """A path in a body: keys, and names of the items of lists."""
 
 DEFAULTS: dict[str, Any] = {"replicas": 0, "minReplicas": 0, "maxReplicas": 2**31 - 1, "numOfHosts": 1}
-"""Of a worker group (kuberay, ray-operator/apis/ray/v1/raycluster_types.go: WorkerGroupSpec)."""
+"""Defaults of a worker group (kuberay, ray-operator/apis/ray/v1/raycluster_types.go: WorkerGroupSpec)."""
 
 _EMPTY = frozenset({"labels", "annotations", "nodeSelector", "limits", "requests", "rayStartParams", "resources"})
-"""Keys whose empty mappings mean what their absence means."""
+"""Keys for which an empty mapping means the same as no mapping."""
 
 _NAMES = ("name", "groupName", "mountPath", "containerPort", "key")
 
 
 def differences(before: Any, after: Any, at: Steps = ()) -> Iterator[Steps]:
-    """The paths of all leaves that differ, and of what only one of them has."""
+    """The paths of all leaves that differ, and of those that exist in only one of the bodies."""
     if before == after:
         return
     if isinstance(before, Mapping) and isinstance(after, Mapping):
@@ -30,7 +30,7 @@ def differences(before: Any, after: Any, at: Steps = ()) -> Iterator[Steps]:
             if key in before and key in after:
                 yield from differences(before[key], after[key], (*at, key))
             else:
-                # Of a list that only one of them has, the items.
+                # If only one of them has the list: its items.
                 items = _named(before.get(key, after.get(key)))
                 yield from ((*at, key, item) for item in items) if items else [(*at, key)]
         return
@@ -45,7 +45,7 @@ def differences(before: Any, after: Any, at: Steps = ()) -> Iterator[Steps]:
 
 
 def _named(items: Any) -> dict[str, Any] | None:
-    """The items of a list by their names; None where it is no list, or they have none or not each its own."""
+    """The items of a list by their names; None if it is not a list, or the names are missing or not unique."""
     if not isinstance(items, Sequence) or isinstance(items, str) or not all(isinstance(i, Mapping) for i in items):
         return None
     for key in _NAMES:
@@ -56,28 +56,28 @@ def _named(items: Any) -> dict[str, Any] | None:
 
 
 def normal(value: Any, key: str = "") -> Any:
-    """A spec as KubeRay has it once it has read it: with defaults, without what says nothing, quantities as one writes
-    them once."""
+    """A spec as KubeRay stores it after reading: with defaults, without empty values, and quantities in one
+    notation."""
     if isinstance(value, Mapping):
         if key in ("limits", "requests"):
             return {name: _quantity(each) for name, each in value.items()}
         found = {name: normal(each, name) for name, each in value.items()}
-        found = {name: each for name, each in found.items() if not _says_nothing(name, each)}
+        found = {name: each for name, each in found.items() if not _is_empty(name, each)}
         return {**DEFAULTS, **found} if "groupName" in found else found
     if isinstance(value, list | tuple):
         return [normal(each) for each in value]
     return value
 
 
-def _says_nothing(key: str, value: Any) -> bool:
+def _is_empty(key: str, value: Any) -> bool:
     default = key == "protocol" and value == "TCP"
     return default or value is None or value == [] or (value == {} and key in _EMPTY)
 
 
-def _quantity(said: Any) -> Any:
-    """KubeRay keeps the way it is written, in powers of two or of ten, and the number
-    (k8s.io/apimachinery, pkg/api/resource/quantity.go: MarshalJSON)."""
+def _quantity(value: Any) -> Any:
+    """KubeRay keeps both the notation, in powers of two or of ten, and the number (k8s.io/apimachinery,
+    pkg/api/resource/quantity.go: MarshalJSON)."""
     try:
-        return json.dumps([float(amount(str(said))), str(said).endswith("i")])
+        return json.dumps([float(amount(str(value))), str(value).endswith("i")])
     except NotAQuantityError:
-        return said
+        return value

@@ -1,4 +1,4 @@
-"""What an edit can do to an object, from nothing to the end of it."""
+"""The effects that an edit can have on an object, from none to its deletion."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,22 +6,22 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """In the order of their harm, the least first."""
+    """In order of harm, the least first."""
 
     NOTHING = "nothing"
     IN_PLACE = "in place"
     CREATES = "creates"
     NEW_PODS = "only new pods"
-    """What runs stays as it was, until each pod is made anew."""
+    """Running pods stay as they are until each is recreated."""
     IGNORED = "silently ignored"
-    """KubeRay takes the edit, and never acts on it."""
+    """KubeRay accepts the edit, but never applies it."""
     ROLLING = "rolling"
     REFUSED = "fails"
-    """`pulumi up` ends with an error, and what runs stays as it is."""
+    """`pulumi up` ends with an error; running pods stay as they are."""
     STRANDS = "strands new workers"
-    """What runs goes on; workers that are added cannot join it."""
+    """Running pods continue; new workers cannot join the head."""
     ORPHANS = "orphans pods"
-    """Pods run on, with their GPUs, and nobody counts or ends them."""
+    """Pods keep running, with their GPUs, but nothing counts or deletes them."""
     ENDS = "ends pods"
     RECREATES = "recreates pods"
     REPLACES = "deletes and makes anew"
@@ -29,7 +29,7 @@ class Verdict(StrEnum):
 
     @property
     def harm(self) -> int:
-        """Its place in the order of harm."""
+        """Its position in the order of harm."""
         return list(Verdict).index(self)
 
     @property
@@ -40,7 +40,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Range:
-    """How many: a number, or what is known of it. `most` None: no limit is set."""
+    """A number of pods, or its known bounds. `most` None: no limit is set."""
 
     least: int
     most: int | None
@@ -54,7 +54,7 @@ class Range:
         return self.most != 0
 
     def pods(self) -> str:
-        """With the word for it: `1 pod`."""
+        """With the noun: `1 pod`."""
         return f"{self} pod{'' if self == Range(1, 1) else 's'}"
 
 
@@ -63,37 +63,37 @@ NONE = Range(0, 0)
 
 @dataclass(frozen=True)
 class Effect:
-    """One thing that happens to an object."""
+    """One effect on an object."""
 
     verdict: Verdict
 
     says: str
-    """What happens, for who does not know KubeRay: `deletes 3 of 5 pods of worker group a100-8gpu`."""
+    """What happens, for readers who do not know KubeRay: `deletes 3 of 5 pods of worker group a100-8gpu`."""
 
     reason: str = ""
 
     safer: str = ""
-    """What to do instead; empty where nothing is lost."""
+    """What to do instead; empty if nothing is lost."""
 
     source: str = ""
-    """Where the reason can be looked up: a file of KubeRay, Ray or this project."""
+    """A file of KubeRay, Ray or this project that shows the reason."""
 
     ended: Range = NONE
     """Pods that are stopped."""
 
     made: Range = NONE
-    """Pods that are made."""
+    """Pods that are created."""
 
     groups: tuple[str, ...] = ()
-    """The groups whose pods it is about, `headgroup` for the head's. None: all of the object's."""
+    """The groups of the affected pods, `headgroup` for the head's. Empty: all groups of the object."""
 
     busy: Range | None = None
-    """Of the pods that are stopped, busy or not, those that are busy now; None: that is not known."""
+    """How many of the pods that are stopped, busy or not, are busy now; None: unknown."""
 
 
 @dataclass(frozen=True)
 class ObjectImpact:
-    """What happens to an object; to none of its parts: nothing."""
+    """The effects on an object; no effects if nothing happens to it."""
 
     kind: str
     name: str
@@ -101,16 +101,16 @@ class ObjectImpact:
     effects: tuple[Effect, ...] = ()
 
     busy_unknown: str = ""
-    """Why it could not be told which of its pods are busy; empty where it was, or where nobody asked."""
+    """Why its busy pods are unknown; empty if they are known, or if nobody asked."""
 
     @property
     def verdict(self) -> Verdict:
-        """The worst."""
+        """The worst effect."""
         return worst(effect.verdict for effect in self.effects)
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """The most harmful one; nothing where there is none."""
+    """The most harmful one; "nothing" if there is none."""
     return max(verdicts, key=lambda each: each.harm, default=Verdict.NOTHING)
 
 

@@ -1,4 +1,4 @@
-"""What an edit adds in GPUs, cost and promises. Pure functions."""
+"""What an edit changes in GPUs, cost and promises. Pure functions."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,17 +16,17 @@ ALL = "all tenants"
 
 @dataclass(frozen=True)
 class Amounts:
-    """Of GPUs, and what they cost."""
+    """GPUs, and their cost."""
 
     always: str
     most: str
     cost: str
-    """Per hour, from what always runs to the most; `-` where no price is said."""
+    """Per hour, from the GPUs that always run to the most; `-` if no price is set."""
 
 
 @dataclass(frozen=True)
 class Figures:
-    """Of one tenant, or of all together: what was and what will be. None: the tenant is not there."""
+    """The figures of one tenant, or of all together, before and after. None: the tenant does not exist then."""
 
     whose: str
     before: Amounts | None
@@ -35,16 +35,16 @@ class Figures:
 
 @dataclass(frozen=True)
 class Budget:
-    """What is different in figures."""
+    """The figures that differ."""
 
     rows: tuple[Figures, ...] = ()
 
     promises: tuple[str, ...] = ()
-    """What the nodes cannot keep any more, that they could before."""
+    """What the nodes could provide before, but not any more."""
 
 
 def budget(before: StackSettings, after: StackSettings, price: float | None = None) -> Budget:
-    """The figures that differ, tenant by tenant. `price`: of a GPU in an hour, for pools that say none."""
+    """The figures that differ, tenant by tenant. `price`: of a GPU in an hour, for pools that set none."""
     was, will = plan_of(before, price), plan_of(after, price)
     had, has = dict(_amounts(was)), dict(_amounts(will))
     rows = (Figures(whose, had.get(whose), has.get(whose)) for whose in dict.fromkeys([*had, *has]))

@@ -1,7 +1,7 @@
-"""What it means for what runs when an object beside RayClusters is created, changed or deleted. Data, by kind.
+"""What creating, changing or deleting an object other than a RayCluster means for running pods. Data, by kind.
 
-Roles and their bindings are not among them: `rights` shows what somebody gains or loses by them, and a line for the
-object would show the same again.
+Roles and their bindings are not included: `rights` shows what each subject gains or loses through them, and a line for
+the object would repeat that.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ AS_RIGHTS = frozenset({"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding
 
 @dataclass(frozen=True)
 class Fixed:
-    """Fields of a kind's spec that Kubernetes does not change, so that Pulumi deletes and recreates the object."""
+    """Immutable fields of a kind's spec: Pulumi deletes and recreates the object."""
 
     fields: frozenset[str]
     replaced: str
@@ -25,16 +25,15 @@ class Fixed:
 
 @dataclass(frozen=True)
 class Kind:
-    """What it means for what runs."""
+    """What edits of its objects mean for running pods."""
 
     made: str
     changed: str
     gone: str
     losing: Verdict = Verdict.IN_PLACE
-    """Of its deletion. Where it is not the default, the object is shown also beside what it is created or deleted
-    with."""
+    """The verdict of its deletion. If it is not the default, the object is shown even if its owner is shown."""
     safer: str = ""
-    """When it goes."""
+    """How to delete it safely."""
     fixed: Fixed | None = None
 
 

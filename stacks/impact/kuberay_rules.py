@@ -1,8 +1,8 @@
 """What KubeRay does when a field of a RayCluster is edited: rules by release of the operator. Data.
 
-They hold for what does not change the number of pods, which `pods` reckons, and for RayClusters without
-`upgradeStrategy: Recreate`, which deletes all pods for nearly everything. The first rule that matches a path holds.
-What a RayCluster's `updates` do beyond it is in `updates`.
+They are for fields that do not change the number of pods (these: `pods`), and for RayClusters without `upgradeStrategy:
+Recreate`, which deletes all pods for nearly every edit. The first rule that matches a path applies. `updates` has the
+additional effects of a RayCluster's `updates`.
 """
 
 from dataclasses import dataclass
@@ -27,15 +27,15 @@ _WORKERS_ANEW = "delete idle workers' pods one after the other, or let the autos
 
 @dataclass(frozen=True)
 class Rule:
-    """What an edit of the fields at `path` does."""
+    """The effect of editing the fields at `path`."""
 
     path: str
-    """`*` stands for any one step, `**` at the end for whatever is below, and for the field itself."""
+    """`*` matches any one step. `**` at the end matches everything below, and the field itself."""
 
     verdict: Verdict
 
     says: str
-    """`{groups}`: the worker groups whose fields these are."""
+    """`{groups}`: the worker groups of these fields."""
 
     reason: str
 
@@ -44,13 +44,13 @@ class Rule:
     source: str = ""
 
     scaling: bool | None = None
-    """Holds only with the autoscaler (True) or without it (False). None: for both."""
+    """Applies only with the autoscaler (True) or without it (False). None: to both."""
 
     pods: Literal["head", "workers", "all"] | None = None
-    """Which pods are made from the field, so that the RayCluster's `updates` say when it reaches them."""
+    """Which pods the field configures; a RayCluster's `updates` decide when the edit reaches these."""
 
     def matches(self, path: Steps, scales: bool) -> bool:
-        """Whether the rule is for a path in a RayCluster's spec."""
+        """Whether the rule applies to a path in a RayCluster's spec."""
         if self.scaling is not None and self.scaling != scales:
             return False
         pattern = self.path.split(".")
@@ -58,7 +58,7 @@ class Rule:
         pattern = pattern[:-1] if below else pattern
         if len(path) < len(pattern) or (len(path) > len(pattern) and not below):
             return False
-        return all(said in (ANY, step) for said, step in zip(pattern, path, strict=False))
+        return all(expected in (ANY, step) for expected, step in zip(pattern, path, strict=False))
 
 
 _1_6 = (
@@ -319,10 +319,10 @@ _1_6 = (
 )
 
 RULES = {"1.6": _1_6}
-"""By the operator's minor version, newest first."""
+"""By minor version of the operator, newest first."""
 
 
 def rule_for(path: Steps, scales: bool, release: str = "1.6") -> Rule:
-    """The rule for a path below a RayCluster's spec; that of the newest release that is known for a newer one."""
+    """The rule for a path below a RayCluster's spec. For a newer release: the rule of the newest known release."""
     rules = RULES.get(release) or next(iter(RULES.values()))
     return next(rule for rule in rules if rule.matches(path, scales))

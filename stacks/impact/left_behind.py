@@ -1,7 +1,7 @@
-"""What becomes of pods that earlier edits have left as they were. Pure functions.
+"""What happens to pods that earlier edits left unchanged. Pure functions.
 
-`updates` leave pods that are busy, or all of them, and a later `up` goes on with them: with another strategy, without
-that anything else is edited. As components/rollout/replacing.py does it.
+`updates` leave busy pods, or all pods, as they are. A later `up` with another strategy continues with these pods, even
+if nothing else is edited. Follows components/rollout/replacing.py.
 """
 
 from collections import Counter
@@ -22,16 +22,16 @@ Body = Mapping[str, Any]
 _SAFER = "do it when nothing runs; or `updates: {strategy: drain}`, which leaves the head, and waits for workers"
 
 
-def left_behind(before: Known, after: Body, updates: UpdatesSettings, told: Iterable[Effect]) -> Iterator[Effect]:
-    """What `updates` make of pods that are older than what the RayCluster says already, but of those whose end is
-    `told`."""
+def left_behind(before: Known, after: Body, updates: UpdatesSettings, effects: Iterable[Effect]) -> Iterator[Effect]:
+    """The effects of `updates` on pods that are older than the live RayCluster, without the pods that end by
+    `effects`."""
     if updates.strategy == "none" or by_others(after):
         return
     why = f"`updates: {{strategy: {updates.strategy}}}`, and pods that are older than what the RayCluster says"
     if before.running is None:
         yield from _unread(before, updates, why)
         return
-    ending = [effect for effect in told if effect.ended]
+    ending = [effect for effect in effects if effect.ended]
     if any(not effect.groups for effect in ending):
         return
     known = {group for effect in ending if effect.source == REPLACING for group in effect.groups}
@@ -49,7 +49,7 @@ def left_behind(before: Known, after: Body, updates: UpdatesSettings, told: Iter
 
 
 def _unread(before: Known, updates: UpdatesSettings, why: str) -> Iterator[Effect]:
-    """Where the pods were not read, and another strategy has left some perhaps."""
+    """For pods that were not read: another strategy may have left some."""
     if updates.strategy == "immediate" and before.updates and before.updates.strategy != "immediate":
         ended = Range(0, all_running(before).most)
         says = f"pods that earlier edits have left as they were, {ended} of them, are deleted at once and made anew"
@@ -74,8 +74,8 @@ def _of(name: str, pods: int, updates: UpdatesSettings, why: str) -> Effect:
 
 
 def _old(before: Known, after: Body) -> dict[str, int]:
-    """By group, pods that were old before the edit, and still are; not of groups that leave with it."""
-    # Pods are known only where the cluster was read: what compares two files does not wait for its client's import.
+    """By group, the pods that were old before the edit and still are; without groups that the edit removes."""
+    # Imported here: pods are only known if the cluster was read, and comparing two files must not import its client.
     from components.rollout.pods import group
     from components.rollout.replacing import old_heads, old_workers
 

@@ -1,4 +1,4 @@
-"""The RayClusters of namespaces, and their pods, as they run. Only reads."""
+"""The live RayClusters of namespaces, and their pods. Only reads."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -12,14 +12,14 @@ from components.rollout.pods import CLUSTER_LABEL, Pod, group, kind, leaves
 from .ray_pods import Known
 
 _OF_RAY = ("head", "worker")
-"""Not the pod that cleans up in Redis (ray-operator/apis/ray/v1/raycluster_types.go: RayNodeType)."""
+"""Not the pod of the cleanup Job for Redis (ray-operator/apis/ray/v1/raycluster_types.go: RayNodeType)."""
 
 
 def live(context: str | None, namespaces: Iterable[str], release: str) -> dict[str, Known]:
-    """The RayClusters by `<namespace>/<name>`, but those that belong to a RayJob or RayService.
+    """The RayClusters by `<namespace>/<name>`, without those of a RayJob or RayService.
 
     `release`: minor version of the operator.
-    Raises ClusterUnreachableError where the API server does not answer or refuses.
+    Raises ClusterUnreachableError if the API server does not answer or refuses.
     """
     api = connect(context)
     found: dict[str, Known] = {}
@@ -29,11 +29,11 @@ def live(context: str | None, namespaces: Iterable[str], release: str) -> dict[s
 
 
 def in_namespace(api: Any, namespace: str, release: str) -> Iterator[tuple[str, Known]]:
-    """Those of one namespace. `api`: a client of the API server. Raises as `live`."""
+    """The RayClusters of one namespace. `api`: a client of the API server. Raises as `live` does."""
     objects, core = kubernetes.client.CustomObjectsApi(api), kubernetes.client.CoreV1Api(api)
-    there = read(objects.list_namespaced_custom_object, "ray.io", "v1", namespace, "rayclusters") or {}
+    listed = read(objects.list_namespaced_custom_object, "ray.io", "v1", namespace, "rayclusters") or {}
     pods = read(core.list_namespaced_pod, namespace, label_selector=CLUSTER_LABEL) or {}
-    for body in there.get("items", ()):
+    for body in listed.get("items", ()):
         if not body["metadata"].get("ownerReferences"):
             name = body["metadata"]["name"]
             running = [pod for pod in pods.get("items", ()) if _of(name, pod)]
@@ -42,6 +42,6 @@ def in_namespace(api: Any, namespace: str, release: str) -> Iterator[tuple[str, 
 
 
 def _of(cluster: str, pod: Pod) -> bool:
-    """Whether it is a pod of that RayCluster, and not going already."""
+    """Whether it is a pod of that RayCluster, and is not being deleted."""
     labels = pod["metadata"].get("labels") or {}
     return labels.get(CLUSTER_LABEL) == cluster and kind(pod) in _OF_RAY and not leaves(pod)

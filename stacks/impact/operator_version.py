@@ -1,4 +1,4 @@
-"""What another version of the operator does to what runs. Pure functions."""
+"""What another version of the operator does to running pods. Pure functions."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -44,7 +44,7 @@ def of_version(
 def of_marks(
     before: OperatorSettings, after: OperatorSettings, clusters: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[Effect]:
-    """What becomes of workers with several hosts where the operator begins to know them by marks."""
+    """What happens to multi-host workers when the operator begins to identify them by labels."""
     if marks_hosts(before.version, before.feature_gates) or not marks_hosts(after.version, after.feature_gates):
         return
     if named := list(_with_hosts(clusters)):

@@ -1,6 +1,6 @@
-"""Which pods of a RayCluster KubeRay deletes and makes after an edit. Pure functions.
+"""Which pods of a RayCluster KubeRay deletes and creates after an edit. Pure functions.
 
-As the operator does it: ray-operator/controllers/ray/raycluster_controller.go, reconcilePods and
+Follows the operator: ray-operator/controllers/ray/raycluster_controller.go, reconcilePods and
 reconcileMultiHostWorkerGroup, at v1.6.2 with the feature gates that are on by default.
 """
 
@@ -14,22 +14,22 @@ from .differences import DEFAULTS, normal
 Spec = Mapping[str, Any]
 
 Counts = Mapping[str, int]
-"""Pods by the name of their group, as in label `ray.io/group`."""
+"""Number of pods by group name, as in label `ray.io/group`."""
 
 HEAD = "headgroup"
-"""The head's (ray-operator/controllers/ray/utils/constant.go: RayNodeHeadGroupLabelValue)."""
+"""The head's group (ray-operator/controllers/ray/utils/constant.go: RayNodeHeadGroupLabelValue)."""
 
 UNLIMITED = DEFAULTS["maxReplicas"]
 
 _UNHASHED = ("replicas", "minReplicas", "maxReplicas")
 _UNHASHED_OF_PODS = ("tolerations", "schedulingGates")
-"""What `Recreate` does not look at (ray-operator/controllers/ray/utils/util.go:
+"""Fields that `Recreate` ignores (ray-operator/controllers/ray/utils/util.go:
 GenerateHashWithoutReplicasAndWorkersToDelete)."""
 
 
 @dataclass(frozen=True)
 class PodChange:
-    """What becomes of a RayCluster's pods, by group; a group is left out where there is nothing to say."""
+    """Changes of a RayCluster's pods, by group; groups without a change are missing."""
 
     deleted: Counts = field(default_factory=dict)
     """Deleted by KubeRay, at once."""
@@ -37,25 +37,25 @@ class PodChange:
     created: Counts = field(default_factory=dict)
 
     orphaned: Counts = field(default_factory=dict)
-    """Of a group that the RayCluster has no more, or that are no replica of it any more: they run on."""
+    """Pods of a removed group, or pods that belong to no replica any more: they keep running."""
 
     recreated: bool = False
-    """Whether `upgradeStrategy: Recreate` takes them all."""
+    """Whether `upgradeStrategy: Recreate` deletes all pods."""
 
 
 def change_of_pods(before: Spec, after: Spec, running: Counts) -> PodChange:
-    """What the operator does when the spec `before`, of which pods are `running`, becomes `after`."""
+    """What the operator does when the spec changes from `before` to `after` while the pods `running` run."""
     if after.get("suspend"):
         return PodChange(deleted=_some(running))
-    wanted = {HEAD: 1, **{name: desired(group) for name, group in groups_of(after).items()}}
+    desired_pods = {HEAD: 1, **{name: desired(group) for name, group in groups_of(after).items()}}
     if running and recreates(before, after):
-        return PodChange(deleted=_some(running), created=_some(wanted), recreated=True)
+        return PodChange(deleted=_some(running), created=_some(desired_pods), recreated=True)
     was, scales = groups_of(before), bool(after.get("enableInTreeAutoscaling"))
     changes = {
         name: _of_group(was.get(name, group), group, running.get(name, 0), scales)
         for name, group in groups_of(after).items()
     }
-    removed = {name: pods for name, pods in running.items() if name not in wanted}
+    removed = {name: pods for name, pods in running.items() if name not in desired_pods}
     return PodChange(
         deleted=_some({name: change.deleted for name, change in changes.items()}),
         created=_some({HEAD: 1 - running.get(HEAD, 0), **{name: each.created for name, each in changes.items()}}),
@@ -70,25 +70,27 @@ class _GroupChange:
     orphaned: int = 0
 
 
-def _of_group(before: Spec, after: Spec, there: int, scales: bool) -> _GroupChange:
-    """What becomes of the pods of a worker group that stays. With an autoscaler it is alone to delete any."""
-    wanted, hosts, had = desired(after), after["numOfHosts"], before["numOfHosts"]
+def _of_group(before: Spec, after: Spec, running: int, scales: bool) -> _GroupChange:
+    """The changes of a worker group that stays. With an autoscaler, only the autoscaler deletes pods."""
+    desired_pods, hosts, had = desired(after), after["numOfHosts"], before["numOfHosts"]
     if after.get("suspend"):
-        return _GroupChange(deleted=there)
+        return _GroupChange(deleted=running)
     if hosts == 1:
-        return _GroupChange(created=max(wanted - there, 0), deleted=0 if scales else max(there - wanted, 0))
+        return _GroupChange(
+            created=max(desired_pods - running, 0), deleted=0 if scales else max(running - desired_pods, 0)
+        )
     if had == 1:
-        # What was a replica by itself bears no replica's name, by which those of several hosts are counted.
-        return _GroupChange(created=wanted, orphaned=there)
+        # Pods of single-host replicas have no label with the replica's name, by which multi-host replicas are counted.
+        return _GroupChange(created=desired_pods, orphaned=running)
     if hosts > had:
-        # No replica is whole any more.
-        return _GroupChange(created=wanted, deleted=there)
-    missing = wanted // hosts - there // had
+        # No replica is complete any more.
+        return _GroupChange(created=desired_pods, deleted=running)
+    missing = desired_pods // hosts - running // had
     return _GroupChange(created=max(missing, 0) * hosts, deleted=0 if scales else max(-missing, 0) * had)
 
 
 def recreates(before: Spec, after: Spec) -> bool:
-    """Whether KubeRay deletes all pods because the RayCluster says `Recreate` and its spec is another."""
+    """Whether KubeRay deletes all pods because `upgradeStrategy` is `Recreate` and the spec differs."""
     strategy = (after.get("upgradeStrategy") or {}).get("type")
     return strategy == "Recreate" and _hashed(before) != _hashed(after)
 
@@ -112,12 +114,12 @@ def _hashed(spec: Spec) -> Any:
 
 def groups_of(spec: Spec) -> dict[str, dict[str, Any]]:
     """The worker groups by name, with KubeRay's defaults."""
-    said = {group["groupName"]: group for group in spec.get("workerGroupSpecs") or ()}
-    return {name: {**DEFAULTS, **_said(group)} for name, group in said.items()}
+    groups = {group["groupName"]: group for group in spec.get("workerGroupSpecs") or ()}
+    return {name: {**DEFAULTS, **_set_fields(group)} for name, group in groups.items()}
 
 
 def desired(group: Spec) -> int:
-    """Pods that KubeRay wants of a group (utils/util.go: GetWorkerGroupDesiredReplicas)."""
+    """The desired number of pods of a group (utils/util.go: GetWorkerGroupDesiredReplicas)."""
     if group.get("suspend"):
         return 0
     replicas: int = group["minReplicas"]
@@ -127,7 +129,7 @@ def desired(group: Spec) -> int:
 
 
 def least_running(spec: Spec) -> dict[str, int]:
-    """Pods that a RayCluster has at least, as far as its spec says."""
+    """The smallest number of pods that a RayCluster runs by its spec."""
     if spec.get("suspend"):
         return {}
     scales = spec.get("enableInTreeAutoscaling")
@@ -137,7 +139,7 @@ def least_running(spec: Spec) -> dict[str, int]:
 
 
 def most_running(spec: Spec) -> dict[str, int]:
-    """Pods that a RayCluster has at most; UNLIMITED and more where a group has no limit."""
+    """The largest number of pods that a RayCluster runs; UNLIMITED and more if a group has no limit."""
     if spec.get("suspend"):
         return {}
     scales = spec.get("enableInTreeAutoscaling")
@@ -147,7 +149,8 @@ def most_running(spec: Spec) -> dict[str, int]:
 
 
 def as_running(spec: Spec, running: Counts) -> Spec:
-    """A spec of a RayCluster that scales with the numbers that its autoscaler has set where so many pods run."""
+    """A spec of a RayCluster with autoscaling, with the replicas that the autoscaler must have set if these pods
+    run."""
     if not spec.get("enableInTreeAutoscaling"):
         return spec
     groups = [
@@ -157,7 +160,7 @@ def as_running(spec: Spec, running: Counts) -> Spec:
     return {**spec, "workerGroupSpecs": groups}
 
 
-def _said(group: Spec) -> dict[str, Any]:
+def _set_fields(group: Spec) -> dict[str, Any]:
     return {key: value for key, value in group.items() if value is not None}
 
 

@@ -1,4 +1,4 @@
-"""What an edit does to the operator and to what schedules. Pure functions."""
+"""What an edit does to the operator and the scheduler. Pure functions."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +13,7 @@ from .ray_clusters import ray_clusters
 
 
 def of_programs(before: StackSettings | None, after: StackSettings) -> Iterator[ObjectImpact]:
-    """The operator, Volcano and Kueue, where their settings are others. `before` None: the stack is new."""
+    """The operator, Volcano and Kueue, if their settings changed. `before` None: the stack is new."""
     if after.platform:
         return
     yield impact("Operator", "KubeRay", _of_operator(before, after))
@@ -84,6 +84,6 @@ def _let_go(then: str) -> Effect:
 
 
 def _installed(settings: BaseModel | None) -> dict[str, Any] | None:
-    """What is said of what the stack installs itself; None for what is there already, or not at all."""
-    said = settings.model_dump(mode="json", by_alias=True) if settings else None
-    return said if said and said["install"] == "manifests" else None
+    """The settings of a program that the stack installs; None if it is an existing one, or not set."""
+    configured = settings.model_dump(mode="json", by_alias=True) if settings else None
+    return configured if configured and configured["install"] == "manifests" else None

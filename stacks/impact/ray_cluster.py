@@ -22,15 +22,15 @@ from .updates import BY_KUBERAY_ALONE, left, reached
 Body = Mapping[str, Any]
 
 _SHOWN = 6
-"""Fields that an effect names; of more it says how many."""
+"""Number of fields that an effect names; for the rest it shows the count."""
 
 
 def of_ray_cluster(
     name: str, before: Known | None, after: Body | None, updates: UpdatesSettings = BY_KUBERAY_ALONE
 ) -> ObjectImpact:
-    """What becomes of the RayCluster `name` and its pods. None: it was, or will be, not there.
+    """What happens to the RayCluster `name` and its pods. None: the RayCluster does not exist before or after the edit.
 
-    `updates`: how the edit reaches pods that run.
+    `updates`: how the edit reaches running pods.
     """
     return impact("RayCluster", name, _effects(before, after, updates))
 
@@ -48,8 +48,8 @@ def _effects(before: Known | None, after: Body | None, updates: UpdatesSettings)
 
 
 def _edited(before: Known, after: Body, updates: UpdatesSettings) -> Iterator[Effect]:
-    if anew := _made_anew(before, after):
-        yield anew
+    if recreation := _recreated(before, after):
+        yield recreation
         return
     changed = list(_changed(before.body, sent(before.body, after)))
     if not changed:
@@ -60,13 +60,13 @@ def _edited(before: Known, after: Body, updates: UpdatesSettings) -> Iterator[Ef
         updates = BY_KUBERAY_ALONE
     pods = [left(before, after, each, updates) for each in of_pods(before, after)]
     recreated = any(each.verdict is Verdict.RECREATES for each in pods)
-    told = [
+    effects = [
         *pods,
         *beyond_most(before, after),
         *_by_rules(before, after, changed, updates, all_anew=recreated),
     ]
-    yield from told
-    yield from left_behind(before, after, updates, told)
+    yield from effects
+    yield from left_behind(before, after, updates, effects)
 
 
 def _deleted(before: Known) -> Effect:
@@ -83,8 +83,8 @@ def _deleted(before: Known) -> Effect:
     )
 
 
-def _made_anew(before: Known, after: Body) -> Effect | None:
-    """RayClusters that the program deletes and makes again, because an edit in place would not be heeded."""
+def _recreated(before: Known, after: Body) -> Effect | None:
+    """RayClusters that the program deletes and recreates, because KubeRay would ignore an edit in place."""
     why = ""
     if OPTIONS in before.body["spec"] and OPTIONS not in after["spec"]:
         why = (
@@ -121,7 +121,7 @@ def _kept_by_kueue() -> Effect:
 def _by_rules(
     before: Known, after: Body, changed: Iterable[Steps], updates: UpdatesSettings, all_anew: bool
 ) -> Iterator[Effect]:
-    """What the rules say of the fields that differ, put together where they say the same."""
+    """The effects of the rules for all fields that differ; fields with the same effect are combined."""
     kept = groups_of(after["spec"]).keys() & groups_of(before.body["spec"]).keys()
     found: dict[Rule, list[Steps]] = {}
     for path in changed:
@@ -129,7 +129,7 @@ def _by_rules(
         if path[0] == "metadata":
             yield _of_metadata(path)
         elif _of_group_that_comes_or_goes(below, kept) or (all_anew and not _service(below)):
-            # That is said of its pods.
+            # The effect on the group's pods covers this.
             continue
         else:
             found.setdefault(rule_for(below, scales(dict(after)), before.release), []).append(below)
@@ -153,18 +153,18 @@ def _of_metadata(path: Steps) -> Effect:
 
 
 def _service(path: Steps) -> bool:
-    """Whether a field is of the head's Service, which outlives the pods."""
+    """Whether a field belongs to the head's Service, which outlives the pods."""
     of_service = ("headServiceAnnotations",), ("headGroupSpec", "serviceType"), ("headGroupSpec", "headService")
     return any(path[: len(each)] == each for each in of_service) or "ports" in path
 
 
 def _changed(before: Body, after: Body) -> Iterator[Steps]:
-    """The paths at which what the stack says of a RayCluster differs from what it was."""
+    """The paths at which the new RayCluster differs from the old one."""
     for part in ("labels", "annotations"):
         was, will = (dict(body["metadata"].get(part) or {}) for body in (before, after))
-        for said in (was, will):
-            for key in (DIGEST, *(key for key in said if key.startswith("pulumi.com/"))):
-                said.pop(key, None)
+        for metadata in (was, will):
+            for key in (DIGEST, *(key for key in metadata if key.startswith("pulumi.com/"))):
+                metadata.pop(key, None)
         yield from differences(was, will, ("metadata", part))
     if before["spec"] != after["spec"]:
         yield from differences(normal(unstamped(before["spec"])), normal(unstamped(after["spec"])), ("spec",))
@@ -176,7 +176,7 @@ def _label(body: Body, label: str) -> str | None:
 
 
 def _listed(paths: list[Steps]) -> str:
-    """The fields, with one name for those that several worker groups have."""
+    """The fields, with one name for a field of several worker groups."""
     fields = [(path[0], "*", *path[2:]) if path[0] == "workerGroupSpecs" and len(path) > 2 else path for path in paths]
     named = list(dict.fromkeys(".".join(each) for each in fields))
     more = len(named) - _SHOWN

@@ -1,4 +1,4 @@
-"""What an edit does to a RayCluster's pods, in words. Pure functions."""
+"""The effects of an edit on a RayCluster's pods, in words. Pure functions."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,20 +32,20 @@ class Known:
     body: Body
 
     running: Counts | None = None
-    """Its pods by group, where the cluster was read; None: what the stack file says of their number."""
+    """Its pods by group, if the cluster was read; None: their number follows from the stack file."""
 
     release: str = "1.6"
     """Minor version of the operator."""
 
     pods: Sequence[Body] = ()
-    """The pods themselves, where the cluster was read."""
+    """The pods themselves, if the cluster was read."""
 
     updates: UpdatesSettings | None = None
-    """How edits have reached its pods so far; None: that is not known."""
+    """How edits have reached its pods so far; None: unknown."""
 
 
 def of_pods(before: Known, after: Body) -> list[Effect]:
-    """What KubeRay does to pods, at the least and at the most that may run."""
+    """What KubeRay does to pods, for the smallest and the largest number of pods that may run."""
     few, many = (_change(before, after, counts) for counts in _bounds(before))
     if many.recreated:
         return [_recreated(before, few, many)]
@@ -123,7 +123,7 @@ def _orphaned(after: Body, group: str, pods: Range) -> Effect:
 
 
 def beyond_most(before: Known, after: Body) -> Iterator[Effect]:
-    """Workers that the autoscaler, not KubeRay, ends because a group may have fewer now."""
+    """Workers that the autoscaler, not KubeRay, deletes because a group's maximum is lower now."""
     if not (scales(dict(after)) and scales(dict(before.body))):
         return
     least, most = _bounds(before)
@@ -147,7 +147,7 @@ def beyond_most(before: Known, after: Body) -> Iterator[Effect]:
 
 
 def _change(before: Known, after: Body, counts: Counts) -> PodChange:
-    """What KubeRay does if so many pods run."""
+    """What KubeRay does if this many pods run."""
     was = before.body
     if before.running is None:
         was = {**was, "spec": as_running(was["spec"], counts)}
@@ -155,7 +155,7 @@ def _change(before: Known, after: Body, counts: Counts) -> PodChange:
 
 
 def sent(before: Body, after: Body) -> Body:
-    """The RayCluster as an update sends it: with what the autoscaler has made of it."""
+    """The RayCluster that an update sends: with the values that the autoscaler has set."""
     if not scales(dict(after)):
         return after
     alive = {
@@ -177,7 +177,7 @@ def all_running(before: Known) -> Range:
 
 
 def running_of(before: Known, groups: Collection[str]) -> Range:
-    """The pods of some groups."""
+    """The running pods of some groups."""
     few, many = (sum(bound.get(group, 0) for group in groups) for bound in _bounds(before))
     return range_of(few, many)
 

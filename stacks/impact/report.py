@@ -10,13 +10,13 @@ from .effects import Effect, ObjectImpact, Range
 from .figures import Amounts, Budget, Figures
 
 _NAMED = 2
-"""Objects that are named where several have a row together."""
+"""Number of objects that are named in a shared row."""
 
 
 def report(title: str, impact: Impact) -> Report:
-    """The report: a row for each object, and below a sentence for each thing that happens to it.
+    """The report: a row for each object, and below a sentence for each effect.
 
-    Objects of a kind to which the same happens have a row together.
+    Objects of a kind with the same effects share a row.
     """
     rows = tuple(_row(each) for each in _together(impact))
     columns = ("Object", "What happens", "Pods ended", "Pods made")
@@ -41,7 +41,8 @@ def _row(each: ObjectImpact) -> tuple[str, ...]:
 
 
 def _together(impact: Impact) -> list[ObjectImpact]:
-    """The objects; those of a kind with the same effects as one, with the names of some. RayClusters are apart."""
+    """The objects; those of a kind with the same effects are combined, with the names of some. RayClusters stay
+    separate."""
     found: dict[tuple[Any, ...], list[ObjectImpact]] = {}
     for each in impact.objects:
         key = (each.kind, each.name if each.kind == "RayCluster" else None, each.effects)
@@ -55,7 +56,8 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _apart(effects: Sequence[Effect]) -> list[Effect]:
-    """Those whose pods are not among another one's: where one stops all pods, the others that stop some add none."""
+    """The effects whose pods no other effect covers: if one effect stops all pods, the effects that stop some add
+    none."""
     whole = next((effect for effect in effects if effect.ended and not effect.groups), None)
     return [effect for effect in effects if whole in (None, effect) or not effect.ended]
 
@@ -102,10 +104,10 @@ def _sentence(effect: Effect) -> str:
 
 
 def as_object(impact: Impact) -> dict[str, Any]:
-    """The impact for programs. Keys stay the same; of pods `most` is null where no limit is set.
+    """The impact for programs. Keys stay the same; `most` of pods is null if no limit is set.
 
-    `podsEndedBusy` is null where nobody was asked, where it is unknown (`busyUnknown` says why), and where
-    pods are stopped only when they are idle.
+    `podsEndedBusy` is null if nobody asked, if it is unknown (`busyUnknown` has the reason), and if pods are stopped
+    only when they are idle.
     """
     return {
         "verdict": impact.verdict,

@@ -1,6 +1,6 @@
-"""Who may do what, before and after an edit: the Roles, the ClusterRoles and their bindings of a stack. Pure functions.
+"""The rights of subjects before and after an edit: Roles, ClusterRoles and their bindings of a stack. Pure functions.
 
-What a binding gives is shown by who gets it, and no Role or binding by itself: a Role that nobody has gives nothing.
+Rights are shown by subject. No Role or binding is shown by itself: a Role without a subject grants nothing.
 """
 
 from collections import defaultdict
@@ -18,7 +18,7 @@ _EVERYWHERE = "the whole cluster"
 _WHERE_BOUND = "each namespace in which somebody has it"
 
 _AGGREGATED = "rbac.authorization.k8s.io/aggregate-to-"
-"""Beginning of the label of a ClusterRole by which Kubernetes adds its rules to its own one."""
+"""Prefix of the label by which Kubernetes aggregates a ClusterRole's rules into its own ClusterRole."""
 
 _OF_KUBERNETES: Mapping[str, Sequence[Rule]] = {
     AUTH_DELEGATOR: (
@@ -26,17 +26,17 @@ _OF_KUBERNETES: Mapping[str, Sequence[Rule]] = {
         rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
     )
 }
-"""ClusterRoles that Kubernetes itself makes (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go)."""
+"""ClusterRoles that Kubernetes itself creates (plugin/pkg/auth/authorizer/rbac/bootstrappolicy/policy.go)."""
 
 Right = tuple[str, str, str]
-"""Where, what (`secrets training`), and the verb."""
+"""Namespace, object (`secrets training`), and verb."""
 
 Rights = dict[str, set[Right]]
-"""By who has them."""
+"""By subject."""
 
 
 def of_rights(before: Manifests, after: Manifests) -> Iterator[ObjectImpact]:
-    """For everybody whose rights are others: what is gained, and what is lost."""
+    """For each subject whose rights change: what it gains, and what it loses."""
     had, has = rights(before), rights(after)
     for who in dict.fromkeys([*had, *has]):
         gained, lost = has.get(who, set()) - had.get(who, set()), had.get(who, set()) - has.get(who, set())
@@ -46,8 +46,8 @@ def of_rights(before: Manifests, after: Manifests) -> Iterator[ObjectImpact]:
 
 
 def rights(manifests: Manifests) -> Rights:
-    """What everybody may do to whom the objects of a stack give something, by `group:NAME` and so on; by
-    `clusterRole:NAME` for whoever has that role of Kubernetes."""
+    """The rights that the objects of a stack grant, by subject (`group:NAME` and so on); by `clusterRole:NAME` for all
+    subjects of that ClusterRole of Kubernetes."""
     found: Rights = defaultdict(set)
     for (kind, name), each in manifests.items():
         if kind in ("RoleBinding", "ClusterRoleBinding"):
@@ -83,7 +83,7 @@ def _given(where: str, rules: Sequence[Rule]) -> set[Right]:
 
 
 def _who(subject: Body) -> str:
-    """As in a stack file."""
+    """In the notation of a stack file."""
     if subject["kind"] == "ServiceAccount":
         return f"serviceAccount:{subject['namespace']}/{subject['name']}"
     return f"{subject['kind'].lower()}:{subject['name']}"
@@ -95,7 +95,7 @@ def _object(resource: str, group: str, name: str) -> str:
 
 
 def _listed(some: set[Right]) -> Iterator[tuple[str, str]]:
-    """Where, and what with its verbs: `get, list pods; get secrets training`."""
+    """Namespace, and objects with their verbs: `get, list pods; get secrets training`."""
     verbs: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for where, what, verb in sorted(some):
         verbs[where][what].append(verb)

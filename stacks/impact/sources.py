@@ -1,4 +1,4 @@
-"""Stack files to compare: as they lie there, as git has them, or the cluster."""
+"""Sources of stack files to compare: a file, a revision of git, or the cluster."""
 
 import subprocess
 from pathlib import Path
@@ -11,17 +11,18 @@ from ..settings import StackSettings
 from .ray_pods import Known
 
 LIVE = "live"
-"""Word for the cluster."""
+"""The word that selects the cluster."""
 
 
 class NoSuchSourceError(Exception):
-    """There is nothing to compare with; the text says what was looked for."""
+    """There is nothing to compare with; the text names what was looked for."""
 
 
 def stack_before(word: str, file: Path) -> StackSettings | None:
-    """What a stack said: in another file, or in `file` at a revision of git; None where it does not have the file yet.
+    """The earlier settings: of another file, or of `file` at a revision of git; None if the file does not exist there
+    yet.
 
-    Raises NoSuchSourceError, and StackFileError where a file is wrong.
+    Raises NoSuchSourceError, and StackFileError if a file is invalid.
     """
     if Path(word).is_file():
         return load(Path(word))
@@ -32,8 +33,8 @@ def stack_before(word: str, file: Path) -> StackSettings | None:
 
 
 def running(stack: StackSettings) -> dict[str, Known]:
-    """The RayClusters in the namespaces of a stack's tenants. Raises NoSuchSourceError where they cannot be read."""
-    # The client of Kubernetes takes longer to import than two files to compare.
+    """The live RayClusters in the namespaces of a stack's tenants. Raises NoSuchSourceError if they cannot be read."""
+    # Imported here: importing the Kubernetes client takes longer than comparing two files.
     from components.cluster import ClusterUnreachableError
 
     from .live import live
@@ -52,7 +53,7 @@ def _neither(word: str) -> str:
 
 
 def _git(file: Path, *arguments: str, missing: str = "") -> str:
-    """What git says in the folder of a file. `missing`: what is wrong where it refuses."""
+    """The output of git in the folder of a file. `missing`: the error message if git fails."""
     try:
         done = subprocess.run(
             ["git", *arguments],

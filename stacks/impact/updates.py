@@ -1,6 +1,6 @@
-"""What `updates` of a RayCluster make of an edit that KubeRay alone would not act on. Pure functions.
+"""What `updates` of a RayCluster do with an edit that KubeRay alone would not apply to pods. Pure functions.
 
-As components/rollout does it.
+Follows components/rollout.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ _WAIT = "wait until nothing runs; or set `updates: {strategy: drain}`, and busy 
 
 
 def reached(before: Known, after: Body, rule: Rule, groups: Sequence[str], updates: UpdatesSettings) -> Effect:
-    """What becomes of the pods that run when fields of a rule are edited; `{groups}` in it stands for `groups`."""
+    """The effect on running pods when fields of a rule are edited; `{groups}` in its text stands for `groups`."""
     plain = Effect(rule.verdict, rule.says, rule.reason, rule.safer, rule.source)
     if rule.pods is None or updates.strategy == "none" or recreates(after["spec"]):
         return plain
@@ -78,12 +78,12 @@ def _outlived(before: Known, after: Body) -> bool:
 
 
 def by_others(after: Body) -> bool:
-    """Whether KubeRay, or Kueue, replaces the RayCluster's pods itself, so that `updates` do nothing."""
+    """Whether KubeRay or Kueue replaces the RayCluster's pods, so that `updates` have no effect."""
     return recreates(after["spec"]) or KUEUE_QUEUE_LABEL in (after["metadata"].get("labels") or {})
 
 
 def left(before: Known, after: Body, effect: Effect, updates: UpdatesSettings) -> Effect:
-    """What becomes of the workers of a group that leaves, which KubeRay would forget; other effects as they are.
+    """The effect on the workers of a removed group, which KubeRay would forget; other effects are returned unchanged.
 
     `effect`: one of `of_pods`.
     """

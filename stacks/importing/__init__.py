@@ -1,1 +1,1 @@
-"""What people have, turned into clusters of a stack file: Ray's cluster launcher files and KubeRay's manifests."""
+"""Converts Ray's cluster launcher files and KubeRay's manifests into clusters of a stack file."""

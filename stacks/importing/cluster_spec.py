@@ -1,4 +1,4 @@
-"""The spec of a RayCluster as settings: all that has one."""
+"""Converts the spec of a RayCluster into settings, as far as it has settings."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -11,7 +11,8 @@ _MODES = {"Default": "default", "Aggressive": "aggressive", "Conservative": "con
 
 
 def settings_of(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings, less name and versions, of a spec with its defaults. They need not render to it exactly."""
+    """The settings, without name and versions, of a spec with its defaults. They need not render to exactly this
+    spec."""
     head, groups = _mapping(spec, "headGroupSpec"), list(_items(spec, "workerGroupSpecs"))
     pods = [_pod(group) for group in (head, *groups)]
     containers = [_container(pod) for pod in pods]
@@ -24,20 +25,22 @@ def settings_of(spec: Mapping[str, Any]) -> dict[str, Any]:
         **_autoscaling(spec),
         "volumes": _common(pods, "volumes"),
         "volumeMounts": _common(containers, "volumeMounts"),
-        "head": _said(
+        "head": _without_none(
             {
-                # Whichever of KubeRay's two fields has it: a head that is shown outside has to be said so.
+                # Covers both of KubeRay's fields: a head that is exposed outside the cluster must be set explicitly.
                 "serviceType": head.get("serviceType") or _mapping(_mapping(head, "headService"), "spec").get("type"),
                 **{key: value for key, value in _group(head).items() if key != "gpus"},
             }
         ),
-        "workerGroups": [_said({**_bounds(group), **_image(group, image), **_group(group)}) for group in groups],
+        "workerGroups": [
+            _without_none({**_bounds(group), **_image(group, image), **_group(group)}) for group in groups
+        ],
     }
-    return _said(settings)
+    return _without_none(settings)
 
 
 def image_of(spec: Mapping[str, Any]) -> str | None:
-    """The image of the head's container of Ray."""
+    """The image of the head's Ray container."""
     image = _container(_pod(_mapping(spec, "headGroupSpec"))).get("image")
     return image if isinstance(image, str) else None
 
@@ -54,7 +57,7 @@ def _autoscaling(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _bounds(group: Mapping[str, Any]) -> dict[str, Any]:
-    """What a worker group says beyond its pods. Values that the API server would put there stay unsaid."""
+    """The settings of a worker group besides its pods, without values that the API server would set as defaults."""
     seconds = group.get("idleTimeoutSeconds")
     return {
         "groupName": group.get("groupName"),
@@ -72,7 +75,7 @@ def _image(group: Mapping[str, Any], heads: Any) -> dict[str, Any]:
 
 
 def _group(group: Mapping[str, Any]) -> dict[str, Any]:
-    """What head and worker groups have in common."""
+    """The settings that head and worker groups share."""
     container = _container(_pod(group))
     resources = _mapping(container, "resources")
     amounts = {**_mapping(resources, "requests"), **_mapping(resources, "limits")}
@@ -101,7 +104,7 @@ def _container(pod: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _common(parts: list[Mapping[str, Any]], key: str) -> Any:
-    """What all say, None where they differ."""
+    """The value of all parts, None if they differ."""
     values = [part.get(key) for part in parts]
     return values[0] if all(value == values[0] for value in values) else None
 
@@ -116,5 +119,5 @@ def _items(part: Mapping[str, Any], key: str) -> Iterator[Mapping[str, Any]]:
     return (each for each in value if isinstance(each, Mapping)) if isinstance(value, list) else iter(())
 
 
-def _said(settings: dict[str, Any]) -> dict[str, Any]:
+def _without_none(settings: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in settings.items() if value not in (None, {}, [])}

@@ -1,4 +1,4 @@
-"""`python -m stacks import`: what people have, as a stack file."""
+"""`python -m stacks import`: converts launcher files and manifests into a stack file."""
 
 from pathlib import Path
 from typing import Annotated

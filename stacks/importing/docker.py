@@ -31,7 +31,7 @@ def image_of(docker: Reader, which: str) -> str | None:
 
 
 def run_options(docker: Reader, key: str) -> dict[str, str]:
-    """Environment variables that options of `docker run` set; the other options are listed."""
+    """Environment variables that options of `docker run` set; the other options are noted."""
     env: dict[str, str] = {}
     for index, part in docker.sequence(key).items():
         text = docker.sequence(key).text(index) or ""
@@ -49,7 +49,7 @@ def run_options(docker: Reader, key: str) -> dict[str, str]:
 
 
 def pull_policy(docker: Reader) -> dict[str, Any]:
-    """`imagePullPolicy`, where the section says it; the rest of the section is listed."""
+    """`imagePullPolicy`, if the section sets it; the rest of the section is noted."""
     always = docker.at("pull_before_run")
     docker.at("container_name").note("KubeRay names the containers", "leave it out")
     for key in ("disable_automatic_runtime_detection", "disable_shm_size_detection", "use_podman"):

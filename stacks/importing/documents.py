@@ -1,4 +1,4 @@
-"""The YAML documents of a file that is imported, with the line on which each part stands."""
+"""The YAML documents of an imported file, with the line number of each part."""
 
 from dataclasses import dataclass
 from pathlib import Path as File
@@ -22,11 +22,11 @@ class Document:
 
     @property
     def value(self) -> Any:
-        """What the document says."""
+        """The parsed value of the document."""
         return self.yaml.value
 
     def line(self, path: Path) -> int:
-        """The line on which the part at `path`, or what of it is there, begins."""
+        """The line of the part at `path`, or of its deepest existing parent."""
         node = self.yaml.root
         for index, step in enumerate(path):
             if step not in node.children:
@@ -38,7 +38,7 @@ class Document:
         return self.first_line + self.yaml.span(path).line - 1
 
     def _line_within(self, node: yaml_document.Node, outer: Path, inner: Path) -> int:
-        """The line of a part that is YAML in a text, which begins below the key; else that of what would hold it."""
+        """The line of a part inside a YAML text, which begins below the key; else the line of the part's parent."""
         line = self._line_of(outer)
         if not isinstance(node.value, str) or "\n" not in node.value:
             return line
@@ -47,7 +47,7 @@ class Document:
 
 
 def parsed(text: str, path: Path) -> yaml_document.Document | None:
-    """YAML that stands as text at `path`. Raises RefusedError."""
+    """Parses the YAML text at `path`. Raises RefusedError."""
     try:
         return yaml_document.document(text)
     except yaml_document.DocumentError as error:
@@ -55,7 +55,7 @@ def parsed(text: str, path: Path) -> yaml_document.Document | None:
 
 
 def documents(file: File) -> list[Document]:
-    """The documents of a file that are not empty. Raises RefusedError where it cannot be read or is not YAML."""
+    """The documents of a file that are not empty. Raises RefusedError if the file cannot be read or is not YAML."""
     try:
         if file.stat().st_size > LARGEST_FILE:
             raise RefusedError(Note((), f"it has more than {LARGEST_FILE} bytes", "give a smaller file"))

@@ -18,9 +18,9 @@ from .writing import stack_file, tenants
 
 
 def clusters_in(document: Any, answers: Answers) -> tuple[list[Imported], list[Note]]:
-    """The clusters of a document, and notes on the objects in it that are none.
+    """The clusters of a document, and notes on its other objects.
 
-    Raises RefusedError where a cluster in it cannot be imported.
+    Raises RefusedError if one of its clusters cannot be imported.
     """
     found: list[Imported] = []
     others: list[Note] = []
@@ -75,23 +75,23 @@ def _below(path: Path, note: Note) -> Note:
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a file."""
+    """The result of importing a file."""
 
     text: str
-    """The stack file; empty where nothing could be imported."""
+    """The stack file; empty if nothing could be imported."""
 
     lines: tuple[str, ...]
-    """Notes, or where nothing could be imported the reasons, as `FILE:LINE: PATH: why; what to do`."""
+    """Notes or, if nothing could be imported, the reasons, as `FILE:LINE: PATH: why; what to do`."""
 
 
 def import_file(file: File, answers: Answers, namespace: str | None = None) -> Result:
-    """The stack file for all clusters in a file; `namespace` is where they are put instead of where they were."""
+    """The stack file for all clusters in a file. `namespace` replaces the namespaces of the file."""
     try:
         found = documents(file)
     except RefusedError as error:
         return _refused(_lines(file, None, error.notes))
     imported: list[Imported] = []
-    said, refused = [], []
+    notes, refused = [], []
     for document in found:
         try:
             clusters, others = clusters_in(document.value, answers)
@@ -99,18 +99,18 @@ def import_file(file: File, answers: Answers, namespace: str | None = None) -> R
             refused += _lines(file, document, error.notes)
             continue
         imported += clusters
-        said += _lines(file, document, [*others, *(note for each in clusters for note in each.notes)])
+        notes += _lines(file, document, [*others, *(note for each in clusters for note in each.notes)])
     if refused:
         return _refused(refused)
     if not imported:
         return _refused(
-            [f"{file}: there is no cluster in it; give a cluster launcher file or KubeRay's manifests", *said]
+            [f"{file}: there is no cluster in it; give a cluster launcher file or KubeRay's manifests", *notes]
         )
     try:
         parse({"tenants": tenants(imported, namespace)})
     except StackFileError as error:
         return _refused(f"{file}: what would be written is refused: {line}" for line in str(error).splitlines())
-    return Result(stack_file(imported, namespace), tuple(said))
+    return Result(stack_file(imported, namespace), tuple(notes))
 
 
 def _refused(lines: Iterable[str]) -> Result:
@@ -118,7 +118,7 @@ def _refused(lines: Iterable[str]) -> Result:
 
 
 def _lines(file: File, document: Document | None, notes: Iterable[Note]) -> list[str]:
-    """The notes as a compiler says them, in the order of their lines."""
+    """The notes in the format of a compiler, in the order of their lines."""
     placed = [(document.line(note.path) if document else note.line, note) for note in notes]
     placed.sort(key=lambda each: each[0] or 0)
     return [f"{file}:{line}: {note}" if line else f"{file}: {note}" for line, note in placed]

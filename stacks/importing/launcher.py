@@ -1,4 +1,4 @@
-"""A file of Ray's cluster launcher (`ray up`), as a cluster of the stack file."""
+"""Converts a file of Ray's cluster launcher (`ray up`) into a cluster of the stack file."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +15,7 @@ from .ray_start import RayStart, quoted, ray_start
 from .reader import Reader
 
 MEMORY_PER_CPU = 4
-"""Gi of a worker for each of its CPUs where the file does not say: what general-purpose machines have."""
+"""Gi of memory per CPU of a worker if the file sets none: the ratio of general-purpose machines."""
 
 _KUBERNETES = {"kubernetes", "kuberay"}
 _PODS_OWN_RESOURCES = {"CPU", "GPU", "TPU", "memory", "object_store_memory"}
@@ -29,14 +29,14 @@ def is_launcher_file(document: Any) -> bool:
 
 
 def from_launcher(document: Mapping[str, Any], answers: Answers | None = None) -> Imported:
-    """The cluster. Raises RefusedError where the file is wrong, or does not say what has to be known."""
+    """The cluster. Raises RefusedError if the file is invalid, or lacks required values."""
     reader = Reader(document)
     imported = read_launcher(reader, answers or Answers())
     return Imported(imported.cluster, imported.namespace, reader.log.finish(document))
 
 
 def read_launcher(document: Reader, answers: Answers) -> Imported:
-    """As `from_launcher`, for a part of a document; what nothing was made of is not noted yet."""
+    """As `from_launcher`, for a part of a document. Unused keys are not noted yet."""
     cluster: dict[str, Any] = {"name": _name(document, answers)}
     provider = document.mapping("provider")
     namespace = provider.text("namespace")
@@ -90,7 +90,7 @@ def _autoscaling(document: Reader) -> dict[str, Any]:
         said["idleTimeout"] = duration(minutes * 60)
     speed, mode = document.number("upscaling_speed"), document.text("autoscaling_mode")
     fraction = document.number("target_utilization_fraction")
-    # The order in which Ray looks at them (ray/autoscaler/_private/autoscaler.py).
+    # The order in which Ray reads them (ray/autoscaler/_private/autoscaler.py).
     if speed:
         said["autoScalingMode"] = "conservative" if speed <= 1 else "default"
         if speed != 1:
@@ -126,7 +126,7 @@ def _head(node_type: NodeType, start: RayStart, pods: bool) -> dict[str, Any]:
 
 
 def _tasks_on_the_head(node_type: NodeType, settings: dict[str, Any]) -> None:
-    """To the launcher the head is a node like others; here no task runs on it unless it is said."""
+    """The launcher's head runs tasks like every node; here no task runs on the head unless it is set."""
     params = settings.setdefault("rayStartParams", {})
     if "cpu" in settings:
         params.setdefault("num-cpus", whole_cpus(settings["cpu"]))
@@ -176,7 +176,7 @@ def _group(node_type: NodeType, start: RayStart, pods: bool, head: str) -> dict[
 
 
 def _node(node_type: NodeType, start: RayStart, pods: bool, container: str) -> dict[str, Any]:
-    """What head and worker groups have in common."""
+    """The settings that head and worker groups share."""
     settings: dict[str, Any] = {}
     if pods:
         settings |= pod_settings(node_type.node_config, container)

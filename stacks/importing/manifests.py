@@ -1,7 +1,7 @@
-"""A manifest of KubeRay, as a cluster of the stack file that renders to the very same RayCluster.
+"""Converts a manifest of KubeRay into a cluster of the stack file that renders to exactly the same RayCluster.
 
-What has a setting becomes one. What is left of the difference between what these render to and the manifest becomes
-`podTemplate` and `overrides`, so that a manifest's cluster keeps its meaning, whatever it says.
+Fields that have a setting become settings. The remaining difference between the rendered settings and the manifest
+becomes `podTemplate` and `overrides`, so that no field of a manifest is lost.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ from .notes import Answers, Imported, Note, Path, RefusedError, dotted
 from .reader import Log, Reader
 
 _TENANT = TenantSettings(name="any")
-"""Stands for the tenant that gets the cluster, with nothing said of its accounts."""
+"""A placeholder for the cluster's tenant, without accounts."""
 
 KINDS: dict[str, Path] = {
     "RayCluster": ("spec",),
@@ -32,10 +32,10 @@ KINDS: dict[str, Path] = {
     "RayService": ("spec", "rayClusterConfig"),
     "RayCronJob": ("spec", "jobTemplate", "rayClusterSpec"),
 }
-"""Where a kind has its cluster."""
+"""The path of the cluster spec in each kind."""
 
 _REQUIRED = {"name", "image", "rayVersion", "groupName", "labels", "annotations"}
-"""Settings that no override can stand in for."""
+"""Settings that no override can replace."""
 
 _OPEN = "whoever reaches the dashboard may run anything"
 _AUTH_OVERRIDES: Path = ("overrides", "authOptions")
@@ -52,7 +52,7 @@ _INSTEAD = {
 def from_manifest(body: Mapping[str, Any], answers: Answers | None = None) -> Imported:
     """The cluster of a RayCluster, RayJob, RayService or RayCronJob.
 
-    Raises RefusedError where KubeRay would refuse the manifest, or it does not say what has to be known.
+    Raises RefusedError if KubeRay would refuse the manifest, or if it lacks required values.
     """
     reader = Reader(body)
     kind, answers = str(body.get("kind")), answers or Answers()
@@ -63,25 +63,25 @@ def from_manifest(body: Mapping[str, Any], answers: Answers | None = None) -> Im
         spec = spec.mapping(step)
     if not spec.value:
         raise RefusedError(Note(path, f"the {kind} has no cluster of its own", "import the cluster that it uses"))
-    wanted = defaulted(spec.use())
+    desired = defaulted(spec.use())
     namespace, metadata = _metadata(reader, answers)
-    image = image_of(wanted)
+    image = image_of(desired)
     if image is None:
         raise RefusedError(Note((*path, "headGroupSpec"), "the head's container has no image", "name one"))
     entry = {
         **metadata,
-        **versions(image, answers, reader.log, (*path, "rayVersion"), wanted.get("rayVersion")),
-        **settings_of(wanted),
+        **versions(image, answers, reader.log, (*path, "rayVersion"), desired.get("rayVersion")),
+        **settings_of(desired),
         "podDefaults": "none",
     }
     _settle(reader, kind)
-    cluster = _exact(_accepted(entry), wanted, path)
+    cluster = _exact(_accepted(entry), desired, path)
     _advise(cluster, path, reader.log)
     return Imported(cluster, namespace, reader.log.finish(body))
 
 
 def has_cluster(body: Mapping[str, Any]) -> bool:
-    """Whether a manifest of one of the kinds has a cluster of its own, instead of the name of one."""
+    """Whether a manifest of one of the kinds contains a cluster spec, instead of a reference to a cluster by name."""
     part: Any = body
     for step in KINDS[str(body.get("kind"))]:
         part = part.get(step) if isinstance(part, Mapping) else None
@@ -119,7 +119,7 @@ def _metadata(reader: Reader, answers: Answers) -> tuple[str | None, dict[str, A
 
 
 def _settle(reader: Reader, kind: str) -> None:
-    """Accounts for what a kind says beside its cluster."""
+    """Notes the fields of a kind besides its cluster."""
     if kind == "RayCluster":
         return
     spec = reader.at("spec")
@@ -130,7 +130,7 @@ def _settle(reader: Reader, kind: str) -> None:
 
 
 def _advise(entry: Mapping[str, Any], path: Path, log: Log) -> None:
-    """Recommends what a stack file gives a cluster by itself, and the manifest does without."""
+    """Recommends defaults of the stack file that the manifest does not use."""
     overrides = entry.get("overrides", {})
     if overrides.get("authOptions", {}) is None:
         log.advise(path, _OPEN, "remove authOptions from overrides, so that callers show a token", _AUTH_OVERRIDES)
@@ -144,7 +144,7 @@ def _advise(entry: Mapping[str, Any], path: Path, log: Log) -> None:
 
 
 def _accepted(entry: dict[str, Any]) -> dict[str, Any]:
-    """The entry without the settings that are narrower than KubeRay: what they would say is left to the difference."""
+    """The entry without the settings that are stricter than KubeRay: their values become overrides."""
     while True:
         try:
             RayClusterSettings.model_validate(entry, by_alias=True, by_name=False)
@@ -156,7 +156,7 @@ def _accepted(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without(entry: dict[str, Any], place: Path) -> bool:
-    """Takes the setting at a place out of the entry, or of a group in it; False where it has to be there."""
+    """Removes the setting at a place from the entry, or from a group in it; False if the setting is required."""
     holder: Any = entry
     for step in place[: 2 if place[:1] == ("workerGroups",) else 1 if place[:1] == ("head",) else 0]:
         holder = holder[step]
@@ -166,32 +166,32 @@ def _without(entry: dict[str, Any], place: Path) -> bool:
     return bool(left)
 
 
-def _exact(entry: dict[str, Any], wanted: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """The entry with what it takes to render to the wanted spec."""
+def _exact(entry: dict[str, Any], desired: Mapping[str, Any], path: Path) -> dict[str, Any]:
+    """The entry with the overrides that make it render to the desired spec."""
     now = _rendered(entry, path)
-    _add_template(entry.setdefault("head", {}), now["headGroupSpec"], wanted["headGroupSpec"])
+    _add_template(entry.setdefault("head", {}), now["headGroupSpec"], desired["headGroupSpec"])
     if not entry["head"]:
         del entry["head"]
     rendered = now.get("workerGroupSpecs", [])
     for group, is_now, is_wanted in zip(
-        entry.get("workerGroups", []), rendered, wanted.get("workerGroupSpecs", []), strict=True
+        entry.get("workerGroups", []), rendered, desired.get("workerGroupSpecs", []), strict=True
     ):
         _add_template(group, is_now, is_wanted)
-    if overrides := difference(_rendered(entry, path), wanted):
+    if overrides := difference(_rendered(entry, path), desired):
         entry["overrides"] = overrides
-    if (made := _rendered(entry, path)) != wanted:
-        left = difference(made, wanted)
+    if (made := _rendered(entry, path)) != desired:
+        left = difference(made, desired)
         raise RefusedError(Note(path, f"{left!r} cannot be said in a stack file", "report it, with the manifest"))
     return entry
 
 
-def _add_template(group: dict[str, Any], now: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    if template := difference(now["template"], wanted["template"]):
+def _add_template(group: dict[str, Any], now: Mapping[str, Any], desired: Mapping[str, Any]) -> None:
+    if template := difference(now["template"], desired["template"]):
         group["podTemplate"] = template
 
 
 def _rendered(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
-    """The spec that an entry becomes, with its defaults."""
+    """The spec that an entry renders to, with its defaults."""
     try:
         settings = RayClusterSettings.model_validate(entry, by_alias=True, by_name=False)
         return defaulted(as_tenant_gives(_TENANT, settings)["spec"])
@@ -214,7 +214,7 @@ def _faults(error: ValidationError, path: Path) -> list[Note]:
 
 
 def defaulted(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The spec with the definition's defaults, without nulls, and with numbers for amounts of resources as text."""
+    """The spec with the CRD's defaults, without nulls, and with numeric quantities as text."""
     body = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "any"}, "spec": spec}
     made, _ = stored(body, OperatorContext())
     whole: dict[str, Any] = made["spec"]
@@ -228,7 +228,7 @@ def defaulted(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_nulls(value: Any) -> Any:
-    """The value without the keys that are null: the API server takes them for not there."""
+    """The value without null keys: the API server treats null as absent."""
     if isinstance(value, Mapping):
         return {key: without_nulls(each) for key, each in value.items() if each is not None}
     return [without_nulls(each) for each in value] if isinstance(value, list) else value

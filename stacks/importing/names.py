@@ -1,4 +1,4 @@
-"""Names, amounts and times as the stack file wants them."""
+"""Names, quantities and durations in the format of the stack file."""
 
 import re
 from math import ceil
@@ -24,12 +24,12 @@ def dns_name(text: str, limit: int, fallback: str) -> str:
 
 
 def number(value: float) -> str:
-    """A number without a fraction that says nothing: 2.0 is `2`."""
+    """A number without an empty fraction: 2.0 is `2`."""
     return str(int(value)) if value == int(value) else str(value)
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people write them: 300 is `5m`."""
+    """Seconds in the format of Kubernetes durations: 300 is `5m`."""
     whole = max(1, round(seconds))
     for unit, length in (("h", 3600), ("m", 60)):
         if whole % length == 0:
@@ -44,7 +44,7 @@ def bytes_quantity(count: float) -> str:
 
 
 def whole_cpus(cpu: str) -> str:
-    """CPUs as Ray counts them from a container's: whole ones, rounded up; 1 where they cannot be told."""
+    """The number of CPUs that Ray derives from a container's: whole ones, rounded up; 1 if it cannot be parsed."""
     try:
         return str(ceil(amount(cpu)))
     except NotAQuantityError:
@@ -54,13 +54,13 @@ def whole_cpus(cpu: str) -> str:
 _RELEASE = re.compile(r"\d+\.\d+\.\d+")
 
 
-def versions(image: str | None, answers: Answers, log: Log, path: Path, said: Any = None) -> dict[str, Any]:
+def versions(image: str | None, answers: Answers, log: Log, path: Path, configured: Any = None) -> dict[str, Any]:
     """`rayVersion`, `image` and `verifyImageTag`.
 
-    `said`: what the input says of the version. Raises RefusedError, with `path`, where nothing tells the version.
+    `configured`: the version in the input. Raises RefusedError, with `path`, if the version is unknown.
     """
     of_image = image_version(image) if image else None
-    version = answers.ray_version or _release(said) or of_image
+    version = answers.ray_version or _release(configured) or of_image
     if version is None:
         what = f"image {image!r} does not tell" if image else "no image is named, so nothing tells"
         raise RefusedError(Note(path, f"{what} which Ray it is", "say it, for example --ray-version 2.60.0"))
@@ -88,5 +88,5 @@ def versions(image: str | None, answers: Answers, log: Log, path: Path, said: An
     return {"rayVersion": version, "image": image, "verifyImageTag": False}
 
 
-def _release(said: Any) -> str | None:
-    return said if isinstance(said, str) and _RELEASE.fullmatch(said) else None
+def _release(configured: Any) -> str | None:
+    return configured if isinstance(configured, str) and _RELEASE.fullmatch(configured) else None

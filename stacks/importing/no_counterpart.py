@@ -1,4 +1,4 @@
-"""What a cluster launcher file says of machines, and what takes its place where Ray runs in pods."""
+"""The keys of a cluster launcher file that describe machines, and what replaces them where Ray runs in pods."""
 
 from .reader import Reader
 
@@ -37,13 +37,13 @@ PROVIDER = {
     "autoscaler_role": ("KubeRay makes the autoscaler's Role", "leave it out"),
     "autoscaler_role_binding": ("KubeRay makes the autoscaler's RoleBinding", "leave it out"),
 }
-"""Keys under `provider`. All others are about machines too."""
+"""Keys under `provider`. All its other keys describe machines, too."""
 
 NODE_CONFIG = "describe the machines under nodes, and say what a pod needs with cpu, memory and gpus"
 
 
 def note_top_level(document: Reader) -> None:
-    """Accounts for the keys of the file that have no counterpart."""
+    """Notes the keys of the file that have no counterpart."""
     for key, (why, instead) in TOP_LEVEL.items():
         part = document.at(key)
         for each in [each for _, each in part.items()] or [part]:
@@ -51,7 +51,7 @@ def note_top_level(document: Reader) -> None:
 
 
 def note_provider(provider: Reader) -> None:
-    """Accounts for all that is said of the provider; its namespace was used."""
+    """Notes all keys of the provider except the namespace, which was used."""
     provider.at("type").use()
     for key, part in provider.items():
         if key not in ("type", "namespace"):
@@ -59,7 +59,7 @@ def note_provider(provider: Reader) -> None:
 
 
 def note_machine(node_config: Reader) -> None:
-    """Accounts for the description of a machine; older files have its `resources` among it."""
+    """Notes the description of a machine; older files have its `resources` in it."""
     for key, part in node_config.items():
         if key != "resources":
             part.note(f"it describes a machine, and {_MACHINES}", NODE_CONFIG)

@@ -6,7 +6,7 @@ from .notes import Note, RefusedError
 from .reader import Reader
 
 RAYS_MAX_WORKERS = 2
-"""What Ray takes for `max_workers` where a file has none (ray/autoscaler/aws/defaults.yaml)."""
+"""Ray's default of `max_workers` (ray/autoscaler/aws/defaults.yaml)."""
 
 _MANUAL = {"local", "manual"}
 """Providers with a list of machines instead of node types."""
@@ -14,7 +14,7 @@ _MANUAL = {"local", "manual"}
 
 @dataclass(frozen=True)
 class NodeType:
-    """One kind of machine, as `ray up` sees it."""
+    """A kind of machine, as `ray up` defines it."""
 
     name: str
 
@@ -22,7 +22,7 @@ class NodeType:
     """With `resources`, `labels`, `docker` and so on."""
 
     node_config: Reader
-    """What the provider is told."""
+    """The configuration for the provider."""
 
     min_workers: int
     max_workers: int
@@ -30,14 +30,14 @@ class NodeType:
 
 @dataclass(frozen=True)
 class NodeTypes:
-    """The head's type and the workers'."""
+    """The node types of the head and of the workers."""
 
     head: NodeType
     workers: tuple[NodeType, ...]
 
 
 def node_types(document: Reader) -> NodeTypes:
-    """Reads them. Raises RefusedError where the head's type is not among them."""
+    """Reads them. Raises RefusedError if the head's type is not among them."""
     limit = document.whole("max_workers")
     least = document.whole("min_workers")
     if document.mapping("available_node_types").value:
@@ -69,7 +69,7 @@ def _current(document: Reader, limit: int | None, least: int | None) -> NodeType
     names = types.keys()
     found = {name: _type(types, name, limit, 0 if name == head_type else None) for name in names}
     head = found.pop(head_type)
-    # A head's type may serve workers too.
+    # The head's type can be a type of workers, too.
     workers = ([head] if head.max_workers else []) + list(found.values())
     return NodeTypes(head, tuple(workers))
 

@@ -1,4 +1,4 @@
-"""What an import leaves behind: the clusters it made, and a note for all that it did not carry over."""
+"""The result of an import: the clusters that it made, and a note for everything that it did not carry over."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,22 +10,22 @@ __all__ = ["Imported", "Note", "Path", "RefusedError", "dotted"]
 
 @dataclass(frozen=True)
 class Note:
-    """Something of the input that is not, or not exactly, in the stack file."""
+    """A part of the input that is not, or not exactly, in the stack file."""
 
     path: Path
-    """Where it stands in the document."""
+    """Its place in the document."""
 
     why: str
-    """What has no counterpart, or what became of it."""
+    """What has no counterpart, or what it was converted into."""
 
     instead: str = ""
-    """What to do, where `why` does not say it."""
+    """What to do, if `why` does not include that."""
 
     at: Path | None = None
     """Place in the cluster's entry where a person has to decide; the stack file gets a comment there."""
 
     line: int | None = None
-    """Line of the file, where the document cannot tell it by the path."""
+    """Line of the file, if it cannot be found by the path."""
 
     def __str__(self) -> str:
         place = f"{dotted(self.path)}: " if self.path else ""
@@ -40,7 +40,7 @@ class Imported:
     """An entry of `tenants[].clusters[]`."""
 
     namespace: str | None
-    """The namespace that the input names."""
+    """The namespace in the input."""
 
     notes: tuple[Note, ...]
 
@@ -55,7 +55,7 @@ class RefusedError(ValueError):
 
 @dataclass(frozen=True)
 class Answers:
-    """What the file may lack."""
+    """Required values that the file may lack."""
 
     ray_version: str | None = None
     """Version of Ray in the image."""

@@ -1,4 +1,5 @@
-"""A pod, as the launcher's Kubernetes provider and Ray's first operator took it, as settings of a head or group."""
+"""Converts a pod of the launcher's Kubernetes provider, or of Ray's first operator, into settings of a head or
+group."""
 
 from typing import Any
 
@@ -10,7 +11,7 @@ from .secrets import is_noted_secret
 
 
 def pod_settings(pod: Reader, container_name: str) -> dict[str, Any]:
-    """`image`, `cpu`, `memory`, `gpus`, `env` and `podTemplate`, as far as the pod says them."""
+    """The pod's `image`, `cpu`, `memory`, `gpus`, `env` and `podTemplate`, as far as they are set."""
     for key in ("apiVersion", "kind"):
         pod.at(key).use()
     spec = pod.mapping("spec")
@@ -61,11 +62,11 @@ def _container(container: Reader, name: str, settings: dict[str, Any]) -> dict[s
     _ports(container)
     env, plain = [], {}
     for _, variable in container.sequence("env").items():
-        said = variable.use()
-        if not isinstance(said, dict) or set(said) != {"name", "value"}:
-            env.append(said)
-        elif not is_noted_secret(str(said["name"]), str(said["value"]), variable):
-            plain[str(said["name"])] = str(said["value"])
+        entry = variable.use()
+        if not isinstance(entry, dict) or set(entry) != {"name", "value"}:
+            env.append(entry)
+        elif not is_noted_secret(str(entry["name"]), str(entry["value"]), variable):
+            plain[str(entry["name"])] = str(entry["value"])
     if plain:
         settings["env"] = plain
     taken = ("name", "command", "args", "image", "resources", "ports", "env")

@@ -1,7 +1,7 @@
 """The clusters of Ray's operators before KubeRay: `Ray` of ray.k8s.io, and `RayCluster` of cluster.ray.io.
 
-Both describe what the cluster launcher would make, so they are read as its files are; each note keeps its place in the
-document that was given.
+Both have the fields of the cluster launcher, so they are read like its files; each note keeps its place in the original
+document.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ FIRST_OPERATOR = "cluster.ray.io"
 PROPOSAL = "ray.k8s.io"
 
 CONFIGURATION: Path = ("spec", "configuration")
-"""Where a `Ray` object has a file of the cluster launcher as text."""
+"""The field of a `Ray` object that contains a file of the cluster launcher as text."""
 
 _LAUNCHERS_NAMES = {
     "maxWorkers": "max_workers",
@@ -38,7 +38,7 @@ _LAUNCHERS_NAMES_OF_TYPES = {
     "maxWorkers": "max_workers",
 }
 _SAME = ("minWorkers", "maxWorkers", "initialWorkers", "autoScalingMode", "targetUtilization", "idleTimeoutMinutes")
-"""Fields of the proposal that a RayCluster of the stack file has too."""
+"""Fields of the proposal that a RayCluster of the stack file has, too."""
 
 
 def from_first_operator(document: Mapping[str, Any], answers: Answers) -> Imported:
@@ -85,7 +85,7 @@ def from_proposal(document: Mapping[str, Any], answers: Answers) -> Imported:
         del worker["image"]
     cluster |= {key: spec.at(key).use() for key in _SAME if key in spec}
     if {"autoScalingMode", "targetUtilization"} <= set(cluster):
-        # The one of them that Ray looked at (ray/autoscaler/_private/autoscaler.py).
+        # The one that Ray read (ray/autoscaler/_private/autoscaler.py).
         left = "targetUtilization" if cluster["autoScalingMode"] == "aggressive" else "autoScalingMode"
         del cluster[left]
         spec.at(left).note("Ray passed over it beside the other that says how fast workers are added", "leave it out")
@@ -128,7 +128,7 @@ def _metadata(reader: Reader) -> dict[str, Any]:
 
 
 def _moved(note: Note, places: Mapping[Path, Path], rest: Path) -> Note:
-    """The note at its place in the document that was given: of the longest known part of its path."""
+    """The note at its place in the original document, by the longest known prefix of its path."""
     for length in range(len(note.path), 0, -1):
         if place := places.get(note.path[:length]):
             return Note((*place, *note.path[length:]), note.why, note.instead, note.at)

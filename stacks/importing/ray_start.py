@@ -1,6 +1,6 @@
-"""The commands with which the cluster launcher starts Ray on a machine, as `rayStartParams` and environment variables.
+"""Converts the launcher's commands that start Ray on a machine into `rayStartParams` and environment variables.
 
-KubeRay writes `ray start` itself, so only the flags remain; what else the commands do is listed.
+KubeRay writes `ray start` itself, so only the flags are kept; other commands are noted.
 """
 
 import json
@@ -13,7 +13,7 @@ from .reader import Reader
 from .secrets import is_noted_secret
 
 _KUBERAYS_OWN = {"head", "block", "address", "redis-address", "autoscaling-config", "no-monitor"}
-"""Flags that KubeRay gives itself (ray-operator/controllers/ray/common/pod.go)."""
+"""Flags that KubeRay sets itself (ray-operator/controllers/ray/common/pod.go)."""
 
 _SWITCHES = {
     "head",
@@ -37,14 +37,14 @@ _CARRIED = {
 }
 
 _RENAMED = {"redis-port": "port", "webui-host": "dashboard-host", "internal-config": "system-config"}
-"""Flags under an older name, and what they are called now."""
+"""Deprecated flags and their current names."""
 
 _SEPARATORS = {";", "&&", "||", "&", "|", "\n"}
 
 
 @dataclass
 class RayStart:
-    """What the commands say that a pod can be told."""
+    """The parts of the commands that a pod can have."""
 
     params: dict[str, str] = field(default_factory=dict)
     env: dict[str, str] = field(default_factory=dict)
@@ -53,18 +53,19 @@ class RayStart:
 
 def ray_start(commands: Reader) -> RayStart:
     """Reads a list of start commands."""
-    said = RayStart()
+    start = RayStart()
     for index, command in commands.items():
         text = commands.text(index)
         if text is None:
             continue
         for words in _simple_commands(text, command):
-            _one(words, command, said)
-    return said
+            _one(words, command, start)
+    return start
 
 
 def quoted(resources: dict[str, Any]) -> str:
-    """Custom resources as `rayStartParams.resources` has them: JSON twice, because a shell takes one pair of quotes."""
+    """Custom resources in the format of `rayStartParams.resources`: JSON twice, because a shell removes one pair of
+    quotes."""
     return json.dumps(json.dumps(resources))
 
 
@@ -86,7 +87,7 @@ def _simple_commands(text: str, command: Reader) -> list[list[str]]:
     return [each for each in found if each]
 
 
-def _one(words: list[str], command: Reader, said: RayStart) -> None:
+def _one(words: list[str], command: Reader, start: RayStart) -> None:
     if words[0] == "export":
         words = words[1:]
     while words and (assignment := re.fullmatch(r"([A-Za-z_]\w*)=(.*)", words[0], re.DOTALL)):
@@ -94,13 +95,13 @@ def _one(words: list[str], command: Reader, said: RayStart) -> None:
         if "$" in value or "`" in value:
             command.note(f"{name} has a value that only a shell can tell", "set it in env")
         elif not is_noted_secret(name, value, command):
-            said.env[name] = value
+            start.env[name] = value
         words = words[1:]
     match words:
         case [] | ["ray", "stop", *_]:
             pass
         case ["ray", "start", *flags]:
-            _flags(flags, command, said)
+            _flags(flags, command, start)
         case ["ulimit", *_]:
             command.note(
                 f"{_short(shlex.join(words))}: a pod has the limits of its node's container runtime",
@@ -113,7 +114,7 @@ def _one(words: list[str], command: Reader, said: RayStart) -> None:
             )
 
 
-def _flags(words: list[str], command: Reader, said: RayStart) -> None:
+def _flags(words: list[str], command: Reader, start: RayStart) -> None:
     rest = list(words)
     while rest:
         flag, has_value, value = rest.pop(0).partition("=")
@@ -124,10 +125,10 @@ def _flags(words: list[str], command: Reader, said: RayStart) -> None:
         name = _RENAMED.get(name, name)
         if not has_value:
             value = "true" if name in _SWITCHES or not rest or rest[0].startswith("--") else rest.pop(0)
-        _flag(name, value, command, said)
+        _flag(name, value, command, start)
 
 
-def _flag(name: str, value: str, command: Reader, said: RayStart) -> None:
+def _flag(name: str, value: str, command: Reader, start: RayStart) -> None:
     if name in _KUBERAYS_OWN or (name == "port" and value == "6379"):
         return
     if name == "redis-password":
@@ -138,25 +139,25 @@ def _flag(name: str, value: str, command: Reader, said: RayStart) -> None:
             "KubeRay derives num-cpus, num-gpus and memory from the container; set others in rayStartParams",
         )
     elif name == "labels":
-        said.labels.update(re.findall(r"([^,=]+)=([^,]*)", value))
+        start.labels.update(re.findall(r"([^,=]+)=([^,]*)", value))
     elif name == "resources":
-        _resources(value, command, said)
+        _resources(value, command, start)
     elif name in _CARRIED:
-        # KubeRay's shell reads it once more.
-        said.params[name] = shlex.quote(value)
+        # KubeRay's shell parses it once more.
+        start.params[name] = shlex.quote(value)
     else:
         command.note(
             f"--{name} has no meaning in a pod, or Ray no longer knows it", "leave it out, or see `ray start --help`"
         )
 
 
-def _resources(value: str, command: Reader, said: RayStart) -> None:
+def _resources(value: str, command: Reader, start: RayStart) -> None:
     try:
         resources = json.loads(value)
     except ValueError:
         resources = None
     if isinstance(resources, dict):
-        said.params["resources"] = quoted(resources)
+        start.params["resources"] = quoted(resources)
     else:
         command.note(f"--resources {_short(value)} is no JSON", "set rayStartParams.resources")
 

@@ -1,4 +1,4 @@
-"""Reads a document and remembers what was made of each part, so that nothing is left out unsaid."""
+"""Reads a document and records what was used of each part, so that no part is dropped without a note."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
@@ -9,30 +9,30 @@ UNKNOWN = ("the import does not know it", "see what it is for, and say it with p
 
 
 class Log:
-    """What was used of a document, and the notes on the rest."""
+    """The used parts of a document, and the notes on the rest."""
 
     def __init__(self) -> None:
         self.notes: list[Note] = []
         self._settled: set[Path] = set()
 
     def use(self, path: Path) -> None:
-        """The part at `path`, with all below it, is in the result."""
+        """Marks the part at `path`, with all below it, as used in the result."""
         self._settled.add(path)
 
     def __contains__(self, path: Path) -> bool:
         return path in self._settled
 
     def note(self, path: Path, why: str, instead: str, at: Path | None = None) -> None:
-        """The part at `path`, with all below it, is accounted for by a note."""
+        """Covers the part at `path`, with all below it, by a note."""
         self._settled.add(path)
         self.notes.append(Note(path, why, instead, at))
 
     def advise(self, path: Path, why: str, instead: str, at: Path | None = None) -> None:
-        """A note on a part that something else still has to account for."""
+        """A note on a part that still has to be used or covered."""
         self.notes.append(Note(path, why, instead, at))
 
     def finish(self, document: Any) -> tuple[Note, ...]:
-        """All notes, with one for each part of the document that nothing accounted for."""
+        """All notes, including one for each part of the document that is neither used nor covered."""
         touched = {path[:length] for path in self._settled for length in range(len(path) + 1)}
         for path in list(_unsettled(document, (), self._settled, touched)):
             self.note(path, *UNKNOWN)
@@ -40,7 +40,7 @@ class Log:
 
 
 class Reader:
-    """A part of a document. What is taken from it counts as used."""
+    """A part of a document. Values that are taken from it count as used."""
 
     def __init__(self, value: Any, log: Log | None = None, path: Path = ()) -> None:
         self.value = value
@@ -55,7 +55,7 @@ class Reader:
         return list(self.value) if isinstance(self.value, Mapping) else []
 
     def at(self, key: str | int) -> Self:
-        """The part under a key, perhaps with nothing in it. It is not used yet."""
+        """The part under a key, which may be empty. It is not used yet."""
         return type(self)(self._get(key), self.log, (*self.path, key))
 
     def items(self) -> list[tuple[str | int, Self]]:
@@ -64,19 +64,19 @@ class Reader:
         return [(key, self.at(key)) for key in keys]
 
     def use(self) -> Any:
-        """The value, which is now used with all that is in it."""
+        """The value. It is used with everything below it."""
         self.log.use(self.path)
         return self.value
 
     def note(self, why: str, instead: str, at: Path | None = None) -> None:
-        """Accounts for this part with a note, where it says anything."""
+        """Covers this part with a note, if it is not empty."""
         if says_something(self.value):
             self.log.note(self.path, why, instead, at)
         else:
             self.log.use(self.path)
 
     def text(self, key: str | int) -> str | None:
-        """Uses a text; an empty one is none."""
+        """Uses a text; an empty text is None."""
         value = self.at(key)._of(str, "a text")
         return str(value) if value not in (None, "") else None
 
@@ -91,11 +91,11 @@ class Reader:
         return None if value is None else float(value)
 
     def mapping(self, key: str | int) -> Self:
-        """The mapping under a key, an empty one where nothing is said."""
+        """The mapping under a key; empty if the key is not set."""
         return self._container(key, Mapping, {}, "a mapping")
 
     def sequence(self, key: str | int) -> Self:
-        """The list under a key, an empty one where nothing is said."""
+        """The list under a key; empty if the key is not set."""
         return self._container(key, list, [], "a list")
 
     def _container(self, key: str | int, kind: type, empty: Any, allowed: str) -> Self:
@@ -105,7 +105,7 @@ class Reader:
         return part.refuse(allowed) if says_something(part.value) else type(self)(empty, self.log, part.path)
 
     def refuse(self, allowed: str) -> Any:
-        """Raises RefusedError: the value is not what it has to be."""
+        """Raises RefusedError: the value is not allowed."""
         shown = repr(self.value)
         raise RefusedError(
             Note(self.path, f"{shown if len(shown) <= 60 else shown[:60] + '...'} is not {allowed}", "correct it")
@@ -118,7 +118,7 @@ class Reader:
         if kind is str and isinstance(value, str | int | float) and not isinstance(value, bool):
             return value
         numbers = int if kind is int else int | float
-        # `value < inf` also keeps NaN out.
+        # `value < inf` also excludes NaN.
         if kind is not str and isinstance(value, numbers) and not isinstance(value, bool) and 0 <= value < float("inf"):
             return value
         return self.refuse(allowed)
@@ -130,7 +130,7 @@ class Reader:
 
 
 def says_something(value: Any) -> bool:
-    """Whether a value is more than an absence: not null, false, an empty text, list or mapping, or only such."""
+    """Whether a value is not empty: not null, false, an empty text, list or mapping, or a collection of only these."""
     if isinstance(value, Mapping):
         return any(says_something(each) for each in value.values())
     if isinstance(value, list):
@@ -139,7 +139,7 @@ def says_something(value: Any) -> bool:
 
 
 def leaves(value: Any, path: Path = ()) -> Iterator[Path]:
-    """The paths of all that a value says."""
+    """The paths of all leaves of a value."""
     if isinstance(value, Mapping | list):
         for key, each in value.items() if isinstance(value, Mapping) else enumerate(value):
             yield from leaves(each, (*path, key))
@@ -148,7 +148,7 @@ def leaves(value: Any, path: Path = ()) -> Iterator[Path]:
 
 
 def _unsettled(value: Any, path: Path, settled: set[Path], touched: set[Path]) -> Iterator[Path]:
-    """The greatest parts of which nothing is settled; `touched` has the settled paths and all that lead to them."""
+    """The largest parts that contain nothing settled; `touched` has the settled paths and all their parents."""
     if path in settled or not says_something(value):
         return
     if path not in touched or not isinstance(value, Mapping | list):

@@ -6,7 +6,7 @@ from .reader import Reader
 
 
 def is_noted_secret(name: str, value: str, part: Reader) -> bool:
-    """Whether a variable is a secret in plain text, which then is listed without its value."""
+    """Whether a variable is a secret in plain text; if so, it is noted without its value."""
     if not is_secret(name, value):
         return False
     part.note(f"{name!r} looks like a secret, and a stack file is plain text", ADVICE)

@@ -1,4 +1,4 @@
-"""The stack file that an import writes: tenants by namespace, with a comment where a person has to decide."""
+"""The stack file of an import: tenants by namespace, with a comment where a person has to decide."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -24,7 +24,7 @@ _WIDTH = 110
 
 
 def tenants(imported: Iterable[Imported], namespace: str | None) -> list[dict[str, Any]]:
-    """The clusters under a tenant for each namespace; `namespace` takes the place of what the files name."""
+    """The clusters under a tenant for each namespace; `namespace` replaces the namespaces of the files."""
     found: dict[str, dict[str, Any]] = {}
     for each in imported:
         place = namespace or each.namespace or NO_NAMESPACE
@@ -43,7 +43,7 @@ def stack_file(imported: Iterable[Imported], namespace: str | None) -> str:
 
 
 def _in_order(cluster: dict[str, Any]) -> dict[str, Any]:
-    """The cluster with its keys, and those of its head and worker groups, in the order in which they are documented."""
+    """The cluster with its keys, and those of its head and worker groups, in the order of the documentation."""
     whole = _sorted(cluster, RayClusterSettings)
     if "head" in whole:
         whole["head"] = _sorted(whole["head"], HeadSettings)
@@ -52,12 +52,14 @@ def _in_order(cluster: dict[str, Any]) -> dict[str, Any]:
     return whole
 
 
-def _sorted(said: dict[str, Any], model: type[Settings]) -> dict[str, Any]:
-    return {str(field.alias): said[str(field.alias)] for field in model.model_fields.values() if field.alias in said}
+def _sorted(settings: dict[str, Any], model: type[Settings]) -> dict[str, Any]:
+    return {
+        str(field.alias): settings[str(field.alias)] for field in model.model_fields.values() if field.alias in settings
+    }
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Writes what occurs twice twice, and texts of several lines as such."""
+    """Writes repeated values in full instead of as aliases, and multi-line texts as blocks."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
@@ -80,15 +82,18 @@ def _decisions(
     """Places in the stack file, and what a person has to decide there."""
     root: Path = ("config", f"{PROJECT}:tenants")
     for tenant_index, tenant in enumerate(made):
-        there: Path = (*root, tenant_index)
+        tenant_path: Path = (*root, tenant_index)
         if tenant["name"] == NO_NAMESPACE and not namespace:
-            yield (*there, "name"), "decide: the namespace of these clusters; what was imported names none"
+            yield (*tenant_path, "name"), "decide: the namespace of these clusters; what was imported names none"
         for each in imported:
             for cluster_index, cluster in enumerate(tenant["clusters"]):
                 if cluster is each.cluster:
                     for note in each.notes:
                         if note.at is not None:
-                            yield (*there, "clusters", cluster_index, *note.at), f"decide: {note.instead} ({note.why})"
+                            yield (
+                                (*tenant_path, "clusters", cluster_index, *note.at),
+                                f"decide: {note.instead} ({note.why})",
+                            )
 
 
 def _commented(text: str, comments: list[tuple[Path, str]]) -> str:
@@ -103,7 +108,7 @@ def _commented(text: str, comments: list[tuple[Path, str]]) -> str:
 
 
 def _line(root: yaml.Node | None, path: Path) -> int:
-    """The line of a place, or of the nearest above it that is there; a worker group is found by its name."""
+    """The line of a place, or of its nearest existing parent; a worker group is found by its name."""
     node, number = root, 0
     for step in path:
         if isinstance(node, yaml.MappingNode):

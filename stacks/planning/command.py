@@ -1,4 +1,4 @@
-"""`python -m stacks plan`: whether stacks fit their nodes and budgets, and what can run at once; offline."""
+"""`python -m stacks plan`: whether stacks fit their nodes and budgets, and what can run at the same time; offline."""
 
 import json
 from enum import StrEnum
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from .report import Report
 
 LIVE = "live"
-"""Word for the RayCluster that runs."""
+"""The word that selects the live RayCluster."""
 
 
 class Format(StrEnum):
-    """How a plan is written."""
+    """Output formats of a plan."""
 
     TEXT = "text"
     JSON = "json"
@@ -91,7 +91,7 @@ def plan(
     if history:
         _chosen(next(iter(settings.values())), history, save, cluster, output)
         return
-    planned = [(name, said, plan_of(said, price)) for name, said in settings.items()]
+    planned = [(name, stack_settings, plan_of(stack_settings, price)) for name, stack_settings in settings.items()]
     shared = sharing.shared(planned) if all_stacks else []
     if output is Format.JSON:
         found = map(sharing.as_object, shared) if all_stacks else ({"stack": n, **as_object(p)} for n, _, p in planned)
@@ -99,7 +99,11 @@ def plan(
     else:
         reports = map(sharing.report, shared) if all_stacks else (report(name, each) for name, _, each in planned)
         _written(list(reports), output)
-    strict = [each for each in shared if any(said.capacity.overcommitment == "error" for _, said, _ in each.stacks)]
+    strict = [
+        each
+        for each in shared
+        if any(stack_settings.capacity.overcommitment == "error" for _, stack_settings, _ in each.stacks)
+    ]
     if any(each.problems for each in strict):
         raise typer.Exit(FOUND)
 
@@ -124,7 +128,7 @@ def _written(reports: list["Report"], output: Format) -> None:
 
 
 def _chosen(stack: "StackSettings", history: str, save: Path | None, cluster: str | None, output: Format) -> None:
-    """Writes what jobs came to, and would have come to."""
+    """Writes the results of past jobs, with the present and with the proposed workers."""
     from ..history.jobs import HistoryError, read
     from .history import NoSuchClusterError, as_object, chosen, compare, report
 
@@ -142,7 +146,7 @@ def _chosen(stack: "StackSettings", history: str, save: Path | None, cluster: st
 
 
 def _live(stack: "StackSettings", name: str, save: Path | None) -> tuple[list["Job"], tuple[str, ...]]:
-    """The jobs of a RayCluster that runs, beside those that were saved, and what has to be known of them."""
+    """The jobs of a live RayCluster, together with saved ones, and notes for the reader."""
     from ..history.jobs import keep, playable
     from ..history.live import demand
 

@@ -1,4 +1,4 @@
-"""The pods of a stack's RayClusters and Redis, and what bounds how many there are. Pure functions."""
+"""The pods of a stack's RayClusters and Redis, and the limits of their number. Pure functions."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -17,11 +17,11 @@ from ..rendered import demanded, rendered
 from ..settings import StackSettings, TenantSettings
 
 Rooms = Mapping[str, Mapping[str, Room]]
-"""By queue and resource, the most that the queue can have."""
+"""By queue and resource, the most that the queue can use."""
 
 
 def clusters_of(stack: StackSettings, tenant: TenantSettings) -> dict[str, list[Workers]]:
-    """The pods of the tenant's RayClusters, by `<namespace>/<name>` of these."""
+    """The pods of the tenant's RayClusters, by `<namespace>/<name>`."""
     made = {}
     for cluster in tenant.clusters:
         name = f"{tenant.namespace_name}/{cluster.name}"
@@ -30,7 +30,7 @@ def clusters_of(stack: StackSettings, tenant: TenantSettings) -> dict[str, list[
 
 
 def redis_pods(stack: StackSettings) -> list[Workers]:
-    """The pods of all Redis that the stack makes."""
+    """The pods of all Redis instances of the stack."""
     found = []
     for part in redis_parts(stack):
         body = redis_stateful_set(stack, part)
@@ -39,10 +39,11 @@ def redis_pods(stack: StackSettings) -> list[Workers]:
     return found
 
 
-def accounts_of(stack: StackSettings, there: Rooms) -> dict[str, list[Account]]:
-    """What a RayCluster's pods are counted in, by its name: its tenant's quota and its queue. All are empty yet."""
+def accounts_of(stack: StackSettings, rooms: Rooms) -> dict[str, list[Account]]:
+    """The accounts that a RayCluster's pods count in, by its name: its tenant's quota and its queue. All start
+    empty."""
     of_queues = {
-        name: Account({resource: each.most for resource, each in room.items()}) for name, room in there.items()
+        name: Account({resource: each.most for resource, each in room.items()}) for name, room in rooms.items()
     }
     found: dict[str, list[Account]] = {}
     for tenant in stack.tenants:
@@ -54,7 +55,7 @@ def accounts_of(stack: StackSettings, there: Rooms) -> dict[str, list[Account]]:
 
 
 def fresh(accounts: Accounts, *, empty: bool = False) -> dict[str, list[Account]]:
-    """Accounts that are counted apart from these, and that share what these share; as these are, or empty."""
+    """Copies of these accounts, shared in the same way; with the same contents, or empty."""
     made: dict[int, Account] = {}
 
     def copied(account: Account) -> Account:
@@ -64,25 +65,25 @@ def fresh(accounts: Accounts, *, empty: bool = False) -> dict[str, list[Account]
 
 
 def _quota(tenant: TenantSettings) -> dict[str, Decimal]:
-    """The tenant's quota by entries of the ResourceQuota."""
+    """The tenant's quota by the resources of the ResourceQuota."""
     return {entry: amount(most) for entry, most in hard(tenant.quota).items()} if tenant.quota else {}
 
 
 def _workers(owner: str, body: Body, demand: Demand) -> list[Workers]:
     found = []
     for group in demand.groups:
-        said: Any = body
+        template_owner: Any = body
         for step in group.path:
-            said = said[step]
+            template_owner = template_owner[step]
         found.append(
             Workers(
                 owner=owner,
-                group=said.get("groupName") or group.title.removeprefix("the "),
+                group=template_owner.get("groupName") or group.title.removeprefix("the "),
                 usage=group.usage,
-                spec=said["template"]["spec"],
+                spec=template_owner["template"]["spec"],
                 least=group.at_first,
                 most=group.most if demand.scales else group.at_first,
-                hosts=said.get("numOfHosts") or 1,
+                hosts=template_owner.get("numOfHosts") or 1,
             )
         )
     return found

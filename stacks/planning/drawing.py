@@ -1,4 +1,4 @@
-"""Nodes and what is on them as SVG: of each node its GPUs, CPUs and memory, with a piece for each pod."""
+"""Nodes and their pods as SVG: GPUs, CPUs and memory of each node, with a piece for each pod."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _COLOURS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#ff8ab7", "#
 
 _WIDTH, _BAR, _GAP, _LABEL = 140, 16, 4, 18
 _ASIDE = 150
-"""Room for words beside a bar, which would not be read on its colours."""
+"""Width for text beside a bar; on the bar's colours it could not be read."""
 
 _NODE = _LABEL + len(RESOURCES) * (_BAR + _GAP) + 14
 _ACROSS = 4
 _MOST_NODES = 64
-"""Nodes of a pool that are drawn."""
+"""The number of nodes of a pool that are drawn."""
 
 _WORDS = ("GPUs", "CPU", "memory")
 
 
 def svg(plan: Plan) -> str:
-    """The nodes of each pool with what RayClusters start with, and then a node cut into each size of worker."""
+    """The nodes of each pool with the initial pods of the RayClusters, and then a node filled with each worker size."""
     colours = _colours(plan)
     parts: list[str] = []
     top = 30

@@ -1,4 +1,4 @@
-"""A RayCluster's worker groups beside those that jobs of the past would have wanted, as a report."""
+"""Compares a RayCluster's worker groups with better ones for past jobs, as a report."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -23,16 +23,16 @@ from ..tenant_defaults import with_tenant_defaults
 from .report import NONE, Report, Table
 
 Own = Mapping[int, Mapping[str, Any]]
-"""`cpu` and `memory` of sizes for which the stack file says them itself, by their GPUs."""
+"""`cpu` and `memory` of the sizes for which the stack file sets them, by their GPUs."""
 
 
 class NoSuchClusterError(Exception):
-    """The stack has not just one RayCluster of that name that a pool is cut for."""
+    """The stack does not have exactly one RayCluster of that name with workers cut from a pool."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A RayCluster as it is and as it might be."""
+    """A RayCluster with its present and its proposed workers."""
 
     cluster: str
     """`<namespace>/<name>`."""
@@ -43,21 +43,21 @@ class Comparison:
     proposed: Outcome
 
     own: Own
-    """What the stack file says itself, and goes on saying."""
+    """Values that the stack file sets itself, and keeps."""
 
     notes: tuple[str, ...] = ()
-    """What has to be known of the jobs, a sentence each."""
+    """Notes on the jobs, a sentence each."""
 
     @property
     def used(self) -> float:
-        """GPU-hours of all jobs: no workers hold less."""
+        """GPU-hours of all jobs: the lower bound for any workers."""
         return sum(job.gpus * job.duration for job in self.jobs) / 3600
 
 
 def chosen(stack: StackSettings, name: str | None) -> str:
-    """`<namespace>/<name>` of the RayCluster whose workers are to be compared.
+    """`<namespace>/<name>` of the RayCluster whose workers are compared.
 
-    `name`: as said; None for the only one. Raises NoSuchClusterError.
+    `name`: as the user gave it; None for the only one. Raises NoSuchClusterError.
     """
     clusters = _comparable(stack)
     if name is None and len(clusters) == 1:
@@ -72,7 +72,7 @@ def chosen(stack: StackSettings, name: str | None) -> str:
 
 
 def compare(stack: StackSettings, name: str, jobs: Sequence[Job], notes: tuple[str, ...] = ()) -> Comparison:
-    """The workers of a RayCluster beside better ones of the same pool. `name`: one that is `chosen`."""
+    """The workers of a RayCluster and better ones of the same pool. `name`: a result of `chosen`."""
     cluster = _comparable(stack)[name]
     workers = cluster.workers[0]
     pool = pool_named(stack.nodes, workers.pool, ("workers", 0, "pool"))
@@ -81,14 +81,14 @@ def compare(stack: StackSettings, name: str, jobs: Sequence[Job], notes: tuple[s
     own = {each.gpus: each.model_dump(include={"cpu", "memory"}, exclude_none=True) for each in workers.variants or ()}
     candidates = []
     for sizes in {tiling(pool.gpus), tuple(range(1, pool.gpus + 1))}:
-        # A node whose CPUs or memory do not come to something for each worker is not cut so.
+        # Skips sizes whose share of a node's CPUs or memory is too small.
         with suppress(Problems):
             candidates.append(_sizes(cluster, worker_groups(pool, _cut(workers, sizes, own))))
     return Comparison(name, pool, tuple(jobs), present, proposal(present, candidates, jobs, most), own, notes)
 
 
 def _comparable(stack: StackSettings) -> dict[str, RayClusterSettings]:
-    """The RayClusters that scale and whose workers are cut from one pool, by `<namespace>/<name>`."""
+    """The RayClusters with autoscaling whose workers are cut from one pool, by `<namespace>/<name>`."""
     return {
         f"{tenant.namespace_name}/{cluster.name}": with_tenant_defaults(tenant, cluster)
         for tenant in stack.tenants
@@ -106,7 +106,7 @@ def _sizes(cluster: RayClusterSettings, groups: Sequence[WorkerGroup]) -> Sizes:
     return {
         group.name: Size(
             gpus=group.gpus,
-            # Tasks that run on workers with fewer CPUs than GPUs ask for fewer, too.
+            # Tasks on workers with fewer CPUs than GPUs request fewer CPUs, too.
             cpus=max(int(amount(group.cpu)) if group.cpu else 0, group.gpus),
             most=10**6 if group.max_replicas is None else group.max_replicas,
             idle=float(seconds(group.idle_timeout) if group.idle_timeout else idle_seconds(cluster)),
@@ -140,15 +140,15 @@ def variants(sizes: Sizes, own: Own) -> list[dict[str, Any]]:
     ]
 
 
-def as_object(there: Comparison) -> dict[str, object]:
+def as_object(comparison: Comparison) -> dict[str, object]:
     """The comparison for programs."""
     return {
-        "cluster": there.cluster,
-        "jobs": len(there.jobs),
-        "notes": list(there.notes),
-        "usedGpuHours": there.used,
-        "present": _outcome_object(there.present, there.own),
-        "proposed": _outcome_object(there.proposed, there.own),
+        "cluster": comparison.cluster,
+        "jobs": len(comparison.jobs),
+        "notes": list(comparison.notes),
+        "usedGpuHours": comparison.used,
+        "present": _outcome_object(comparison.present, comparison.own),
+        "proposed": _outcome_object(comparison.proposed, comparison.own),
     }
 
 

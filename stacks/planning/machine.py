@@ -1,4 +1,4 @@
-"""Plans for programs: amounts are numbers, memory in bytes; null where nothing is said. Keys stay the same."""
+"""Plans for programs: amounts are numbers, memory in bytes; null if a value is not set. Keys stay the same."""
 
 from __future__ import annotations
 

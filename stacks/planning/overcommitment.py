@@ -1,4 +1,4 @@
-"""Promises of a stack that its nodes cannot keep all at once. Pure functions."""
+"""Promises of a stack that its nodes cannot provide at the same time. Pure functions."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -13,14 +13,14 @@ from core.quantities import shown
 from .plan import Plan
 
 SAID_AT: Path = ("capacity", "overcommitment")
-"""Where a stack file says what is thought of it."""
+"""The setting that decides how overcommitment is treated."""
 
 _MOST_NAMED = 4
-"""Of what finds no room, or of tenants, so many are named."""
+"""The number of names in a message."""
 
 
 def overcommitments(plan: Plan) -> Iterator[Problem]:
-    """RayClusters that do not all find room to start, and tenants that may have more than there is room for."""
+    """RayClusters that do not all fit at their start, and tenants that may use more than the nodes have."""
     if plan.left_out:
         where = _few([f"{number} of {each.owner} ({each.group})" for each, number in plan.left_out])
         message = (
@@ -48,7 +48,7 @@ def overcommitments(plan: Plan) -> Iterator[Problem]:
 
 
 def more_than(promised: Usage, there: Usage) -> str:
-    """What is promised beyond what is there, by resource, for people; empty where nothing is."""
+    """The promised amounts that exceed the available ones, by resource, for people; empty if none does."""
     return ", ".join(
         f"{resource} {shown(resource, promised[resource])} of {shown(resource, there.get(resource, Decimal(0)))}"
         for resource in RESOURCES

@@ -1,7 +1,7 @@
-"""What a stack's nodes hold of what its file promises.
+"""Whether a stack's nodes can provide what its file promises.
 
-It knows what the stack file says and nothing else: other pods on the nodes, and RayClusters that people make by other
-means, are not counted. `reserve` of workers and `nodes`, which are allocatable amounts, leave room for daemons.
+It only knows the stack file: other pods on the nodes, and RayClusters created by other means, are not counted.
+`reserve` of workers and `nodes`, which are allocatable amounts, leave room for daemons.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,10 +26,10 @@ class GroupPlan:
     workers: Workers
 
     pools: tuple[str, ...]
-    """Whose nodes it may run on."""
+    """The pools whose nodes it may run on."""
 
     held: int
-    """The most workers that the nodes hold, if they had nothing else."""
+    """The largest number of workers that fit on the otherwise empty nodes."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,14 @@ class ClusterPlan:
     groups: tuple[GroupPlan, ...]
 
     starts: Usage
-    """What it starts with."""
+    """What it uses at its start."""
 
     alone: Usage
-    """What it has at its greatest, if nothing else ran."""
+    """What it uses at its largest, if nothing else runs."""
 
     beside: Usage
-    """What it has at its greatest beside what all others start with. Its GPUs are the largest gang it can run."""
+    """What it uses at its largest beside the initial pods of all others. Its GPUs are the largest gang that it can
+    run."""
 
 
 @dataclass(frozen=True)
@@ -62,24 +63,24 @@ class TenantPlan:
     clusters: tuple[ClusterPlan, ...]
 
     starts: Usage
-    """What its RayClusters start with: what it always has."""
+    """What its RayClusters use at their start, and therefore always."""
 
     guaranteed: Usage
-    """What its own queue keeps free for it; empty where it has none."""
+    """What its own queue guarantees; empty if it has none."""
 
     greatest: Usage
-    """What it has at most, if nothing else ran: within its quota, its queues and the nodes."""
+    """What it uses at most, if nothing else runs: within its quota, its queues and the nodes."""
 
     in_turn: Usage
-    """What it has if tenants grow to their greatest in the order of the file, beside what all start with."""
+    """What it uses if tenants grow to their largest in the order of the file, beside the initial pods of all."""
 
     cost: tuple[float, float] | None
-    """Per hour, for the GPUs that it starts with, and at its greatest; None where no price is said."""
+    """Per hour, for the GPUs at its start, and at its largest; None if no price is set."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A stack against its nodes."""
+    """The plan of a stack on its nodes."""
 
     pools: tuple[NodePool, ...]
 
@@ -89,30 +90,30 @@ class Plan:
     rooms: Rooms
 
     started: Nodes
-    """The nodes with what all RayClusters start with."""
+    """The nodes with the initial pods of all RayClusters."""
 
     left_out: tuple[tuple[Workers, int], ...]
-    """What finds no room to start, with how many."""
+    """The initial pods that fit nowhere, with their number."""
 
     cost: tuple[float, float] | None
-    """Per hour, for GPUs: what always runs, and what runs when tenants have grown in turn."""
+    """Per hour, for GPUs: those that always run, and those that run after tenants have grown in turn."""
 
     promised: Usage
-    """What tenants may have at most, all together, where the nodes do not bound it. A queue counts once."""
+    """The most that all tenants together may use, without the limits of the nodes. A queue counts once."""
 
     @property
     def largest_gang(self) -> ClusterPlan | None:
-        """The RayCluster that can hold most GPUs beside what all others start with; the first of equals."""
+        """The RayCluster that can use the most GPUs beside the initial pods of all others; the first of equals."""
         clusters = [cluster for tenant in self.tenants for cluster in tenant.clusters]
         return max(clusters, key=lambda each: each.beside[GPU_RESOURCE], default=None)
 
 
 def plan_of(stack: StackSettings, price: float | None = None) -> Plan:
-    """The plan of a stack. `price`: of a GPU in an hour, for pools that say none."""
+    """The plan of a stack. `price`: of a GPU in an hour, for pools that set none."""
     pools = tuple(pool if pool.gpu_hour_price is not None else _priced(pool, price) for pool in stack.nodes)
-    there, started, empty = rooms_of(stack), Nodes(pools), Nodes(pools)
+    rooms, started, empty = rooms_of(stack), Nodes(pools), Nodes(pools)
     demands = {tenant.name: clusters_of(stack, tenant) for tenant in stack.tenants}
-    accounts = accounts_of(stack, there)
+    accounts = accounts_of(stack, rooms)
     left_out = started.start(
         [*redis_pods(stack), *(each for mine in demands.values() for each in _all(mine))], accounts
     )
@@ -137,7 +138,7 @@ def plan_of(stack: StackSettings, price: float | None = None) -> Plan:
         pools=pools,
         tenants=tuple(tenants),
         queues=tuple(queues_of(stack)),
-        rooms=there,
+        rooms=rooms,
         started=started,
         left_out=tuple(left_out),
         cost=_range(pools, started.gpus_by_pool(), grown),
@@ -175,9 +176,9 @@ def _cluster(
     )
 
 
-def _group(workers: Workers, there: tuple[NodePool, ...]) -> GroupPlan:
-    pods = sum(pool.count * held(workers, pool) for pool in there)
-    return GroupPlan(workers, tuple(pool.pool for pool in there), pods // workers.hosts)
+def _group(workers: Workers, pools: tuple[NodePool, ...]) -> GroupPlan:
+    pods = sum(pool.count * held(workers, pool) for pool in pools)
+    return GroupPlan(workers, tuple(pool.pool for pool in pools), pods // workers.hosts)
 
 
 def _starts(workers: list[Workers]) -> Usage:
@@ -186,12 +187,12 @@ def _starts(workers: list[Workers]) -> Usage:
 
 @dataclass(frozen=True)
 class _Filled:
-    """Nodes that some workers alone have filled as far as they may."""
+    """Nodes that some workers alone have filled up to their limits."""
 
     taken: Usage
 
     at_first: dict[str, Decimal]
-    """GPUs by pool that the workers start with."""
+    """GPUs by pool at the workers' start."""
 
     at_most: dict[str, Decimal]
 
@@ -228,7 +229,7 @@ def _tenant(
 def _range(
     pools: Sequence[NodePool], least: Mapping[str, Decimal], most: Mapping[str, Decimal]
 ) -> tuple[float, float] | None:
-    """What GPUs of these pools cost in an hour; None where a pool with GPUs has no price."""
+    """The cost of these pools' GPUs per hour; None if a pool with GPUs has no price."""
     if any(pool.gpus and pool.gpu_hour_price is None for pool in pools) or not pools:
         return None
     return _cost(pools, least), _cost(pools, most)

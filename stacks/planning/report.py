@@ -1,4 +1,4 @@
-"""A plan as tables and sentences, for whatever shows them."""
+"""A plan as tables and sentences, for all output formats."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _UNITS = "GPUs / CPUs / memory"
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under a title; the first column says what a row is of, the others are figures."""
+    """Rows under a title; the first column names the row, the others are figures."""
 
     title: str
     columns: tuple[str, ...]
@@ -32,14 +32,14 @@ class Table:
 
 @dataclass(frozen=True)
 class Report:
-    """What is shown of one or several stacks."""
+    """The report of one or several stacks."""
 
     title: str
     tables: tuple[Table, ...]
     sentences: tuple[str, ...]
 
     plan: Plan | None = None
-    """To draw its nodes."""
+    """For the drawing of its nodes."""
 
     text: str = ""
     """Lines to copy, after the sentences."""
@@ -103,8 +103,8 @@ def _groups(plan: Plan) -> Table:
 def _clusters(plan: Plan) -> Table:
     rows = []
     for each in _all_clusters(plan):
-        said = (_zeros(each.starts), each.alone, each.beside)
-        rows.append((each.name, each.queue or NONE, *(figure(usage, GPU_RESOURCE) for usage in said)))
+        usages = (_zeros(each.starts), each.alone, each.beside)
+        rows.append((each.name, each.queue or NONE, *(figure(usage, GPU_RESOURCE) for usage in usages)))
     columns = ("RayCluster", "Queue", "GPUs at first", "At its greatest", "Beside what all others start with")
     return Table("RayClusters: what can run at once", columns, tuple(rows))
 
@@ -140,10 +140,10 @@ def _quota(tenant: TenantPlan) -> str:
 def _queues(plan: Plan) -> Table:
     rows = []
     for queue in plan.queues:
-        said = [queue.settings.amounts(part) for part in ("guarantee", "deserved", "capability")]
+        amounts = [queue.settings.amounts(part) for part in ("guarantee", "deserved", "capability")]
         room = {resource: each.most for resource, each in plan.rooms.get(queue.name, {}).items()}
         users = ", ".join(queue.namespaces) or NONE
-        rows.append((queue.name, *(triple(usage) for usage in (*said, room)), users))
+        rows.append((queue.name, *(triple(usage) for usage in (*amounts, room)), users))
     columns = ("Queue", "Guarantee", "Deserved", "Capability", "The most it ever has", "Namespaces")
     return Table(f"Queues ({_UNITS})", columns, tuple(rows))
 
@@ -171,7 +171,7 @@ def _sentences(plan: Plan) -> Iterable[str]:
 
 
 def _strays(plan: Plan) -> Iterable[str]:
-    """Workers with GPUs that may run on several pools, which were perhaps meant for one."""
+    """Workers with GPUs that may run on several pools, which may be unintended."""
     found: dict[tuple[str, ...], list[str]] = {}
     for cluster in _all_clusters(plan):
         for group in cluster.groups:
@@ -189,5 +189,5 @@ def _all_clusters(plan: Plan) -> list[ClusterPlan]:
 
 
 def _zeros(usage: Usage) -> Usage:
-    """The amounts of what is known of nodes, 0 where nothing is said."""
+    """The amounts of the resources of nodes, 0 for those that are not set."""
     return {resource: usage.get(resource, Decimal(0)) for resource in RESOURCES}

@@ -1,4 +1,4 @@
-"""What all stack files promise that share a cluster. Pure functions."""
+"""The promises of all stack files that share a cluster. Pure functions."""
 
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
@@ -21,7 +21,7 @@ CURRENT = "the kubeconfig's current context"
 
 
 class Shared:
-    """Stacks that go to one cluster."""
+    """Stacks on the same cluster."""
 
     def __init__(self, cluster: str, stacks: Sequence[Planned]) -> None:
         """`cluster`: the context of the kubeconfig."""
@@ -32,7 +32,7 @@ class Shared:
 
     @property
     def problems(self) -> list[Problem]:
-        """What the nodes cannot keep of what the stacks promise together."""
+        """The promises of all stacks together that the nodes cannot provide."""
         beyond = more_than(self.promised, on_nodes(self.pools))
         if not beyond:
             return []
@@ -45,11 +45,11 @@ class Shared:
 
 
 def shared(stacks: Iterable[Planned]) -> list[Shared]:
-    """The stacks by the cluster that they go to, which is the context that each names."""
+    """The stacks by their cluster, which is the context that each names."""
     by_cluster: dict[str, list[Planned]] = {}
     for each in stacks:
         by_cluster.setdefault(each[1].kubernetes.context or CURRENT, []).append(each)
-    return [Shared(cluster, there) for cluster, there in by_cluster.items()]
+    return [Shared(cluster, planned) for cluster, planned in by_cluster.items()]
 
 
 def report(there: Shared) -> Report:
@@ -71,20 +71,20 @@ def report(there: Shared) -> Report:
     return Report(f"Cluster: {there.cluster}", (Table("Promised by stacks", columns, tuple(rows)),), tuple(said))
 
 
-def as_object(there: Shared) -> dict[str, object]:
+def as_object(shared_cluster: Shared) -> dict[str, object]:
     """The stacks of a cluster, for programs."""
     return {
-        "context": None if there.cluster == CURRENT else there.cluster,
-        "nodes": numbers(on_nodes(there.pools)),
-        "starts": numbers(there.starts),
-        "promised": numbers(there.promised),
-        "stacks": [{"stack": name, "promised": numbers(plan.promised)} for name, _, plan in there.stacks],
-        "overcommitments": [{"rule": each.rule, "message": each.message} for each in there.problems],
+        "context": None if shared_cluster.cluster == CURRENT else shared_cluster.cluster,
+        "nodes": numbers(on_nodes(shared_cluster.pools)),
+        "starts": numbers(shared_cluster.starts),
+        "promised": numbers(shared_cluster.promised),
+        "stacks": [{"stack": name, "promised": numbers(plan.promised)} for name, _, plan in shared_cluster.stacks],
+        "overcommitments": [{"rule": each.rule, "message": each.message} for each in shared_cluster.problems],
     }
 
 
 def _pools(stacks: Iterable[Planned]) -> tuple[list[NodePool], list[str]]:
-    """The pools by name, each once, and the names of those that are said differently."""
+    """The pools by name, each once, and the names of those whose definitions differ."""
     found: dict[str, NodePool] = {}
     differ: list[str] = []
     for _, settings, _ in stacks:

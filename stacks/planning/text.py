@@ -13,15 +13,15 @@ from rich.text import Text
 from .report import Report, Table
 
 _NARROWEST = 160
-"""Columns that a table may take where the terminal has fewer or there is none: no figure is cut."""
+"""Width of a table if the terminal is narrower or there is none: no figure is truncated."""
 
 
 _BOLD, _FIRST = Style(bold=True), Style(color="cyan")
-"""Of titles and headers, and of the first column."""
+"""Styles of titles and headers, and of the first column."""
 
 
 def show(reports: Iterable[Report]) -> None:
-    """Print reports; in colours where it is a terminal."""
+    """Prints reports; in colours on a terminal."""
     console = Console(highlight=False, emoji=False, markup=False)
     console.width = max(console.width, _NARROWEST)
     for report in reports:
@@ -36,9 +36,9 @@ def show(reports: Iterable[Report]) -> None:
 
 
 def _laid_out(table: Table, width: int) -> Segments | None:
-    """The table as rich draws it, where it fits into the width; None where rich has to wrap it.
+    """The table as rich draws it, if it fits into the width; None if rich has to wrap it.
 
-    rich takes most of a second for a thousand rows, because it looks into each cell several times.
+    rich takes most of a second for a thousand rows, because it inspects each cell several times.
     """
     rows = [table.columns, *table.rows]
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]

@@ -1,1 +1,1 @@
-"""Puts the state of one stack right after a command that was killed; see docs/decisions/0027-recovery.md."""
+"""Repairs the state of a stack after a killed command; see docs/decisions/0027-recovery.md."""

@@ -13,7 +13,7 @@ Json = dict[str, Any]
 
 
 class PulumiError(Exception):
-    """A command of Pulumi failed; the text is what it printed, or says that there is no Pulumi."""
+    """A command of Pulumi failed; the text is its output, or reports that Pulumi is missing."""
 
 
 @dataclass(frozen=True)
@@ -23,27 +23,27 @@ class Cli:
     stack: str
 
     folder: Path = field(default_factory=Path.cwd)
-    """Where Pulumi.yaml is."""
+    """The folder with Pulumi.yaml."""
 
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
     def output(self, *arguments: str, stdin: str = "") -> str:
-        """What a command prints on standard output. Raises PulumiError."""
+        """The standard output of a command. Raises PulumiError."""
         done = self._captured(*arguments, stdin=stdin)
         if done.returncode != 0:
             raise PulumiError(f"{done.stderr}{done.stdout}".strip())
         return str(done.stdout)
 
     def show(self, *arguments: str) -> int:
-        """Runs a command with this terminal. Returns its exit code."""
+        """Runs a command on this terminal. Returns its exit code."""
         return self._run(*arguments).returncode
 
     def deployment(self) -> Json:
-        """The state, as `pulumi stack export` has it. Raises PulumiError."""
+        """The state, as `pulumi stack export` writes it. Raises PulumiError."""
         return dict(json.loads(self.output("stack", "export"))["deployment"])
 
     def set_deployment(self, deployment: Json) -> None:
-        """Puts a state in place of the present one. Raises PulumiError, also where somebody holds the lock."""
+        """Replaces the state. Raises PulumiError, also if the stack is locked."""
         self.output("stack", "import", stdin=json.dumps({"version": 3, "deployment": deployment}))
 
     def previewed(self) -> Sequence[Json]:
@@ -68,7 +68,7 @@ class Cli:
         return self._started(*arguments, "--stack", self.stack, **options)
 
     def _backend(self) -> str:
-        """The URL where the state is; empty where there is none."""
+        """The URL of the state's backend; empty if there is none."""
         done = self._started("whoami", "--json", "--non-interactive", input="", capture_output=True)
         return str(json.loads(done.stdout).get("url", "")) if done.returncode == 0 else ""
 
@@ -87,11 +87,11 @@ _FOLDERS = ("stacks", "locks")
 
 
 def mend(url: str) -> bool:
-    """Removes attributes of states and locks that a killed Pulumi left empty. Returns whether there were any.
+    """Removes attribute files of states and locks that a killed Pulumi left empty. Returns whether there were any.
 
-    Beside each file are its attributes, which are emptied before they are written (gocloud.dev/blob/fileblob/attrs.go:
-    setAttrs). A file whose attributes are empty cannot be read (`EOF`), one that has none can. `url`: of any backend;
-    of one that is no folder nothing is removed.
+    Each file has an attribute file beside it, which is truncated before it is written
+    (gocloud.dev/blob/fileblob/attrs.go: setAttrs). A file with an empty attribute file cannot be read (`EOF`); a file
+    without one can. `url`: of any backend; if it is not a folder, nothing is removed.
     """
     where = urlsplit(url)
     if where.scheme != "file":

@@ -1,4 +1,4 @@
-"""`python -m stacks recover`: goes on after a command of Pulumi that was killed."""
+"""`python -m stacks recover`: repairs and continues after a killed command of Pulumi."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated, NoReturn

@@ -1,4 +1,4 @@
-"""What a state lacks, and the state with it. Pure functions on the JSON of `pulumi stack export`.
+"""What a state lacks, and the completed state. Pure functions on the JSON of `pulumi stack export`.
 
 Fields are those of Pulumi's sdk/go/common/apitype/core.go, DeploymentV3 and ResourceV3.
 """
@@ -11,7 +11,7 @@ from typing import Any
 Json = dict[str, Any]
 
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
-"""What stands in a preview for what is known only later (pulumi.runtime.rpc.UNKNOWN)."""
+"""The placeholder in a preview for a value that is not known yet (pulumi.runtime.rpc.UNKNOWN)."""
 
 _KUBERNETES = "kubernetes:"
 
@@ -21,7 +21,7 @@ _CREATING = "creating"
 
 @dataclass(frozen=True)
 class Wanted:
-    """An object of Kubernetes that the stack was making, or is about to make."""
+    """A Kubernetes object that the stack was creating, or is about to create."""
 
     row: Json
     """The resource, without the id that it gets once it exists."""
@@ -32,7 +32,7 @@ class Wanted:
     """Empty for a kind without namespaces."""
     name: str
     manager: str
-    """The field manager that the program gives it; empty where it gives none."""
+    """The field manager that the program sets; empty if it sets none."""
 
     @property
     def urn(self) -> str:
@@ -48,44 +48,44 @@ class Wanted:
 
 
 def pending(deployment: Mapping[str, Any]) -> list[Json]:
-    """The operations that were begun and not ended, each with its `type` and `resource`."""
+    """The operations that were begun and not completed, each with its `type` and `resource`."""
     return list(deployment.get("pending_operations") or ())
 
 
 def missing(deployment: Mapping[str, Any], steps: Iterable[Mapping[str, Any]]) -> list[Wanted]:
-    """The objects that may exist though they are not in the state: what was being created, and what a preview would
-    create. An object that the state has under another name is none of them."""
+    """The objects that may exist though they are not in the state: those that were being created, and those that a
+    preview would create. Objects that the state has under another name are not included."""
     begun = [operation["resource"] for operation in pending(deployment) if operation["type"] == _CREATING]
     planned = [step["newState"] for step in steps if step["op"] == "create" and step.get("newState")]
     known = {(row["type"], row["id"]) for row in _rows(deployment) if row.get("id") and not _is_gone(row)}
     found: dict[str, Wanted] = {}
     for row in (*begun, *planned):
-        if (wanted := _wanted(row)) and (row["type"], wanted.identifier) not in known:
-            found.setdefault(wanted.urn, wanted)
+        if (creating := _object_of(row)) and (row["type"], creating.identifier) not in known:
+            found.setdefault(creating.urn, creating)
     return list(found.values())
 
 
 def has_unknown(steps: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether a preview would create an object whose name or namespace it does not know yet, so that it cannot be
-    looked up: both are outputs of another one that it would create."""
+    """Whether a preview would create an object whose name or namespace is not known yet. It cannot be looked up,
+    because its name is an output of another object that the preview would create."""
     rows = [step["newState"] for step in steps if step["op"] == "create" and step.get("newState")]
-    return any(_is_object(row) and _wanted(row) is None for row in rows)
+    return any(_is_object(row) and _object_of(row) is None for row in rows)
 
 
 def completed(deployment: Mapping[str, Any], steps: Iterable[Mapping[str, Any]], existing: Sequence[Wanted]) -> Json:
-    """The state with these objects and what they belong to, and without pending operations."""
+    """The state with these objects, their parents and providers, and without pending operations."""
     planned = {step["urn"]: step["newState"] for step in steps if step.get("newState")}
-    taken = {wanted.urn for wanted in existing}
+    taken = {candidate.urn for candidate in existing}
     rows = [row for row in _rows(deployment) if not (row["urn"] in taken and _is_gone(row))]
     result = _Rows(rows, planned)
-    for wanted in existing:
-        result.add(wanted.row | {"id": wanted.identifier})
+    for candidate in existing:
+        result.add(candidate.row | {"id": candidate.identifier})
     return {**{key: value for key, value in deployment.items() if key != "pending_operations"}, "resources": rows}
 
 
 def unsettled(deployment: Mapping[str, Any]) -> list[str]:
-    """URNs of resources in the state that were being changed, so that it does not say whether they were, and of objects
-    that were taken into it and not read yet."""
+    """URNs of resources that were being changed, so that the state may be outdated, and of objects that were added to
+    it and not read yet."""
     begun = {operation["resource"]["urn"] for operation in pending(deployment) if operation["type"] != _CREATING}
     return sorted(
         row["urn"]
@@ -95,7 +95,7 @@ def unsettled(deployment: Mapping[str, Any]) -> list[str]:
 
 
 class _Rows:
-    """The rows of a state, to which more are added: after all that they refer to, and referring to nothing else."""
+    """The rows of a state while more are added: after all rows that they refer to, and with references to no others."""
 
     def __init__(self, rows: list[Json], planned: Mapping[str, Json]) -> None:
         self._rows = rows
@@ -122,7 +122,7 @@ class _Rows:
         self._rows.append(made)
 
     def _has(self, urn: str) -> bool:
-        """Whether there is that component or provider, which is added where the program has it."""
+        """Whether the state has that component or provider; it is added if the program has it."""
         if urn not in self._there and (row := self._planned.get(urn)):
             if row["type"].startswith("pulumi:providers:"):
                 self.add({**row, "id": str(uuid.uuid4())})
@@ -147,7 +147,7 @@ def _is_object(row: Mapping[str, Any]) -> bool:
     return bool(row["type"].startswith(_KUBERNETES) and row.get("custom"))
 
 
-def _wanted(row: Json) -> Wanted | None:
+def _object_of(row: Json) -> Wanted | None:
     if not _is_object(row):
         return None
     inputs = row.get("inputs") or {}

@@ -1,4 +1,4 @@
-"""Which objects exist in the cluster, and whether this stack made them. Only reads."""
+"""Which objects exist in the cluster, and whether this stack created them. Only reads."""
 
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -21,13 +21,13 @@ _CREATOR = "pulumi-kubernetes"
 
 @dataclass(frozen=True)
 class Existing:
-    """What exists of the objects that were looked for."""
+    """The objects that exist."""
 
     own: list[Wanted] = field(default_factory=list)
-    """Made by this stack."""
+    """Created by this stack."""
 
     others: list[tuple[Wanted, str]] = field(default_factory=list)
-    """Not made by this stack, each with the field managers that wrote it."""
+    """Not created by this stack, each with its field managers."""
 
     leaving: list[Wanted] = field(default_factory=list)
     """Being deleted."""
@@ -37,22 +37,22 @@ class Existing:
 
 
 def look(context: str | None, objects: Iterable[Wanted]) -> Existing:
-    """Looks each of them up. Raises ClusterUnreachableError."""
+    """Looks each object up. Raises ClusterUnreachableError."""
     found = Existing()
     with tempfile.TemporaryDirectory() as folder:
         try:
-            # Its default cache is a file that every user of the machine shares.
+            # The client's default cache is a file that all users of the machine share.
             client = DynamicClient(connect(context), cache_file=str(Path(folder) / "discovery"))
-            for wanted in objects:
-                body = _read(client, wanted)
+            for candidate in objects:
+                body = _read(client, candidate)
                 if body is None:
                     continue
                 if body["metadata"].get("deletionTimestamp"):
-                    found.leaving.append(wanted)
-                elif is_own(wanted, body):
-                    found.own.append(wanted)
+                    found.leaving.append(candidate)
+                elif is_own(candidate, body):
+                    found.own.append(candidate)
                 else:
-                    found.others.append((wanted, ", ".join(sorted(_managers(body))) or "nobody"))
+                    found.others.append((candidate, ", ".join(sorted(_managers(body))) or "nobody"))
         except (DynamicApiError, kubernetes.client.ApiException) as error:
             raise ClusterUnreachableError(f"the API server refuses: {error.status} {error.reason}") from error
         except urllib3.exceptions.HTTPError as error:
@@ -60,21 +60,21 @@ def look(context: str | None, objects: Iterable[Wanted]) -> Existing:
     return found
 
 
-def is_own(wanted: Wanted, body: Mapping[str, Any]) -> bool:
-    """Whether this stack made the object: it carries the stack's own field manager, and Pulumi wrote it."""
+def is_own(candidate: Wanted, body: Mapping[str, Any]) -> bool:
+    """Whether this stack created the object: it has the stack's own field manager, and Pulumi wrote it."""
     annotations = body["metadata"].get("annotations") or {}
-    marked = bool(wanted.manager) and annotations.get("pulumi.com/patchFieldManager") == wanted.manager
-    return marked and bool(_managers(body) & {_CREATOR, wanted.manager})
+    marked = bool(candidate.manager) and annotations.get("pulumi.com/patchFieldManager") == candidate.manager
+    return marked and bool(_managers(body) & {_CREATOR, candidate.manager})
 
 
 def _managers(body: Mapping[str, Any]) -> set[str]:
     return {entry["manager"] for entry in body["metadata"].get("managedFields") or ()}
 
 
-def _read(client: Any, wanted: Wanted) -> dict[str, Any] | None:
+def _read(client: Any, candidate: Wanted) -> dict[str, Any] | None:
     try:
-        resource = client.resources.get(api_version=wanted.api_version, kind=wanted.kind)
-        body = client.get(resource, name=wanted.name, namespace=wanted.namespace or None)
+        resource = client.resources.get(api_version=candidate.api_version, kind=candidate.kind)
+        body = client.get(resource, name=candidate.name, namespace=candidate.namespace or None)
     except (NotFoundError, ResourceNotFoundError):
         return None
     return dict(body.to_dict())

@@ -1,6 +1,6 @@
-"""The lock of a stack whose state lies in a folder or a bucket: who holds it, and whether it may be taken away.
+"""The lock of a stack whose state is in a folder or a bucket: its holder, and whether it may be removed.
 
-Pulumi leaves it there when it is killed, and shows it to the next command (pkg/backend/diy/lock.go, checkForLock).
+A killed Pulumi leaves it behind, and the next command reports it (pkg/backend/diy/lock.go, checkForLock).
 """
 
 import datetime
@@ -16,19 +16,19 @@ from .cli import Cli, PulumiError
 _HOLDER = re.compile(r"created by (?P<user>.+)@(?P<host>\S+) \(pid (?P<pid>\d+)\) at (?P<time>\S+)")
 
 _CLOUD = "Another update is currently in progress"
-"""Of the answer 409 of Pulumi Cloud, which knows no processes."""
+"""Part of the answer 409 of Pulumi Cloud, which does not report processes."""
 
 _SECONDS = 2.0
-"""So much later a process may seem to have begun than the lock that it wrote, whose time is in whole seconds."""
+"""A process may appear to start this much later than its lock, because the lock's time is in whole seconds."""
 
 
 class LockedError(Exception):
-    """Somebody may still be at work on the stack; the text names who, and what to do."""
+    """Another process may still be working on the stack; the text has its holder and what to do."""
 
 
 @dataclass(frozen=True)
 class Holder:
-    """Who holds a lock, as its file says."""
+    """The holder in a lock file."""
 
     user: str
     host: str
@@ -36,7 +36,7 @@ class Holder:
     time: datetime.datetime
 
     def process(self) -> psutil.Process | None:
-        """The process on this machine, None where it has ended; one that has its number by now is another."""
+        """The process on this machine, None if it has ended; a new process with the same number does not count."""
         try:
             process = psutil.Process(self.pid)
             began = process.create_time()
@@ -50,7 +50,7 @@ class Holder:
 
 
 def holders(message: str) -> list[Holder]:
-    """Those that Pulumi's error names; none where it is about something else."""
+    """The holders in Pulumi's error message; none if it is about something else."""
     return list(_holders(message))
 
 
@@ -61,11 +61,11 @@ def _holders(message: str) -> Iterator[Holder]:
 
 
 def release(pulumi: Cli, error: PulumiError, *, elsewhere: bool) -> list[Holder]:
-    """Takes away the lock that a command's error is about (`pulumi cancel`). Returns who held it.
+    """Removes the lock that a command's error reports (`pulumi cancel`). Returns its holders.
 
-    `elsewhere`: also a lock of another machine, whose processes cannot be seen from here.
+    `elsewhere`: also removes a lock of another machine, whose processes cannot be checked from here.
 
-    Raises LockedError where who holds it still runs or may run, and `error` itself where it is about no lock.
+    Raises LockedError if a holder runs or may still run, and `error` itself if it reports no lock.
     """
     message = str(error)
     if _CLOUD in message:

@@ -1,4 +1,4 @@
-"""Makes the state of a stack say what the cluster has of it, whatever moment a command was killed in."""
+"""Brings the state of a stack in line with the cluster, at whatever point a command was killed."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from .lock import Holder, LockedError, release
 
 
 class ForeignObjectsError(Exception):
-    """Objects that the stack is about to create exist, and it did not make them; the text names them."""
+    """Objects that the stack is about to create exist, and it did not create them; the text names them."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a killed command left behind."""
+    """The results of examining a stack after a killed command."""
 
     deployment: Json
     steps: Sequence[Json]
@@ -28,44 +28,45 @@ class Finding:
 
     @property
     def pending(self) -> list[Json]:
-        """Operations that the state has begun and not ended."""
+        """Operations that were begun and not completed."""
         return state.pending(self.deployment)
 
     @property
     def stale(self) -> list[str]:
-        """URNs of resources whose row in the state may not be what the cluster has."""
+        """URNs of resources whose row in the state may differ from the cluster."""
         return state.unsettled(self.deployment)
 
     @property
     def incomplete(self) -> bool:
-        """Whether more can be found once this is repaired: objects whose names depend on those that were found."""
+        """Whether a repair can reveal more: objects whose names depend on the found ones."""
         return bool(self.existing.own) and state.has_unknown(self.steps)
 
     @property
     def sound(self) -> bool:
-        """Whether the state is right as it is."""
+        """Whether the state needs no repair."""
         return not (self.existing.own or self.pending or self.stale)
 
 
 def examine(pulumi: Cli) -> Finding:
     """Looks for what a killed command left behind. Changes nothing.
 
-    Raises PulumiError, also where the state cannot be read; ClusterUnreachableError.
+    Raises PulumiError, also if the state cannot be read; ClusterUnreachableError.
     """
     deployment, steps = pulumi.deployment(), pulumi.previewed()
     existing = Existing()
-    for context, wanted in _by_context(state.missing(deployment, steps), deployment, steps):
-        existing += look(context, wanted)
+    for context, objects in _by_context(state.missing(deployment, steps), deployment, steps):
+        existing += look(context, objects)
     return Finding(deployment, steps, existing)
 
 
 def repair(pulumi: Cli, finding: Finding, *, elsewhere: bool = False) -> list[Holder]:
-    """Takes what the stack made into its state, forgets what it did not make, and reads what it may have changed.
+    """Adds the stack's own objects to its state, removes pending operations, and refreshes resources that may have
+    changed.
 
-    `elsewhere`: takes away also the lock of a process on another machine, which cannot be seen from here.
+    `elsewhere`: also removes the lock of a process on another machine, which cannot be checked from here.
 
-    Returns the ended processes whose lock was taken away. Raises PulumiError; LockedError where somebody is or may be
-    at work on the stack; ForeignObjectsError, after the state was put right, where `pulumi up` cannot go through.
+    Returns the ended processes whose lock was removed. Raises PulumiError; LockedError if somebody is or may be working
+    on the stack; ForeignObjectsError, after the state was repaired, if `pulumi up` cannot succeed.
     """
     if pulumi.deployment() != finding.deployment:
         raise LockedError(f"somebody else has just changed the state of stack {pulumi.stack!r}: run this command again")
@@ -73,7 +74,7 @@ def repair(pulumi: Cli, finding: Finding, *, elsewhere: bool = False) -> list[Ho
     whole = state.completed(finding.deployment, finding.steps, own)
     released: list[Holder] = []
     try:
-        # Also where the state is right: it needs the lock.
+        # Also if the state needs no repair: refreshing needs the lock.
         pulumi.set_deployment(whole)
     except PulumiError as error:
         released = release(pulumi, error, elsewhere=elsewhere)
@@ -86,9 +87,9 @@ def repair(pulumi: Cli, finding: Finding, *, elsewhere: bool = False) -> list[Ho
 
 
 def _by_context(
-    wanted: Sequence[Wanted], deployment: Json, steps: Sequence[Json]
+    missing: Sequence[Wanted], deployment: Json, steps: Sequence[Json]
 ) -> Iterator[tuple[str | None, list[Wanted]]]:
-    """The objects by the context of the kubeconfig that their provider names."""
+    """The objects by the context of the kubeconfig in their provider."""
     rows: dict[str, Any] = {step["urn"]: step["newState"] for step in steps if step.get("newState")}
     rows |= {row["urn"]: row for row in deployment.get("resources") or ()}
 
@@ -96,7 +97,7 @@ def _by_context(
         provider = rows.get(str(each.row.get("provider") or "").rpartition("::")[0]) or {}
         return str((provider.get("inputs") or {}).get("context") or "")
 
-    for name, objects in groupby(sorted(wanted, key=context), context):
+    for name, objects in groupby(sorted(missing, key=context), context):
         yield name or None, list(objects)
 
 

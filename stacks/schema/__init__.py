@@ -1,1 +1,1 @@
-"""The JSON Schema of stack files, for editors, and the reference page that is made with it."""
+"""The JSON Schema of stack files, for editors, and the reference page that is generated with it."""

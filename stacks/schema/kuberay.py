@@ -1,7 +1,7 @@
 """KubeRay's own fields in the JSON Schema of a stack file, so that editors complete `overrides` and `podTemplate`.
 
-They are laid over what is derived as a strategic merge: nothing is required, null takes a field away, `$patch` an item.
-Fields that are not known here pass, because a later KubeRay may know them; `check` goes by the operator's version.
+They are a strategic merge patch on the derived spec: no field is required, null removes a field, `$patch` an item.
+Unknown fields are allowed, because a later KubeRay may have them; `check` validates against the operator's version.
 """
 
 import functools
@@ -17,19 +17,19 @@ RELEASE = "1.6"
 _PREFIX = "KubeRay."
 
 _GREATEST = 2**31 - 1
-"""From here on a bound says only how an integer is stored."""
+"""From this value on, a bound only reflects the integer's storage type."""
 
 _DIRECTIVE: Schema = {"$patch": {"enum": ["delete", "replace"]}}
 
 
 def definitions() -> Schema:
-    """All parts of KubeRay's schema, by names of their own."""
+    """All parts of KubeRay's schema, under unique names."""
     return {f"{_PREFIX}{name}": _patch(part) for name, part in _crds().items() if not name.startswith("Ray")}
 
 
 @functools.cache
 def settings() -> Schema:
-    """What settings that are said in KubeRay's words may hold, by their keys."""
+    """The schemas of settings that contain KubeRay's own fields, by their keys."""
     spec = _at(_crds()["RayCluster"], "spec")
     template = _at(spec, "headGroupSpec", "template")
     pod = _at(template, "spec")
@@ -49,7 +49,7 @@ def _crds() -> Schema:
 
 
 def _at(schema: Schema, *keys: str) -> Schema:
-    """The schema of a field within fields, as a reference where it is one."""
+    """The schema of a nested field, as a reference if it is one."""
     for key in keys:
         schema = _resolved(schema)["properties"][key]
     return schema
@@ -60,7 +60,7 @@ def _resolved(schema: Schema) -> Schema:
 
 
 def _patch(schema: Schema) -> Schema:
-    """A schema of what is laid over an object that has the given one."""
+    """The schema of a patch for an object with the given schema."""
     if "$ref" in schema:
         return {"$ref": f"#/definitions/{_PREFIX}{schema['$ref'].rpartition('/')[2]}"}
     patch: Schema = {}

@@ -1,4 +1,4 @@
-"""The reference page of the stack file: a table for each model, made from the models' own docstrings."""
+"""The reference page of the stack file: a table for each model, generated from the models' docstrings."""
 
 import ast
 import functools
@@ -24,7 +24,7 @@ from ..settings import StackSettings
 from .stack_file import paragraphs
 
 FILE = Path(__file__).parents[2] / "docs" / "reference" / "stack-file.md"
-"""The page as it is committed."""
+"""The committed page."""
 
 HEAD = f"""# The stack file: reference
 
@@ -41,14 +41,14 @@ Model = type[BaseModel]
 
 
 def reference_text() -> str:
-    """The page as it is committed."""
+    """The text of the committed page."""
     places = _places()
     tables = [_section(model, where) for model, where in places.items()]
     return "\n".join([HEAD, *tables, _formats(places)])
 
 
 def _places() -> dict[Model, list[str]]:
-    """Each model with the places in a stack file where it stands, in the order in which a reader meets them."""
+    """Each model with its places in a stack file, in the order in which a reader meets them."""
     found: dict[Model, list[str]] = {}
 
     def walk(model: Model, place: str) -> None:
@@ -68,7 +68,7 @@ def _fields(model: Model) -> Iterator[tuple[str, Any, FieldInfo]]:
 
 
 def _models(annotation: Any, steps: str = "") -> Iterator[tuple[Model, str]]:
-    """The models inside a type, with the steps that lead there: `[]` into a list."""
+    """The models inside a type, with the steps that lead to them: `[]` into a list."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation, steps
     inside = "[]" if typing.get_origin(annotation) is tuple else ""
@@ -104,7 +104,7 @@ def _cell(text: str) -> str:
 
 
 def _meaning(annotation: Any, field: FieldInfo) -> str:
-    """What a field says of itself, else what its model does."""
+    """The field's docstring, else the docstring of its model."""
     inside = [inspect.getdoc(model) or "" for model, _ in _models(annotation)]
     return _cell(paragraphs(field.description or next(iter(inside), "").partition("\n\n")[0]))
 
@@ -155,7 +155,7 @@ def _bounds(field: FieldInfo | None) -> str:
 
 
 def _named(annotation: Any) -> str | None:
-    """The name under which core/types.py has a type."""
+    """The name of a type in core/types.py."""
     return next((name for name, alias in vars(types).items() if name in _documented() and alias == annotation), None)
 
 

@@ -1,4 +1,4 @@
-"""The JSON Schema of a stack file, for editors. Made from the models; `check` says more than a schema can."""
+"""The JSON Schema of a stack file, for editors. Generated from the models; `check` validates more than a schema can."""
 
 import json
 from pathlib import Path
@@ -13,10 +13,10 @@ from ..settings import StackSettings
 from . import kuberay
 
 FILE = Path(__file__).parents[2] / "stack-file.schema.json"
-"""The schema as it is committed; the first line of a stack file names it."""
+"""The committed schema; the first line of a stack file names it."""
 
 DRAFT = "http://json-schema.org/draft-07/schema#"
-"""The draft that yaml-language-server knows best."""
+"""The draft that yaml-language-server supports best."""
 
 Schema = dict[str, Any]
 
@@ -26,11 +26,11 @@ PULUMIS_OWN: Schema = {
     "encryptionsalt": {"type": "string", "description": "Salt of the passphrase that encrypts the secrets."},
     "environment": {"type": ["array", "object"], "description": "Pulumi ESC environments that are imported."},
 }
-"""What Pulumi keeps in a stack file beside `config` (pkg/workspace, ProjectStack)."""
+"""Keys that Pulumi keeps in a stack file beside `config` (pkg/workspace, ProjectStack)."""
 
 
 class _ForEditors(GenerateJsonSchema):
-    """Says of each key what one would write: no nulls where a key is left out instead, no titles made of names."""
+    """Describes keys as a user would write them: no nulls for missing keys, no titles derived from names."""
 
     def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
         return self.generate_inner(schema["schema"])
@@ -53,7 +53,7 @@ class _ForEditors(GenerateJsonSchema):
 
 
 def stack_file_schema() -> Schema:
-    """The schema of a whole `Pulumi.STACK.yaml`. Keys of other programs under `config` may be anything."""
+    """The schema of a whole `Pulumi.STACK.yaml`. Keys of other programs under `config` may have any value."""
     settings = StackSettings.model_json_schema(
         by_alias=True, ref_template="#/definitions/{model}", schema_generator=_ForEditors
     )
@@ -80,7 +80,7 @@ def stack_file_schema() -> Schema:
 
 
 def _with_kuberays_words(model: Schema) -> Schema:
-    """A model whose settings that hold KubeRay's own fields refer to them."""
+    """A model whose settings with KubeRay's own fields refer to KubeRay's schema."""
     words = kuberay.settings()
     described = {
         key: {"description": value["description"], **words[key]} if key in words else value
@@ -107,5 +107,5 @@ def paragraphs(docstring: str) -> str:
 
 
 def schema_text() -> str:
-    """The schema as it is committed."""
+    """The text of the committed schema."""
     return json.dumps(stack_file_schema(), indent=1, ensure_ascii=False) + "\n"

@@ -1,1 +1,1 @@
-"""Random edits of RayClusters in a stack file while autoscalers play beside, and what came of them."""
+"""Random edits of RayClusters in a stack file while simulated autoscalers run, and their results."""

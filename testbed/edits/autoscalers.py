@@ -1,6 +1,6 @@
-"""Plays Ray's autoscalers. Ray's own code scales; when, and which workers are busy, is drawn at random.
+"""Simulates Ray's autoscalers. Ray's own code scales; when it does, and which workers are busy, is random.
 
-Who is busy is known to nobody but Ray, and here to nobody but the players. They only ever end idle workers.
+In reality only Ray knows which workers are busy, and here only this module. Autoscalers only ever end idle workers.
 """
 
 import json
@@ -21,19 +21,19 @@ from ray.autoscaler.v2.instance_manager.cloud_providers.kuberay.cloud_provider i
 from ray.autoscaler.v2.instance_manager.node_provider import CloudInstance
 from ray.core.generated.instance_manager_pb2 import NodeKind  # type: ignore[attr-defined]  # made when it is imported
 
-# It tells of each request that the API server refuses, and of each that it makes.
+# It logs each request, and each that the API server refuses.
 logging.getLogger("ray.autoscaler").setLevel(logging.CRITICAL)
 
 TURN_SECONDS = 0.2
 
 SCALES = 0.1
-"""How often in its turn a cluster scales, where nothing else is said."""
+"""Probability that a cluster scales in its turn, unless another is set."""
 
 GROWS, GROWING_SECONDS = 4, 2.0
-"""So often each cluster scales at first, with that time in between until its new pods run."""
+"""The number of times that each cluster scales at first, and the pause between them until its new pods run."""
 
 BEGINS, ENDS = 0.4, 0.1
-"""How often in its cluster's turn an idle worker gets something to do, and a busy one has done it."""
+"""Probabilities, in its cluster's turn, that an idle worker becomes busy, and that a busy one becomes idle."""
 
 RAY = ("ray.io", "v1")
 JSON_PATCH = "application/json-patch+json"
@@ -50,8 +50,8 @@ class Worker:
 
 
 class ApiServer(IKubernetesHttpApiClient):
-    """The API server, as the autoscaler of one RayCluster speaks to it: in place of its HTTP client, which takes the
-    address and the account of its own pod."""
+    """The API server as seen by the autoscaler of one RayCluster. It replaces Ray's HTTP client, which uses the address
+    and the account of its own pod."""
 
     def __init__(self, api: client.ApiClient, namespace: str) -> None:
         self._namespace = namespace
@@ -59,7 +59,7 @@ class ApiServer(IKubernetesHttpApiClient):
         self.said: dict[str, int] = {}
         """The replicas that were set last, by worker group."""
         self.ended: set[str] = set()
-        """Pods that were let go."""
+        """Pods that the autoscaler deleted."""
         self.patches = 0
 
     def get(self, path: str) -> dict[str, Any]:
@@ -77,7 +77,7 @@ class ApiServer(IKubernetesHttpApiClient):
         return dict(found)
 
     def patch(self, path: str, payload: Any, content_type: str = JSON_PATCH) -> dict[str, Any]:
-        """Under the name that Ray's HTTP client, which is python-requests, has as a field manager."""
+        """With the field manager of Ray's HTTP client, python-requests."""
         kind, _, name = path.partition("/")
         patched: Any = self._objects.patch_namespaced_custom_object(
             *(*RAY, self._namespace, kind, name, payload), field_manager="python-requests", _content_type=content_type
@@ -92,12 +92,12 @@ class ApiServer(IKubernetesHttpApiClient):
         return dict(patched)
 
     def delete(self, path: str) -> dict[str, Any]:
-        """It deletes RayClusters that are idle; none of these is told to."""
+        """It would delete idle RayClusters; none of these is configured for that."""
         raise NotImplementedError(path)
 
 
 class Autoscalers:
-    """Those of several RayClusters, one of which has its turn at a time."""
+    """The autoscalers of several RayClusters, one of which has its turn at a time."""
 
     def __init__(self, api: client.ApiClient, draw: Random) -> None:
         self._api, self._draw = api, draw
@@ -110,10 +110,10 @@ class Autoscalers:
         self.drained: set[str] = set()
         """Pods that take no new work."""
         self.lost: set[Worker] = set()
-        """Those whose pod went while they were busy."""
+        """Workers whose pod was deleted while they were busy."""
 
     def take_over(self, names: Sequence[str]) -> None:
-        """From now on these RayClusters have their turns, and no others. Each grows a little."""
+        """Lets only these RayClusters have turns from now on. Each grows a little."""
         with self._lock:
             self._players = {name: self._player(name) for name in names}
             self.busy = set()
@@ -124,7 +124,7 @@ class Autoscalers:
 
     @contextmanager
     def playing(self) -> Iterator[None]:
-        """They have their turns meanwhile."""
+        """Turns run during the context."""
         ending = threading.Event()
 
         def play() -> None:
@@ -143,7 +143,7 @@ class Autoscalers:
 
     @contextmanager
     def still(self) -> Iterator[None]:
-        """Nobody has a turn meanwhile."""
+        """No turn runs during the context."""
         with self._lock:
             if self._failure:
                 raise self._failure
@@ -156,16 +156,16 @@ class Autoscalers:
 
     @property
     def ended(self) -> set[str]:
-        """Pods that they have let go."""
+        """Pods that they have deleted."""
         return {pod for api, _ in self._players.values() for pod in api.ended}
 
     @property
     def patches(self) -> int:
-        """How often the RayClusters that play now were scaled."""
+        """The number of patches to the current RayClusters."""
         return sum(api.patches for api, _ in self._players.values())
 
     def forget(self, cluster: str, group: str) -> None:
-        """What was said last of a group that is no more, or that somebody else has set."""
+        """Forgets the replicas of a group that was removed, or that something else has set."""
         self._players[cluster][0].said.pop(group, None)
 
     def _player(self, name: str) -> tuple[ApiServer, KubeRayProvider]:
@@ -178,20 +178,20 @@ class Autoscalers:
         try:
             self._turn(self._draw.choice(list(self._players)), self.scales)
         except Exception as error:
-            # Whatever it is, the test is to fail with it.
+            # Any error must fail the test.
             self._failure = error
 
     def _turn(self, name: str, scales: float) -> None:
         provider = self._players[name][1]
         try:
-            there = provider.get_non_terminated()
+            instances = provider.get_non_terminated()
         except client.ApiException as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
             return
         workers = {
             Worker(name, instance.node_type, instance.cloud_instance_id): instance
-            for instance in there.values()
+            for instance in instances.values()
             if instance.node_kind == NodeKind.WORKER
         }
         self._work(name, workers)

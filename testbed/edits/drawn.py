@@ -1,6 +1,6 @@
-"""Edits of a RayCluster in a stack file as people make them, drawn at random. Pure functions.
+"""Typical edits of a RayCluster in a stack file, drawn at random. Pure functions.
 
-A RayCluster is what a stack file says of it. It has worker groups without GPUs, so that many fit on a few nodes.
+A RayCluster here is its entry of the stack file. It has worker groups without GPUs, so that many fit on a few nodes.
 """
 
 import copy
@@ -12,7 +12,7 @@ from typing import Any
 Cluster = dict[str, Any]
 
 Change = Callable[[Random, Cluster], None]
-"""Changes a RayCluster's settings; sometimes to what they are."""
+"""Changes a RayCluster's settings; sometimes to their present values."""
 
 RAY = "2.60.0"
 TAGS = (RAY, f"{RAY}-py312", f"{RAY}-cpu")
@@ -29,24 +29,24 @@ PRIORITIES = ("ray-head", "ray-worker")
 
 @dataclass(frozen=True)
 class Edit:
-    """A RayCluster after an edit, and what was edited."""
+    """A RayCluster after an edit, and a description of the edit."""
 
     what: str
     cluster: Cluster
 
 
 def seeded(*of: object) -> Random:
-    """What draws the same for the same."""
+    """A random generator that gives the same results for the same arguments."""
     return Random("/".join(map(str, of)))  # noqa: S311 -- it makes the same numbers each time
 
 
 def strategy(cluster: Cluster) -> str:
-    """How its edits reach pods that run."""
+    """The strategy of its `updates`."""
     return str((cluster.get("updates") or STRATEGIES[0])["strategy"])
 
 
 def groups(cluster: Cluster) -> list[Cluster]:
-    """Its worker groups, as the file has them."""
+    """Its worker groups in the file."""
     found: list[Cluster] = cluster["workers"]["variants"]
     return found
 
@@ -57,7 +57,7 @@ def scales(cluster: Cluster) -> bool:
 
 
 def first(draw: Random, name: str) -> Cluster:
-    """A RayCluster to begin with."""
+    """A random first RayCluster."""
     made: Cluster = {
         "name": name,
         "rayVersion": RAY,
@@ -73,7 +73,7 @@ def first(draw: Random, name: str) -> Cluster:
 
 
 def edited(draw: Random, cluster: Cluster) -> Edit:
-    """The RayCluster with one to three changes, at least one of which says something else than before."""
+    """The RayCluster with one to three changes, at least one of which has an effect."""
     while True:
         after, names = copy.deepcopy(cluster), []
         for change in draw.choices(list(CHANGES), [CHANGES[each] for each in CHANGES], k=draw.choice((1, 1, 2, 3))):
@@ -86,7 +86,7 @@ def edited(draw: Random, cluster: Cluster) -> Edit:
 
 
 def wrong(draw: Random, cluster: Cluster) -> Edit:
-    """The RayCluster with something in it that cannot be."""
+    """The RayCluster with an invalid setting."""
     possible = [*WRONG, *([_another_ray] if strategy(cluster) in ("onIdle", "drain") else [])]
     change, after = draw.choice(possible), copy.deepcopy(cluster)
     change(draw, after)
@@ -217,7 +217,7 @@ CHANGES: Mapping[Change, int] = {
     _updates: 4,
     _autoscaling: 1,
 }
-"""How often each is drawn, beside the others."""
+"""The relative weight of each change."""
 
 
 def _more_at_least_than_at_most(draw: Random, cluster: Cluster) -> None:
@@ -256,4 +256,4 @@ WRONG: Sequence[Change] = (
     _memory_without_a_unit,
     _limit_of_another_strategy,
 )
-"""All of these are refused before anything is sent; `_another_ray`, too, where the head would stay."""
+"""All of these are refused before anything is sent. So is `_another_ray`, unless the head is replaced."""

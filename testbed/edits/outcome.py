@@ -1,4 +1,4 @@
-"""What an `up` did to busy workers, held against what `impact` had said of it. Pure functions."""
+"""Compares the effect of an `up` on busy workers with the prediction of `impact`. Pure functions."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,32 +15,32 @@ Running = Mapping[str, Known]
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of one `up`."""
+    """The result of one `up`."""
 
     code: int
     output: str
 
     busy: frozenset[Worker]
-    """Who was busy when it began."""
+    """Workers that were busy when it began."""
 
     lost: frozenset[Worker]
-    """Who of them is gone, and was not let go by an autoscaler."""
+    """Those of them whose pods were deleted, but not by an autoscaler."""
 
     unforetold: frozenset[Worker]
-    """Who of these `impact` had not named."""
+    """Those of the lost workers that `impact` had not predicted."""
 
     set_back: tuple[str, ...]
-    """Worker groups that have not as many replicas as their autoscaler has said, each with both numbers."""
+    """Worker groups whose replicas differ from those that their autoscaler set, each with both numbers."""
 
 
 def gone(busy: Iterable[Worker], ended: Iterable[str], after: Running) -> frozenset[Worker]:
-    """Busy workers whose pods are no more. `ended`: pods that autoscalers have let go."""
-    there = {pod["metadata"]["name"] for known in after.values() for pod in known.pods}
-    return frozenset(worker for worker in busy if worker.pod not in there and worker.pod not in ended)
+    """Busy workers whose pods do not exist any more. `ended`: pods that autoscalers have deleted."""
+    live = {pod["metadata"]["name"] for known in after.values() for pod in known.pods}
+    return frozenset(worker for worker in busy if worker.pod not in live and worker.pod not in ended)
 
 
 def unforetold(lost: Iterable[Worker], impact: Impact) -> frozenset[Worker]:
-    """Those of whose worker group `impact` does not say that pods end, busy or not."""
+    """Lost workers whose worker group has no effect in `impact` that ends busy pods."""
     effects = {each.name: [effect for effect in each.effects if _ends_busy(effect)] for each in impact.objects}
     return frozenset(
         worker
@@ -50,14 +50,15 @@ def unforetold(lost: Iterable[Worker], impact: Impact) -> frozenset[Worker]:
 
 
 def _ends_busy(effect: Effect) -> bool:
-    """What goes only when it is idle, or drains, hurts nothing on simulated pods, whose Ray nobody can ask."""
+    """Effects that only end idle pods, or drain, end no busy pods here: simulated pods have no Ray to ask."""
     return bool(effect.ended) and effect.verdict.harm >= Verdict.ENDS.harm
 
 
-def set_back(said: Mapping[tuple[str, str], int], after: Running) -> list[tuple[str, str, str]]:
-    """RayCluster and worker group of those that have other replicas than their autoscaler has said, and a sentence."""
+def set_back(autoscaled: Mapping[tuple[str, str], int], after: Running) -> list[tuple[str, str, str]]:
+    """RayCluster, worker group, and a sentence for each group whose replicas differ from those that its autoscaler
+    set."""
     found = []
-    for (cluster, group), replicas in said.items():
+    for (cluster, group), replicas in autoscaled.items():
         spec = after[cluster].body["spec"] if cluster in after else {}
         if not spec.get("enableInTreeAutoscaling"):
             continue

@@ -1,4 +1,4 @@
-"""Rounds of edits: RayClusters that are edited side by side in one stack, each in a sequence of its own."""
+"""Rounds of edits: several RayClusters of one stack, each with its own sequence of edits."""
 
 import re
 from collections import Counter
@@ -25,52 +25,52 @@ from testbed.platform_stack import Stack
 NAMESPACES = ("edits-a", "edits-b")
 
 TRIES = 8
-"""Of `pulumi up`. Autoscalers scale during the first, and are left at the others, so that there is an end."""
+"""The number of `pulumi up`. Autoscalers scale during the first, and pause during the others, so that it ends."""
 
 SCALED = re.compile(r"RayCluster (\S+): its autoscaler has just scaled")
 KEPT = re.compile(r"RayCluster (\S+): worker group \S.* leaves the stack file, and has workers")
-"""Why an update of a RayCluster is refused, in the words that people see."""
+"""Why an update of a RayCluster is refused, as in the error messages."""
 
 
 @dataclass
 class Tally:
-    """What came of all edits."""
+    """The results of all edits."""
 
     sequences: int = 0
     edits: Counter[str] = field(default_factory=Counter)
-    """By strategy, as are busy and ended."""
+    """By strategy, like busy and ended."""
     busy: Counter[str] = field(default_factory=Counter)
     """Workers that were busy when an edit of their RayCluster began."""
     ended: Counter[str] = field(default_factory=Counter)
-    """Those of them that it ended, as `impact` had said."""
+    """Busy workers that it ended, as `impact` had predicted."""
     unforetold: list[str] = field(default_factory=list)
-    """Those of them that it ended though `impact` had not said so."""
+    """Busy workers that it ended though `impact` had not predicted it."""
     set_back: list[str] = field(default_factory=list)
     ups: int = 0
     scaled: int = 0
-    """RayClusters whose update was refused because their autoscaler scaled in that moment."""
+    """RayClusters whose update was refused because their autoscaler scaled at that moment."""
     kept: int = 0
-    """Edits that were refused because a worker group that leaves has workers."""
+    """Edits that were refused because a removed worker group has workers."""
     wrong: int = 0
     """Edits that were refused before anything was sent."""
     patches: int = 0
-    """Times that autoscalers have scaled."""
+    """Number of patches by autoscalers."""
 
 
 class Rounds:
-    """One stack, whose RayClusters are others in each round."""
+    """One stack, with other RayClusters in each round."""
 
     def __init__(self, stack: Stack, api: client.ApiClient, seed: int) -> None:
         self._stack, self._api, self._seed = stack, api, seed
         self._autoscalers = Autoscalers(api, seeded(seed))
         self._clusters: dict[str, Cluster] = {}
-        """What the stack file says, by `<namespace>/<name>`."""
+        """The entries of the stack file, by `<namespace>/<name>`."""
         self.tally = Tally()
 
     def run(self, number: int, sequences: int, edits: int) -> Iterator[str]:
-        """A round. Says what it has done, a line for each step.
+        """Runs a round. Yields a line for each step.
 
-        Fails where an `up` ends other than it may, with all that it printed.
+        Fails, with the whole output, if an `up` ends in a way that is not allowed.
         """
         names = [f"r{number}-{each}" for each in range(sequences)]
         draws = {
@@ -90,7 +90,7 @@ class Rounds:
         self.tally.sequences += sequences
 
     def _step(self, drawn: Mapping[str, Edit]) -> Iterator[str]:
-        """An edit of each RayCluster, all in one `up`, or as many as it takes."""
+        """Edits each RayCluster, all in one `up`, or as many as it takes."""
         former = dict(self._clusters)
         self._clusters = {full: edit.cluster for full, edit in drawn.items()}
         self._autoscalers.scales = SCALES
@@ -101,7 +101,7 @@ class Rounds:
     def _applied(
         self, verb: str, what: Mapping[str, str], former: Mapping[str, Cluster] | None = None
     ) -> Iterator[str]:
-        """`pulumi up` until it has gone through. `what`: of each RayCluster that was there, what was edited."""
+        """Repeats `pulumi up` until it succeeds. `what`: the edit of each existing RayCluster."""
         self._write()
         for _ in range(TRIES):
             outcome = self._up(what)
@@ -125,7 +125,7 @@ class Rounds:
         self.tally.edits.update(strategy(self._clusters[full]) for full in what if full in self._clusters)
 
     def _refused(self, draw: Random) -> str:
-        """An edit with something in it that cannot be: nothing is lost by it, and it is taken back."""
+        """Makes an invalid edit: nothing may be lost by it. It is reverted."""
         full = draw.choice(list(self._clusters))
         former = self._clusters[full]
         edit = wrong(draw, former)
@@ -140,11 +140,11 @@ class Rounds:
         return f"refused: {edit.what}"
 
     def _up(self, what: Mapping[str, str]) -> Outcome:
-        """`pulumi up` between two looks at what runs."""
+        """Runs `pulumi up`, and reads the running pods before and after it."""
         with self._autoscalers.still():
             before, busy = self._running(), frozenset(self._autoscalers.busy)
-        there = {pod["metadata"]["name"] for known in before.values() for pod in known.pods}
-        busy = frozenset(worker for worker in busy if worker.pod in there)
+        live = {pod["metadata"]["name"] for known in before.values() for pod in known.pods}
+        busy = frozenset(worker for worker in busy if worker.pod in live)
         try:
             impact = impact_on(before, load(self._stack.file), self._stack.name)
         except StackFileError:

@@ -1,1 +1,1 @@
-"""Redis beneath Ray at work, and how it is lost."""
+"""Redis failures while Ray works."""

@@ -1,4 +1,4 @@
-"""What happened on a day on which masters were lost while Ray worked."""
+"""The record of a run in which Redis masters fail while Ray works."""
 
 import statistics
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ import pytest
 
 @dataclass(frozen=True)
 class Loss:
-    """A master that was lost.
+    """The loss of a master.
 
     Fields: `kind`: how; `at`: when, in seconds since 1970; `whole`: seconds until there were three nodes again.
     """
@@ -22,8 +22,8 @@ class Loss:
 
 @dataclass(frozen=True)
 class Day:
-    """Fields: `noticed`: by the driver (tests/gateway/ray_load.py); `before`, `after`: Ray's containers and how often
-    each was started again, by pod; `gateway`: what the gateway beside the head counted."""
+    """Fields: `noticed`: the driver's report (tests/gateway/ray_load.py); `before`, `after`: Ray's containers and their
+    restart counts, by pod; `gateway`: the counters of the gateway beside the head."""
 
     losses: list[Loss]
     noticed: Mapping[str, Any]
@@ -32,12 +32,12 @@ class Day:
     gateway: Mapping[str, float]
 
     def stall(self, work: str, loss: Loss) -> float:
-        """The longest that one operation of a kind of work took during a loss; 0 where none took a second."""
+        """The longest duration of one operation of a kind of work during a loss; 0 if none took a second."""
         stalls = self.noticed[work]["stalls"]
         return max((seconds for at, seconds in stalls if loss.at - seconds <= at <= loss.at + loss.whole), default=0.0)
 
     def table(self) -> str:
-        """Each loss with its times, and what is usual."""
+        """Each loss with its times, and the usual values."""
         stalls = {work: [self.stall(work, loss) for loss in self.losses] for work in ("keys", "actors")}
         lines = ["lost       write stalls  actor takes  whole again"]
         lines += [

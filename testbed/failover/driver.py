@@ -1,4 +1,4 @@
-"""A driver that has the GCS write all the time, and tells what it noticed."""
+"""A driver that makes the GCS write all the time, and reports delays and losses."""
 
 import json
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ from testbed.pods.platform import Platform
 SCRIPT = (paths.ROOT / "tests" / "gateway" / "ray_load.py").read_text()
 
 END_SECONDS = 600.0
-"""It asks for every key that it wrote: a hundred for each second."""
+"""It reads every key that it wrote: a hundred for each second."""
 
 
 @contextmanager
 def working(platform: Platform, on_worker: bool = False) -> Iterator[dict[str, Any]]:
-    """The driver at work. What it noticed is in the mapping once it has ended, at the end of the context.
+    """Runs the driver during the context. Afterwards the mapping contains its report.
 
-    `on_worker`: in the pod of the cluster's one worker, where it outlives a head that starts again.
+    `on_worker`: in the pod of the cluster's one worker, where it survives a restart of the head.
     """
     noticed: dict[str, Any] = {}
     if on_worker:

@@ -1,4 +1,4 @@
-"""The stack's Redis, as its operator sees it: who is the master, and how it is lost."""
+"""The stack's Redis, as its operator sees it: the current master, and ways to lose it."""
 
 import time
 from collections.abc import Collection, Iterator
@@ -16,14 +16,14 @@ from testbed.pods.steps import until
 SYSTEM = "ray-system"
 
 WITH_SCRIPTS = ". /etc/redis/scripts/common.sh; "
-"""What the scripts in the containers can do: ask servers as their own user, and look who the master is."""
+"""Functions of the scripts in the containers: ask servers as their own user, and look up the master."""
 
 SCRIPT = "/etc/redis/scripts/a-test"
 """The scripts find each other by the name of the first."""
 
 KINDS = ("process", "hang", "force", "drain")
-"""How a master is lost: its process is killed, and may be back before a Sentinel notices; it hangs until another is the
-master; its pod is deleted by force, so that its successor starts beside it; or it is asked to go, as by a drain."""
+"""How a master is lost: its process is killed, and may restart before a Sentinel notices; it hangs until another is the
+master; its pod is force-deleted, so that its successor starts beside it; or it is evicted, as by a drain."""
 
 
 class Redis:
@@ -33,14 +33,14 @@ class Redis:
         self._platform = platform
 
     def ask(self, pod: str, command: str) -> str:
-        """What a node answers to its own user; nothing where it does not."""
+        """The answer of a node to its own user; empty if there is none."""
         return self._shell(pod, f'ask 127.0.0.1 6379 "{command}"')
 
     def master(self, asked: Collection[str] = ()) -> str:
-        """The pod of the master, as the Sentinels say; nothing where none can be asked. `asked`: only these pods."""
+        """The pod of the master, as the Sentinels report it; empty if none answers. `asked`: only these pods."""
         ready = [name for name, pod in self._seen().items() if is_ready(pod) and (not asked or name in asked)]
-        said = (self._shell(pod, "look; echo $MASTER") for pod in ready)
-        return next(filter(None, said), "").partition(".")[0]
+        masters = (self._shell(pod, "look; echo $MASTER") for pod in ready)
+        return next(filter(None, masters), "").partition(".")[0]
 
     def pods(self) -> dict[str, dict[str, Any]]:
         """Its pods."""
@@ -56,12 +56,12 @@ class Redis:
         return {name: address for address, name in lines if name != "localhost"}
 
     def whole(self) -> bool:
-        """Whether all three nodes are there, and the master has two replicas that keep up."""
+        """Whether all three nodes run, and the master has two replicas in sync."""
         pods = self._seen()
         if len(pods) < 3 or not all(map(is_ready, pods.values())):
             return False
-        said = self.ask(self.master(), "INFO replication")
-        return "role:master" in said and said.count("state=online") == 2
+        replication = self.ask(self.master(), "INFO replication")
+        return "role:master" in replication and replication.count("state=online") == 2
 
     def lose_master(self, kind: str) -> Loss:
         """Loses the master in one of KINDS, and waits until Redis is whole again."""
@@ -74,9 +74,9 @@ class Redis:
         return Loss(kind, at, time.monotonic() - begin)
 
     def running_master(self) -> str:
-        """What the master's process calls itself; nothing where there is none."""
-        said = dict(line.split(":", 1) for line in self.ask(self.master(), "INFO").splitlines() if ":" in line)
-        return said["run_id"] if said.get("role", "").strip() == "master" else ""
+        """The run id of the master's process; empty if there is none."""
+        info = dict(line.split(":", 1) for line in self.ask(self.master(), "INFO").splitlines() if ":" in line)
+        return info["run_id"] if info.get("role", "").strip() == "master" else ""
 
     @contextmanager
     def _process(self, pod: str) -> Iterator[None]:
@@ -112,19 +112,19 @@ class Redis:
         (watch,) = (process for process in box.children(recursive=True) if _watches(process, pod, server))
         shell = watch.parent()
         assert shell is not None
-        # A Sentinel takes its shell's place.
+        # A Sentinel replaces its shell's process.
         return next(each for each in (shell, *shell.children()) if each.name() == "redis-server")
 
     def _seen(self) -> dict[str, dict[str, Any]]:
-        """Its pods, for those who ask again and again; none while the API server has no time to answer, as while a head
-        starts on a small machine."""
+        """Its pods, for polling; none while the API server is too busy to answer, for example while a head starts on a
+        small machine."""
         try:
             return self.pods()
         except AssertionError:
             return {}
 
     def _shell(self, pod: str, script: str) -> str:
-        """What a script says in a pod; nothing where that is the one that was lost."""
+        """The output of a script in a pod; empty if that pod was lost."""
         command = ["exec", "-n", SYSTEM, pod, "-c", "redis", "--", "sh", "-c", WITH_SCRIPTS + script, SCRIPT]
         try:
             return self._platform.kubectl(*command).strip()
@@ -133,7 +133,7 @@ class Redis:
 
 
 def _is_the_node(process: psutil.Process) -> bool:
-    """Whether a process holds the node's containers. Others come and go."""
+    """Whether a process is the parent of the node's containers. Others are temporary."""
     try:
         return process.name() == "unshare"
     except psutil.NoSuchProcess:
@@ -141,7 +141,8 @@ def _is_the_node(process: psutil.Process) -> bool:
 
 
 def _watches(process: psutil.Process, pod: str, server: str) -> bool:
-    """Whether a process is the one beside a server in a pod. Redis itself writes its title over its environment."""
+    """Whether a process is the watcher beside a server in a pod. Redis itself overwrites its environment with its
+    title."""
     try:
         beside_it = process.cmdline()[-1:] == [server] and "watch.sh" in "".join(process.cmdline())
         return beside_it and process.environ().get("POD_NAME") == pod

@@ -26,7 +26,7 @@ WORKER = {
 def fault_tolerant(settings: dict[str, Any]) -> None:
     """Two tenants, each with a RayCluster of the same name; one of these has a worker, which stays.
 
-    Volcano schedules them; it has no part in the Job that cleans up after one.
+    Volcano schedules them, but not the cleanup Job of a RayCluster.
     """
     settings["scheduler"] = {"volcano": {}}
     settings["redis"] = {"image": REDIS.reference}
@@ -39,20 +39,20 @@ def fault_tolerant(settings: dict[str, Any]) -> None:
 
 
 def started(platform: Platform) -> dict[str, dict[str, int]]:
-    """Of each of Ray's pods, by its name, how often each of its containers was started again."""
+    """The restart count of each container of Ray's pods, by pod."""
     pods = {**platform.pods("ray.io/cluster", NAMESPACE), **platform.pods("ray.io/cluster", OTHER)}
     return {name: _restarts(pod) for name, pod in pods.items()}
 
 
 def gateway_counts(platform: Platform) -> dict[str, float]:
-    """What the gateway beside the head has counted (docs/redis-gateway.md, Probes, metrics, end)."""
-    said = platform.in_head("wget", "-qO-", "http://127.0.0.1:9399/metrics")
-    samples = (sample for family in text_string_to_metric_families(said) for sample in family.samples)
+    """The counters of the gateway beside the head (docs/redis-gateway.md, Probes, metrics, end)."""
+    metrics = platform.in_head("wget", "-qO-", "http://127.0.0.1:9399/metrics")
+    samples = (sample for family in text_string_to_metric_families(metrics) for sample in family.samples)
     return {sample.name: sample.value for sample in samples if not sample.labels}
 
 
 def _restarts(pod: dict[str, Any]) -> dict[str, int]:
-    """How often each container of a pod was started again."""
+    """The restart count of each container of a pod."""
     status = pod["status"]
     each = [*status.get("initContainerStatuses", []), *status["containerStatuses"]]
     return {container["name"]: container["restartCount"] for container in each}

@@ -1,4 +1,4 @@
-"""A real node, as an operator of it sees it."""
+"""A real node, as its operator sees it."""
 
 import json
 import subprocess
@@ -26,7 +26,7 @@ class Node:
         self.kubectl("create", "-f", "-", given=yaml.safe_dump(body))
 
     def kubectl(self, *arguments: str, given: str = "") -> str:
-        """What kubectl printed. Fails the test with what it said if it failed."""
+        """The output of kubectl. Fails the test with the error output if it fails."""
         done = subprocess.run(
             self.command(*arguments), input=given, capture_output=True, text=True, timeout=KUBECTL_SECONDS, check=False
         )
@@ -34,7 +34,7 @@ class Node:
         return done.stdout
 
     def refusal(self, *arguments: str, given: str = "") -> str:
-        """What kubectl said when it failed. Fails the test if it did not."""
+        """The error output of kubectl. Fails the test if it succeeds."""
         done = subprocess.run(
             self.command(*arguments), input=given, capture_output=True, text=True, timeout=KUBECTL_SECONDS, check=False
         )
@@ -74,6 +74,6 @@ def _tail(text: str) -> str:
 
 
 def is_ready(pod: dict[str, Any]) -> bool:
-    """Whether a pod is Ready, as its Services see it."""
+    """Whether a pod is Ready for its Services."""
     conditions = pod["status"].get("conditions", [])
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)

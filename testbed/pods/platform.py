@@ -30,10 +30,10 @@ SECURED = "secured"
 """A RayCluster like it, with TLS."""
 
 REVIEWED = "reviewed"
-"""A head alone, which asks for tokens of Kubernetes."""
+"""A RayCluster with only a head, which requires tokens of Kubernetes."""
 
 GANGS = ("first", "second")
-"""Names of RayClusters that a test makes."""
+"""Names of RayClusters that a test creates."""
 
 USER = "may"
 """An account in the tenant's namespace that may use the RayCluster REVIEWED."""
@@ -56,7 +56,7 @@ class Platform(Node):
         self.stack = stack
 
     def token(self, cluster: str = CLUSTER) -> str:
-        """The token that a RayCluster asks for."""
+        """The token that a RayCluster requires."""
         secret = json.loads(self.kubectl("get", "secret", "-n", NAMESPACE, cluster, "-o", "json"))
         return base64.b64decode(secret["data"]["auth_token"]).decode()
 
@@ -71,19 +71,19 @@ class Platform(Node):
         return {name: pod["metadata"]["labels"]["ray.io/group"] for name, pod in found.items()}
 
     def in_head(self, *command: str, given: str = "", container: str = "ray-head", cluster: str = CLUSTER) -> str:
-        """What a command in the head printed."""
+        """The output of a command in the head."""
         head = self.head(cluster)
         assert head is not None, "the head is not ready"
         return self.kubectl("exec", "-i", "-n", NAMESPACE, head, "-c", container, "--", *command, given=given)
 
     def start_in_head(self, script: str, *arguments: str) -> "subprocess.Popen[str]":
-        """A Python script that runs in the head's Ray container while the test goes on, with a pipe to its input."""
+        """A Python script that runs in the head's Ray container while the test continues, with a pipe to its input."""
         head = self.head()
         assert head is not None, "the head is not ready"
         return self.start_in(head, "ray-head", script, *arguments)
 
     def start_in(self, pod: str, container: str, script: str, *arguments: str) -> "subprocess.Popen[str]":
-        """The same in any pod of the tenant's."""
+        """Such a script in any pod of the tenant's."""
         command = ["exec", "-i", "-n", NAMESPACE, pod, "-c", container, "--", "python", "-c", textwrap.dedent(script)]
         return subprocess.Popen(
             self.command(*command, *arguments),
@@ -109,7 +109,7 @@ class Platform(Node):
 
 
 def plugins() -> Selection:
-    """Those of Pulumi that the caller of the tests wants."""
+    """The plugins of Pulumi that the caller of the tests has chosen."""
     return select(cast("Mode", os.environ.get("PLUGINS", "auto")))
 
 
@@ -122,12 +122,12 @@ def brought_up(folder: Path, steps: Steps, edit: Edit) -> Iterator[Platform]:
     platform = Platform(rehearsal, stack)
     try:
         settings = load(stack.file)
-        wanted = images_of(settings)
-        rehearsal.placement.check(wanted)
+        images = images_of(settings)
+        rehearsal.placement.check(images)
         with steps.step("node: from nothing to Ready"):
             rehearsal.start(settings.nodes)
         with steps.step("load the stack's images"):
-            rehearsal.placement.load(wanted)
+            rehearsal.placement.load(images)
         try:
             with steps.step("`pulumi up`"):
                 stack.up()

@@ -1,4 +1,4 @@
-"""How long what took, for the table at the end."""
+"""Durations of the steps, for the table at the end."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 WAIT_SECONDS = 120.0
-"""How long what is waited for may take. Most of it is there in 30 seconds on an idle machine with two cores."""
+"""Seconds to wait for a condition. Most are true within 30 seconds on an idle machine with two cores."""
 
 TABLE = pytest.StashKey[list[tuple[str, float]]]()
 
@@ -20,7 +20,7 @@ class Steps:
 
     @contextmanager
     def step(self, title: str) -> Iterator[None]:
-        """Measures what is done in it; what failed is in the table, too."""
+        """Measures its block; a failed step is in the table, too."""
         begin = time.monotonic()
         try:
             yield
@@ -29,7 +29,7 @@ class Steps:
 
 
 def until(true: Callable[[], object], what: str, seconds: float = WAIT_SECONDS, pause: float = 0.3) -> None:
-    """Waits for something; fails the test, with what was waited for, after that many seconds."""
+    """Waits for a condition; fails the test, with `what`, after that many seconds."""
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, f"after {seconds:.0f} s still not: {what}"

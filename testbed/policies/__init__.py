@@ -1,1 +1,1 @@
-"""Objects that keep and break each policy, and what the rules say of them."""
+"""Objects that meet and violate each policy, and the verdicts of the rules."""

@@ -1,4 +1,4 @@
-"""Objects that keep every rule. A case changes one place in them."""
+"""Objects that meet every rule. A case changes one place in them."""
 
 import copy
 from typing import Any
@@ -28,14 +28,14 @@ POD_SPEC: Body = {
 }
 
 
-def body(api_version: str, kind: str, namespace: str | None = "team-a", **said: Any) -> Body:
+def body(api_version: str, kind: str, namespace: str | None = "team-a", **fields: Any) -> Body:
     """An object called `it`."""
-    named = {"name": "it", **({"namespace": namespace} if namespace else {}), **said.pop("metadata", {})}
-    return {"apiVersion": api_version, "kind": kind, "metadata": named, **copy.deepcopy(said)}
+    named = {"name": "it", **({"namespace": namespace} if namespace else {}), **fields.pop("metadata", {})}
+    return {"apiVersion": api_version, "kind": kind, "metadata": named, **copy.deepcopy(fields)}
 
 
 def pod() -> Body:
-    """A pod by itself."""
+    """A single pod."""
     return body("v1", "Pod", spec=POD_SPEC)
 
 
@@ -103,7 +103,7 @@ def ray_cluster(name: str = "it", **labels: str) -> Body:
 
 
 def ray_cluster_without(key: str) -> Body:
-    """A RayCluster whose spec does not say this."""
+    """A RayCluster without this field of the spec."""
     made = ray_cluster()
     del made["spec"][key]
     return made
@@ -118,8 +118,8 @@ def head_that_works() -> Body:
     return made
 
 
-def ray_job(**said: Any) -> Body:
-    """A RayJob that ends with its cluster."""
+def ray_job(**fields: Any) -> Body:
+    """A RayJob that deletes its cluster at its end."""
     spec = {
         "entrypoint": "python train.py",
         "shutdownAfterJobFinishes": True,
@@ -127,7 +127,7 @@ def ray_job(**said: Any) -> Body:
         "activeDeadlineSeconds": 3600,
         "rayClusterSpec": ray_spec(),
         "submitterPodTemplate": template(),
-        **said,
+        **fields,
     }
     spec["submitterPodTemplate"]["spec"]["restartPolicy"] = "Never"
     return body("ray.io/v1", "RayJob", spec=spec)
@@ -161,18 +161,18 @@ def redis_conf(text: str) -> Body:
 
 def queue(name: str, **spec: Any) -> Body:
     """A Queue of Volcano's."""
-    said = {"capability": {"nvidia.com/gpu": "8"}, **spec}
-    return body("scheduling.volcano.sh/v1beta1", "Queue", None, metadata={"name": name}, spec=said)
+    fields = {"capability": {"nvidia.com/gpu": "8"}, **spec}
+    return body("scheduling.volcano.sh/v1beta1", "Queue", None, metadata={"name": name}, spec=fields)
 
 
 def network_policy(name: str, selector: Body, **spec: Any) -> Body:
     """A NetworkPolicy."""
-    said = {"podSelector": selector, **spec}
-    return body("networking.k8s.io/v1", "NetworkPolicy", metadata={"name": name}, spec=said)
+    fields = {"podSelector": selector, **spec}
+    return body("networking.k8s.io/v1", "NetworkPolicy", metadata={"name": name}, spec=fields)
 
 
 def default_deny() -> Body:
-    """Nothing in, nothing out."""
+    """Denies all traffic in both directions."""
     return network_policy("default-deny", {}, policyTypes=["Ingress", "Egress"])
 
 
@@ -183,13 +183,13 @@ def opened(*ports: int) -> Body:
 
 def for_ray(**spec: Any) -> Body:
     """A NetworkPolicy of pods of Ray."""
-    said = {"policyTypes": ["Ingress"], "ingress": [{"from": [{"podSelector": {"matchLabels": {"app": "ui"}}}]}]}
-    return network_policy("ray", {"matchLabels": {"ray.io/cluster": "it"}}, **{**said, **spec})
+    fields = {"policyTypes": ["Ingress"], "ingress": [{"from": [{"podSelector": {"matchLabels": {"app": "ui"}}}]}]}
+    return network_policy("ray", {"matchLabels": {"ray.io/cluster": "it"}}, **{**fields, **spec})
 
 
-def role(kind: str = "Role", **said: Any) -> Body:
+def role(kind: str = "Role", **fields: Any) -> Body:
     """A Role of one rule."""
-    rule = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"], **said}
+    rule = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"], **fields}
     namespace = "team-a" if kind == "Role" else None
     return body("rbac.authorization.k8s.io/v1", kind, namespace, rules=[rule])
 
@@ -205,7 +205,7 @@ def binding(kind: str = "RoleBinding") -> Body:
 
 
 def namespace() -> Body:
-    """A Namespace that keeps to the strictest level."""
+    """A Namespace that enforces the strictest level."""
     level = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
     return body("v1", "Namespace", None, metadata={"name": "team-a", "labels": {"owner": "research", **level}})
 
@@ -237,7 +237,7 @@ def service(**spec: Any) -> Body:
 
 
 def ingress_without_tls() -> Body:
-    """An Ingress that says nothing of certificates."""
+    """An Ingress without TLS."""
     return body("networking.k8s.io/v1", "Ingress", spec={"rules": [{"host": "ray.example.com"}]})
 
 

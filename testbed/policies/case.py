@@ -1,4 +1,4 @@
-"""A case of a rule: objects, and a place in them with a value that keeps the rule and one that breaks it."""
+"""A case of a rule: objects, and a place in them with a value that meets the rule and one that violates it."""
 
 import copy
 from dataclasses import dataclass, field
@@ -19,28 +19,28 @@ class Missing:
 
 
 MISSING = Missing()
-"""Stands for a value that is not there."""
+"""Stands for a missing value."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """What a rule says of objects."""
+    """A case of a rule and its objects."""
 
     rule: str
     objects: tuple[Body, ...]
     at: str
-    """Keys and indexes, in one of the objects, with spaces between."""
+    """Keys and indexes in one of the objects, separated by spaces."""
     good: Any
     bad: Any
     of: int = 0
-    """Which of the objects it is in."""
+    """The index of the object that contains the place."""
     unknown: str = ""
-    """What is not known; empty: the same place."""
+    """The place of an unknown value; empty: the same place."""
     protected: bool | None = None
     options: dict[str, Any] = field(default_factory=dict)
 
     def report(self, value: Any, at: str = "") -> Report:
-        """What all rules say where this value stands there."""
+        """The report of all rules if the place has this value."""
         objects = [copy.deepcopy(each) for each in self.objects]
         put(objects[self.of], at or self.at, value)
         configuration = Configuration.model_validate({"options": {self.rule: self.options} if self.options else {}})
@@ -53,7 +53,7 @@ class Case:
         return [each.known for each in self.report(value, at).findings if each.rule.id == self.rule]
 
     def not_known(self) -> list[bool]:
-        """The same where a value is not known before `pulumi up`."""
+        """The same if a value is unknown before `pulumi up`."""
         return self.said(UNKNOWN, self.unknown or self.at)
 
 
@@ -63,7 +63,7 @@ def case(rule: str, at: str, good: Any, bad: Any, *objects: Body, **further: Any
 
 
 def put(body: Body, at: str, value: Any) -> None:
-    """Puts a value at a place, and makes the mappings on the way; MISSING takes away what is there."""
+    """Sets a value at a place, and creates the mappings on the way; MISSING removes the existing value."""
     steps: list[Any] = [int(step) if step.isdigit() else step for step in at.split()]
     last = steps.pop()
     held: Any = body

@@ -1,4 +1,4 @@
-"""The stacks of this project as manifests: what their program registers, without an engine and a cluster behind it."""
+"""The stacks of this project as manifests: the resources that their program registers, without engine and cluster."""
 
 import os
 import subprocess
@@ -24,7 +24,7 @@ _SECRET = "c2VjcmV0"  # noqa: S105 -- stands for all of them, in base64 as Secre
 
 
 class Decoding(Recorder):
-    """Remembers resources as the engine would tell them to a policy pack."""
+    """Records resources as the engine would pass them to a policy pack."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,9 +37,9 @@ class Decoding(Recorder):
 
 
 def stack(name: str) -> str:
-    """A stack of this checkout as a text of YAML, without CustomResourceDefinitions."""
-    said = yaml.safe_load((paths.ROOT / f"Pulumi.{name}.yaml").read_text())["config"]
-    settings = {key.removeprefix(PREFIX): value for key, value in said.items()}
+    """A stack of this checkout as YAML, without CustomResourceDefinitions."""
+    config = yaml.safe_load((paths.ROOT / f"Pulumi.{name}.yaml").read_text())["config"]
+    settings = {key.removeprefix(PREFIX): value for key, value in config.items()}
     settings["kubernetes"] = {"context": name}
     recorder = Decoding()
     with tempfile.TemporaryDirectory() as folder:
@@ -72,7 +72,7 @@ def _volcano() -> str:
 
 
 def _light(text: str, file: Path) -> Path:
-    """Writes the objects, of the definitions' schemas only the names of the fields below `spec`."""
+    """Writes the objects; of the CRDs' schemas only the names of the fields below `spec`."""
     objects = [each for each in yaml.load_all(text, Loader=yaml.CSafeLoader) if each]
     for definition in (each for each in objects if each["kind"] == "CustomResourceDefinition"):
         for version in definition["spec"]["versions"]:

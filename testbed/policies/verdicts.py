@@ -1,4 +1,4 @@
-"""What the rules say of manifests that others publish: KubeRay's samples, and those of IBM/ado."""
+"""The verdicts of the rules on published manifests: KubeRay's samples, and those of IBM/ado."""
 
 from collections import Counter
 from pathlib import Path
@@ -14,10 +14,10 @@ SAMPLES = tools.KUBERAY.share("config") / "samples"
 ADO = Path(__file__).with_name("ado")
 
 PINNED = Path(__file__).with_name("samples.yaml")
-"""The verdicts as they were reviewed (docs/reference/policy-verdicts.md), by the names of files."""
+"""The reviewed verdicts (docs/reference/policy-verdicts.md), by the names of files."""
 
 Verdict = dict[str, int]
-"""How often each rule is broken, advice too. A rule that cannot know has a question mark behind it."""
+"""The number of violations of each rule, advice too. A rule with an unknown result has a question mark behind it."""
 
 
 def files() -> dict[str, Path]:
@@ -27,11 +27,11 @@ def files() -> dict[str, Path]:
 
 
 def verdict(file: Path) -> Verdict:
-    """What the rules say of the objects in a file, with no configuration."""
+    """The verdict on the objects in a file, with no configuration."""
     findings = Judge(Configuration(), "").report(objects([str(file)])).findings
     return dict(sorted(Counter(each.rule.id if each.known else f"{each.rule.id}?" for each in findings).items()))
 
 
 def pinned() -> dict[str, Verdict]:
-    """The verdicts that were reviewed."""
+    """The reviewed verdicts."""
     return dict(yaml.safe_load(PINNED.read_text()))

@@ -13,13 +13,13 @@ from local.plugins.kubernetes.provider import Provider
 from local.plugins.messages import MESSAGE_OPTIONS
 
 _THREADS = 256
-"""As many operations as wait at once; one more has to remain for the engine's Cancel."""
+"""The number of operations that wait at the same time; one more thread is reserved for the engine's Cancel."""
 
 _ENGINE_CHECK_SECONDS = 5.0
 
 
 def main() -> None:
-    """Print the port on the first line of standard output, as the engine expects of every plugin, and serve."""
+    """Prints the port on the first line of standard output, as the engine expects of every plugin, and serves."""
     parser = argparse.ArgumentParser(prog="pulumi-resource-kubernetes", description=__doc__)
     parser.add_argument("engine", nargs="?", default="", help="address of the engine's log service")
     parser.add_argument("--tracing", default="", help="taken for compatibility, ignored")
@@ -28,7 +28,7 @@ def main() -> None:
     arguments, _ = parser.parse_known_args()
 
     stop = threading.Event()
-    # The engine ends its plugins with SIGINT and kills those that have not gone after five seconds
+    # The engine ends its plugins with SIGINT and kills those that run after five seconds
     # (sdk/go/common/util/cmdutil/term.go).
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())

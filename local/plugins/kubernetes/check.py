@@ -1,4 +1,4 @@
-"""What becomes of a program's inputs before anything else sees them: a name, a namespace, or a refusal."""
+"""Validates a program's inputs and completes them with a name and a namespace."""
 
 from typing import Any
 
@@ -28,10 +28,10 @@ _AUTONAMING = CheckRequest.AutonamingOptions
 def check(
     urn: str, olds: Json, news: Json, seed: bytes, autonaming: _AUTONAMING | None, cluster: Cluster | None
 ) -> Json:
-    """The inputs that are compared, sent and kept: the program's, with apiVersion, kind, name and namespace.
+    """The inputs that are compared, sent and stored: the program's, with apiVersion, kind, name and namespace.
 
-    A name that the program leaves out is generated once and then kept from the old inputs. Without a cluster the old
-    inputs say whether the kind has namespaces.
+    A missing name is generated once and then kept from the old inputs. Without a cluster the old inputs decide whether
+    the kind has namespaces.
 
     Raises:
         RefusedError: this provider cannot manage such an object.
@@ -86,7 +86,7 @@ def _namespace(inputs: Json, old: Json, cluster: Cluster | None) -> str:
     try:
         namespaced = cluster.discovery.find(Kind.of_object(inputs)).namespaced
     except (NoSuchKindError, ApiError, UnreachableError):
-        # Most likely a custom resource whose definition comes with the same program. Most have namespaces; for the
-        # others the server drops it, and the comparison with what the program says later does too.
+        # Most likely a custom resource whose CRD comes with the same program. Most have namespaces; for the others the
+        # server drops it, and so does the comparison with the program's later inputs.
         namespaced = True
     return cluster.namespace if namespaced else ""

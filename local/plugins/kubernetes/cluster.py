@@ -1,4 +1,4 @@
-"""A cluster: the official client's configuration, authentication and connections, and the few requests we make."""
+"""A cluster: the official client's configuration, authentication and connections, and the few requests that we send."""
 
 import json
 import os
@@ -26,21 +26,21 @@ _JSON_PATCH = "application/json-patch+json"
 
 
 class Cluster:
-    """One API server, as the credentials of a kubeconfig see it.
+    """One API server, with the credentials of a kubeconfig.
 
-    Raises (any request): `ApiError` when the server refuses, `UnreachableError` when it does not answer,
-    `NoSuchKindError` when it does not have the kind.
+    Raises (any request): `ApiError` if the server refuses, `UnreachableError` if it does not answer, `NoSuchKindError`
+    if it does not have the kind.
     """
 
     def __init__(self, settings: Settings) -> None:
-        """Load the kubeconfig and ask the server for its kinds.
+        """Loads the kubeconfig and reads the server's kinds.
 
         Raises:
             UnreachableError: no usable kubeconfig, or no answer.
         """
         configuration = Configuration()
         configuration.connection_pool_maxsize = _CONNECTIONS
-        # A request that was refused for now (429) or never sent can be repeated; one whose answer got lost cannot.
+        # A request that was refused for now (429) or never sent can be repeated; one without an answer cannot.
         configuration.retries = urllib3.Retry(
             total=6, connect=3, read=0, other=0, status=6, status_forcelist={429}, allowed_methods=None,
             backoff_factor=0.3, raise_on_status=False, redirect=0,
@@ -62,12 +62,12 @@ class Cluster:
         return self._request("GET", self.discovery.find(kind).path(namespace, name))
 
     def create(self, obj: Json, manager: str, dry_run: bool = False) -> Json:
-        """Make an object that does not exist yet."""
+        """Creates an object that does not exist yet."""
         path = self._endpoint(obj).path(namespace_of(obj))
         return self._request("POST", path, {"fieldManager": manager} | _dry(dry_run), obj)
 
     def apply(self, obj: Json, manager: str, *, force: bool, dry_run: bool = False) -> Json:
-        """Server-side apply: make it, or set the fields it says and give up those it does not say any more."""
+        """Server-side apply: creates it, or sets its fields and releases owned fields that are not set any more."""
         path = self._endpoint(obj).path(namespace_of(obj), name_of(obj))
         query = {"fieldManager": manager, "force": str(force).lower()} | _dry(dry_run)
         return self._request("PATCH", path, query, obj, _APPLY)
@@ -92,7 +92,7 @@ class Cluster:
         return [{"apiVersion": kind.api_version, "kind": kind.kind} | item for item in found.get("items", [])]
 
     def watch(self, kind: Kind, namespace: str, **selectors: str) -> "Watch":
-        """What exists now and what changes from now on."""
+        """The existing objects, and then all changes."""
         path = self.discovery.find(kind).path(namespace)
         query = {"watch": "true", "timeoutSeconds": str(_WATCH_SECONDS)} | selectors
         timeout = urllib3.Timeout(connect=10, read=_WATCH_SECONDS + 30)
@@ -125,7 +125,7 @@ class Cluster:
         timeout: urllib3.Timeout = _TIMEOUT,
         stream: bool = False,
     ) -> urllib3.BaseHTTPResponse:
-        # Only the generated API classes know the paths and types of built-in kinds; any kind goes through this one.
+        # The generated API classes only know the paths and types of built-in kinds; this method handles any kind.
         _, url, headers, _, _ = self._client.param_serialize(
             method,
             path,
@@ -175,12 +175,12 @@ class Watch:
             self._response.close()
 
     def close(self) -> None:
-        """End the iteration, though it is blocked in another thread."""
+        """Ends the iteration, even if it is blocked in another thread."""
         self._closed = True
         try:
             self._response.shutdown()
         except (RuntimeError, ValueError, OSError):
-            # It has ended by itself.
+            # It has ended already.
             return
 
 
@@ -196,7 +196,7 @@ def _dry(dry_run: bool) -> dict[str, str]:
 
 
 def _configure(configuration: Configuration, settings: Settings) -> str:
-    """Load credentials into the client's configuration and return the context's namespace."""
+    """Loads credentials into the client's configuration and returns the context's namespace."""
     context = settings.context or None
     if settings.kubeconfig and not is_path(settings.kubeconfig):
         content = parse_kubeconfig(settings.kubeconfig)

@@ -1,4 +1,4 @@
-"""Why an object is not ready: its conditions, the warnings about it and its pods, and what its containers wait for."""
+"""Reasons why an object is not ready: its conditions, warnings about it and its pods, and its waiting containers."""
 
 from collections.abc import Iterable
 
@@ -10,16 +10,17 @@ from local.plugins.kubernetes.values import Json
 POD = Kind("", "v1", "Pod")
 EVENT = Kind("", "v1", "Event")
 _AT_MOST = 10
-"""Lines of each sort; the rest repeats the first."""
+"""The number of lines of each sort; more lines would repeat the first."""
 
 
 def explain(cluster: Cluster, obj: Json) -> list[str]:
-    """What the cluster says about an object that is not ready, the most telling first; empty if it says nothing."""
+    """What the cluster reports about an object that is not ready, the most useful first; empty if it reports
+    nothing."""
     try:
         pods = _pods(cluster, obj)
         events = cluster.list(EVENT, namespace_of(obj) or "default", fieldSelector="type=Warning")
     except (ApiError, NoSuchKindError, UnreachableError):
-        # Without the right to read pods or events there is nothing to add to the error that is being told.
+        # Without the right to read pods or events there is nothing to add to the reported error.
         pods, events = [], []
     about = {at(thing, "metadata", "uid") for thing in (obj, *pods)}
     return [

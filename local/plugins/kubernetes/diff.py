@@ -1,4 +1,4 @@
-"""What differs between what a program said before and what it says now."""
+"""The differences between a program's old and new inputs."""
 
 import re
 from collections.abc import Iterator
@@ -15,21 +15,21 @@ _ABSENT: Any = object()
 
 @dataclass(frozen=True)
 class Change:
-    """One difference: where, what happens there, and the value concerned (the old one where it goes away)."""
+    """One difference: its path, its kind, and its value (the old one if it is removed)."""
 
     path: Path
     how: Literal["add", "delete", "update"]
     value: Any
 
     def replaces(self, fields: list[Path]) -> bool:
-        """Whether this is a change of a field that only a new object can have."""
+        """Whether this changes an immutable field."""
         return any(touches(self.path, self.value, field) for field in fields)
 
 
 def changes(old: Json, new: Json) -> list[Change]:
     """The differences of two objects without nulls or marks; an unknown value differs from any other.
 
-    Quantities of Kubernetes' own kinds count by their amount, as the server stores them; custom resources keep text.
+    Quantities of Kubernetes' own kinds are compared by amount, as the server stores them; custom resources by text.
     """
     return list(_differences((), old, new, Kind.of_object(new).builtin))
 
@@ -54,12 +54,12 @@ def _item(items: list[Any], index: int) -> Any:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Equality as JSON has it: a boolean is no number."""
+    """Equality as in JSON: a boolean is not a number."""
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
 def property_path(path: Path) -> str:
-    """The path as Pulumi writes one: `spec.containers[0].env`, `metadata.labels["app.kubernetes.io/name"]`."""
+    """The path in Pulumi's notation: `spec.containers[0].env`, `metadata.labels["app.kubernetes.io/name"]`."""
     text = ""
     for step in path:
         if isinstance(step, int):
@@ -76,7 +76,7 @@ _STEP = re.compile(r'\["((?:[^"\\]|\\.)*)"\]|\[(\d+|\*)\]|\.?([^.\[\]"]+)')
 
 
 def parse_property_path(text: str) -> Path:
-    """The inverse of `property_path`; `*` stays as it is."""
+    """The inverse of `property_path`; `*` is kept."""
     path: list[str | int] = []
     for quoted, index, key in _STEP.findall(text):
         if index:
@@ -87,5 +87,5 @@ def parse_property_path(text: str) -> Path:
 
 
 def contains(outer: Path, inner: Path) -> bool:
-    """Whether `inner` lies at or below `outer`, where `*` is any step."""
+    """Whether `inner` is at or below `outer`, where `*` matches any step."""
     return len(outer) <= len(inner) and all(a in (b, "*") for a, b in zip(outer, inner, strict=False))

@@ -17,12 +17,12 @@ ACCEPT = ", ".join(
     f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList" for version in ("v2", "v2beta1")
 )
 _REFRESH_SECONDS = 0.5
-"""A kind that is missing is asked for again, but not more often than this."""
+"""A missing kind is looked up again, but not more often than this."""
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where objects of a kind are: the collection's path for a namespace, or for the whole cluster."""
+    """The path of objects of a kind: of the collection in a namespace, or in the whole cluster."""
 
     kind: Kind
     plural: str
@@ -40,7 +40,7 @@ class Endpoint:
 
 
 class Discovery:
-    """The server's kinds, read once and again when one is missing; safe to use from several threads."""
+    """The server's kinds, read once, and again when one is missing; safe to use from several threads."""
 
     def __init__(self, get: Callable[[str], Json]) -> None:
         self._get = get
@@ -49,7 +49,7 @@ class Discovery:
         self._read_at = 0.0
 
     def find(self, kind: Kind) -> Endpoint:
-        """Where a kind is.
+        """The endpoint of a kind.
 
         Raises:
             NoSuchKindError: the server does not have it.
@@ -61,7 +61,7 @@ class Discovery:
         return self._kinds[kind]
 
     def forget(self) -> None:
-        """Read again at the next question, however fresh the last answer: a definition was written or deleted."""
+        """Reads again at the next lookup, however recent the last answer: a CRD was written or deleted."""
         with self._lock:
             self._kinds, self._read_at = {}, 0.0
 

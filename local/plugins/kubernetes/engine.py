@@ -1,4 +1,4 @@
-"""The engine's log: lines that stay, and the status shown beside a resource while it is worked on."""
+"""The engine's log: permanent lines, and the status beside a resource during an operation."""
 
 import grpc
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc
@@ -7,7 +7,7 @@ from local.plugins.messages import MESSAGE_OPTIONS
 
 
 class Engine:
-    """The engine that started this plugin; without an address what would be logged is dropped."""
+    """The engine that started this plugin; without an address all messages are dropped."""
 
     def __init__(self, address: str | None) -> None:
         self._channel = grpc.insecure_channel(address, options=MESSAGE_OPTIONS) if address else None
@@ -20,13 +20,13 @@ class Engine:
         self._log(urn, message, engine_pb2.INFO)
 
     def status(self, urn: str, message: str) -> None:
-        """Show what is being waited for; an empty message clears it."""
+        """Shows what an operation waits for; an empty message clears it."""
         self._log(urn, message, engine_pb2.INFO, ephemeral=True)
 
     def gone(self) -> bool:
-        """Whether the engine answers no more, so that a killed one leaves no plugin behind.
+        """Whether the engine does not answer any more, so that a killed engine leaves no plugin behind.
 
-        Asks gRPC's standard health service; an engine without one answers that it is not implemented, so it is there.
+        Asks gRPC's standard health service; an engine without one answers that it is not implemented, so it exists.
         """
         if self._channel is None:
             return False
@@ -44,5 +44,5 @@ class Engine:
         try:
             self._stub.Log(request, timeout=10)
         except grpc.RpcError:
-            # The engine goes away first when a run is interrupted; a lost line of the log must not fail the operation.
+            # The engine ends first when a run is interrupted; a lost log line must not fail the operation.
             return

@@ -1,4 +1,4 @@
-"""What goes wrong between an API server and an object, as errors with the server's own words."""
+"""Errors of an API server about an object, with the server's own words."""
 
 import json
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from local.plugins.kubernetes.objects import Kind, at
 from local.plugins.kubernetes.values import Json
 
 PATCH_FORCE = "pulumi.com/patchForce"
-"""Annotation: an update takes over the fields that others manage."""
+"""Annotation: an update takes over the fields that other managers own."""
 
 _CONFLICT_HINT = (
     "Take the named fields out of the program to leave them to their manager, or set the annotation "
@@ -51,18 +51,18 @@ class ApiError(Exception):
 
 
 class NoSuchKindError(Exception):
-    """The API server serves no such kind; for a custom resource its definition is missing."""
+    """The API server does not serve this kind; for a custom resource its CRD is missing."""
 
     def __init__(self, kind: Kind) -> None:
         super().__init__(f'no matches for kind "{kind.kind}" in version "{kind.api_version}"')
 
 
 class UnreachableError(Exception):
-    """The cluster does not answer, or the kubeconfig does not say where it is."""
+    """The cluster does not answer, or the kubeconfig does not contain its address."""
 
 
 class RefusedError(Exception):
-    """The operation failed and nothing was made; the message is for the user."""
+    """The operation failed and nothing was created; the message is for the user."""
 
 
 class CancelledError(Exception):
@@ -70,7 +70,7 @@ class CancelledError(Exception):
 
 
 class NotReadyError(Exception):
-    """An object was written, but did not become ready: what was waited for, what was last seen, and the object."""
+    """An object was written, but did not become ready: the awaited condition, the last seen one, and the object."""
 
     def __init__(self, message: str, last_seen: Json, details: Sequence[str] = ()) -> None:
         super().__init__(message)
@@ -79,7 +79,7 @@ class NotReadyError(Exception):
 
 
 def refused_create(error: ApiError | NoSuchKindError) -> RefusedError:
-    """What to tell about an object that could not be made."""
+    """The error for an object that could not be created."""
     if isinstance(error, NoSuchKindError):
         return RefusedError(
             "the Kubernetes API server reported that the apiVersion for this resource does not exist. "
@@ -97,7 +97,7 @@ def refused_create(error: ApiError | NoSuchKindError) -> RefusedError:
 
 
 def refused_update(error: ApiError | NoSuchKindError, manager: str) -> RefusedError:
-    """What to tell about an update that the server did not take; `manager` is the field manager that tried."""
+    """The error for an update that the server refused; `manager` is the field manager that tried."""
     if isinstance(error, ApiError) and error.conflict:
         return RefusedError(
             f"server-side apply field conflict: the resource managed by field manager {manager!r} had an apply "

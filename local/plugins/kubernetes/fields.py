@@ -1,4 +1,4 @@
-"""Who owns which fields of a live object, and how an update keeps to it.
+"""The owners of a live object's fields, and updates that respect them.
 
 https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management
 """
@@ -19,11 +19,11 @@ _TAKEN_OVER = (
     (CREATOR, "Update"),
     ("pulumi-resource-kubernetes", "Update"),
 )
-"""Managers (by the beginning of their name) whose fields the first apply takes over, as Pulumi's plugin does."""
+"""Managers (by prefix) whose fields the first apply takes over, as Pulumi's plugin does."""
 
 
 def created_by_us(live: Json) -> bool:
-    """Whether fields still belong to the plain create, so that an apply would conflict with ourselves."""
+    """Whether the plain create still owns fields, so that an apply would conflict with ourselves."""
     return any(
         entry.get("operation") == "Update" and entry.get("manager") in (CREATOR, "pulumi-resource-kubernetes")
         for entry in managed(live)
@@ -35,9 +35,9 @@ def managed(live: Json) -> list[Json]:
 
 
 def take_over(live: Json, manager: str) -> list[Json]:
-    """The JSON patch that gives `manager` the fields of the managers it succeeds; empty if there is nothing to take.
+    """The JSON patch that gives `manager` the fields of its predecessors; empty if there are none.
 
-    The patch names the object's version, so that it fails rather than undoing somebody else's write.
+    The patch includes the object's version, so that it fails instead of reverting another write.
     """
     taken = [entry for entry in managed(live) if _is_taken_over(entry)]
     if not taken:
@@ -67,18 +67,18 @@ def _union(one: Json, other: Json) -> Json:
 def leave_ignored(inputs: Json, live: Json, manager: str, ignored: list[str]) -> Json:
     """The inputs for an update that ignores some fields (`ignore_changes`).
 
-    A field that only others manage is left out; any other gets its live value. Paths through lists are taken as they
-    are: the engine has put the old input there.
+    A field that only other managers own is removed; any other gets its live value. Paths through lists are used
+    unchanged: the engine has put the old input there.
     """
     ours = _owned(entry for entry in managed(live) if entry["manager"] == manager)
-    theirs = _owned(entry for entry in managed(live) if entry["manager"] != manager)
+    owned_by_others = _owned(entry for entry in managed(live) if entry["manager"] != manager)
     result = inputs
     for path in map(parse_property_path, ignored):
         if not path or not all(isinstance(step, str) for step in path):
             continue
         keys = [str(step) for step in path]
         marks = [f"f:{key}" for key in keys]
-        if at(theirs, *marks) is not None and at(ours, *marks) is None:
+        if at(owned_by_others, *marks) is not None and at(ours, *marks) is None:
             result = _without(result, keys)
         elif (value := at(live, *keys)) is not None:
             result = _with(result, keys, value)

@@ -1,4 +1,4 @@
-"""The one function of the package that is done here: reading manifests, which `yaml.ConfigFile` builds on."""
+"""The only supported function of the package: reading manifests, which `yaml.ConfigFile` uses."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,10 +12,10 @@ from local.plugins.kubernetes.values import Json
 
 
 def invoke(token: str, args: Json, cluster: Cluster | None) -> Json:
-    """Call a function of the package.
+    """Calls a function of the package.
 
     Raises:
-        RefusedError: it is not done here, or the manifest cannot be read.
+        RefusedError: the function is not supported, or the manifest cannot be read.
     """
     if token != "kubernetes:yaml:decode":  # noqa: S105  the name of a function
         raise RefusedError(f"the stand-in does not do the function {token}; use the real plugin")

@@ -1,4 +1,4 @@
-"""What an object is called: kinds, names, identifiers, annotations."""
+"""Identities of objects: kinds, names, ids, annotations."""
 
 import secrets
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class Kind:
 
     @property
     def builtin(self) -> bool:
-        """Whether the kind is one of Kubernetes itself, going by its group."""
+        """Whether it is a kind of Kubernetes itself, by its group."""
         return "." not in self.group or self.group.endswith(".k8s.io")
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ class Kind:
 
     @classmethod
     def of_urn(cls, urn: str) -> "Kind":
-        """The kind that a resource's type names: `...$kubernetes:apps/v1:Deployment::name`."""
+        """The kind in a resource's type: `...$kubernetes:apps/v1:Deployment::name`."""
         _, module, kind = urn.split("::")[2].rpartition("$")[2].split(":")
         return cls.of(module, kind)
 
@@ -68,7 +68,7 @@ def urn_name(urn: str) -> str:
 
 
 def at(obj: Any, *path: str) -> Any:
-    """The value at a path of nested mappings, None where there is none."""
+    """The value at a path of nested mappings, None if there is none."""
     for key in path:
         if not isinstance(obj, dict):
             return None
@@ -91,7 +91,7 @@ def id_of(obj: Json) -> str:
 
 
 def split_id(identifier: str) -> tuple[str, str]:
-    """The namespace (empty for a kind without one) and the name that an id says."""
+    """The namespace (empty for a kind without one) and the name in an id."""
     namespace, _, name = identifier.rpartition("/")
     return namespace, name
 

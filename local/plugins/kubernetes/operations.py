@@ -1,4 +1,4 @@
-"""Creating, reading, updating and deleting one object, in the way of Pulumi's plugin in server-side apply mode."""
+"""Creates, reads, updates and deletes one object, like Pulumi's plugin in server-side apply mode."""
 
 from dataclasses import dataclass
 
@@ -37,7 +37,7 @@ PROPAGATION = "pulumi.com/deletionPropagationPolicy"
 TIMEOUT = "pulumi.com/timeoutSeconds"
 
 _PAUSES = (0.5, 1, 2, 4, 8)
-"""Seconds between attempts to create an object whose namespace or definition may still be on its way."""
+"""Seconds between attempts to create an object whose namespace or CRD may not exist yet."""
 _ATTEMPTS = 5
 _DELETE_SECONDS = 600
 _UNREADY = "the object was written, but failed to fully initialize or become live"
@@ -47,15 +47,15 @@ _GOES_UNWATCHED = frozenset(
     {("", "Namespace"), ("", "Pod"), ("", "ReplicationController"), ("batch", "Job"),
      ("apps", "DaemonSet"), ("apps", "Deployment"), ("apps", "StatefulSet")}
 )  # fmt: skip
-"""Kinds whose deletion is not awaited either under `pulumi.com/skipAwait`; that of all others is."""
+"""Kinds whose deletion is not awaited under `pulumi.com/skipAwait`; the deletion of all others is."""
 
 
 @dataclass
 class Operations:
-    """What one configured provider does to objects; inputs and states keep their marks of secrets.
+    """The operations of one configured provider on objects; inputs and states keep their marks of secrets.
 
-    Raises (every operation): `RefusedError` when nothing was done, `NotReadyError` when the object was written but
-    is not as it should be, `UnreachableError` when the server does not answer.
+    Raises (every operation): `RefusedError` if nothing was done, `NotReadyError` if the object was written but is not
+    ready, `UnreachableError` if the server does not answer.
     """
 
     cluster: Cluster
@@ -63,14 +63,14 @@ class Operations:
     waits: Waits
 
     def create(self, urn: str, inputs: Json, timeout: float) -> tuple[Json, NotReadyError | None]:
-        """Make the object and wait for it; the state comes with the error if it did not become ready."""
+        """Creates the object and waits for it; the state comes with the error if it did not become ready."""
         obj, manager = plain(inputs), _manager(inputs, {})
         live = self._create(obj, manager)
         live, error = self._settle(urn, obj, live, timeout)
         return state.pack(live, inputs, manager, obj["apiVersion"]), error
 
     def preview_create(self, inputs: Json) -> Json:
-        """What the server would make of it; what it cannot say yet stays as the program wrote it."""
+        """The server's result of a dry run; values that it cannot know yet stay as in the program."""
         obj = plain(inputs)
         if has_unknown(inputs) or not self._knows(Kind.of_object(obj)):
             return state.foresee_create(inputs)
@@ -78,7 +78,8 @@ class Operations:
             live = self.cluster.create(obj, fields.CREATOR, dry_run=True)
         except ApiError as error:
             if error.namespace_not_found or error.already_exists or error.forbidden:
-                # The namespace comes with the same program, the object is about to be replaced, or nobody may ask.
+                # The namespace comes with the same program, the object is about to be replaced, or dry runs are
+                # forbidden.
                 return state.foresee_create(inputs)
             raise refused_create(error) from error
         return state.pack(state.foresee_create(live), inputs, _manager(inputs, {}), obj["apiVersion"])
@@ -86,7 +87,7 @@ class Operations:
     def update(
         self, urn: str, olds: Json, inputs: Json, ignored: list[str], timeout: float
     ) -> tuple[Json, NotReadyError | None]:
-        """Apply the inputs to the live object and wait for it."""
+        """Applies the inputs to the live object and waits for it."""
         obj, manager = plain(inputs), _manager(inputs, olds)
         live, error = self._update(obj, olds, manager, ignored)
         if error is None:
@@ -98,7 +99,7 @@ class Operations:
         return state.pack(live, inputs, manager, version), error
 
     def preview_update(self, olds: Json, inputs: Json, ignored: list[str]) -> Json:
-        """What the server would make of the update; with unknown inputs, the inputs."""
+        """The server's result of a dry run of the update; with unknown inputs, the inputs."""
         obj, before = plain(inputs), state.live_of(olds)
         if has_unknown(inputs) or not self._knows(Kind.of_object(obj)):
             return state.foresee_update(inputs, before)
@@ -114,13 +115,13 @@ class Operations:
     def read(
         self, urn: str, identifier: str, olds: Json, inputs: Json
     ) -> tuple[Json, Json, NotReadyError | None] | None:
-        """The live state and the inputs that match it; None when the object (or its kind) is gone.
+        """The live state and the inputs that match it; None if the object (or its kind) does not exist any more.
 
-        Without old inputs the object is taken as it is: that is an import, or a program's `.get()`.
+        Without old inputs the live object is used unchanged: that is an import, or a program's `.get()`.
         """
         namespace, name = split_id(identifier)
-        said = plain(inputs)
-        kind = Kind.of_object(said) if said.get("kind") else Kind.of_urn(urn)
+        program_inputs = plain(inputs)
+        kind = Kind.of_object(program_inputs) if program_inputs.get("kind") else Kind.of_urn(urn)
         try:
             live = self.cluster.get(kind, namespace, name)
         except NoSuchKindError:
@@ -130,16 +131,19 @@ class Operations:
                 return None
             raise RefusedError(f"failed to read {kind} {identifier!r}: {error}") from error
         manager = _manager(inputs, olds)
-        if not said:
+        if not program_inputs:
             found, problem = adopted(live), None
         else:
-            found, problem = reconciled(said, self._expected(said, manager), live), self._unready(said, live)
+            found, problem = (
+                reconciled(program_inputs, self._expected(program_inputs, manager), live),
+                self._unready(program_inputs, live),
+            )
         marked = state.hide(mark_like(found, inputs), {})
         version = state.api_version_of(olds) or kind.api_version
         return state.pack(live, marked, manager, version), marked, problem
 
     def delete(self, urn: str, identifier: str, olds: Json, timeout: float) -> None:
-        """Delete the object and wait until it is gone; one that is gone already, or whose kind is, is fine."""
+        """Deletes the object and waits for that; succeeds if the object or its kind does not exist any more."""
         live, inputs = state.live_of(olds), plain(state.inputs_of(olds))
         kind = Kind.of_object(live)
         namespace, name = split_id(identifier)
@@ -194,7 +198,7 @@ class Operations:
             except ApiError as error:
                 stale = error.conflict and not at(error.body, "details", "causes")
                 if not stale or attempt == _ATTEMPTS - 1:
-                    # As with Pulumi's plugin the new inputs are kept, so that the next run tries again.
+                    # As with Pulumi's plugin, the new inputs are stored, so that the next run tries again.
                     return current, NotReadyError(str(refused_update(error, manager)), current)
                 current = self._current(current, obj)
         raise AssertionError("the last attempt returns")
@@ -205,14 +209,14 @@ class Operations:
     def _apply(self, obj: Json, current: Json, manager: str, ignored: list[str], dry_run: bool = False) -> Json:
         obj = obj | {"metadata": obj["metadata"] | {"name": name_of(current)}}
         if Kind.of_object(obj) == CRD:
-            # Replaced as a whole, like `kubectl replace`: an apply would leave versions that the new one has dropped.
+            # Replaced as a whole, like `kubectl replace`: an apply would keep versions that the new CRD does not have.
             version = {"resourceVersion": current["metadata"]["resourceVersion"]}
             live = self.cluster.replace(obj | {"metadata": obj["metadata"] | version}, manager, dry_run)
             self.cluster.discovery.forget()
             return live
         force = self._forces(obj) or not fields.managed(current) or (dry_run and fields.created_by_us(current))
-        wanted = fields.leave_ignored(obj, current, manager, ignored)
-        return self.cluster.apply(wanted, manager, force=force, dry_run=dry_run)
+        desired = fields.leave_ignored(obj, current, manager, ignored)
+        return self.cluster.apply(desired, manager, force=force, dry_run=dry_run)
 
     def _forces(self, obj: Json) -> bool:
         return self.settings.enable_patch_force or is_true(obj, PATCH_FORCE)
@@ -222,11 +226,12 @@ class Operations:
         names = {key: live["metadata"][key] for key in ("name", "namespace") if key in live["metadata"]}
         self.cluster.apply(bare | {"metadata": names}, manager, force=True)
 
-    def _expected(self, said: Json, manager: str) -> Json | None:
+    def _expected(self, inputs: Json, manager: str) -> Json | None:
         try:
-            return self.cluster.apply(said, manager, force=True, dry_run=True)
+            return self.cluster.apply(inputs, manager, force=True, dry_run=True)
         except (ApiError, NoSuchKindError):
-            # The server refuses what is in the state (an admission webhook, a narrower role): compare as written.
+            # The server refuses the inputs in the state (an admission webhook, a narrower role): compare them
+            # unchanged.
             return None
 
     def _rule(self, obj: Json, live: Json) -> Rule | None:
@@ -243,7 +248,7 @@ class Operations:
         return storage_class.get("volumeBindingMode") == "WaitForFirstConsumer"
 
     def _settle(self, urn: str, obj: Json, live: Json, timeout: float) -> tuple[Json, NotReadyError | None]:
-        """Wait until a written object is ready; whatever goes wrong from here on must not lose that it exists."""
+        """Waits until a written object is ready. No error from here on may lose the fact that it exists."""
         try:
             rule = self._rule(obj, live)
             if rule:
@@ -271,11 +276,11 @@ class Operations:
 
 
 def _manager(inputs: Json, olds: Json) -> str:
-    said = annotation(plain(inputs), FIELD_MANAGER)
-    return said or state.manager_of(olds) or unique_name("pulumi-kubernetes-", b"")
+    configured = annotation(plain(inputs), FIELD_MANAGER)
+    return configured or state.manager_of(olds) or unique_name("pulumi-kubernetes-", b"")
 
 
 def _seconds(timeout: float, obj: Json, default: float) -> float:
-    """The time limit: the resource's custom timeout, its annotation, or the kind's own."""
-    said = annotation(obj, TIMEOUT)
-    return timeout or (float(said) if said.isdecimal() else default)
+    """The time limit: the resource's custom timeout, its annotation, or the kind's default."""
+    configured = annotation(obj, TIMEOUT)
+    return timeout or (float(configured) if configured.isdecimal() else default)

@@ -1,4 +1,4 @@
-"""The provider's side of Pulumi's protocol (`pulumirpc.ResourceProvider`): requests in, answers and errors out."""
+"""The provider's side of Pulumi's protocol (`pulumirpc.ResourceProvider`): converts requests, answers and errors."""
 
 import functools
 from collections.abc import Callable
@@ -39,7 +39,7 @@ _FAILURES = (
 
 
 def _answers_failures(method: _Method[_Request, _Response]) -> _Method[_Request, _Response]:
-    """Answer what goes wrong with its message alone: the engine shows it to the user."""
+    """Answers errors with their message alone: the engine shows it to the user."""
 
     @functools.wraps(method)
     def guarded(self: "Provider", request: _Request, context: grpc.ServicerContext) -> _Response:
@@ -52,7 +52,7 @@ def _answers_failures(method: _Method[_Request, _Response]) -> _Method[_Request,
 
 
 class Provider(provider_pb2_grpc.ResourceProviderServicer):
-    """One provider process, which the engine configures once and then uses from many threads."""
+    """A provider process. The engine configures it once and then uses it from many threads."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -92,7 +92,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         try:
             self._cluster = Cluster(self._settings)
         except UnreachableError as error:
-            # Not an error yet: a preview of a stack that makes its own cluster gets this far without one.
+            # Not an error yet: a preview of a stack that creates its own cluster reaches this point without one.
             self._unreachable = str(error)
         return provider_pb2.ConfigureResponse(
             acceptSecrets=True, supportsPreview=True, supports_autonaming_configuration=True
@@ -200,7 +200,8 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     def GetSchema(
         self, request: provider_pb2.GetSchemaRequest, context: grpc.ServicerContext
     ) -> provider_pb2.GetSchemaResponse:
-        """Too large to carry along (20 MB); says so where it is asked for, e.g. by `runtime: yaml`."""
+        """Not supported: the schema is too large to include (20 MB). Answers with an error, e.g. for `runtime:
+        yaml`."""
         context.abort(grpc.StatusCode.UNIMPLEMENTED, "the stand-in has no schema; use the real plugin")
 
     def Cancel(self, request: Empty, context: grpc.ServicerContext) -> Empty:
@@ -208,7 +209,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         return Empty()
 
     def stop(self) -> None:
-        """End what waits; each operation answers with what it has."""
+        """Ends all waits; each operation answers with its current result."""
         self._waits.cancel()
 
     def _operations(self) -> Operations:
@@ -247,7 +248,7 @@ def _without_namespace(obj: Json) -> Json:
 
 
 def _must_make_room(new: Json, live: Json) -> bool:
-    """Whether a replacement would meet the old object: the program gave the name, and it is the same."""
+    """Whether a replacement conflicts with the old object: the program set the name, and it is the same."""
     same_name = name_of(new) == name_of(live) and (namespace_of(new) or "default") == (namespace_of(live) or "default")
     return same_name and not is_autonamed(new)
 
@@ -263,7 +264,7 @@ def _diff_kind(how: str, replaces: bool) -> provider_pb2.PropertyDiff.Kind.Value
 def _abort_partial(
     context: grpc.ServicerContext, outputs: Json, problem: NotReadyError, inputs: Json | None = None
 ) -> None:
-    """Fail in the way that keeps the object in the state, with what is wrong with it."""
+    """Fails in the way that keeps the object in the state, with its problem."""
     reasons = [str(problem), *problem.details]
     detail = provider_pb2.ErrorResourceInitFailed(
         id=id_of(plain(outputs)),

@@ -18,7 +18,7 @@ _FIELDS = frozenset({"divisor", "sizeLimit"})
 
 
 def amount(value: Any) -> Decimal | None:
-    """The number a quantity stands for, None for what is no quantity."""
+    """The number of a quantity, None if it is not a quantity."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
     match = _FORMAT.fullmatch(str(value))

@@ -1,7 +1,7 @@
-"""When an object counts as ready after it was written: one rule per kind, as Pulumi's plugin awaits them.
+"""When a written object is ready: one rule per kind, as Pulumi's plugin awaits them.
 
 https://www.pulumi.com/registry/packages/kubernetes/how-to-guides/ and its source, provider/pkg/await. A kind without a
-rule is ready once the server has taken it; a custom resource is one, unless `pulumi.com/waitFor` asks for more.
+rule is ready once the server has accepted it. So is a custom resource, unless `pulumi.com/waitFor` sets a condition.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ SERVICE = Kind("", "v1", "Service")
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether an object is ready, what is missing for people to read, and whether it never will be."""
+    """Whether an object is ready, the missing condition for people, and whether it has failed for good."""
 
     ready: bool
     message: str = ""
@@ -30,10 +30,10 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Rule:
-    """How to tell that an object is ready.
+    """A rule of readiness.
 
-    Fields: `check` gets the object and the `others` that belong to it; `others` is their kind and label selector, or
-    None; `on_read` says that a refresh checks as well; `seconds` is the time limit where nothing sets another.
+    Fields: `check` gets the object and its related `others`; `others` is their kind and label selector, or None;
+    `on_read`: a refresh checks as well; `seconds` is the default time limit.
     """
 
     check: Callable[[Json, Sequence[Json]], Verdict]
@@ -50,24 +50,24 @@ def waiting(message: str) -> Verdict:
 
 
 def rule_for(inputs: Json, live: Json) -> Rule | None:
-    """The rule for an object, from its annotations (as the program said them) or its kind; None: ready as it is.
+    """The rule for an object, from its annotations (as set by the program) or its kind; None: ready at once.
 
     Raises:
         RefusedError: the annotation `pulumi.com/waitFor` cannot be read.
     """
     if is_true(inputs, SKIP_AWAIT):
         return None
-    wanted = wait_for.expectations(inputs)
-    if wanted:
-        return Rule(lambda obj, _: _all_seen(obj, wanted))
+    expected = wait_for.expectations(inputs)
+    if expected:
+        return Rule(lambda obj, _: _all_seen(obj, expected))
     kind = Kind.of_object(live)
     if kind == SERVICE:
         return _service_rule(live)
     return _RULES.get((kind.group, kind.kind))
 
 
-def _all_seen(obj: Json, wanted: list[wait_for.Expectation]) -> Verdict:
-    missing = [said for seen, said in (expectation.seen(obj) for expectation in wanted) if not seen]
+def _all_seen(obj: Json, expected: list[wait_for.Expectation]) -> Verdict:
+    missing = [observed for seen, observed in (expectation.seen(obj) for expectation in expected) if not seen]
     return waiting(f"Waiting for {'; '.join(missing)}") if missing else READY
 
 
@@ -81,7 +81,7 @@ def _observed(obj: Json) -> bool:
 
 
 def condition(obj: Json, name: str) -> Json:
-    """A condition of the object's status; empty where it has none of that type."""
+    """A condition of the object's status; empty if it has none of that type."""
     conditions = at(obj, "status", "conditions") or []
     return next((entry for entry in conditions if entry.get("type") == name), {})
 
@@ -162,7 +162,7 @@ def _replication_controller(obj: Json, _: Sequence[Json]) -> Verdict:
 
 
 def _service_rule(service: Json) -> Rule | None:
-    """Endpoints are waited for where the Service selects Pods and has an address, an address where one is asked for."""
+    """Endpoints are awaited if the Service selects Pods and has an address, an address if one is requested."""
     balanced = at(service, "spec", "type") == "LoadBalancer"
     plain = at(service, "spec", "type") == "ExternalName" or at(service, "spec", "clusterIP") == "None"
     selects = bool(at(service, "spec", "selector")) and not plain
@@ -190,7 +190,7 @@ def _ingress(obj: Json, _: Sequence[Json]) -> Verdict:
 
 
 def claim_rule(binds_late: bool) -> Rule:
-    """A PersistentVolumeClaim is bound, or, where the class waits for a Pod, has nothing to wait for."""
+    """A PersistentVolumeClaim is bound; if the class waits for a Pod, it is ready at once."""
 
     def check(obj: Json, _: Sequence[Json]) -> Verdict:
         phase = at(obj, "status", "phase")
@@ -206,8 +206,8 @@ def _volume(obj: Json, _: Sequence[Json]) -> Verdict:
 
 
 def _quota(obj: Json, _: Sequence[Json]) -> Verdict:
-    wanted, seen = at(obj, "spec", "hard") or {}, at(obj, "status", "hard") or {}
-    taken = wanted.keys() == seen.keys() and all(same_amount(value, seen[key]) for key, value in wanted.items())
+    desired, seen = at(obj, "spec", "hard") or {}, at(obj, "status", "hard") or {}
+    taken = desired.keys() == seen.keys() and all(same_amount(value, seen[key]) for key, value in desired.items())
     return READY if taken else waiting("Waiting for the ResourceQuota to be in force")
 
 

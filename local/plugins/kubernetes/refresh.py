@@ -1,4 +1,4 @@
-"""What a refresh makes of the inputs: as the program wrote them where the live object agrees, else the live value."""
+"""Inputs after a refresh: the program's values where the live object agrees, else the live values."""
 
 import base64
 import binascii
@@ -14,9 +14,9 @@ _DROP: Any = object()
 
 
 def adopted(live: Json) -> Json:
-    """Inputs for an object that no program has written yet (import and `.get()`): all that is not the server's.
+    """Inputs for an object that no program has written yet (import and `.get()`): all fields except the server's.
 
-    Of a custom resource only what names it: Pulumi's plugin takes the fields that its own schema knows.
+    For a custom resource only its identity: Pulumi's plugin takes the fields that its own schema knows.
     """
     if not Kind.of_object(live).builtin:
         names = {key: value for key, value in live["metadata"].items() if key in ("name", "namespace")}
@@ -29,10 +29,10 @@ def adopted(live: Json) -> Json:
 
 
 def reconciled(inputs: Json, expected: Json | None, live: Json) -> Json:
-    """The inputs (without marks), with the live value wherever somebody else has changed it.
+    """The inputs (without marks), with the live value wherever another manager has changed it.
 
-    `expected` is what the server would make of applying the inputs: it writes some values in another way than the
-    program does (`1000m` becomes `1`), and what it would write anyway is no drift. None: the server could not say.
+    `expected` is the server's result of applying the inputs: it normalizes some values (`1000m` becomes `1`), and its
+    defaults are no drift. None: the server gave no result.
     """
     result = _merge((), inputs, expected if expected is not None else inputs, live)
     if Kind.of_object(inputs) == SECRET and isinstance(inputs.get("stringData"), dict):
@@ -40,37 +40,39 @@ def reconciled(inputs: Json, expected: Json | None, live: Json) -> Json:
     return result if isinstance(result, dict) else inputs
 
 
-def _merge(path: Path, said: Any, expected: Any, live: Any) -> Any:
+def _merge(path: Path, configured: Any, expected: Any, live: Any) -> Any:
     if same(expected, live):
-        return said
-    if isinstance(said, dict) and isinstance(live, dict):
+        return configured
+    if isinstance(configured, dict) and isinstance(live, dict):
         below = expected if isinstance(expected, dict) else {}
-        merged = {key: _entry((*path, key), value, below, live) for key, value in said.items()}
+        merged = {key: _entry((*path, key), value, below, live) for key, value in configured.items()}
         return {key: value for key, value in merged.items() if value is not _DROP}
-    if isinstance(said, list) and isinstance(live, list):
-        wanted = expected if isinstance(expected, list) else []
+    if isinstance(configured, list) and isinstance(live, list):
+        expected_items = expected if isinstance(expected, list) else []
         return [
-            _merge((*path, index), said[index], wanted[index] if index < len(wanted) else None, item)
-            if index < len(said)
+            _merge(
+                (*path, index), configured[index], expected_items[index] if index < len(expected_items) else None, item
+            )
+            if index < len(configured)
             else item
             for index, item in enumerate(live)
         ]
-    return said if is_quantity_field(path) and same_amount(said, live) else live
+    return configured if is_quantity_field(path) and same_amount(configured, live) else live
 
 
-def _entry(path: Path, said: Any, expected: Json, live: Json) -> Any:
+def _entry(path: Path, configured: Any, expected: Json, live: Json) -> Any:
     key = path[-1]
     if key not in live:
-        # What the server would not store either (a Secret's stringData) says nothing by being absent.
-        return _DROP if key in expected and key != "stringData" else said
-    return _merge(path, said, expected.get(key), live[key])
+        # A field that the server never returns (a Secret's stringData) is not removed just because it is absent.
+        return _DROP if key in expected and key != "stringData" else configured
+    return _merge(path, configured, expected.get(key), live[key])
 
 
-def _string_data(said: Json, data: Json) -> Json:
+def _string_data(configured: Json, data: Json) -> Json:
     """A Secret's `stringData`, which the server stores as `data` and does not return."""
     return {
         key: value if _encoded(value) == data[key] else _decoded(data[key])
-        for key, value in said.items()
+        for key, value in configured.items()
         if key in data
     }
 
@@ -83,5 +85,5 @@ def _decoded(value: str) -> str:
     try:
         return base64.b64decode(value).decode()
     except (binascii.Error, UnicodeDecodeError):
-        # Not text: what is there is shown as it is stored.
+        # Not text: shown in its stored form.
         return value

@@ -1,7 +1,7 @@
-"""Fields whose change replaces an object, because the API server does not let them change (or Pulumi will not).
+"""Fields whose change replaces an object, because they are immutable in the API server (or for Pulumi).
 
-The list is that of Pulumi's plugin (provider/pkg/provider/diff.go, version 4.32), so that a preview here says
-"replace" where one there does. `[*]` stands for every item of a list.
+The list is that of Pulumi's plugin (provider/pkg/provider/diff.go, version 4.32), so that both previews report
+"replace" for the same changes. `[*]` matches every item of a list.
 """
 
 from typing import Any
@@ -62,17 +62,17 @@ _REPLACED: dict[tuple[str, str], tuple[str, ...]] = {
 def replaced_fields(obj: Json, *, config_map_mutable: bool, secret_mutable: bool) -> list[Path]:
     """The fields of an object whose change replaces it.
 
-    A ConfigMap's or Secret's data is among them unless the provider was told that these are mutable, or when the
-    object itself says `immutable: true`.
+    They include the data of a ConfigMap or Secret unless the provider is configured to treat these as mutable, or if
+    the object itself has `immutable: true`.
     """
     kind = Kind.of_object(obj)
-    said = [*_IDENTITY, *_REPLACED.get((kind.group, kind.kind), ())]
+    fields = [*_IDENTITY, *_REPLACED.get((kind.group, kind.kind), ())]
     immutable = obj.get("immutable") is True
     if kind == SECRET and (immutable or not secret_mutable):
-        said += ["data", "stringData"]
+        fields += ["data", "stringData"]
     if kind == CONFIG_MAP and (immutable or not config_map_mutable):
-        said += ["data", "binaryData"]
-    return [_parse(field) for field in said]
+        fields += ["data", "binaryData"]
+    return [_parse(field) for field in fields]
 
 
 def _parse(field: str) -> Path:
@@ -81,8 +81,8 @@ def _parse(field: str) -> Path:
 
 def touches(path: Path, value: Any, field: Path) -> bool:
     """Whether a change of `value` at `path` changes `field`: above it, at it, or within it."""
-    for step, wanted in zip(path, field, strict=False):
-        if step != wanted and not (wanted == "[*]" and isinstance(step, int)):
+    for step, expected in zip(path, field, strict=False):
+        if step != expected and not (expected == "[*]" and isinstance(step, int)):
             return False
     return _has(value, field[len(path) :])
 

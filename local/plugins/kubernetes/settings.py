@@ -1,4 +1,4 @@
-"""What a provider resource (or the environment) says: which cluster, and how to treat it.
+"""The settings of a provider resource (or of the environment): its cluster, and options.
 
 Names, defaults and environment variables are those of Pulumi's plugin
 (https://www.pulumi.com/registry/packages/kubernetes/api-docs/provider/).
@@ -16,7 +16,7 @@ from local.plugins.kubernetes.objects import at
 from local.plugins.kubernetes.values import UNKNOWN, Json
 
 UNSUPPORTED = ("alwaysRender", "cluster", "renderYamlToDirectory")
-"""Settings whose effect a program would miss; refused rather than ignored."""
+"""Unsupported settings whose effect a program would miss; they are refused instead of ignored."""
 
 _CLUSTER_KEYS = ("kubeconfig", "context", "cluster")
 
@@ -36,8 +36,8 @@ class Settings:
     """One provider's settings.
 
     Fields: `kubeconfig` is a path or the content, empty for the default places ($KUBECONFIG, ~/.kube/config, a pod's
-    service account); `context` empty for the current one; `namespace` for objects that name none; the flags as
-    Pulumi documents them.
+    service account); `context` empty for the current one; `namespace` for objects that set none; the flags as Pulumi
+    documents them.
     """
 
     kubeconfig: str = ""
@@ -52,16 +52,17 @@ class Settings:
 
     @classmethod
     def read(cls, variables: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> "Settings":
-        """Read what the engine sends to Configure (`kubernetes:config:NAME`); for flags the environment is next."""
-        said = {key.removeprefix("kubernetes:config:"): value for key, value in variables.items()}
+        """Reads the variables of the engine's Configure (`kubernetes:config:NAME`); flags default to the
+        environment."""
+        configured = {key.removeprefix("kubernetes:config:"): value for key, value in variables.items()}
 
         def flag(name: str) -> bool:
-            return (said.get(name) or environment.get(_VARIABLES[name], "")) == "true"
+            return (configured.get(name) or environment.get(_VARIABLES[name], "")) == "true"
 
         return cls(
-            kubeconfig=said.get("kubeconfig", ""),
-            context=said.get("context", ""),
-            namespace=said.get("namespace", ""),
+            kubeconfig=configured.get("kubeconfig", ""),
+            context=configured.get("context", ""),
+            namespace=configured.get("namespace", ""),
             delete_unreachable=flag("deleteUnreachable"),
             skip_update_unreachable=flag("skipUpdateUnreachable"),
             enable_patch_force=flag("enablePatchForce"),
@@ -72,7 +73,7 @@ class Settings:
 
 
 def complaints(news: Json, default_provider: bool, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What CheckConfig refuses, by property: settings not supported here, and what strict mode demands."""
+    """The errors of CheckConfig, by property: settings that are not supported here, and violations of strict mode."""
     found = {name: f"the stand-in does not do `{name}`; use the real plugin" for name in UNSUPPORTED if news.get(name)}
     apply = str(news.get("enableServerSideApply", environment.get(_VARIABLES["enableServerSideApply"], "true"))).lower()
     if apply == "false":
@@ -89,10 +90,10 @@ def complaints(news: Json, default_provider: bool, environment: Mapping[str, str
 
 
 def changes(olds: Json, news: Json) -> tuple[list[str], list[str]]:
-    """Which settings differ, and which of them mean another cluster, so that every object in it is replaced.
+    """Which settings differ, and which of them select another cluster, so that every object in it is replaced.
 
-    As Pulumi's plugin has it: a `clusterIdentifier` that stays the same settles it; one that changes replaces;
-    otherwise the active cluster of the kubeconfig decides, and an unknown one counts as another.
+    As in Pulumi's plugin: if `clusterIdentifier` is set, it alone decides: a change replaces. Otherwise the active
+    cluster of the kubeconfig decides, and an unknown one counts as another.
     """
     changed = sorted(key for key in olds.keys() | news.keys() if olds.get(key) != news.get(key))
     if not changed:
@@ -121,15 +122,15 @@ def _named(kubeconfig: Json, section: str, name: Any) -> Json | None:
     return next((entry for entry in kubeconfig.get(section) or [] if entry.get("name") == name), None)
 
 
-def parse_kubeconfig(said: Any) -> Json:
-    """The kubeconfig as a mapping, from its content, a path, or a mapping; empty where it says nothing usable."""
-    if isinstance(said, dict):
-        return said
-    if not isinstance(said, str) or not said.strip():
+def parse_kubeconfig(setting: Any) -> Json:
+    """The kubeconfig as a mapping, from its content, a path, or a mapping; empty if it has no usable value."""
+    if isinstance(setting, dict):
+        return setting
+    if not isinstance(setting, str) or not setting.strip():
         return {}
-    text = said
-    if is_path(said):
-        path = Path(said).expanduser()
+    text = setting
+    if is_path(setting):
+        path = Path(setting).expanduser()
         if not path.is_file():
             return {}
         text = path.read_text()

@@ -1,7 +1,7 @@
-"""What the engine keeps of an object: the live object, the inputs that made it, and its field manager.
+"""The stored state of an object: the live object, its inputs, and its field manager.
 
 The layout (`__inputs`, `__initialApiVersion`, `__fieldManager` beside the object's own fields) is that of Pulumi's
-plugin, so that a stack can change from one to the other.
+plugin, so that a stack can switch between the two.
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ _TO_DASHES = {underscored: name for name, underscored in _TO_UNDERSCORES.items()
 
 
 def from_program(inputs: Json) -> Json:
-    """Inputs with Kubernetes' names: SDKs write `x_kubernetes_...` where schemas say `x-kubernetes-...`."""
+    """Inputs with Kubernetes' names: SDKs write `x_kubernetes_...` for `x-kubernetes-...` of the schemas."""
     result: Json = _rename(inputs, _TO_DASHES)
     return result
 
@@ -49,7 +49,7 @@ def hide(obj: Json, like: Json) -> Json:
         return marked
     marked |= {key: Secret(plain(marked[key])) for key in ("data", "stringData") if key in marked}
     if at(plain(marked), "metadata", "annotations", _LAST_APPLIED):
-        # `kubectl apply` keeps a copy of the data there.
+        # `kubectl apply` stores a copy of the data there.
         annotations = marked["metadata"]["annotations"]
         hidden = annotations | {_LAST_APPLIED: Secret(annotations[_LAST_APPLIED])}
         marked["metadata"] = marked["metadata"] | {"annotations": hidden}
@@ -57,7 +57,7 @@ def hide(obj: Json, like: Json) -> Json:
 
 
 def pack(live: Json, inputs: Json, manager: str, api_version: str) -> Json:
-    """The outputs of a resource: the live object with secrets marked as in the inputs, and what we keep beside it."""
+    """The outputs of a resource: the live object with secrets marked as in the inputs, and our own fields."""
     outputs: Json = _rename(hide(live, inputs), _TO_UNDERSCORES)
     kept = _rename(hide(inputs, inputs), _TO_UNDERSCORES)
     return outputs | {_INPUTS: kept, _API_VERSION: api_version, _MANAGER: manager}
@@ -83,7 +83,7 @@ def live_of(state: Json) -> Json:
 
 
 def foresee_create(obj: Json) -> Json:
-    """An object as a preview of its creation shows it: what only the server can say is unknown.
+    """An object in a preview of its creation: values that only the server can set are unknown.
 
     Without these, a program that reads `metadata["uid"]` or `status` would fail in previews.
     """
@@ -93,7 +93,7 @@ def foresee_create(obj: Json) -> Json:
 
 
 def foresee_update(obj: Json, live: Json) -> Json:
-    """An object as a preview of an update shows it when the server cannot be asked, because inputs are unknown."""
+    """An object in a preview of its update if unknown inputs make a dry run impossible."""
     kept = {key: value for key, value in live.get("metadata", {}).items() if key in ("creationTimestamp", "uid")}
     unknown = dict.fromkeys(("generation", "resourceVersion"), UNKNOWN)
     return obj | {"metadata": obj.get("metadata", {}) | kept | unknown, "status": UNKNOWN}

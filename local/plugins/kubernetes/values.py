@@ -27,7 +27,7 @@ _UNKNOWNS = frozenset(
 
 
 class Unknown:
-    """A value that a preview cannot know."""
+    """A value that is not known in a preview."""
 
     def __repr__(self) -> str:
         return "UNKNOWN"
@@ -47,7 +47,7 @@ class Secret:
 
 
 def decode(struct: Struct) -> Json:
-    """Read a struct: markers become `UNKNOWN` and `Secret`, whole numbers integers (the wire has only floats)."""
+    """Reads a struct: markers become `UNKNOWN` and `Secret`, whole numbers integers (the wire has only floats)."""
     return {key: _decode(value) for key, value in struct.fields.items()}
 
 
@@ -71,10 +71,10 @@ def _decode(value: Value) -> Any:
 
 
 def encode(values: Mapping[str, Any]) -> Struct:
-    """Write a mapping as a struct, with the wire's markers.
+    """Writes a mapping as a struct, with the wire's markers.
 
-    Values are written where they belong: one that is made by itself is copied into the message around it, at each level
-    with all that is below.
+    Values are written in place: a separately created value would be copied into its parent message, at each level with
+    everything below it.
     """
     struct = Struct()
     _write_fields(struct, values)

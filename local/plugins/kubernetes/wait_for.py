@@ -1,7 +1,7 @@
-"""The annotation `pulumi.com/waitFor`: what an object's status has to say before it counts as ready.
+"""The annotation `pulumi.com/waitFor`: the status that makes an object ready.
 
-`jsonpath={.status.state}=ready` (or without a value: that there is one), `condition=Type` or `condition=Type=Status`,
-or a JSON array of several. https://www.pulumi.com/registry/packages/kubernetes/ (section on await logic)
+`jsonpath={.status.state}=ready` (or without a value: any value), `condition=Type` or `condition=Type=Status`, or a JSON
+array of several. https://www.pulumi.com/registry/packages/kubernetes/ (section on await logic)
 """
 
 import json
@@ -28,7 +28,7 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True)
 class Expectation:
-    """One condition on an object: the text of it, and how to look for it."""
+    """One condition on an object: its text, and how to check it."""
 
     text: str
     path: tuple[re.Match[str], ...] = ()
@@ -36,7 +36,7 @@ class Expectation:
     condition: str = ""
 
     def seen(self, obj: Json) -> tuple[bool, str]:
-        """Whether the object is as expected, and what it says instead, for people."""
+        """Whether the object meets the condition, and a text for people with its actual value."""
         observed = at(obj, "status", "observedGeneration")
         generation = at(obj, "metadata", "generation")
         if isinstance(observed, int) and isinstance(generation, int) and observed < generation:
@@ -60,7 +60,7 @@ class Expectation:
 
 
 def expectations(obj: Json) -> list[Expectation]:
-    """What the object's annotation asks for; empty without one.
+    """The conditions in the object's annotation; empty without one.
 
     Raises:
         RefusedError: the annotation cannot be read.
@@ -127,8 +127,8 @@ def _step(value: Any, token: re.Match[str]) -> list[Any]:
     if part["index"] is not None:
         index = int(part["index"])
         return [value[index]] if -len(value) <= index < len(value) else []
-    wanted = part["literal"].strip("\"'")
-    return [item for item in value if _text(at(item, *part["field"].split("."))) == wanted]
+    expected = part["literal"].strip("\"'")
+    return [item for item in value if _text(at(item, *part["field"].split("."))) == expected]
 
 
 def _text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Waits until an object is ready, or gone: watches, a time limit, and an end when the engine asks for one."""
+"""Waits until an object is ready, or deleted: with watches, a time limit, and an end when the engine requests one."""
 
 import queue
 import threading
@@ -18,14 +18,14 @@ from local.plugins.kubernetes.values import Json
 _RETRY_SECONDS = 1.0
 _EXPLAIN_SECONDS = 10.0
 _TICK_SECONDS = 0.5
-"""How soon a request to stop is noticed."""
+"""The longest delay until a request to stop is noticed."""
 
 Role = Literal["object", "other"]
 
 
 @dataclass
 class _Feed:
-    """Watches that put what they see into one queue, opened again whenever the server ends them."""
+    """Watches that put their events into one queue. A watch is opened again whenever the server ends it."""
 
     cluster: Cluster
     events: "queue.Queue[tuple[Role, str, Json]]" = field(default_factory=queue.Queue)
@@ -46,7 +46,7 @@ class _Feed:
                 for change, obj in watch:
                     self.events.put((role, change, obj))
             except (ApiError, NoSuchKindError, UnreachableError) as error:
-                # Refused or lost for now; the time limit of the wait decides when this has lasted too long.
+                # Refused or interrupted for now; the time limit of the wait decides when this has lasted too long.
                 self.events.put((role, "LOST", {"message": str(error)}))
                 self._stopped.wait(_RETRY_SECONDS)
 
@@ -90,10 +90,10 @@ class Waits:
         self.check_cancelled()
 
     def until_ready(self, cluster: Cluster, urn: str, live: Json, rule: Rule, seconds: float) -> Json:
-        """Wait for a rule to hold and return the object as it is then.
+        """Waits until a rule is met and returns the object in that state.
 
         Raises:
-            NotReadyError: time is up, the object failed or was deleted, or the engine asked to stop.
+            NotReadyError: the time is over, the object failed or was deleted, or the engine asked to stop.
         """
         others: dict[str, Json] = {}
         verdict = rule.check(live, [])
@@ -131,10 +131,10 @@ class Waits:
         return f"timed out after {progress.seconds:g} s" if progress.late else ""
 
     def until_gone(self, cluster: Cluster, urn: str, live: Json, seconds: float) -> None:
-        """Wait until a deleted object is not there any more, or another one has its name.
+        """Waits until a deleted object does not exist any more, or another one has its name.
 
         Raises:
-            NotReadyError: time is up (with the finalizers that are left), or the engine asked to stop.
+            NotReadyError: the time is over (with the remaining finalizers), or the engine asked to stop.
         """
         kind, namespace, name = Kind.of_object(live), namespace_of(live), name_of(live)
         uid = at(live, "metadata", "uid")
@@ -148,7 +148,7 @@ class Waits:
                 event = feed.next()
                 if event and event[1] != "LOST":
                     _, change, obj = event
-                    # Between two watches the deletion itself is not seen, so each begins with a look.
+                    # The deletion can happen between two watches, so each watch begins with a read.
                     if change == "OPENED":
                         found = _find(cluster, kind, namespace, name)
                     else:
@@ -164,7 +164,7 @@ class Waits:
 
 
 class _Progress:
-    """The time limit of a wait and the line that the engine shows meanwhile."""
+    """The time limit of a wait, and the line that the engine shows meanwhile."""
 
     def __init__(self, engine: Engine, urn: str, seconds: float) -> None:
         self.seconds = seconds
@@ -178,7 +178,7 @@ class _Progress:
         return time.monotonic() - self._begun >= self.seconds
 
     def show(self, message: str, cluster: Cluster, obj: Json | None) -> None:
-        """Show what is waited for and, when it takes long, the first reason that the cluster gives."""
+        """Shows what the wait is for and, when it takes long, the first reason that the cluster reports."""
         if message != self._shown:
             self._shown = message
             self._engine.status(self._urn, message)

@@ -18,7 +18,7 @@ ENGINE_CHECK_SECONDS = 5.0
 def watch_engine(address: str, stop: threading.Event) -> None:
     """Sets `stop` once the engine does not answer, so that a killed engine leaves no host and no program behind.
 
-    Asks for gRPC's standard health service; an engine that does not have it answers UNIMPLEMENTED, so it is there.
+    Asks for gRPC's standard health service; an engine without it answers UNIMPLEMENTED, so it exists.
     """
     with grpc.insecure_channel(address) as channel:
         check: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary("/grpc.health.v1.Health/Check")
@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("-v", type=int, default=0, help="taken for compatibility")
     arguments = parser.parse_args()
 
-    # The launcher put the checkout in front of PYTHONPATH; programs get what the user had.
+    # The launcher put the checkout in front of PYTHONPATH; programs get the user's value.
     inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)[1:]
     os.environ.pop("PYTHONPATH", None)
     if inherited:
@@ -50,7 +50,7 @@ def main() -> None:
         signal.signal(number, lambda *_: stop.set())
 
     host = LanguageHost(arguments.engine)
-    # Every plugin in Python occupies a thread for as long as it runs.
+    # Every plugin in Python occupies a thread while it runs.
     server = grpc.server(ThreadPoolExecutor(max_workers=64), options=MESSAGE_OPTIONS)
     language_pb2_grpc.add_LanguageRuntimeServicer_to_server(host, server)
     port = server.add_insecure_port("127.0.0.1:0")

@@ -1,4 +1,4 @@
-"""What the language host tells the user."""
+"""Errors that the language host reports to the user."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,12 +7,12 @@ import grpc
 
 
 class HostError(Exception):
-    """A message for the user: what is wrong with the project or its environment, and what to change."""
+    """A message for the user: the problem of the project or its environment, and its fix."""
 
 
 @contextmanager
 def reported(context: grpc.ServicerContext) -> Iterator[None]:
-    """Answers a call with the message of a HostError; the engine prints it as it is."""
+    """Answers a call with the message of a HostError; the engine prints it unchanged."""
     try:
         yield
     except HostError as error:

@@ -22,10 +22,10 @@ from local.plugins.language.processes import Processes, Stream, ending, output
 from local.plugins.language.toolchain import Toolchain, resolve
 
 PROGRAM = Path(__file__).with_name("program.py")
-"""Runs with the project's interpreter, so it is a file by itself and never imported here."""
+"""Runs with the project's interpreter, so it is a separate file and never imported here."""
 
 REPORTED = 32
-"""The program's exit code that says: the user has seen an error message already (as in Pulumi's own host)."""
+"""The program's exit code after it has shown the user an error message (as in Pulumi's own host)."""
 
 
 class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
@@ -39,7 +39,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     def Handshake(
         self, request: language_pb2.LanguageHandshakeRequest, context: grpc.ServicerContext
     ) -> language_pb2.LanguageHandshakeResponse:
-        """Takes the address of an engine that did not start this host but attached to it."""
+        """Sets the address of an engine that did not start this host but attached to it."""
         self.engine = request.engine_address
         return language_pb2.LanguageHandshakeResponse()
 
@@ -63,7 +63,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     def GetRequiredPackages(
         self, request: language_pb2.GetRequiredPackagesRequest, context: grpc.ServicerContext
     ) -> language_pb2.GetRequiredPackagesResponse:
-        """The plugins of the Pulumi packages in the project's environment, which is made if it is missing."""
+        """The plugins of the Pulumi packages in the project's environment, which is created if it is missing."""
         with reported(context):
             toolchain = resolve(request.info)
             if not toolchain.exists():
@@ -86,7 +86,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     def InstallDependencies(
         self, request: language_pb2.InstallDependenciesRequest, context: grpc.ServicerContext
     ) -> Iterator[language_pb2.InstallDependenciesResponse]:
-        """`pulumi install`: makes the environment and installs what the project lists."""
+        """`pulumi install`: creates the environment and installs the project's dependencies."""
         with reported(context):
             toolchain = resolve(request.info, plugin=request.is_plugin)
             for command in toolchain.install_commands():
@@ -115,7 +115,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
             }
             command = [toolchain.python(), str(PROGRAM), *self._arguments(request)]
             with self.processes.running(command, cwd=Path(request.pwd), environment=environment) as process:
-                # The call ends early when the engine gives up on it.
+                # The call ends early when the engine cancels it.
                 context.add_callback(lambda: self.processes.interrupt(process))
                 code = process.wait()
         if code == REPORTED:
@@ -131,7 +131,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
             yield from run(request, context)
 
     def Cancel(self, request: empty_pb2.Empty, context: grpc.ServicerContext) -> empty_pb2.Empty:
-        """Interrupts what runs."""
+        """Interrupts all running processes."""
         self.processes.cancel()
         return empty_pb2.Empty()
 
@@ -187,7 +187,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
         ]
 
     def _finish(self, command: list[str], toolchain: Toolchain) -> None:
-        """Runs a command in the program's folder, its output in the engine's log.
+        """Runs a command in the program's folder, with its output in the engine's log.
 
         Raises:
             HostError: it failed.
@@ -211,7 +211,7 @@ def _written(stream: Stream, chunk: bytes) -> language_pb2.RunPluginResponse:
 
 
 def _plugin_command(directory: Path, arguments: list[str]) -> list[str]:
-    """How to run the plugin in a folder: its `__main__.py`, or the package that its pyproject.toml names."""
+    """The command for the plugin in a folder: its `__main__.py`, or the package in its pyproject.toml."""
     if (directory / "__main__.py").is_file():
         return [str(directory), *arguments]
     try:

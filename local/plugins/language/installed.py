@@ -1,7 +1,8 @@
-"""Prints what is installed in an environment; run with the environment's own interpreter, without the SDK.
+"""Prints the packages of an environment; runs with the environment's own interpreter, without the SDK.
 
-One JSON list, an object per distribution: `name`, `version`, `requires` (names of what it depends on) and `plugin`, the
-content of the pulumi-plugin.json in its package, or null. A package with that file is an SDK of a Pulumi plugin.
+Prints one JSON list, with an object per distribution: `name`, `version`, `requires` (names of its dependencies) and
+`plugin`, the content of the pulumi-plugin.json in its package, or null. A package with that file is an SDK of a Pulumi
+plugin.
 """
 
 import importlib.metadata

@@ -1,4 +1,4 @@
-"""Which Pulumi packages a Python environment has, and so which plugins its programs need."""
+"""The Pulumi packages of a Python environment, and the plugins that they need."""
 
 import base64
 import json
@@ -15,7 +15,7 @@ from local.plugins.language.errors import HostError
 _SCRIPT = Path(__file__).with_name("installed.py")
 
 _WITHOUT_PLUGIN = frozenset({"pulumi-policy", "pulumi-esc-sdk"})
-"""Packages whose names begin as those of plugins' SDKs do, and that have none."""
+"""Packages with the prefix of plugins' SDKs that have no plugin."""
 
 _PEP440 = re.compile(
     r"(?P<release>\d+(?:\.\d+)*)(?:(?P<stage>a|b|rc)(?P<pre>\d+))?(?:\.post(?P<post>\d+))?(?:\.dev(?P<dev>\d+))?"
@@ -32,7 +32,7 @@ class Distribution(TypedDict):
 
 
 def installed(python: str, environment: dict[str, str]) -> list[Distribution]:
-    """What is installed for an interpreter.
+    """The packages of an interpreter.
 
     Raises:
         HostError: the interpreter does not run.
@@ -45,43 +45,43 @@ def installed(python: str, environment: dict[str, str]) -> list[Distribution]:
 
 
 def top_level(distributions: Iterable[Distribution]) -> list[Distribution]:
-    """Those that no other one requires."""
+    """The packages that no other one requires."""
     distributions = list(distributions)
     required = {name for distribution in distributions for name in distribution["requires"]}
     return [distribution for distribution in distributions if distribution["name"] not in required]
 
 
 def dependencies(distributions: Iterable[Distribution]) -> list[language_pb2.DependencyInfo]:
-    """The same as the engine wants to have it."""
+    """The packages in the engine's format."""
     return [language_pb2.DependencyInfo(name=each["name"], version=each["version"]) for each in distributions]
 
 
 def required_plugins(distributions: Iterable[Distribution]) -> list[plugin_pb2.PackageDependency]:
-    """The plugins that the environment's Pulumi packages belong to."""
+    """The plugins of the environment's Pulumi packages."""
     return [plugin for each in distributions if (plugin := _plugin_of(each)) is not None]
 
 
 def _plugin_of(distribution: Distribution) -> plugin_pb2.PackageDependency | None:
-    """The plugin of a distribution, or None where it has none or its version cannot be told.
+    """The plugin of a distribution, or None if it has none or its version is unknown.
 
-    What pulumi-plugin.json leaves out comes from the distribution itself.
+    Values that pulumi-plugin.json does not set come from the distribution itself.
     """
-    said = distribution["plugin"]
-    if said is None:
+    declared = distribution["plugin"]
+    if declared is None:
         if not distribution["name"].startswith("pulumi-") or distribution["name"] in _WITHOUT_PLUGIN:
             return None
-        said = {"resource": True}
-    if not said.get("resource"):
+        declared = {"resource": True}
+    if not declared.get("resource"):
         return None
-    version = said.get("version") or plugin_version(distribution["version"])
+    version = declared.get("version") or plugin_version(distribution["version"])
     if version is None:
         return None
     return plugin_pb2.PackageDependency(
-        name=str(said.get("name") or distribution["name"].removeprefix("pulumi-")),
+        name=str(declared.get("name") or distribution["name"].removeprefix("pulumi-")),
         kind="resource",
         version="v" + str(version).removeprefix("v"),
-        server=str(said.get("server") or ""),
-        parameterization=_parameterization(said.get("parameterization")),
+        server=str(declared.get("server") or ""),
+        parameterization=_parameterization(declared.get("parameterization")),
     )
 
 
@@ -102,9 +102,9 @@ def plugin_version(version: str) -> str | None:
     return f"{answer}+{build}" if build else answer
 
 
-def _parameterization(said: object) -> plugin_pb2.PackageParameterization | None:
-    if not isinstance(said, dict):
+def _parameterization(declared: object) -> plugin_pb2.PackageParameterization | None:
+    if not isinstance(declared, dict):
         return None
     return plugin_pb2.PackageParameterization(
-        name=said["name"], version=said["version"], value=base64.b64decode(said["value"])
+        name=declared["name"], version=declared["version"], value=base64.b64decode(declared["value"])
     )

@@ -1,8 +1,8 @@
-"""Stands between the engine and a policy pack until the pack can be started.
+"""A proxy between the engine and a policy pack, for the time until the pack can be started.
 
 A policy pack in Python (pulumi_policy) reads the stack's name, project and configuration from its environment when it
-starts; the engine tells them only afterwards, by ConfigureStack. So the engine gets the port of this proxy, the pack is
-started once the proxy has been told, and from then on every call is passed on as the bytes that it is.
+starts. But the engine only reports them later, by ConfigureStack. So the engine gets the port of this proxy, the pack
+is started after ConfigureStack, and from then on the proxy forwards every call unchanged.
 """
 
 from __future__ import annotations  # gRPC's types are generic for the type checker only
@@ -48,10 +48,10 @@ class PolicyPack(grpc.GenericRpcHandler):
         return grpc.unary_unary_rpc_method_handler(answers.get(method.rpartition("/")[2], forward))
 
     def await_environment(self, context: grpc.ServicerContext) -> dict[str, str]:
-        """What the pack has to find in its environment, once the engine has told it or asks for something else.
+        """The pack's environment, available once the engine has called ConfigureStack or any other method.
 
         Raises:
-            HostError: the engine gave up first.
+            HostError: the engine cancelled first.
         """
         context.add_callback(self._told.set)
         self._told.wait()
@@ -69,10 +69,10 @@ class PolicyPack(grpc.GenericRpcHandler):
         }
 
     def attach(self, output: bytes) -> bytes:
-        """Takes the pack's port from the first line that it prints; answers what it prints besides.
+        """Reads the pack's port from the first line of its output; returns the rest of the output.
 
         Raises:
-            HostError: it prints something else first.
+            HostError: its first line is something else.
         """
         if self._pack.done():
             return output

@@ -12,13 +12,13 @@ from typing import IO, Literal
 from local.plugins.language.errors import HostError
 
 GRACE_SECONDS = 5.0
-"""How long an interrupted process may take before it is killed; the engine gives plugins the same."""
+"""Seconds until an interrupted process is killed; the engine uses the same for plugins."""
 
 Stream = Literal["stdout", "stderr"]
 
 
 class Processes:
-    """Starts processes and reaches all of them when the engine cancels."""
+    """Starts processes, and interrupts all of them when the engine cancels."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -30,7 +30,7 @@ class Processes:
     def running(
         self, command: Sequence[str], *, cwd: Path, environment: Mapping[str, str], capture: bool = False
     ) -> Iterator[subprocess.Popen[bytes]]:
-        """A started process, which is over when the block ends.
+        """A started process, which has ended when the block ends.
 
         Its output goes to the host's own, which the engine shows, or with `capture` to pipes.
 
@@ -60,7 +60,7 @@ class Processes:
                 self._interrupted.discard(process)
 
     def cancel(self) -> None:
-        """Interrupts whatever runs, and whatever is started from now on."""
+        """Interrupts all running processes, and every process that is started later."""
         with self._lock:
             self._cancelled = True
             running = list(self._running)
@@ -68,9 +68,9 @@ class Processes:
             self.interrupt(process)
 
     def interrupt(self, process: subprocess.Popen[bytes]) -> None:
-        """Asks a process to end as Ctrl-C does, and kills it when it has not after GRACE_SECONDS.
+        """Ends a process like Ctrl-C, and kills it after GRACE_SECONDS.
 
-        Once only: the engine cancels in more ways than one, and a second Ctrl-C would break off the cleaning up.
+        Only once: the engine cancels in several ways, and a second Ctrl-C would interrupt the cleanup.
         """
         with self._lock:
             if process.poll() is not None or process in self._interrupted:
@@ -83,7 +83,7 @@ class Processes:
 
 
 def output(process: subprocess.Popen[bytes]) -> Iterator[tuple[Stream, bytes]]:
-    """What a process started with `capture` writes, as it writes it, until both its streams are closed."""
+    """The output of a process started with `capture`, as it comes, until both its streams are closed."""
     chunks: queue.SimpleQueue[tuple[Stream, bytes]] = queue.SimpleQueue()
 
     def read(name: Stream, stream: IO[bytes]) -> None:
@@ -106,7 +106,7 @@ def output(process: subprocess.Popen[bytes]) -> Iterator[tuple[Stream, bytes]]:
 
 
 def ending(code: int) -> str:
-    """How a process ended that did not end well, for a message: `code` as subprocess gives it."""
+    """How a process failed, for a message: `code` as subprocess returns it."""
     if code < 0:
         return f"was ended by signal {signal.Signals(-code).name}"
     return f"exited with non-zero exit code: {code}"

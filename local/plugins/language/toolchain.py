@@ -1,4 +1,4 @@
-"""Which Python a project runs with: the `runtime.options` of its Pulumi.yaml, as Pulumi documents them.
+"""The Python of a project: the `runtime.options` of its Pulumi.yaml, as Pulumi documents them.
 
 https://www.pulumi.com/docs/iac/languages-sdks/python/#toolchains
 """
@@ -20,7 +20,7 @@ ToolchainName = Literal["pip", "poetry", "uv"]
 TypeChecker = Literal["mypy", "pyright"]
 
 _LOCKED: tuple[ToolchainName, ...] = ("uv", "poetry")
-"""The toolchains that are known by their lock files."""
+"""The toolchains that are detected by their lock files."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,11 @@ class Toolchain:
     directory: Path
     """The folder of the program."""
     virtualenv: Path | None
-    """Its virtual environment; None is whatever Python is on the PATH."""
+    """Its virtual environment; None: the Python on the PATH."""
     typechecker: TypeChecker | None = None
 
     def exists(self) -> bool:
-        """Whether there is a Python to run: a virtual environment is made when it is first needed."""
+        """Whether there is a Python to run: a virtual environment is created when it is first needed."""
         return self.virtualenv is None or _python_in(self.virtualenv).is_file()
 
     def python(self) -> str:
@@ -64,7 +64,7 @@ class Toolchain:
         }
 
     def install_commands(self) -> list[list[str]]:
-        """What makes the environment and fills it with the project's dependencies.
+        """The commands that create the environment and install the project's dependencies.
 
         Raises:
             HostError: the tool for it is missing.
@@ -90,7 +90,7 @@ def resolve(info: language_pb2.ProgramInfo, *, plugin: bool = False) -> Toolchai
     Without a `toolchain`, a uv.lock or poetry.lock in or above the program's folder decides; otherwise it is pip.
 
     Raises:
-        HostError: an option that is not known.
+        HostError: an unknown option.
     """
     options = json_format.MessageToDict(info.options)
     directory = Path(info.program_directory)

@@ -8,7 +8,7 @@ IMAGE = "rayproject/ray:2.60.0"
 
 
 def live(**metadata: Any) -> dict[str, Any]:
-    """A RayCluster that `kubectl apply` made, with what the API server and the operator added."""
+    """A RayCluster created by `kubectl apply`, with the additions of the API server and the operator."""
     return copy.deepcopy({**_LIVE, "metadata": {**_LIVE["metadata"], **metadata}})
 
 

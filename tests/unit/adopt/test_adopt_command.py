@@ -1,4 +1,4 @@
-"""`python -m stacks adopt`, with a cluster that answers as a test says."""
+"""`python -m stacks adopt`, with a cluster whose answers each test sets."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -34,7 +34,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def run(file: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs the command on `research/training`, which is there."""
+    """Runs the command on `research/training`, which exists."""
 
     def answer(context: str | None, namespace: str, name: str) -> dict[str, Any]:
         assert (context, namespace, name) == (None, "research", "training")

@@ -1,4 +1,4 @@
-"""What a stack makes of a RayCluster that is to be taken in, and of the namespace that it is in."""
+"""The resources that a stack registers for a RayCluster to adopt, and for its namespace."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a stack file says of a RayCluster that runs already."""
+"""The entry of a live RayCluster in a stack file."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ NOTHING = parse({})
 
 
 def rendered(cluster: dict[str, Any], account: str | None = None) -> dict[str, Any]:
-    """What `up` sends for the entry."""
+    """The body that `up` sends for the entry."""
     return ray_cluster(sound(cluster), (), account)
 
 
@@ -41,7 +41,7 @@ def test_the_entry_says_that_the_cluster_is_there_and_so_is_its_namespace() -> N
 
 
 def test_the_account_of_the_tenant_is_kept_out() -> None:
-    """The pods run as the account that they have, whatever the tenant calls its own."""
+    """The pods keep their account, whatever account the tenant sets for its own clusters."""
     stack = parse({"tenants": [{"name": "science", "namespace": "research", "rayDeployer": {"serviceAccount": "ada"}}]})
     made = entry(live(), stack)
     assert rendered(made.cluster, "ada")["spec"] == live()["spec"]

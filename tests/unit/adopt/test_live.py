@@ -1,4 +1,4 @@
-"""Which RayClusters can be adopted, by what the API server says of them."""
+"""Which RayClusters can be adopted, by the API server's answers."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +17,7 @@ Serve = Callable[..., None]
 
 @pytest.fixture
 def serve(monkeypatch: pytest.MonkeyPatch) -> Serve:
-    """Lets the API server answer reads, one after the other; None stands for `not found`."""
+    """Sets the API server's answers to reads, in order; None stands for `not found`."""
 
     def answers(*bodies: dict[str, Any] | None) -> None:
         waiting = list(bodies)

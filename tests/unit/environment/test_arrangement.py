@@ -100,7 +100,7 @@ def test_the_way_back_gives_what_was_there() -> None:
 
 
 def test_what_moves_has_the_provider_of_the_stack_that_it_moves_to() -> None:
-    """Stacks that have made their own have providers of other ids."""
+    """Stacks that have created their own providers have other ids."""
     split = dict(moved({"prod": one_stack("blue")}, 1))
     other = [{**row, "id": "other"} if row["type"].startswith("pulumi:providers:") else row for row in split["prod"]]
     ray = moved({**split, "prod": other}, None)["prod"][-1]

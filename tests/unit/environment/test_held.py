@@ -1,4 +1,4 @@
-"""A stack that holds what belongs to another stack now is left alone."""
+"""A stack with resources that belong to another stack now is not updated."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ TENANTS: dict[str, dict[str, Any]] = {
 
 
 def refused(part: Part, stack: str = "prod", **state: Any) -> str:
-    """Why a stack is refused; empty where it is not."""
+    """Why a stack is refused; empty if it is not."""
     reasons: list[str] = []
 
     def program() -> None:

@@ -1,4 +1,4 @@
-"""Which of an environment's stacks has what."""
+"""Which of an environment's stacks has which resources."""
 
 import re
 from pathlib import Path
@@ -24,8 +24,8 @@ def environment(groups: int | None = 3, **more: Any) -> StackSettings:
     cluster = {"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
     tenants = [{"name": name, "quota": {"cpu": 100}, "clusters": [cluster]} for name in ("blue", "green", "red")]
     split = {"split": {"stacks": groups}} if groups else {}
-    said = {"operator": {"location": "config/default"}, "nodes": NODES, "tenants": tenants, **split, **more}
-    return parse(said)
+    settings = {"operator": {"location": "config/default"}, "nodes": NODES, "tenants": tenants, **split, **more}
+    return parse(settings)
 
 
 def recorded(settings: StackSettings, stack: str) -> Recorder:
@@ -62,7 +62,7 @@ def test_each_tenant_is_in_one_stack_and_the_platform_in_its_own() -> None:
 
 
 def test_all_stacks_together_make_what_one_stack_would_and_nothing_twice() -> None:
-    """But for what each has of its own: the provider, and components that are only parents."""
+    """Except for the resources that each stack has for itself: the provider, and components that are only parents."""
     settings = environment()
     whole = resources(environment(None), "prod")
     parts = [resources(settings, stack) for stack in stacks_of(settings, "prod")]
@@ -93,7 +93,7 @@ def test_queues_are_in_the_platforms_stack_and_a_tenants_own_beside_the_tenant(
 
 
 def test_the_field_manager_and_the_cluster_are_those_of_the_environment() -> None:
-    """So that nothing changes for an object whose stack is another one now."""
+    """So that nothing changes for an object that moves to another stack."""
     settings = environment()
     found = recorded(settings, stack_of("blue", settings, "prod"))
     provider = found.registered["cluster"]

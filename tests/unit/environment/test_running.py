@@ -1,4 +1,4 @@
-"""In which order the stacks of an environment run, and what a failure of one does to the others."""
+"""The order in which the stacks of an environment run, and the effect of one's failure on the others."""
 
 import json
 import threading
@@ -29,7 +29,7 @@ ALL = ("prod", "prod.tenants-01", "prod.tenants-02")
 
 
 class Engine:
-    """Stands for Pulumi: notes what runs when, and fails where it is told to."""
+    """Stands for Pulumi: records the calls, and fails where a test sets it."""
 
     environment, file = "prod", ROOT / "Pulumi.prod.yaml"
 
@@ -61,9 +61,9 @@ class Engine:
         return SimpleNamespace(up=operation, preview=operation, refresh=operation, destroy=operation)
 
 
-def ran(engine: Engine, operation: Operation, settings: StackSettings = SPLIT, **said: Any) -> list[Outcome]:
+def ran(engine: Engine, operation: Operation, settings: StackSettings = SPLIT, **options: Any) -> list[Outcome]:
     shown: list[Outcome] = []
-    outcomes = run(cast("Stacks", engine), settings, operation, Options(parallel=2, **said), shown.append)
+    outcomes = run(cast("Stacks", engine), settings, operation, Options(parallel=2, **options), shown.append)
     assert {each.stack for each in shown} == {each.stack for each in outcomes}
     return outcomes
 
@@ -137,7 +137,7 @@ def test_one_stack_alone_can_be_run() -> None:
 
 
 def test_each_stack_reads_the_stack_file_however_long_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pulumi hands over the configuration in an environment variable, and those may have 128 KiB."""
+    """Pulumi passes the configuration in an environment variable, and Linux limits these to 128 KiB."""
     file, tenants = (
         tmp_path / "Pulumi.prod.yaml",
         [{"name": f"team-{number:04}", "owner": "people"} for number in range(4000)],

@@ -1,4 +1,4 @@
-"""Choosing workers by jobs that were: what is read, what is proposed, what is said."""
+"""Choosing workers by past jobs: reading, proposal, output."""
 
 import json
 import random
@@ -36,7 +36,7 @@ def sizes(*gpus: int, most: int = 4, idle: float = 60.0) -> dict[str, Size]:
 
 
 def jobs(count: int = 60) -> list[Job]:
-    """Jobs of 1, 2 and 4 GPUs, a minute after another."""
+    """Jobs of 1, 2 and 4 GPUs, one minute apart."""
     seeded = random.Random(1)  # noqa: S311 -- it makes the same numbers each time
     return [Job(seeded.choice([1, 1, 2, 4]), seeded.uniform(100, 900), 60.0 * number) for number in range(count)]
 
@@ -127,15 +127,16 @@ def plan(*arguments: str) -> Result:
 def test_the_proposal_is_printed_as_workers_that_the_stack_file_takes() -> None:
     result = plan("a", "--history", "jobs.csv")
     assert result.exit_code == 0, result.output
-    said = yaml.safe_load(result.output[result.output.index("workers:\n") :])["workers"]
-    cluster = {"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "workers": said}
+    workers = yaml.safe_load(result.output[result.output.index("workers:\n") :])["workers"]
+    cluster = {"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "workers": workers}
     nodes = [{"pool": "a100", "count": 4, "cpu": 64, "memory": "1000Gi", "gpus": 8}]
     parse({"nodes": nodes, "tenants": [{"name": "team-a", "clusters": [cluster]}]})
-    assert {each["gpus"] for each in said["variants"]} >= {1}
+    assert {each["gpus"] for each in workers["variants"]} >= {1}
 
 
 def test_sizes_that_the_stack_file_says_itself_are_proposed_as_it_says_them(folder: Path) -> None:
-    """Workers with fewer CPUs than GPUs: they run what their GPUs hold, as tasks there ask for fewer CPUs, too."""
+    """Workers with fewer CPUs than GPUs run as many tasks as their GPUs hold, because tasks there request fewer CPUs,
+    too."""
     (folder / "Pulumi.pods.yaml").write_text((ROOT / "Pulumi.pods.yaml").read_text())
     found = json.loads(plan("pods", "--history", "jobs.csv", "--format", "json").output)
     assert [found[each]["tooGreat"] for each in ("present", "proposed")] == [0, 0]

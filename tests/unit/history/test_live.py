@@ -1,4 +1,4 @@
-"""A RayCluster that runs as a history of jobs: what its Ray tells, what is collected, what is said of it."""
+"""A live RayCluster as a history of jobs: what its Ray reports, what is collected, and the note for the reader."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ BEGIN, NOW = 1_800_000_000.0, 1_800_001_000.0
 
 
 def asked(name: str, gpus: float, begin: float | None, end: float | None, waited: float = 0.0) -> dict[str, Any]:
-    """What the head says of a task. Times are seconds since BEGIN."""
+    """The head's report of a task. Times are seconds since BEGIN."""
     started, ended = (None if each is None else BEGIN + each for each in (begin, end))
     return {"id": name, "gpus": gpus, "asked": BEGIN + (begin or 0.0) - waited, "started": started, "ended": ended}
 
@@ -99,7 +99,7 @@ class Played:
 
 
 class Silent(Played):
-    """One that cannot be asked."""
+    """A RayCluster whose head does not answer."""
 
     def told(self, _pods: object, _script: str) -> dict[str, Any]:
         raise UnknownRayError("its head is not there")

@@ -1,4 +1,4 @@
-"""An edit shows what it does to each object of the stack beside RayClusters, and one edit shows few lines."""
+"""An edit shows its effect on each object of the stack beside RayClusters, and one edit shows few lines."""
 
 from pathlib import Path
 from typing import Any

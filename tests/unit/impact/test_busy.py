@@ -1,4 +1,4 @@
-"""How many of the pods that an edit stops are busy, as Ray in the head says it."""
+"""How many of the pods that an edit stops are busy, as Ray in the head reports it."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""`python -m stacks impact`: what it compares, what it prints, and how it ends."""
+"""`python -m stacks impact`: its comparison, its output, and its exit codes."""
 
 import json
 import subprocess
@@ -61,9 +61,9 @@ def test_harm_ends_with_1_unless_it_is_allowed(folder: Path) -> None:
 def test_files_are_compared_and_written_for_programs_and_pull_requests(folder: Path) -> None:
     (folder / "new.yaml").write_text(HARMFUL)
     arguments = ("--from", "Pulumi.prod.yaml", "--to", "new.yaml")
-    said = json.loads(impact(*arguments, "--format", "json").stdout)
-    assert (said["verdict"], said["hurts"]) == ("deletes", True)
-    [gone] = [each for each in said["objects"] if each["name"] == "team-a/training" and each["kind"] == "RayCluster"]
+    output = json.loads(impact(*arguments, "--format", "json").stdout)
+    assert (output["verdict"], output["hurts"]) == ("deletes", True)
+    [gone] = [each for each in output["objects"] if each["name"] == "team-a/training" and each["kind"] == "RayCluster"]
     assert gone["effects"][0]["podsEnded"]["least"] == 1
     assert "| RayCluster team-a/training | deletes |" in impact(*arguments, "--format", "markdown").stdout
 

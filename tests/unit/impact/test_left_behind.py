@@ -1,4 +1,4 @@
-"""Pods that earlier edits have left as they were: a later edit, if only of `updates`, may end them."""
+"""Pods that earlier edits left unchanged: a later edit, even of `updates` alone, may end them."""
 
 from collections import Counter
 from typing import Any
@@ -20,7 +20,7 @@ WORKERS = {"pool": "a100", "variants": [{"gpus": 8, "maxReplicas": 4}, {"gpus": 
 """Groups a100-8gpu and a100-4gpu."""
 
 
-def said(strategy: str = "onIdle", **more: Any) -> dict[str, Any]:
+def edited(strategy: str = "onIdle", **more: Any) -> dict[str, Any]:
     return ray(workers=WORKERS, updates={"strategy": strategy}, **more)
 
 
@@ -47,7 +47,7 @@ def effects(known: Known, after: dict[str, Any]) -> list[Effect]:
 
 
 def test_nothing_is_said_where_all_pods_are_as_the_ray_cluster_says() -> None:
-    assert effects(running(said()), said("immediate")) == []
+    assert effects(running(edited()), edited("immediate")) == []
 
 
 @pytest.mark.parametrize(
@@ -61,39 +61,41 @@ def test_nothing_is_said_where_all_pods_are_as_the_ray_cluster_says() -> None:
 def test_another_strategy_alone_reaches_workers_that_were_left(
     strategy: str, verdict: Verdict, says: str, ended: Range
 ) -> None:
-    [effect] = effects(running(said("none"), "a100-8gpu"), said(strategy))
+    [effect] = effects(running(edited("none"), "a100-8gpu"), edited(strategy))
     assert (effect.verdict, effect.ended, effect.groups) == (verdict, ended, ("a100-8gpu",))
     assert says in effect.says
 
 
 def test_with_none_they_stay() -> None:
-    assert effects(running(said(), "a100-8gpu", "headgroup"), said("none")) == []
+    assert effects(running(edited(), "a100-8gpu", "headgroup"), edited("none")) == []
 
 
 def test_a_head_that_was_left_goes_at_once_with_all_workers_unless_they_outlive_it() -> None:
-    [all_of_it] = effects(running(said(), "headgroup"), said("immediate"))
+    [all_of_it] = effects(running(edited(), "headgroup"), edited("immediate"))
     assert (all_of_it.verdict, all_of_it.ended, all_of_it.groups) == (Verdict.RECREATES, Range(3, 3), ())
     kept: dict[str, Any] = {"faultTolerance": True}
-    [alone] = effects(running(said(**kept), "headgroup"), said("immediate", **kept))
+    [alone] = effects(running(edited(**kept), "headgroup"), edited("immediate", **kept))
     assert (alone.verdict, alone.ended, alone.groups) == (Verdict.ENDS, Range(1, 1), ("headgroup",))
-    assert effects(running(said(), "headgroup"), said("drain")) == []
+    assert effects(running(edited(), "headgroup"), edited("drain")) == []
 
 
 def test_an_edit_of_other_pods_ends_them_as_well() -> None:
     more_memory = {"pool": "a100", "variants": [{"gpus": 8, "maxReplicas": 4}, {"gpus": 4, "memory": "64Gi"}]}
-    found = effects(running(said("immediate"), "a100-8gpu"), {**said("immediate"), "workers": more_memory})
+    found = effects(running(edited("immediate"), "a100-8gpu"), {**edited("immediate"), "workers": more_memory})
     assert {effect.groups for effect in found if effect.ended} == {("a100-4gpu",), ("a100-8gpu",)}
 
 
 def test_pods_whose_end_is_told_already_are_not_told_twice() -> None:
-    known = running(said("immediate"), "a100-8gpu")
-    found = effects(known, {**said("immediate"), "workers": {**WORKERS, "env": {"A": "b"}}})
+    known = running(edited("immediate"), "a100-8gpu")
+    found = effects(known, {**edited("immediate"), "workers": {**WORKERS, "env": {"A": "b"}}})
     assert [effect.groups for effect in found] == [("a100-8gpu", "a100-4gpu")]
 
 
 def test_from_file_to_file_pods_may_have_been_left_where_it_becomes_immediate() -> None:
     def between(before: str, after: str) -> list[Effect]:
-        return effects_on("RayCluster", impact_of(stack(tenant("a", said(before))), stack(tenant("a", said(after)))))
+        return effects_on(
+            "RayCluster", impact_of(stack(tenant("a", edited(before))), stack(tenant("a", edited(after))))
+        )
 
     [effect] = between("onIdle", "immediate")
     assert (effect.verdict, effect.ended) == (Verdict.ENDS, Range(0, 7))

@@ -1,4 +1,5 @@
-"""What an edit does beside RayClusters: to namespaces, quotas, policies, Redis, the operator, rights and budgets."""
+"""The effects of an edit beside RayClusters: on namespaces, quotas, policies, Redis, the operator, rights and
+budgets."""
 
 from pathlib import Path
 from typing import Any
@@ -79,12 +80,12 @@ def test_an_edit_of_the_platform(
 
 def test_rights_that_are_gained_and_lost_are_named_with_where_they_hold() -> None:
     found = edited({"users": ["group:old"]}, {"users": ["group:new"], "admins": ["user:ann"]})
-    said = {each.name: each.effects[0].says for each in found.objects if each.kind == "Rights of"}
-    assert said.keys() == {"group:old", "group:new", "user:ann"}
-    assert said["group:new"].startswith("gains in namespace a: ")
-    assert "secrets training" in said["group:new"]
-    assert said["group:old"].startswith("loses in namespace a: ")
-    assert "rayclusters.ray.io" in said["user:ann"]
+    effects_by_subject = {each.name: each.effects[0].says for each in found.objects if each.kind == "Rights of"}
+    assert effects_by_subject.keys() == {"group:old", "group:new", "user:ann"}
+    assert effects_by_subject["group:new"].startswith("gains in namespace a: ")
+    assert "secrets training" in effects_by_subject["group:new"]
+    assert effects_by_subject["group:old"].startswith("loses in namespace a: ")
+    assert "rayclusters.ray.io" in effects_by_subject["user:ann"]
     assert not found.verdict.hurts
 
 
@@ -112,10 +113,12 @@ def test_an_edit_that_changes_nothing_has_nothing_to_say() -> None:
 
 @pytest.mark.parametrize("file", sorted(GOOD.glob("*.yaml")), ids=lambda file: file.stem)
 def test_every_good_stack_file_is_made_and_removed_and_is_no_edit_of_itself(file: Path) -> None:
-    said, nothing = load(file), StackSettings()
-    assert impact_of(said, said) == Impact(())
-    made, gone = impact_of(None, said), impact_of(said, nothing)
-    clusters = {f"{tenant.namespace_name}/{each.name}" for tenant in said.tenants for each in tenant.clusters}
+    effects_by_subject, nothing = load(file), StackSettings()
+    assert impact_of(effects_by_subject, effects_by_subject) == Impact(())
+    made, gone = impact_of(None, effects_by_subject), impact_of(effects_by_subject, nothing)
+    clusters = {
+        f"{tenant.namespace_name}/{each.name}" for tenant in effects_by_subject.tenants for each in tenant.clusters
+    }
     assert {each.name for each in made.objects if each.kind == "RayCluster"} == clusters
     assert not made.verdict.hurts
     assert {each.name for each in gone.objects if each.kind == "RayCluster"} == clusters

@@ -1,4 +1,4 @@
-"""What an edit of the operator's version says that it does. tests/engine/test_operator_upgrade.py does it."""
+"""The reported effects of another operator version. tests/engine/test_operator_upgrade.py verifies them."""
 
 from typing import Any
 

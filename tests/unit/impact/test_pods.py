@@ -1,6 +1,6 @@
-"""Which pods KubeRay deletes and makes: what an edit of a RayCluster's spec does to so many pods.
+"""Which pods KubeRay deletes and creates: the effect of an edit of a RayCluster's spec on running pods.
 
-tests/engine/test_impact.py holds the same against the operator.
+tests/engine/test_impact.py compares the same with the operator.
 """
 
 from collections.abc import Mapping
@@ -80,7 +80,7 @@ LEFT_ALONE = {
     "group-maxReplicas",
     "group-pod-tolerations",
 }
-"""What Recreate does not look at. All else deletes every pod."""
+"""Fields that Recreate ignores. All others delete every pod."""
 
 
 @pytest.mark.parametrize("edit", ANY_CLUSTER)

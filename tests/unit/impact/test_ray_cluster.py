@@ -1,4 +1,4 @@
-"""What an edit of a RayCluster's settings does to it and its pods, in the words of the report."""
+"""The effects of an edit of a RayCluster's settings on it and its pods, in the words of the report."""
 
 from typing import Any
 
@@ -20,12 +20,12 @@ BY_KUBERAY_ALONE: dict[str, Any] = {"updates": {"strategy": "none"}}
 FOUR = {"pool": "a100", "variants": [{"gpus": 8, "maxReplicas": 4}, {"gpus": 4, "maxReplicas": 2}]}
 
 
-def worker_group(replicas: int = 1, groups: tuple[str, ...] = ("cpu",), **said: Any) -> dict[str, Any]:
+def worker_group(replicas: int = 1, groups: tuple[str, ...] = ("cpu",), **settings: Any) -> dict[str, Any]:
     """A RayCluster of CPU groups that does not scale."""
-    made = cluster("training", **said)
+    made = cluster("training", **settings)
     del made["workers"]
-    there = [{"groupName": name, "cpu": 1, "memory": "1Gi", "replicas": replicas} for name in groups]
-    return {**made, "workerGroups": there, "autoscaling": False}
+    worker_groups = [{"groupName": name, "cpu": 1, "memory": "1Gi", "replicas": replicas} for name in groups]
+    return {**made, "workerGroups": worker_groups, "autoscaling": False}
 
 
 @pytest.mark.parametrize(
@@ -189,10 +189,13 @@ def test_pods_that_run_are_counted() -> None:
 
 
 def test_what_runs_and_the_stack_has_not_made_is_left_out() -> None:
-    theirs = ray_clusters(stack(tenant("a", ray())))["a/training"]
-    ours = {**theirs, "metadata": {**theirs["metadata"], "managedFields": [{"manager": "pulumi-ray-platform-prod"}]}}
+    existing = ray_clusters(stack(tenant("a", ray())))["a/training"]
+    ours = {
+        **existing,
+        "metadata": {**existing["metadata"], "managedFields": [{"manager": "pulumi-ray-platform-prod"}]},
+    }
     after = stack(tenant("a", cluster("other")))
-    found = impact_on({"a/training": Known(theirs, {}), "a/mine": Known(ours, {"headgroup": 1})}, after, "prod")
+    found = impact_on({"a/training": Known(existing, {}), "a/mine": Known(ours, {"headgroup": 1})}, after, "prod")
     assert {each.name: each.verdict for each in found.objects} == {
         "a/mine": Verdict.DELETES,
         "a/other": Verdict.CREATES,

@@ -1,4 +1,4 @@
-"""The rules for fields of a RayCluster: there is one for each that KubeRay knows."""
+"""The rules for fields of a RayCluster: there is one for each of KubeRay's fields."""
 
 import json
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from stacks.impact.kuberay_rules import RULES, rule_for
 pytestmark = pytest.mark.unit
 
 REST = {release: rules[-1] for release, rules in RULES.items()}
-"""The rule for what no other is for."""
+"""The fallback rule."""
 
 
 def fields(release: str) -> Iterator[Steps]:

@@ -1,4 +1,4 @@
-"""Which pods the rules say are made from a field: those whose mark changes with it, by which old pods are known."""
+"""Which pods a field configures, by the rules: those whose stamp changes with it, which identifies old pods."""
 
 import copy
 from typing import Any
@@ -19,8 +19,8 @@ BODY: dict[str, Any] = dict(ray_clusters(stack(tenant("a", ray())))["a/training"
 
 def marks(spec: dict[str, Any]) -> dict[str, str]:
     """Of head and workers."""
-    said = parts(stamped({**BODY, "spec": spec}, None)["spec"])
-    return {"head": said["head"]["stamp"], "workers": said["groups"]["a100-8gpu"]["stamp"]}
+    stamps = parts(stamped({**BODY, "spec": spec}, None)["spec"])
+    return {"head": stamps["head"]["stamp"], "workers": stamps["groups"]["a100-8gpu"]["stamp"]}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Files are read with the lines on which things stand, and what is no YAML is refused."""
+"""Files are read with the line numbers of their parts, and invalid YAML is refused."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`python -m stacks import`: what it writes, what it says, and how it ends."""
+"""`python -m stacks import`: its output, its messages, and its exit codes."""
 
 from pathlib import Path
 

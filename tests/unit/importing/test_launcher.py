@@ -1,4 +1,4 @@
-"""Files of Ray's cluster launcher become clusters, and what does not is listed."""
+"""Files of Ray's cluster launcher become clusters, and keys that cannot be converted are noted."""
 
 from pathlib import Path
 from typing import Any
@@ -67,11 +67,13 @@ def test_the_file_as_a_whole_becomes_the_cluster() -> None:
 
 
 def test_what_has_no_counterpart_is_listed_with_what_to_do_instead() -> None:
-    said = notes(imported("aws_gpus"))
-    assert said["setup_commands[0]"].endswith("do it when the image is built, or in runtime_env")
-    assert said["docker.run_options[2]"] == "--volume is an option of docker run; use volumes and volumeMounts"
-    assert "describe the machines under nodes" in said["available_node_types.gpu-worker.node_config.InstanceType"]
-    assert "add up to 12" in said["max_workers"]
+    found_notes = notes(imported("aws_gpus"))
+    assert found_notes["setup_commands[0]"].endswith("do it when the image is built, or in runtime_env")
+    assert found_notes["docker.run_options[2]"] == "--volume is an option of docker run; use volumes and volumeMounts"
+    assert (
+        "describe the machines under nodes" in found_notes["available_node_types.gpu-worker.node_config.InstanceType"]
+    )
+    assert "add up to 12" in found_notes["max_workers"]
 
 
 def test_sizes_that_the_file_does_not_say_are_left_to_a_person() -> None:

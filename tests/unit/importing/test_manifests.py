@@ -1,4 +1,4 @@
-"""A manifest of KubeRay becomes a cluster that renders to the very same RayCluster."""
+"""A manifest of KubeRay becomes a cluster that renders to exactly the same RayCluster."""
 
 from copy import deepcopy
 from typing import Any
@@ -175,10 +175,10 @@ def test_metadata_stays() -> None:
 
 
 def test_what_only_the_server_keeps_is_listed() -> None:
-    said = lines(from_manifest(FULL))
-    assert "metadata.resourceVersion: the API server keeps it; leave it out" in said
+    noted = lines(from_manifest(FULL))
+    assert "metadata.resourceVersion: the API server keeps it; leave it out" in noted
     assert (
-        "metadata.annotations.kubectl.kubernetes.io/last-applied-configuration: kubectl keeps it; leave it out" in said
+        "metadata.annotations.kubectl.kubernetes.io/last-applied-configuration: kubectl keeps it; leave it out" in noted
     )
 
 

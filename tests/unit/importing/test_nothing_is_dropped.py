@@ -1,4 +1,4 @@
-"""Whatever the input says is in the result, or in a note: shown by changing each value, and by wild input."""
+"""Every value of the input is in the result, or in a note: shown by changing each value, and by random input."""
 
 from collections.abc import Iterator
 from copy import deepcopy
@@ -77,7 +77,7 @@ def cases() -> list[Any]:
 
 @pytest.mark.parametrize(("name", "path"), cases())
 def test_every_leaf_is_listed_or_changes_the_result(name: str, path: tuple[str | int, ...]) -> None:
-    """A value that no note covers must make a difference when it is another."""
+    """Changing a value that no note covers must change the result."""
     document = DOCUMENTS[name]
     [imported], _ = clusters_in(document, Answers())
     if any(note.path == path[: len(note.path)] and note.at is None for note in imported.notes):

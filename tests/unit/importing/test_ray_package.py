@@ -13,7 +13,7 @@ pytestmark = pytest.mark.unit
 
 
 def launcher_files() -> list[Path]:
-    """Ray's own files. The package is not imported: that starts much that is not needed here."""
+    """Ray's own files. The package is not imported, because that starts much that is not needed here."""
     found = find_spec("ray")
     folders = found.submodule_search_locations if found else None
     assert folders, "the ray package is not installed: it is in requirements-dev.in"

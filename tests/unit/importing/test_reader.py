@@ -1,4 +1,4 @@
-"""A reader remembers what was made of each part of a document."""
+"""A reader records what was used of each part of a document."""
 
 from typing import Any
 

@@ -23,7 +23,7 @@ def checkpoint(tmp_path: Path) -> Checkpoint:
 
 
 def written(checkpoint: Checkpoint, state: dict[str, Any], part: float = 1.0) -> None:
-    """What Pulumi does: another file in its place. `part`: of the text, as where the disk is full."""
+    """Writes like Pulumi: replaces the file. `part`: of the text, as if the disk is full."""
     text = json.dumps(state)
     made = checkpoint.file.with_suffix(".tmp")
     made.write_text(text[: int(len(text) * part)])
@@ -58,7 +58,7 @@ class Killed(BaseException):
 
 
 def killed(checkpoint: Checkpoint, state: dict[str, Any], part: float = 1.0) -> None:
-    """A command that has written that when all is killed."""
+    """A command that has written this text when everything is killed."""
     with checkpoint.kept():
         written(checkpoint, state, part)
         raise Killed

@@ -1,4 +1,4 @@
-"""How the API server of a rehearsal reaches what listens behind a Service."""
+"""How the API server of a rehearsal reaches the program behind a Service."""
 
 import os
 import socket
@@ -41,7 +41,7 @@ def proxy(program: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 def asked(proxy: Path, address: str) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX)
-    # The socket's file is there a moment before anybody listens.
+    # The socket's file exists a moment before the proxy listens.
     eventually("the proxy listens", lambda: connection.connect_ex(os.fspath(proxy)) == 0)
     connection.sendall(f"CONNECT {address} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
     return connection

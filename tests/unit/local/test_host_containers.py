@@ -1,4 +1,4 @@
-"""What a program on the host gets of its container: arguments, environment and files, as a pod would have them."""
+"""Arguments, environment and files of a container that a program on the host gets, as in a pod."""
 
 import base64
 from pathlib import Path
@@ -109,7 +109,7 @@ CONFIGURED = {
         }
     },
 }
-"""A container that mounts one file of a ConfigMap, which says where another one is: in `text`."""
+"""A container that mounts one file of a ConfigMap, whose `text` has the path of another."""
 
 
 def test_one_file_of_a_configmap_lies_where_its_arguments_say_and_says_where_the_others_are(tmp_path: Path) -> None:
@@ -124,8 +124,11 @@ def test_one_file_of_a_configmap_lies_where_its_arguments_say_and_says_where_the
 def test_a_program_without_arguments_for_it_is_told_in_its_file_where_to_listen() -> None:
     program = program_of("registry.k8s.io/kueue/kueue:v0.15.0")
     assert program is not None
-    file, said = "controller_manager_config.yaml", b"{webhook: {port: 9443, certDir: /certs}, metrics: {}, health: {}}"
-    adapted = yaml.safe_load(program.adapted(file, said, {9443: 23456}))
+    file, configuration = (
+        "controller_manager_config.yaml",
+        b"{webhook: {port: 9443, certDir: /certs}, metrics: {}, health: {}}",
+    )
+    adapted = yaml.safe_load(program.adapted(file, configuration, {9443: 23456}))
     assert adapted["webhook"] == {"host": "127.0.0.1", "port": 23456, "certDir": "/certs"}
     assert program.adapted("tls.crt", b"PEM", {9443: 23456}) == b"PEM"
 

@@ -1,4 +1,4 @@
-"""Which images host-pods runs on the host, and with what."""
+"""Which images host-pods runs on the host, and with which settings."""
 
 import pytest
 

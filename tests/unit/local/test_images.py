@@ -1,4 +1,4 @@
-"""How an image is packed, and when it is built anew."""
+"""How an image is packed, and when it is built again."""
 
 import hashlib
 import json

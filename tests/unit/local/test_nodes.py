@@ -1,4 +1,4 @@
-"""What simulated nodes look like to the scheduler."""
+"""Simulated nodes as the scheduler sees them."""
 
 import pytest
 

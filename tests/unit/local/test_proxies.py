@@ -1,4 +1,4 @@
-"""What a proxy in the environment means for the rehearsal."""
+"""The effect of a proxy in the environment on the rehearsal."""
 
 import pytest
 
@@ -20,14 +20,14 @@ def test_with_a_proxy_the_rehearsals_addresses_are_exceptions(name: str) -> None
 
 def test_a_proxy_in_capitals_is_one_for_apt_too() -> None:
     assert corrections({"HTTP_PROXY": "http://proxy:3128"})["http_proxy"] == "http://proxy:3128"
-    said = {"HTTP_PROXY": "http://one:3128", "http_proxy": "http://other:3128"}
-    assert corrections(said)["http_proxy"] == "http://other:3128"
+    configured = {"HTTP_PROXY": "http://one:3128", "http_proxy": "http://other:3128"}
+    assert corrections(configured)["http_proxy"] == "http://other:3128"
 
 
 def test_the_users_own_exceptions_stay_and_nothing_is_said_twice() -> None:
-    said = {"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "corp.example, 127.0.0.1", "no_proxy": "git.example"}
-    exceptions = corrections(said)["no_proxy"].split(",")
+    configured = {"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "corp.example, 127.0.0.1", "no_proxy": "git.example"}
+    exceptions = corrections(configured)["no_proxy"].split(",")
     assert exceptions[:3] == ["git.example", "corp.example", "127.0.0.1"]
     assert len(exceptions) == len(set(exceptions))
-    again = corrections({**said, **corrections(said)})
-    assert again == corrections(said)
+    again = corrections({**configured, **corrections(configured)})
+    assert again == corrections(configured)

@@ -1,4 +1,4 @@
-"""What of the real node is decided before one is started."""
+"""The parts of the real node that are decided before it starts."""
 
 import re
 import subprocess
@@ -60,7 +60,7 @@ def test_all_that_the_machine_lacks_is_one_message(tmp_path: Path, monkeypatch: 
 
 
 def test_continuous_integration_installs_what_is_not_there(tmp_path: Path) -> None:
-    """The packages of programs that are missing, and no others: Docker's containerd excludes Debian's."""
+    """The packages of missing programs, and no others: Docker's containerd excludes Debian's."""
     for program in ("containerd", "ctr"):
         (tmp_path / program).touch(mode=0o755)
     asked = re.search(r'python -c "(.*absent.*)"', (paths.ROOT / ".ci" / "run").read_text())

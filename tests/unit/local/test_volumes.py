@@ -1,4 +1,4 @@
-"""Volumes of a rehearsal: for which claims they are made, and where."""
+"""Volumes of a rehearsal: for which claims they are created, and where."""
 
 from pathlib import Path
 from typing import Any

@@ -10,12 +10,16 @@ A100 = {"pool": "a100", "count": 4, "cpu": 64, "memory": "1000Gi", "gpus": 8, "g
 
 def cluster(name: str, **more: Any) -> dict[str, Any]:
     """A RayCluster whose workers may fill all nodes."""
-    said = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "workers": {"pool": "a100", "profile": "tiling"}}
-    return {"name": name, **said, **more}
+    settings = {
+        "rayVersion": "2.60.0",
+        "image": "rayproject/ray:2.60.0",
+        "workers": {"pool": "a100", "profile": "tiling"},
+    }
+    return {"name": name, **settings, **more}
 
 
 def tenant(name: str, *clusters: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """A tenant, with one RayCluster unless others are given."""
+    """A tenant, with one RayCluster unless others are passed."""
     return {"name": name, "clusters": list(clusters) or [cluster("training")], **more}
 
 
@@ -25,5 +29,5 @@ def stack(*tenants: dict[str, Any], **more: Any) -> StackSettings:
 
 
 def always(gpus: int, number: int) -> dict[str, Any]:
-    """Workers of which so many always run."""
+    """`number` workers that always run."""
     return {"pool": "a100", "variants": [{"gpus": gpus, "minReplicas": number, "maxReplicas": number}]}

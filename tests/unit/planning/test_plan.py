@@ -1,4 +1,4 @@
-"""What a plan says of a stack: what starts, what can run at once, what is promised and cannot be kept."""
+"""A stack's plan: what starts, what can run at the same time, and promises that the nodes cannot provide."""
 
 from typing import Any
 
@@ -89,14 +89,14 @@ def test_what_finds_no_room_to_start_is_named() -> None:
 
 
 def test_gpus_that_are_there_in_parts_hold_no_worker_of_a_whole_node() -> None:
-    """Sums would say that it fits: 28 + 4 GPUs of 32, but each node has a worker of five."""
+    """By the sums it would fit: 28 + 4 GPUs of 32, but each node has a worker of five."""
     five = {"pool": "a100", "variants": [{"gpus": 5, "minReplicas": 4, "maxReplicas": 4}]}
     plan = plan_of(stack(tenant("a", cluster("fives", workers=five), cluster("whole", workers=always(8, 1)))))
     assert [(each.group, number) for each, number in plan.left_out] == [("a100-5gpu", 1)]
 
 
 def test_gpus_whose_cpus_heads_have_taken_are_promised_in_vain() -> None:
-    """Quotas of 8 and 24 are just the 32 GPUs of the nodes, where two heads need CPUs of the last one."""
+    """Quotas of 8 and 24 are exactly the 32 GPUs of the nodes, but two heads need CPUs of the last one."""
     clusters = (cluster("always", workers=always(1, 0)), cluster("grows"))
     plan = plan_of(stack(tenant("a", *clusters, quota={"gpus": 8}), tenant("b", *clusters, quota={"gpus": 24})))
     assert rules(plan) == ["promises-fit-nodes"]

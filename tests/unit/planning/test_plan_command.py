@@ -1,4 +1,4 @@
-"""`python -m stacks plan`: what it prints in each format, and how it ends."""
+"""`python -m stacks plan`: its output in each format, and its exit codes."""
 
 import json
 import subprocess

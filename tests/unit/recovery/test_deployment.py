@@ -1,4 +1,4 @@
-"""What a state lacks after a killed command, and the state with it."""
+"""What a state lacks after a killed command, and the completed state."""
 
 from typing import Any
 
@@ -55,7 +55,7 @@ def test_what_was_being_created_may_exist() -> None:
 
 
 def test_what_a_preview_would_create_may_exist() -> None:
-    """Where no state was written between (PULUMI_SKIP_CHECKPOINTS), or an older one was put back."""
+    """If no state was written meanwhile (PULUMI_SKIP_CHECKPOINTS), or an older one was restored."""
     assert [str(each) for each in missing({"resources": WHOLE}, creates(namespaced("one")))] == ["ConfigMap team-a/one"]
 
 
@@ -67,10 +67,10 @@ def test_what_was_begun_is_taken_from_the_state_that_has_its_secrets() -> None:
 
 
 def test_an_object_that_the_state_has_under_another_name_is_not_missing() -> None:
-    """A renamed resource without an alias: taken in twice, the object would be deleted with its old name."""
-    there = namespaced("one", id="team-a/one", outputs={"kind": "ConfigMap"})
+    """A renamed resource without an alias: if it were added twice, the object would be deleted with its old name."""
+    existing = namespaced("one", id="team-a/one", outputs={"kind": "ConfigMap"})
     renamed = namespaced("one") | {"urn": "urn:pulumi:dev::ray-platform::kubernetes:core/v1:ConfigMap::renamed"}
-    assert missing({"resources": [*WHOLE, there]}, creates(renamed)) == []
+    assert missing({"resources": [*WHOLE, existing]}, creates(renamed)) == []
 
 
 @pytest.mark.parametrize("name", [UNKNOWN, None])
@@ -89,7 +89,7 @@ def test_one_whose_namespace_is_not_known_yet_is_looked_for_again() -> None:
 
 
 def test_a_replacement_is_not_missing() -> None:
-    """The object that is there is the one to be replaced."""
+    """The existing object is the one to be replaced."""
     steps = [{"op": "create-replacement", "urn": "x", "newState": namespaced("one")}]
     assert missing({"resources": WHOLE}, steps) == []
 

@@ -1,4 +1,4 @@
-"""What a Pulumi that was killed left in a folder."""
+"""What a killed Pulumi leaves in a folder."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Whose an object is."""
+"""Which objects belong to the stack."""
 
 from typing import Any
 

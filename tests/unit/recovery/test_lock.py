@@ -1,4 +1,4 @@
-"""Whose lock is taken away."""
+"""Which locks are removed."""
 
 import datetime
 import getpass
@@ -32,7 +32,7 @@ def nothing_ran() -> None:
 
 
 def locked(pid: int, host: str = "", ago: float = 0) -> PulumiError:
-    """As Pulumi says it (pkg/backend/diy/lock.go)."""
+    """As Pulumi reports it (pkg/backend/diy/lock.go)."""
     time = datetime.datetime.now(datetime.UTC) - datetime.timedelta(seconds=ago)
     return PulumiError(
         "error: the stack is currently locked by 1 lock(s). Either wait for the other process(es) to end or delete the "

@@ -1,4 +1,4 @@
-"""Which RayClusters a tenant's people are given, and the accounts that their pods run as."""
+"""Which RayClusters a tenant's people may use, and the accounts that their pods run as."""
 
 from typing import Any
 
@@ -16,21 +16,21 @@ pytestmark = pytest.mark.unit
 LONG = "a-name-of-a-raycluster-that-is-51-characters-long-x"
 
 
-def stack_of(*clusters: dict[str, Any], **said: Any) -> StackSettings:
-    """A stack with one tenant, which has these clusters, and what else is said of it."""
+def stack_of(*clusters: dict[str, Any], **settings: Any) -> StackSettings:
+    """A stack with one tenant, with these clusters and other settings."""
     shared = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
-    return parse({"tenants": [{"name": "team-a", "clusters": [{**shared, **each} for each in clusters], **said}]})
+    return parse({"tenants": [{"name": "team-a", "clusters": [{**shared, **each} for each in clusters], **settings}]})
 
 
-def tenant(*clusters: dict[str, Any], **said: Any) -> TenantSettings:
+def tenant(*clusters: dict[str, Any], **settings: Any) -> TenantSettings:
     """The tenant of such a stack."""
-    (made,) = stack_of(*clusters, **said).tenants
+    (made,) = stack_of(*clusters, **settings).tenants
     return made
 
 
-def named(*clusters: dict[str, Any], **said: Any) -> list[NamedCluster]:
+def named(*clusters: dict[str, Any], **settings: Any) -> list[NamedCluster]:
     """The RayClusters of such a stack's tenant."""
-    made = stack_of(*clusters, **said)
+    made = stack_of(*clusters, **settings)
     return list(named_clusters(made, made.tenants[0]))
 
 
@@ -55,7 +55,7 @@ def test_a_token_is_where_the_raycluster_that_is_made_has_it(said: dict[str, Any
 
 
 def test_kuberay_shortens_long_names_of_what_it_makes_for_a_raycluster() -> None:
-    """util.go: CheckName keeps the last 50 characters, and an `r` for a first one that is no letter."""
+    """util.go: CheckName keeps the last 50 characters, and replaces a first character that is not a letter by `r`."""
     (given,) = named({"name": LONG})
     assert given.secret == "r" + LONG[2:]
 
@@ -72,10 +72,10 @@ def test_a_tenant_makes_no_account_unless_it_is_asked_for_or_needed() -> None:
     assert own_accounts(tenant({"name": "c", **tokens}, rayDeployer={})) == []
 
 
-def stack(**said: Any) -> Recorder:
-    """What a stack registers that has one tenant with a head alone, and uses an operator that is there."""
+def stack(**settings_of_tenant: Any) -> Recorder:
+    """The resources of a stack with an existing operator, and one tenant whose RayCluster is a head alone."""
     cluster = {"name": "c", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
-    settings = parse({"tenants": [{"name": "team-a", "clusters": [cluster], **said}]})
+    settings = parse({"tenants": [{"name": "team-a", "clusters": [cluster], **settings_of_tenant}]})
     return record(lambda: build(settings))
 
 

@@ -1,4 +1,4 @@
-"""`python -m stacks check`: which files it takes, what it prints, how it ends."""
+"""`python -m stacks check`: its arguments, its output, its exit codes."""
 
 import json
 import subprocess

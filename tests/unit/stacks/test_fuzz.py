@@ -1,4 +1,4 @@
-"""Thousands of stack files that nobody would write: each is right or has findings, and nothing else ever happens."""
+"""Thousands of unusual stack files: each is valid or has findings, and nothing else ever happens."""
 
 import copy
 import json
@@ -42,7 +42,7 @@ def findings(text: str) -> tuple[Finding, ...]:
 
 
 def assert_usable(text: str) -> None:
-    """Findings are lines that people can read, at places that are in the file."""
+    """Findings are readable lines, at places that exist in the file."""
     lines = len(text.splitlines()) + 1
     for finding in findings(text):
         said = finding.in_file("Pulumi.fuzz.yaml")
@@ -54,7 +54,7 @@ def assert_usable(text: str) -> None:
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The paths to all that a value holds."""
+    """The paths of all leaves of a value."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for step, item in items:
         yield (*path, step)
@@ -63,7 +63,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 @st.composite
 def mutated(draw: st.DrawFn) -> Any:
-    """A good file with one to four of its parts dropped, doubled, renamed or replaced."""
+    """A valid file with one to four of its parts dropped, doubled, renamed or replaced."""
     value = copy.deepcopy(draw(st.sampled_from(VALUES)))
     for _ in range(draw(st.integers(1, 4))):
         paths = list(places(value))

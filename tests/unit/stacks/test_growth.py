@@ -1,4 +1,5 @@
-"""What commands do grows with the tenants, not with their square: calls of functions are counted, not seconds."""
+"""The work of commands grows linearly with the tenants, not with their square: calls of functions are counted, not
+seconds."""
 
 import cProfile
 import pstats
@@ -25,8 +26,8 @@ pytestmark = pytest.mark.unit
 TENANTS = (10, 20, 40)
 
 MOST = 1.02
-"""Calls for each of the last twenty tenants, to those for each of the ten before. It is 1.00; where one part of a plan
-copied all nodes for each tenant, it was 1.04."""
+"""The calls for each of the last twenty tenants, divided by those for each of the ten before. It is 1.00; when one part
+of a plan copied all nodes for each tenant, it was 1.04."""
 
 
 def load(tenants: int, queues: bool, edited: bool = False) -> StackSettings:

@@ -1,4 +1,4 @@
-"""Files that were made to crash, hang or fill the memory of what reads them: said to be wrong, and soon."""
+"""Files that are built to crash their reader, make it hang or fill the memory: they are refused, and soon."""
 
 import itertools
 import time
@@ -14,7 +14,7 @@ from stacks.check.formats import show
 pytestmark = pytest.mark.unit
 
 SECONDS = 10
-"""Of the processor. Far more than any of these takes, and far less than they take a reader that follows them."""
+"""CPU seconds. Far more than any of these files takes, and far less than a reader takes that follows them."""
 
 
 def aliases(width: int) -> str:

@@ -1,4 +1,4 @@
-"""Which images a stack's pods want, wherever a stack file may name one."""
+"""The images of a stack's pods, from all settings of a stack file that can name one."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What `check` judges is what is applied: the program registers the objects that are rendered, and no others."""
+"""`check` validates what is applied: the program registers the rendered objects, and no others."""
 
 import functools
 from collections.abc import Iterator
@@ -24,12 +24,12 @@ ROOT = Path(__file__).parents[3]
 GOOD = [*sorted((ROOT / "tests" / "stack_files" / "good").glob("*.yaml")), *sorted(ROOT.glob("Pulumi.*.yaml"))]
 
 OF_AN_UPDATE = ("pulumi.com/patchFieldManager", "pulumi.com/patchForce", "ray-platform/digest")
-"""Annotations that an update adds: the field manager, and how what an autoscaler has set is kept."""
+"""Annotations that an update adds: the field manager, and how the autoscaler's values are kept."""
 
 
 @pytest.fixture(autouse=True)
 def installed_without_manifests(monkeypatch: pytest.MonkeyPatch) -> None:
-    """KubeRay, Volcano and Kueue have no objects of their own; those of others, and a Redis of others, are there."""
+    """KubeRay, Volcano and Kueue have no objects of their own here; external ones, and external Redis, exist."""
     for program in ("operator", "volcano", "kueue"):
         component = f"components.{program}.component"
         monkeypatch.setattr(f"{component}.{program}_objects", lambda *_: ([], [], []))
@@ -51,7 +51,7 @@ def read(file: Path) -> StackSettings:
 
 
 def registered(stack: StackSettings) -> dict[Key, Any]:
-    """The objects that the program of all parts of an environment registers, but Secrets."""
+    """The objects that the program of all parts of an environment registers, without Secrets."""
     groups = stack.split.stacks if stack.split else 0
     names = ["test", *(tenants_stack("test", group) for group in range(1, groups + 1))]
     found: dict[Key, Any] = {}
@@ -71,7 +71,7 @@ def objects(recorder: Recorder) -> Iterator[tuple[Key, Any]]:
 
 
 def plain(body: Any) -> Any:
-    """The object without what only an update knows."""
+    """The object without values that only an update knows."""
     metadata = dict(body["metadata"])
     kept = {key: each for key, each in (metadata.pop("annotations", None) or {}).items() if key not in OF_AN_UPDATE}
     spec = body.get("spec")

@@ -1,4 +1,4 @@
-"""What a stack file may say, and what its author reads when it says something else."""
+"""The settings of a stack file, and the findings of invalid ones."""
 
 import json
 from pathlib import Path
@@ -107,7 +107,7 @@ def test_all_faults_are_said_at_once() -> None:
 
 
 def test_what_is_wrong_between_sound_parts_is_said_beside_the_faults_of_others() -> None:
-    """One `idleTimout` must not hide that another cluster names a pool that is not there."""
+    """One `idleTimout` must not hide that another cluster names a pool that does not exist."""
     clusters = [{**CLUSTER, "idleTimout": "5m"}, {**CLUSTER, "name": "other", "workers": {"pool": "h100"}}]
     values = {"nodes": NODES, "tenants": [{"name": "x", "typo": 1}, {"name": "team-a", "clusters": clusters}]}
     assert [line.partition(": ")[0] for line in message(values).splitlines()] == [

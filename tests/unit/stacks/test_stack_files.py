@@ -1,6 +1,6 @@
-"""Every stack file under tests/stack_files is checked as a person would.
+"""Every stack file under tests/stack_files is checked as a user would.
 
-A file in `bad` says at its beginning, in a line for each finding, where it is and how its message begins.
+A file in `bad` begins with a line for each finding: its place and the beginning of its message.
 """
 
 import functools
@@ -72,21 +72,21 @@ def test_every_rule_has_a_name_of_its_own_and_a_line_of_its_own() -> None:
 
 
 def fields(model: type[BaseModel]) -> Iterator[tuple[type[BaseModel], str]]:
-    """All that a model and the models in it may say."""
+    """All settings of a model and of the models in it."""
     for key, field in model.model_fields.items():
         yield model, key
         for inner in models_in(field.annotation):
             yield from fields(inner)
 
 
-def said(settings: Any) -> Iterator[tuple[type[BaseModel], str]]:
-    """All that settings and the settings in them say."""
+def configured(settings: Any) -> Iterator[tuple[type[BaseModel], str]]:
+    """All settings that are set, and those in them."""
     if isinstance(settings, tuple):
-        yield from (each for item in settings for each in said(item))
+        yield from (each for item in settings for each in configured(item))
     elif isinstance(settings, BaseModel):
         for key in settings.model_fields_set:
             yield type(settings), key
-            yield from said(getattr(settings, key))
+            yield from configured(getattr(settings, key))
 
 
 def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
@@ -97,7 +97,7 @@ def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def test_every_key_of_the_models_is_in_a_good_file() -> None:
-    """A key that is added comes with an example that is right."""
-    shown = {each for file in GOOD for each in said(load(file))}
+    """A new key comes with a valid example."""
+    shown = {each for file in GOOD for each in configured(load(file))}
     missing = {f"{model.__name__}.{key}" for model, key in set(fields(StackSettings)) - shown}
     assert missing == set()

@@ -1,6 +1,6 @@
-"""Commands and the program start quickly: each imports what it needs, and no more.
+"""Commands and the program start quickly: each imports only what it needs.
 
-Modules are counted, because seconds are another machine's. On two cores five hundred modules of this mix take 0.4 CPU
+Modules are counted, because seconds depend on the machine. On two cores five hundred modules of this mix take 0.4 CPU
 seconds.
 """
 
@@ -32,7 +32,7 @@ STARTS = {
     "local": ("import local.__main__", 250, CLUSTER | SETTINGS | RARE),
     "the Pulumi program": ("import stacks.build, stacks.running", 1120, {"rich", "typer", "cryptography", "redis"}),
 }
-"""What is imported before the work begins, the most modules, and packages that are not among them."""
+"""The modules imported before the work begins, their largest number, and packages that must not be among them."""
 
 
 @pytest.mark.parametrize("start", STARTS)

@@ -1,5 +1,5 @@
-"""What the program sends to the engine grows with the tenants, and no faster. What of it stays in the state, and what
-the cluster adds, tests/engine/test_state.py counts."""
+"""The requests to the engine grow linearly with the tenants. tests/engine/test_state.py counts what stays in the state,
+and what the cluster adds."""
 
 import sys
 from pathlib import Path
@@ -14,13 +14,13 @@ from testbed.recorder import Recorder, record
 pytestmark = pytest.mark.unit
 
 BYTES_OF_A_TENANT = 45_000
-"""What is sent for a tenant with people, a quota, a RayCluster, and a Role of the operator in its namespace."""
+"""The requests for a tenant with people, a quota, a RayCluster, and a Role of the operator in its namespace."""
 
 CLUSTER = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", "workers": {"pool": "a100"}}
 
 
 def stack(tenants: int) -> dict[str, Any]:
-    """The operator watches the tenants' namespaces alone, so that it has objects in each."""
+    """The operator only watches the tenants' namespaces, so that it has objects in each."""
     names = [f"team-{number:02}" for number in range(tenants)]
     own = {"admins": ["group:leads"], "users": ["group:people"], "quota": {"gpus": 8}, "clusters": [CLUSTER]}
     return {

@@ -1,4 +1,4 @@
-"""A stack of a tenant's own, on a platform that another stack has."""
+"""A separate stack of a tenant, on a platform of another stack."""
 
 from typing import Any
 
@@ -19,18 +19,22 @@ CLUSTER = {"name": "adhoc", "rayVersion": "2.60.0", "image": "rayproject/ray:2.6
 
 
 def platform(redis: dict[str, Any] | None = None, queues: list[Any] | None = None, **tenant: Any) -> dict[str, Any]:
-    """The outputs of the platform's stack, with what is said of its Redis and its tenant team-a."""
-    said = {"name": "team-a", "clusterNames": ["adhoc"], **tenant}
+    """The outputs of the platform's stack, with these settings of its Redis and its tenant team-a."""
+    tenant_settings = {"name": "team-a", "clusterNames": ["adhoc"], **tenant}
     scheduled = {} if queues is None else {"scheduler": {"volcano": {}}, "queues": queues}
     stack = parse(
-        {"tenants": [said, {"name": "team-b"}], **scheduled, **({"redis": redis} if redis is not None else {})}
+        {
+            "tenants": [tenant_settings, {"name": "team-b"}],
+            **scheduled,
+            **({"redis": redis} if redis is not None else {}),
+        }
     )
     return {"operator": {"version": "1.6.2", "namespace": "ray-system"}, **told(stack)}
 
 
 def tenants_own(**settings: Any) -> StackSettings:
-    said = {"platform": {"stack": PLATFORM}, "tenants": [{"name": "team-a", "clusters": [CLUSTER]}], **settings}
-    return parse(said)
+    all_settings = {"platform": {"stack": PLATFORM}, "tenants": [{"name": "team-a", "clusters": [CLUSTER]}], **settings}
+    return parse(all_settings)
 
 
 def mismatch(stack: StackSettings, outputs: dict[str, Any]) -> str:
@@ -44,13 +48,13 @@ def test_what_the_platform_has_for_the_tenant_is_fine() -> None:
 
 
 def test_a_namespace_that_is_no_tenants_is_said_with_those_that_are() -> None:
-    said = mismatch(tenants_own(tenants=[{"name": "team-c"}]), platform())
-    assert "namespace 'team-c' is not of a tenant there; namespaces of tenants: team-a, team-b" in said
+    reasons = mismatch(tenants_own(tenants=[{"name": "team-c"}]), platform())
+    assert "namespace 'team-c' is not of a tenant there; namespaces of tenants: team-a, team-b" in reasons
 
 
 def test_a_cluster_that_nobody_would_be_let_into_is_said() -> None:
-    said = mismatch(tenants_own(), platform(clusterNames=["other"]))
-    assert "RayCluster 'adhoc' is not in clusterNames of tenant 'team-a' (other)" in said
+    reasons = mismatch(tenants_own(), platform(clusterNames=["other"]))
+    assert "RayCluster 'adhoc' is not in clusterNames of tenant 'team-a' (other)" in reasons
 
 
 def test_versions_that_do_not_go_together_are_said() -> None:
@@ -66,9 +70,9 @@ def test_priorities_that_are_not_there_are_said_because_no_pod_would_be_admitted
 
 def test_images_of_other_registries_and_missing_pull_secrets_are_said() -> None:
     outputs = platform(images={"registries": ["quay.io"], "pullSecrets": ["registry"]})
-    said = mismatch(tenants_own(), outputs)
-    assert "RayCluster 'adhoc' has image 'rayproject/ray:2.60.0', and the tenant may use quay.io" in said
-    assert "images.pullSecrets of tenant 'team-a' lacks registry" in said
+    reasons = mismatch(tenants_own(), outputs)
+    assert "RayCluster 'adhoc' has image 'rayproject/ray:2.60.0', and the tenant may use quay.io" in reasons
+    assert "images.pullSecrets of tenant 'team-a' lacks registry" in reasons
 
 
 def test_a_cluster_is_kept_in_the_redis_that_the_platform_has() -> None:
@@ -81,8 +85,8 @@ def test_a_cluster_is_kept_in_the_redis_that_the_platform_has() -> None:
 
 
 def test_a_cluster_waits_in_a_queue_that_the_platform_lets_its_tenant_use() -> None:
-    def waiting(**said: Any) -> StackSettings:
-        return tenants_own(scheduler={"volcano": {}}, tenants=[{"name": "team-a", "clusters": [CLUSTER], **said}])
+    def waiting(**settings: Any) -> StackSettings:
+        return tenants_own(scheduler={"volcano": {}}, tenants=[{"name": "team-a", "clusters": [CLUSTER], **settings}])
 
     outputs = platform(queues=[{"name": "research"}, {"name": "other"}], queue="research")
     check(waiting(queue="research"), PLATFORM, outputs)

@@ -1,4 +1,4 @@
-"""What the parts of a stack rely on of each other."""
+"""The relations between the parts of a stack."""
 
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ STACK: dict[str, Any] = {
 
 @pytest.fixture
 def built(kubectl_that_renders: Path) -> tuple[Recorder, dict[str, Any]]:
-    """What was registered, and the outputs once they are known."""
+    """The registered resources, and the outputs once they are known."""
     outputs: dict[str, Any] = {}
     live = {f"{namespace}/training-ray-cluster": {"status": {"state": "ready"}} for namespace in ("a", "namespace-b")}
     return record(lambda: pulumi.Output.from_input(build(parse(STACK))).apply(outputs.update), live), outputs
@@ -72,7 +72,7 @@ def test_the_operators_role_in_a_tenants_namespace_waits_for_it(built: tuple[Rec
 def test_a_cluster_depends_on_the_role_itself_and_not_on_something_between_that_stays(
     built: tuple[Recorder, dict[str, Any]],
 ) -> None:
-    """A tenant that leaves takes both along in one update, in which the engine heeds direct dependencies alone."""
+    """When a tenant is removed, one update deletes both, and the engine only follows direct dependencies."""
     recorder, _ = built
     cluster = recorder.registered["namespace-b/training-ray-cluster"]
     assert "platform-kuberay-role-namespace-b-kuberay-operator" in cluster.dependencies
@@ -90,7 +90,7 @@ def test_outputs_name_clusters_by_namespace_and_name(built: tuple[Recorder, dict
 def test_the_operator_starts_after_the_scheduler_whose_podgroups_it_makes(
     kubectl_that_renders: Path, manifest_file: Path
 ) -> None:
-    """It watches PodGroups from its start, and ends where there is no such kind."""
+    """The operator watches PodGroups from its start, and ends if there is no such CRD."""
     recorder = record(
         lambda: build(parse({**STACK, "tenants": [], "scheduler": {"volcano": {"location": str(manifest_file)}}}))
     )

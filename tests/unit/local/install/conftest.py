@@ -1,4 +1,4 @@
-"""A small tool that Go really builds, and a web server for what is made of it."""
+"""A small tool that Go really builds, and a web server for its archives."""
 
 import shutil
 from collections.abc import Iterator
@@ -27,11 +27,11 @@ func main() {
 	}
 }
 """
-"""Another program by another name, as version managers are."""
+"""Another program under another name, as version managers use it."""
 
 
 def write_checkout(folder: Path) -> None:
-    """A checkout that pins one tool, whose source lies beside the pins. No release is pinned."""
+    """A checkout that pins one tool, whose source is beside the pins. No release is pinned."""
     pins = folder / "local/tools/example"
     (pins / "module/config").mkdir(parents=True)
     (pins / "module/config/crd.yaml").write_text("kind: CustomResourceDefinition\n")
@@ -48,7 +48,7 @@ TOOL = Tool("example", "example.test/tool", {"example": "example.test/tool"}, fi
 
 @pytest.fixture(autouse=True)
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Such a checkout is this one, and the cache is empty."""
+    """Such a checkout, with an empty cache."""
     write_checkout(tmp_path / "checkout")
     monkeypatch.setattr(paths, "ROOT", tmp_path / "checkout")
     monkeypatch.setenv("RAY_PLATFORM_CACHE", str(tmp_path / "cache"))
@@ -65,7 +65,7 @@ def tool() -> Tool:
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the build makes of it, elsewhere than in the cache."""
+    """The result of its build, outside the cache."""
     folder = tmp_path_factory.mktemp("built")
     (folder / "bin").mkdir()
     with pytest.MonkeyPatch.context() as patch:
@@ -85,7 +85,7 @@ def program(built: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def without_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder alone on the PATH: what succeeds has built nothing."""
+    """An empty folder as the whole PATH: if a test succeeds, nothing was built."""
     folder = tmp_path / "path"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
@@ -102,7 +102,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 @pytest.fixture
 def released(tool: Tool, server: Server) -> Tool:
-    """The tool, with a release that the server has where a test puts it there."""
+    """The tool, with a release on the server if a test puts it there."""
     release = Release(
         f"{server.url}/{{program}}-{{version}}-{{architecture}}.tar.gz", member="{program}-dist/{program}"
     )

@@ -1,4 +1,4 @@
-"""A web server on loopback that serves a folder and can fail, and what is in the cache afterwards."""
+"""A web server on loopback that serves a folder and can fail, and checks of the cache."""
 
 import http.server
 import shutil
@@ -14,7 +14,7 @@ from local.tools import Tool
 
 @dataclass
 class Server:
-    """A web server: its address, what was asked of it, and how often it closes the connection half-way."""
+    """A web server: its address, the requests, and how often it closes the connection half-way."""
 
     folder: Path
     url: str = ""
@@ -54,11 +54,11 @@ def serving(folder: Path) -> Iterator[Server]:
 
 
 def remains() -> list[str]:
-    """What is in the cache of tools."""
+    """The content of the cache of tools."""
     folder = paths.cache() / "tools"
     return [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
 
 
 def remove(tool: Tool) -> None:
-    """Take the tool out of the cache."""
+    """Removes the tool from the cache."""
     shutil.rmtree(tool.folder)

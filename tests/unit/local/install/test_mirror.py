@@ -96,7 +96,7 @@ def test_an_archive_with_a_wrong_checksum_is_refused(pin: str, tool: Tool, serve
 
 
 def test_checksums_that_are_not_the_pinned_ones_are_refused(pin: str, tool: Tool, server: Server) -> None:
-    """Whoever can change an archive on the mirror can change its SHA256SUMS as well; the pin is what they cannot."""
+    """An attacker who can change an archive on the mirror can change its SHA256SUMS as well, but not the pin."""
     archive = server.folder / archive_name(tool)
     archive.write_bytes(b"another")
     (server.folder / "SHA256SUMS").write_text(checksums.write({archive.name: checksums.digest(archive)}))

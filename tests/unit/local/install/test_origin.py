@@ -1,4 +1,4 @@
-"""What `TOOLS` may be."""
+"""The allowed values of `TOOLS`."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the tools' own projects publish is taken where it is pinned and can be reached; everything else is built."""
+"""Published programs are used if they are pinned and reachable; all others are built."""
 
 import socket
 import subprocess
@@ -63,7 +63,7 @@ def test_with_tools_build_nothing_is_downloaded(
 
 
 def test_a_release_with_a_wrong_checksum_is_refused(released: Tool, published: Path) -> None:
-    """Never passed over: it is either an attack or a pin that nobody has checked."""
+    """Never skipped: it is either an attack or a pin that nobody has checked."""
     (url,) = released.release_files(ARCHITECTURE)
     expected, got = "0" * 64, checksums.digest(published)
     _pin(url, expected)

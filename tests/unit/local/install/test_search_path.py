@@ -14,7 +14,7 @@ pytestmark = pytest.mark.unit
 
 @pytest.fixture
 def asked(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> Tool:
-    """The tool, which needs no files of its module and is known to tell its version. Nobody publishes it."""
+    """The tool, which needs no files of its module and prints its version. Nobody publishes it."""
     monkeypatch.setitem(search_path.QUESTIONS, "example", ("--version",))
     return Tool(tool.name, tool.module, tool.programs, release=Release("https://nowhere.test/{program}"))
 
@@ -39,7 +39,7 @@ def test_another_version_does_not_count(asked: Tool, program: Path, without_go: 
 def test_only_the_very_version_counts(
     answer: str, asked: Tool, without_go: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What distributions make of a version is another program."""
+    """A distribution's variant of a version is another program."""
     echo = shutil.which("echo", path="/bin:/usr/bin")
     assert echo is not None
     (without_go / "example").symlink_to(echo)
@@ -58,7 +58,7 @@ def test_a_script_does_not_count(asked: Tool, without_go: Path) -> None:
 
 
 def test_a_link_to_a_program_that_starts_others_does_not_count(asked: Tool, program: Path, without_go: Path) -> None:
-    """As mise and snap have it: by the name they are called by they know what to start, today in this version."""
+    """As in mise and snap: the name by which they are called decides what they start, today in this version."""
     manager = Path(shutil.copy(program, without_go / "manager"))
     (without_go / "example").symlink_to(manager)
     answer = subprocess.run([without_go / "example"], capture_output=True, text=True, check=True).stdout

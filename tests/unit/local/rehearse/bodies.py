@@ -24,7 +24,7 @@ def pod(cluster: str, group: str, gpus: int = 0, node: str | None = None, **stat
 
 
 def ray(cluster: str, ready: str | None = None, refused: str = "") -> dict[str, Any]:
-    """A RayCluster, provisioned at a time, or whose pods the API server refuses."""
+    """A RayCluster with its time of provisioning, or whose pods the API server refuses."""
     namespace, _, name = cluster.partition("/")
     conditions = [{"type": "RayClusterProvisioned", "status": "True", "lastTransitionTime": ready}] if ready else []
     failed = [{"type": "ReplicaFailure", "status": "True", "message": refused}] if refused else []

@@ -1,4 +1,4 @@
-"""A plan beside what a rehearsal found: what waits, who has how many GPUs, and how that is told."""
+"""Comparing a plan with a rehearsal: waiting pods, GPUs of tenants, and the report."""
 
 from typing import Any
 
@@ -44,11 +44,11 @@ def heads(*owners: str) -> list[dict[str, Any]]:
     return [pod(owner, "head", node="a100-3") for owner in owners]
 
 
-def rehearsed(settings: StackSettings, there: Observed, asked: Observed | None = None) -> Rehearsed:
+def rehearsed(settings: StackSettings, result: Observed, asked: Observed | None = None) -> Rehearsed:
     plan = plan_of(settings)
     demand = comparison.demand(plan, asked) if asked else None
-    start = comparison.start(settings, plan, there)
-    return Rehearsed("prod", plan, {"pulumi up": 12.3}, there, (), start, demand)
+    start = comparison.start(settings, plan, result)
+    return Rehearsed("prod", plan, {"pulumi up": 12.3}, result, (), start, demand)
 
 
 ALL = [*heads("a/training", "b/training"), *workers("a/training", "a100-0", "a100-1")]
@@ -56,48 +56,48 @@ ALL = [*heads("a/training", "b/training"), *workers("a/training", "a100-0", "a10
 
 def test_what_is_as_predicted_is_well() -> None:
     all_asked = found(*ALL, *workers("b/training", "a100-2", "a100-3"))
-    there = rehearsed(FITS, found(*ALL), all_asked)
-    assert there.start.tenants == {"a": Beside(16, 16), "b": Beside(0, 0)}
-    assert there.start.pools == {"a100": Beside(16, 16)}
-    assert there.start.waiting == ()
-    assert there.demand
-    assert there.demand.tenants == {"a": Beside(16, 16), "b": Beside(16, 16)}
-    assert (there.differences, there.well, there.median) == ((), True, 15.0)
+    result = rehearsed(FITS, found(*ALL), all_asked)
+    assert result.start.tenants == {"a": Beside(16, 16), "b": Beside(0, 0)}
+    assert result.start.pools == {"a100": Beside(16, 16)}
+    assert result.start.waiting == ()
+    assert result.demand
+    assert result.demand.tenants == {"a": Beside(16, 16), "b": Beside(16, 16)}
+    assert (result.differences, result.well, result.median) == ((), True, 15.0)
 
 
 def test_a_tenant_that_gets_less_than_planned_is_a_difference() -> None:
-    there = rehearsed(FITS, found(*ALL), found(*ALL))
-    assert there.differences == ("at the greatest demand, of tenant b 0 GPUs are taken, and the plan says 16",)
-    assert not there.well
+    result = rehearsed(FITS, found(*ALL), found(*ALL))
+    assert result.differences == ("at the greatest demand, of tenant b 0 GPUs are taken, and the plan says 16",)
+    assert not result.well
 
 
 def test_without_gangs_pods_wait_one_by_one() -> None:
     pods = [*heads("a/training", "b/training"), *workers("a/training", "a100-0", "a100-1", "a100-2")]
-    there = rehearsed(FIVE_NODES, found(*pods, *workers("b/training", "a100-3", None), late=True))
-    [waiting] = there.start.waiting
+    result = rehearsed(FIVE_NODES, found(*pods, *workers("b/training", "a100-3", None), late=True))
+    [waiting] = result.start.waiting
     assert (waiting.owner, waiting.group, waiting.pods) == ("b/training", "a100-8gpu", Beside(1, 1))
     assert waiting.reasons == ("the scheduler has said nothing",)
-    assert there.differences == ()
-    assert there.not_ready == ("b/training",)
-    assert not there.well
+    assert result.differences == ()
+    assert result.not_ready == ("b/training",)
+    assert not result.well
 
 
 def test_of_a_gang_that_does_not_fit_nothing_starts() -> None:
     settings = stack(gang("a", 3), gang("b", 2), scheduler={"volcano": {}})
     pods = [*heads("a/training"), *workers("a/training", "a100-0", "a100-1", "a100-2")]
     waiting = [pod("b/training", "head"), *workers("b/training", None, None)]
-    there = rehearsed(settings, found(*pods, *waiting, late=True))
-    assert {(each.group, each.pods.predicted, each.pods.found) for each in there.start.waiting} == {
+    result = rehearsed(settings, found(*pods, *waiting, late=True))
+    assert {(each.group, each.pods.predicted, each.pods.found) for each in result.start.waiting} == {
         ("head", 1, 1),
         ("a100-8gpu", 2, 2),
     }
-    assert there.start.tenants["b"] == Beside(0, 0)
-    assert there.differences == ()
+    assert result.start.tenants["b"] == Beside(0, 0)
+    assert result.differences == ()
 
 
 def test_pods_that_were_never_made_are_missed() -> None:
-    there = rehearsed(FITS, found(*heads("a/training", "b/training"), *workers("a/training", "a100-0")))
-    assert there.differences == (
+    result = rehearsed(FITS, found(*heads("a/training", "b/training"), *workers("a/training", "a100-0")))
+    assert result.differences == (
         "of a/training (a100-8gpu) 1 pods wait, and the plan says 0",
         "at the start, of pool a100 8 GPUs are taken, and the plan says 16",
         "at the start, of tenant a 8 GPUs are taken, and the plan says 16",
@@ -106,8 +106,8 @@ def test_pods_that_were_never_made_are_missed() -> None:
 
 def test_a_report_says_all_of_it_to_people_and_to_programs() -> None:
     refused = ray("b/training", refused="pods is forbidden: exceeded quota")
-    there = rehearsed(FITS, observed([ray("a/training", "2026-01-01T00:00:10Z"), refused], ALL, NODES, [], []))
-    text = markdown([report(there)])
+    result = rehearsed(FITS, observed([ray("a/training", "2026-01-01T00:00:10Z"), refused], ALL, NODES, [], []))
+    text = markdown([report(result)])
     for said in (
         "| pulumi up | 12 s |",
         "| a RayCluster, slowest: a/training | 10 s |",
@@ -117,7 +117,7 @@ def test_a_report_says_all_of_it_to_people_and_to_programs() -> None:
         "- All is as the plan predicted.",
     ):
         assert said in text
-    said_to_programs = as_object(there)
+    said_to_programs = as_object(result)
     assert said_to_programs["well"] is False
     assert said_to_programs["tenants"][0] == {
         "tenant": "a",

@@ -1,4 +1,4 @@
-"""What a rehearsal reads from the cluster: who is ready when, which pods wait and why, what admission refused."""
+"""What a rehearsal reads from the cluster: ready times, waiting pods and their reasons, refusals by admission."""
 
 import pytest
 
@@ -30,11 +30,11 @@ def test_gpus_are_counted_by_pool_and_owner_where_pods_are_on_nodes() -> None:
 
 def test_why_a_pod_waits_is_said_by_its_scheduler_or_by_volcano_of_its_gang() -> None:
     condition = {"type": "PodScheduled", "status": "False", "message": "0/4 nodes are available: 4 Insufficient gpu."}
-    told = pod_of(pod("a/training", "a100-8gpu", 8, conditions=[condition]), {}, {})
+    reported = pod_of(pod("a/training", "a100-8gpu", 8, conditions=[condition]), {}, {})
     gang = {"status": {"conditions": [{"message": "queue resource quota insufficient"}]}}
     of_gang = pod_of(pod("a/training", "a100-8gpu", 8), {}, {"a/ray-training-pg": gang})
     untold = pod_of(pod("a/training", "a100-8gpu", 8), {}, {})
-    assert [each.waits for each in (told, of_gang, untold) if each] == [
+    assert [each.waits for each in (reported, of_gang, untold) if each] == [
         "0/4 nodes are available: 4 Insufficient gpu.",
         "queue resource quota insufficient",
         "",

@@ -1,4 +1,4 @@
-"""In which order tenants ask, and for how much."""
+"""In which order tenants request workers, and how many."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -54,7 +54,7 @@ REFUSED = {"conditions": [{"type": "ReplicaFailure", "status": "True", "message"
 
 
 class Moments(Cluster):
-    """A RayCluster with one worker, whose status goes from one to the next each time that it is read."""
+    """A RayCluster with one worker, whose status changes to the next each time that it is read."""
 
     def __init__(self, *statuses: dict[str, Any]) -> None:
         self.statuses: Iterator[dict[str, Any]] = iter(statuses)
@@ -72,7 +72,7 @@ class Moments(Cluster):
 def test_a_refusal_that_is_about_what_was_taken_back_is_waited_out(
     pods: int, rounds: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """KubeRay takes it off in its next round, which may be late. What is still missing is refused at once."""
+    """KubeRay removes it in its next round, which may be late. Missing pods are refused at once."""
     monkeypatch.setattr(players, "QUIET_SECONDS", 0.0)
     monkeypatch.setattr(players, "PAUSE_SECONDS", 0.0)
     cluster, ask = Moments(REFUSED, REFUSED), Ask("a/training", "a100-1gpu", gpus=1, hosts=1, most=2, pools=("a100",))

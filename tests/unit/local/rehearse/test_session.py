@@ -1,4 +1,4 @@
-"""What a failed `pulumi up` has said, as a report quotes it."""
+"""The errors of a failed `pulumi up`, as a report quotes them."""
 
 import pytest
 
