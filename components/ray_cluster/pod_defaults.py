@@ -2,8 +2,7 @@
 
 They meet Pod Security `restricted`, have no Kubernetes token that they do not need, and have a priority. KubeRay adds
 containers: the workers' init container and the Job that cleans up Redis have the security context of Ray's container;
-the autoscaler has that of `autoscalerOptions`
-(ray-operator/controllers/ray/common/pod.go).
+the autoscaler has that of `autoscalerOptions` (ray-operator/controllers/ray/common/pod.go).
 """
 
 from typing import Any

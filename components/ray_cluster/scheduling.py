@@ -31,8 +31,8 @@ GetPodPreemptable)."""
 
 LABELS_OF_A_NEW_CLUSTER = (TOPOLOGY_MODE_LABEL, TOPOLOGY_TIER_LABEL, KUEUE_QUEUE_LABEL)
 """Labels whose change needs a new RayCluster. KubeRay does not change the topology of an existing PodGroup, and running
-pods would stay on their nodes. Kueue refuses a change of the queue (kueue, pkg/controller/jobframework/
-validation.go: validateUpdateForQueueName)."""
+pods would stay on their nodes. Kueue refuses a change of the queue (kueue, pkg/controller/jobframework/ validation.go:
+validateUpdateForQueueName)."""
 
 SETTINGS_BY_LABEL = {
     QUEUE_LABEL: "queue",
