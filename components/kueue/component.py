@@ -23,7 +23,7 @@ from .supported import RELEASES
 
 @dataclass(frozen=True)
 class KueueArgs:
-    """What a Kueue is made from."""
+    """Arguments of Kueue."""
 
     settings: KueueSettings
 

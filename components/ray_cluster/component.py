@@ -48,7 +48,7 @@ _OPEN = (
 
 @dataclass(frozen=True)
 class RayClusterArgs:
-    """What a RayCluster is made from."""
+    """Arguments of RayCluster."""
 
     settings: RayClusterSettings
 

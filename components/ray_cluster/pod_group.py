@@ -19,7 +19,7 @@ _SETTINGS = ("queue", "priorityClass")
 
 
 class PodGroupError(Exception):
-    """The PodGroup could not be changed; the text says why."""
+    """The PodGroup could not be changed; the message has the reason."""
 
 
 class _Provider(ResourceProvider):
@@ -70,7 +70,7 @@ def _as_it_was(namespace: str, name: str, reason: str) -> PodGroupError:
 
 @dataclass(frozen=True)
 class PodGroupArgs:
-    """What a PodGroup is changed by."""
+    """Arguments of PodGroup."""
 
     namespace: pulumi.Input[str]
 

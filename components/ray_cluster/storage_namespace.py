@@ -68,7 +68,7 @@ def _kept(live: dict[str, Any]) -> tuple[str | None, str | None]:
 
 @dataclass(frozen=True)
 class StorageNamespaceArgs:
-    """What a StorageNamespace is made from."""
+    """Arguments of StorageNamespace."""
 
     namespace: pulumi.Input[str]
 
