@@ -45,7 +45,7 @@ class QueuesArgs:
 
 
 class Queues(pulumi.ComponentResource):
-    """The queues of a cluster, and who may use them.
+    """The queues of a cluster, and the policies for their use.
 
     A queue is created after its parent and deleted before it. It is not deleted while a RayCluster names it.
     RayClusters depend on this component: a gang without its queue waits, or Volcano's webhook refuses it.

@@ -58,7 +58,7 @@ class RayClusterArgs:
     namespace: pulumi.Input[str]
 
     service_account: pulumi.Input[str | None] = None
-    """ServiceAccount of head and workers where the settings name none. Its output makes the cluster wait for it."""
+    """ServiceAccount of head and workers if the settings name none. The cluster waits for this Output."""
 
     priorities: PriorityNames = NO_PRIORITIES
     """PriorityClasses of head and workers. They exist."""

@@ -40,7 +40,7 @@ class _Provider(ResourceProvider):
 
 
 def pod_group(cluster: str) -> str:
-    """Name of the PodGroup that KubeRay makes for a RayCluster (volcano_scheduler.go: getAppPodGroupName)."""
+    """Name of the PodGroup that KubeRay creates for a RayCluster (volcano_scheduler.go: getAppPodGroupName)."""
     return f"ray-{cluster}-pg"
 
 
@@ -88,9 +88,9 @@ class PodGroupArgs:
 
 
 class PodGroup(Resource, module="ray-platform", name="PodGroup"):
-    """The gang of a RayCluster, which KubeRay makes and Volcano schedules: its queue and its priority.
+    """The gang of a RayCluster, which KubeRay creates and Volcano schedules: its queue and its priority.
 
-    KubeRay reads them from the RayCluster's labels when it makes the PodGroup; later it changes only how many start
+    KubeRay reads them from the RayCluster's labels when it creates the PodGroup; later it changes only how many start
     together (volcano_scheduler.go: syncPodGroup). This resource changes them in place. Running pods are not affected;
     they count in the new queue from the scheduler's next round on. It depends on the RayCluster, whose labels change
     first.

@@ -155,8 +155,8 @@ def gang_in_part(settings: RayClusterSettings, body: Mapping[str, Any]) -> Itera
 def not_with_kueue(
     settings: RayClusterSettings, scheduling: Scheduling, kueue: KueueSettings, body: Mapping[str, Any]
 ) -> Iterator[Problem]:
-    """What Kueue's webhook refuses (kueue, pkg/controller/jobs/raycluster/raycluster_webhook.go: validateCreate), and
-    settings that Kueue does not have; paths are in the settings.
+    """Settings that Kueue's webhook refuses (kueue, pkg/controller/jobs/raycluster/raycluster_webhook.go:
+    validateCreate), and those that Kueue does not have; paths are in the settings.
     """
     if settings.network_topology:
         yield _refused("networkTopology", "is Volcano's: remove it, or set scheduler to volcano")
