@@ -87,7 +87,7 @@ def spared_head(settings: RayClusterSettings, scheduling: Scheduling, spec: Mapp
 
     Volcano keeps as many pods as the gang needs, in any choice, and considers one node at a time (volcano,
     pkg/scheduler/plugins/gang/gang.go and actions/reclaim/reclaim.go). If a cluster has more workers than its gang
-    needs, Volcano could evict the head, which ends all workers.
+    needs, Volcano could evict a head that is alone on its node, and that ends all workers.
     """
     if scheduling.backend != "volcano" or settings.pod_defaults == "none":
         return dict(spec)
