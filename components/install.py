@@ -22,7 +22,7 @@ NOT_INSTALLED = (ManifestError, MissingDefinitionError, UnsupportedVersionError,
 
 @dataclass(frozen=True)
 class InstallArgs:
-    """What a program is installed from."""
+    """Arguments of `install`."""
 
     definitions: DefinitionsArgs
 

@@ -1,1 +1,1 @@
-"""Who may do what inside a tenant's namespace."""
+"""Access rights in the cluster and in tenants' namespaces."""

@@ -14,7 +14,7 @@ from .settings import AccessSettings, RayDeployerSettings, RayUserSettings, Subj
 
 @dataclass(frozen=True)
 class ClusterAccessArgs:
-    """What a ClusterAccess is made from."""
+    """Arguments of ClusterAccess."""
 
     settings: AccessSettings
 
@@ -39,7 +39,7 @@ class ClusterAccess(pulumi.ComponentResource):
 
 @dataclass(frozen=True)
 class TenantAccessArgs:
-    """What a TenantAccess is made from."""
+    """Arguments of TenantAccess."""
 
     namespace: pulumi.Input[str]
     """The tenant's namespace; objects in it wait for it."""
@@ -87,7 +87,7 @@ class TenantAccess(pulumi.ComponentResource):
 
 @dataclass(frozen=True)
 class RayDeployerArgs:
-    """What a RayDeployer is made from."""
+    """Arguments of RayDeployer."""
 
     settings: RayDeployerSettings
 

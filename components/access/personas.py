@@ -115,8 +115,8 @@ RAY_DEPLOYER = tuple(
     rule(group, resources, ["get", "list", "watch", "create", "delete", "update", "patch"])
     for group, resources in (("", ["pods", "services"]), ("apps", ["deployments"]), (RAY_GROUP, ["rayclusters"]))
 )
-"""Monitoring, creating, deleting and updating of pods, Deployments, Services and RayClusters: what ado's guide for
-actuators that deploy to Kubernetes asks for. No Secrets, no pods/exec, nothing outside the namespace."""
+"""Monitoring, creating, deleting and updating of pods, Deployments, Services and RayClusters, as in ado's guide for
+actuators that deploy to Kubernetes. No Secrets, no pods/exec, nothing outside the namespace."""
 
 _STATUS = tuple(f"{kind}/status" for kind in ALL_RAY_KINDS)
 

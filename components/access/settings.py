@@ -1,4 +1,4 @@
-"""What a stack file may say about who may do what, and about the account that Ray's pods run as."""
+"""Settings of access rights, and of the account of Ray's pods."""
 
 import re
 from typing import Annotated, Any
@@ -31,29 +31,30 @@ Subject = Annotated[
     AfterValidator(_subject),
     WithJsonSchema({"type": "string", "pattern": f"^({_NAMED.pattern}|{_ACCOUNT.pattern})$"}),
 ]
-"""Who: `group:NAME`, `user:NAME` as the cluster's authentication calls them, or `serviceAccount:NAMESPACE/NAME`."""
+"""A subject: `group:NAME`, `user:NAME` with the names of the cluster's authentication, or
+`serviceAccount:NAMESPACE/NAME`."""
 
 
 class AccessSettings(Settings):
-    """Who may do what in the whole cluster."""
+    """Rights in the whole cluster."""
 
     cluster_admins: tuple[Subject, ...] = ()
-    """Who manages all of KubeRay's objects and Volcano's queues: `group:NAME`, `user:NAME` or
+    """Subjects that manage all of KubeRay's objects and Volcano's queues: `group:NAME`, `user:NAME` or
     `serviceAccount:NAMESPACE/NAME`."""
 
 
 class RayUserSettings(Settings):
-    """Somebody who uses RayClusters of a tenant and changes none. In short: only the subject."""
+    """A user of a tenant's RayClusters, without the right to change them. Short form: only the subject."""
 
     subject: Subject
     """`group:NAME`, `user:NAME` or `serviceAccount:NAMESPACE/NAME`."""
 
     clusters: tuple[str, ...] | None = None
-    """RayClusters, by name, whose token may be read and whose ports may be forwarded. Default: all of the tenant's;
-    none in an empty list, for those who only look."""
+    """RayClusters, by name, whose token may be read and whose ports may be forwarded. Default: all of the tenant's.
+    An empty list: none, for users who only read."""
 
     submit_jobs: bool = False
-    """True: may make RayJobs, on these clusters."""
+    """True: the user may create RayJobs on these clusters."""
 
 
 def _in_short(value: Any) -> Any:
@@ -70,7 +71,7 @@ RayUsers = Annotated[
 
 
 class RayDeployerSettings(Settings):
-    """The ServiceAccount that code on a RayCluster may make pods, Deployments and Services with, and its Role."""
+    """The ServiceAccount with which code on a RayCluster may create pods, Deployments and Services, and its Role."""
 
     service_account: DnsSubdomain = "ray-deployer"
     """Name of the ServiceAccount; RayClusters of the tenant run as it."""

@@ -1,1 +1,1 @@
-"""ValidatingAdmissionPolicies: rules of `policies/` that the API server itself enforces, whoever makes the object."""
+"""ValidatingAdmissionPolicies: rules of `policies/` that the API server enforces for all objects."""

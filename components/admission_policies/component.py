@@ -12,7 +12,7 @@ from .settings import AdmissionPoliciesSettings
 
 @dataclass(frozen=True)
 class AdmissionPoliciesArgs:
-    """What AdmissionPolicies are made from."""
+    """Arguments of AdmissionPolicies."""
 
     settings: AdmissionPoliciesSettings
 

@@ -1,4 +1,4 @@
-"""What a stack file may say about rules that the API server enforces."""
+"""Settings of the rules that the API server enforces."""
 
 import difflib
 import re
@@ -14,7 +14,7 @@ from policies.rule import Rule
 from policies.rules import ENFORCEABLE
 
 Action = Literal["Deny", "Warn", "Audit"]
-"""What becomes of an object that breaks a rule: it is refused; its author is warned; the audit log has it
+"""The action for a violation: the object is refused; its author is warned; the audit log records it
 (`validationActions`)."""
 
 RuleId = Annotated[str, WithJsonSchema({"type": "string", "enum": sorted(ENFORCEABLE)})]
@@ -30,7 +30,7 @@ Day = Annotated[date, BeforeValidator(_a_day, json_schema_input_type=str)]
 
 
 class AdmissionException(Settings):
-    """A namespace in which a rule is not enforced, for a while."""
+    """A namespace in which a rule is temporarily not enforced."""
 
     rule: RuleId
     """The rule's id."""
@@ -39,45 +39,46 @@ class AdmissionException(Settings):
     """The namespace."""
 
     reason: NonEmptyText
-    """Why it has to be so."""
+    """The reason for the exception."""
 
     owner: NonEmptyText
-    """Who answers for it."""
+    """The person or team that is responsible for it."""
 
     expires: Day
     """The last day, in quotes: `"2027-03-31"`. The first `pulumi up` after it enforces the rule there."""
 
 
 class AdmissionPoliciesSettings(Settings):
-    """Rules of `policies/` as ValidatingAdmissionPolicies: the API server asks them of whatever is made, also of what
-    operators make. Objects that break a rule already are left alone until they keep it.
+    """Rules of `policies/` as ValidatingAdmissionPolicies: the API server applies them to all new objects, also to
+    those that operators create. Existing violations can still be changed.
     """
 
     action: Action = "Deny"
-    """What becomes of what breaks a rule. `Deny`: it is refused. `Warn`: whoever makes it is warned. `Audit`: the API
-    server's audit log says so."""
+    """The action for a violation. `Deny`: the object is refused. `Warn`: its author is warned. `Audit`: the API
+    server's audit log records it."""
 
     rules: dict[RuleId, Action | Literal["Disabled"]] = Field(default_factory=dict)
-    """The same for single rules, by their ids. `Disabled`: the rule is not asked."""
+    """The action for single rules, by their ids. `Disabled`: the rule is not enforced."""
 
     options: dict[RuleId, dict[str, Any]] = Field(default_factory=dict)
     """Options of rules, as in `policies/configuration.yaml`: `{img-registry: {allowed: [docker.io/rayproject]}}`."""
 
     namespaces: Literal["tenants", "all"] = "tenants"
-    """Where: in the tenants' namespaces, or in all but Kubernetes' own and those of what the stack installs."""
+    """`tenants`: the tenants' namespaces. `all`: all namespaces except Kubernetes' own and those of programs that the
+    stack installs."""
 
     except_namespaces: tuple[DnsLabel, ...] = ()
-    """With `namespaces: all`: further ones that are left alone."""
+    """With `namespaces: all`: more namespaces without the rules."""
 
     exceptions: tuple[AdmissionException, ...] = ()
-    """Where single rules are not enforced, for a while."""
+    """Namespaces in which single rules are temporarily not enforced."""
 
     failure_policy: Literal["Fail", "Ignore"] = "Fail"
-    """What becomes of what the API server cannot judge, such as an object that is too large. `Fail`: as of what breaks
-    the rule. `Ignore`: it is taken."""
+    """The action for an object that the API server cannot evaluate, for example because it is too large. `Fail`: that
+    for a violation. `Ignore`: the object is admitted."""
 
     def options_of(self, rule: Rule) -> Settings:
-        """The options of a rule, with their defaults. They were checked when these settings were made."""
+        """The options of a rule, with their defaults. They were validated with these settings."""
         return rule.options.model_construct(**self.options.get(rule.id, {}))
 
     @model_validator(mode="after")
@@ -88,12 +89,12 @@ class AdmissionPoliciesSettings(Settings):
         return self
 
     def _unknown_rules(self) -> Iterator[Problem]:
-        said: list[tuple[Path, str]] = [
+        configured: list[tuple[Path, str]] = [
             *((("rules", rule), rule) for rule in self.rules),
             *((("options", rule), rule) for rule in self.options),
             *((("exceptions", index, "rule"), each.rule) for index, each in enumerate(self.exceptions)),
         ]
-        for path, rule in said:
+        for path, rule in configured:
             if rule not in ENFORCEABLE:
                 near = difflib.get_close_matches(rule, ENFORCEABLE, n=1, cutoff=0.8)
                 hint = f"did you mean {near[0]}?" if near else "docs/policies.md lists those that it can"
@@ -101,10 +102,10 @@ class AdmissionPoliciesSettings(Settings):
                 yield Problem(path, rule, message, "admission-rule")
 
     def _wrong_options(self) -> Iterator[Problem]:
-        for rule, said in self.options.items():
+        for rule, options in self.options.items():
             if rule in ENFORCEABLE:
                 known = ENFORCEABLE[rule].options().model_dump(mode="json", by_alias=True)
-                yield from _wrong(("options", rule), said, known)
+                yield from _wrong(("options", rule), options, known)
 
     def _not_everywhere(self) -> Iterator[Problem]:
         if self.except_namespaces and self.namespaces != "all":
@@ -112,17 +113,17 @@ class AdmissionPoliciesSettings(Settings):
             yield Problem(("exceptNamespaces",), list(self.except_namespaces), message, "admission-namespaces")
 
 
-def _wrong(path: Path, said: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[Problem]:
-    for name, value in said.items():
+def _wrong(path: Path, options: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[Problem]:
+    for name, value in options.items():
         if name not in known:
             message = f"the rule has no option {name!r}; its options: {', '.join(known) or 'none'}"
             yield Problem((*path, name), value, message, "admission-option")
-        elif (wanted := _wanted(value, known[name])) is not None:
-            yield Problem((*path, name), value, f"{value!r} is not {wanted}", "admission-option")
+        elif (expected := _expected(value, known[name])) is not None:
+            yield Problem((*path, name), value, f"{value!r} is not {expected}", "admission-option")
 
 
-def _wanted(value: Any, default: Any) -> str | None:
-    """What a value should be that is not like the default of its option; None where it is."""
+def _expected(value: Any, default: Any) -> str | None:
+    """The expected kind of a value, if it does not match the default of its option; None if it matches."""
     if isinstance(default, list):
         fits = isinstance(value, list | tuple) and all(isinstance(each, str) for each in value)
         return None if fits else "a list of texts"

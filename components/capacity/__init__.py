@@ -1,1 +1,1 @@
-"""Whether pods find room: nodes as the stack file says them, and what is placed on them."""
+"""Capacity: the nodes of the stack file, and the placement of pods on them."""

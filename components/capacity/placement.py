@@ -102,7 +102,7 @@ class Placed:
 
 @dataclass(eq=False)
 class Node:
-    """A node with what runs on it."""
+    """A node with its pods."""
 
     pool: NodePool
     number: int

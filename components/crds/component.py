@@ -15,7 +15,7 @@ from .provider import DefinitionsProvider
 
 @dataclass(frozen=True)
 class DefinitionsArgs:
-    """What CustomResourceDefinitions are made from."""
+    """Arguments of CustomResourceDefinitions."""
 
     owner: str
     """The program that they belong to, in messages: `KubeRay`."""

@@ -53,7 +53,7 @@ class CrdGuardProvider(GuardProvider):
 
 @dataclass(frozen=True)
 class CrdGuardArgs:
-    """What a CrdGuard is made from."""
+    """Arguments of CrdGuard."""
 
     provider: CrdGuardProvider
 

@@ -29,7 +29,7 @@ _TYPE = "$kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition::"
 
 
 def rows_of_this_stack() -> Rows:
-    """What this `up` does with rows of the state.
+    """The action of this `up` on rows of the state.
 
     If the program no longer registers a row, Pulumi's engine decides by the state of the last `up` whether to delete
     the object. So rows are dropped only if both the last outputs and every row have the mark.

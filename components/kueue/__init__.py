@@ -1,1 +1,1 @@
-"""Kueue: what holds RayClusters back until their queue has room for them."""
+"""Kueue: it suspends RayClusters until their queue has room for them."""

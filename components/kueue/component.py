@@ -23,7 +23,7 @@ from .supported import RELEASES
 
 @dataclass(frozen=True)
 class KueueArgs:
-    """What a Kueue is made from."""
+    """Arguments of Kueue."""
 
     settings: KueueSettings
 
@@ -104,7 +104,8 @@ KUEUE = Installed(
 
 
 class KueueCertificate(ServerCertificate, module="ray-platform", name="KueueCertificate"):
-    """The certificate of the webhook and its key, a secret of Pulumi, valid for ten years. Afterwards Kueue renews it.
+    """The certificate of the webhook and its key, a secret of Pulumi, valid for ten years. Afterwards Kueue creates new
+    ones.
 
     Kueue manages certificates itself (internalCertManagement) and creates none if it finds a valid one. That must also
     be a certificate of its authority, with an RSA key (cert-controller, pkg/rotator/rotator.go: refreshCertIfNeeded and

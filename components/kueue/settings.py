@@ -1,4 +1,4 @@
-"""What a stack file may say about Kueue."""
+"""Settings of Kueue."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self
@@ -14,25 +14,26 @@ from ..operator.settings import ComputeResources
 from .supported import RELEASES, SUPPORTED
 
 NAMESPACE = "kueue-system"
-"""Where Kueue's kustomize tree has everything."""
+"""The namespace in Kueue's kustomize tree."""
 
 Seconds = Annotated[int, Strict(), Field(ge=1, le=7 * 24 * 3600)]
 
 
 class WaitForPodsReadySettings(Settings):
-    """What Kueue does with a RayCluster that it has let in and that does not become ready: it takes it out again."""
+    """Kueue suspends a RayCluster again that it has admitted and that does not become ready."""
 
     timeout_seconds: Seconds = 300
-    """So long a RayCluster may take until it is ready. Then it is suspended, and waits anew."""
+    """Time for a RayCluster to become ready. Afterwards it is suspended and waits again."""
 
     recovery_timeout_seconds: Seconds | None = None
-    """So long one that was ready may take until it is ready again. Default: it is not watched for this."""
+    """Time for a RayCluster that was ready to become ready again. Default: no limit."""
 
     block_admission: bool = False
-    """True: nothing else is let in until it is ready, so that no two of them hold half of their GPUs each."""
+    """True: no other RayCluster is admitted until it is ready, so that no two RayClusters wait for each other's
+    GPUs."""
 
     backoff_limit_count: Annotated[int, Strict(), Field(ge=0, le=1000)] | None = None
-    """So often it waits anew before it is deactivated. Default: for ever."""
+    """How often it waits again before it is deactivated. Default: no limit."""
 
 
 def _switched(value: Any) -> Any:
@@ -48,36 +49,38 @@ WaitForPodsReady = Annotated[
 
 
 class KueueWebhookSettings(Settings):
-    """The webhook: it suspends RayClusters and RayJobs that name a queue, and refuses what Kueue cannot serve. Nothing
-    else of the cluster passes it but Kueue's own kinds."""
+    """The webhook: it suspends RayClusters and RayJobs that name a queue, and refuses those that Kueue does not
+    support. It applies to no other objects of the cluster except Kueue's own kinds."""
 
     failure_policy: Literal["Ignore", "Fail"] = "Fail"
-    """What happens while it does not answer. `Fail`: no RayCluster or RayJob that names a queue can be made or changed.
-    `Ignore`: what is made then starts at once, and is suspended when Kueue is back."""
+    """The action while it does not answer. `Fail`: RayClusters and RayJobs that name a queue cannot be created or
+    changed.
+    `Ignore`: new ones start at once, and are suspended when Kueue is back."""
 
     timeout_seconds: Annotated[int, Strict(), Field(ge=1, le=30)] = 10
-    """So long the API server waits for an answer."""
+    """Time for which the API server waits for an answer."""
 
 
 class KueueSettings(Settings):
-    """Kueue: RayClusters are suspended until their queue has room for all that they start with.
+    """Kueue: RayClusters are suspended until their queue has room for their initial pods.
 
-    With `install: existing` nothing of Kueue is changed, so only where it is may be said, and how it runs:
-    `elasticJobs` and `fairSharing`.
+    With `install: existing` Kueue is not changed, so only its namespace and its own configuration can be set:
+    `namespace`, `elasticJobs` and `fairSharing`.
     """
 
     version: Version = "0.15.0"
     """Kueue's release, without the leading v: 0.15.x."""
 
     install: Literal["manifests", "existing"] = "manifests"
-    """`manifests`: this program installs and upgrades it. `existing`: it is there; its version is checked."""
+    """`manifests`: this program installs and upgrades it. `existing`: it is installed already; its version is
+    checked."""
 
     location: str | None = Field(default=None, min_length=1)
     """Kustomize tree to install from: a folder or a URL that `kubectl kustomize` takes. Default: Kueue's
     `config/default` on GitHub at the tag of `version`."""
 
     namespace: DnsLabel = NAMESPACE
-    """Namespace of Kueue. `install: manifests` makes it."""
+    """Namespace of Kueue. `install: manifests` creates it."""
 
     image_pull_secrets: tuple[DnsSubdomain, ...] = ()
     """Secrets in Kueue's namespace to pull the image with."""
@@ -86,26 +89,27 @@ class KueueSettings(Settings):
     """Its pods. One of them leads, all serve the webhook."""
 
     resources: ComputeResources | None = None
-    """Of each pod. Default: those of Kueue's tree, 500m to 2 CPUs and 512Mi."""
+    """Resources of each pod. Default: those of Kueue's tree, 500m to 2 CPUs and 512Mi."""
 
     metrics: bool = True
-    """It has metrics for Prometheus, with a Service, for accounts that may get `/metrics`."""
+    """True: metrics for Prometheus, with a Service, for accounts that may get `/metrics`."""
 
     elastic_jobs: bool = False
     """True: Kueue runs with its feature gate `ElasticJobsViaWorkloadSlices`, which is alpha, and without which it
     refuses RayClusters that scale."""
 
     fair_sharing: bool = False
-    """True: what is borrowed is shared by the `weight` of queues. Otherwise who waits longest borrows first."""
+    """True: queues share borrowed resources by their `weight`. False: the RayCluster that waits longest borrows
+    first."""
 
     wait_for_pods_ready: WaitForPodsReady = None
-    """What happens to RayClusters that are let in and do not become ready. Default: they keep what they have."""
+    """The action for admitted RayClusters that do not become ready. Default: they keep their resources."""
 
     webhook: KueueWebhookSettings = KueueWebhookSettings()
 
     @property
     def tree(self) -> str:
-        """Where the kustomize tree is."""
+        """The location of the kustomize tree."""
         return self.location or f"https://github.com/kubernetes-sigs/kueue//config/default?ref=v{self.version}"
 
     @model_validator(mode="after")

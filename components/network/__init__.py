@@ -1,1 +1,1 @@
-"""Who reaches what over the network: NetworkPolicies, and Ingresses of dashboards."""
+"""Network access: NetworkPolicies, and Ingresses of dashboards."""

@@ -13,7 +13,7 @@ from .settings import IngressSettings
 
 @dataclass(frozen=True)
 class NetworkPoliciesArgs:
-    """What NetworkPolicies are made from."""
+    """Arguments of NetworkPolicies."""
 
     policies: Sequence[Body]
 
@@ -37,7 +37,7 @@ class NetworkPolicies(pulumi.ComponentResource):
 
 @dataclass(frozen=True)
 class DashboardIngressArgs:
-    """What a DashboardIngress is made from."""
+    """Arguments of DashboardIngress."""
 
     settings: IngressSettings
 

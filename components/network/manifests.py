@@ -79,7 +79,7 @@ class RayPods:
 
 @dataclass(frozen=True)
 class Openings:
-    """Who may connect to the ports of a tenant's RayClusters."""
+    """Peers that may connect to the ports of a tenant's RayClusters."""
 
     dashboard: Sequence[Peer] = ()
     client: Sequence[Peer] = ()

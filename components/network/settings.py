@@ -1,4 +1,4 @@
-"""What a stack file may say about the network: who reaches RayClusters, and what they reach."""
+"""Settings of the network: connections to and from RayClusters."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -13,12 +13,12 @@ Port = Annotated[int, Strict(), Field(ge=1, le=65535)]
 DNS_PORT = 53
 
 LINK_LOCAL = "169.254.0.0/16"
-"""Where DNS servers on the node itself listen: Kubernetes' NodeLocal DNSCache (169.254.20.10), GKE's Cloud DNS
+"""Addresses of DNS servers on the node itself: Kubernetes' NodeLocal DNSCache (169.254.20.10), GKE's Cloud DNS
 (169.254.169.254)."""
 
 
 class DnsSettings(Settings):
-    """Where the cluster's DNS servers are. All pods may ask them."""
+    """The cluster's DNS servers. All pods may connect to them."""
 
     namespace: DnsLabel = "kube-system"
     """Namespace of their pods."""
@@ -27,40 +27,41 @@ class DnsSettings(Settings):
     """Labels of their pods."""
 
     cidrs: tuple[Cidr, ...] = (LINK_LOCAL,)
-    """Addresses of DNS servers that are no pods. Default: link-local ones, where a node's own DNS cache listens."""
+    """Addresses of DNS servers that are no pods. Default: link-local ones, for a node's own DNS cache."""
 
     port: Port = DNS_PORT
     """Port that the pods listen on, if not 53; 5353 on OpenShift."""
 
 
 class ApiServerSettings(Settings):
-    """Where the Kubernetes API server is. A head that scales its cluster, and the operator, have to reach it."""
+    """The Kubernetes API server. The operator and the heads of clusters that scale connect to it."""
 
     cidrs: tuple[Cidr, ...] = ()
-    """Its addresses behind the Service `kubernetes`. Default: any address, because managed clusters change theirs."""
+    """Its addresses behind the Service `kubernetes`. Default: any address, because those of managed clusters change."""
 
     ports: Annotated[tuple[Port, ...], NotEmpty] = (443, 6443)
     """Its ports."""
 
 
 class NetworkSettings(Settings):
-    """What the NetworkPolicies have to know of the cluster."""
+    """Properties of the cluster for its NetworkPolicies."""
 
     policies: bool = True
-    """False: no NetworkPolicies are made, and whoever is in the cluster reaches every port of every RayCluster."""
+    """False: no NetworkPolicies are created, and all pods of the cluster can connect to all ports of all
+    RayClusters."""
 
     dns: DnsSettings = DnsSettings()
     api_server: ApiServerSettings = ApiServerSettings()
 
     monitoring: tuple[DnsLabel, ...] = ()
-    """Namespaces that read metrics, of RayClusters and of the operator: Prometheus'."""
+    """Namespaces that read metrics of RayClusters and of the operator, such as Prometheus' namespace."""
 
     ingress_controller: DnsLabel | None = None
-    """Namespace of the ingress controller. Clusters with an `ingress` let it reach their dashboards."""
+    """Namespace of the ingress controller. It may connect to the dashboards of clusters with an `ingress`."""
 
 
 class Peer(Settings):
-    """Who may connect: the pods of a namespace, or addresses."""
+    """A peer that may connect: the pods of a namespace, or addresses."""
 
     namespace: DnsLabel | None = None
     """Name of a namespace."""
@@ -73,9 +74,9 @@ class Peer(Settings):
 
     @model_validator(mode="after")
     def _one_of_them(self) -> Self:
-        said = [key for key in self._kinds() if getattr(self, key)]
-        if len(said) != 1:
-            names = f"names {' and '.join(said)}" if said else "names nobody"
+        named = [key for key in self._kinds() if getattr(self, key)]
+        if len(named) != 1:
+            names = f"names {' and '.join(named)}" if named else "names nobody"
             message = f"{names}: name one of {', '.join(self._kinds())}"
             raise Problems([Problem((), None, message, "network-peer")])
         if self.pod_labels and not self.namespace:
@@ -93,18 +94,18 @@ def _named(value: Any) -> Any:
 
 
 Peers = tuple[Annotated[Peer, BeforeValidator(_named, json_schema_input_type=str | Peer)], ...]
-"""Those who may connect. A word is a namespace's name."""
+"""Peers that may connect. A single word is the name of a namespace."""
 
 
 class Egress(Peer):
-    """What the tenant's pods may connect to, beside DNS and each other: the pods of a namespace, addresses, or the
+    """A target of the tenant's pods, in addition to DNS and each other: the pods of a namespace, addresses, or the
     internet."""
 
     internet: bool = False
     """True: all public addresses; neither private networks nor the cloud's metadata service."""
 
     ports: Annotated[tuple[Port, ...], NotEmpty] = (443,)
-    """Ports there."""
+    """Ports of the target."""
 
     protocol: Literal["TCP", "UDP"] = "TCP"
     """Protocol of the ports."""
@@ -115,42 +116,43 @@ class Egress(Peer):
 
 
 class TenantNetworkSettings(Settings):
-    """Who reaches a tenant's RayClusters, and what its pods reach. What is not said is closed."""
+    """Allowed connections to a tenant's RayClusters and from its pods. All other connections are denied."""
 
     policies: bool = True
-    """False: the namespace stays as open as it is, for one where other things run whose needs are not known yet."""
+    """False: no NetworkPolicies, for a namespace with other workloads whose connections are not known yet."""
 
     dashboard_from: Peers = ()
-    """Who reaches dashboards and the jobs API (8265)."""
+    """Peers that may connect to dashboards and the jobs API (8265)."""
 
     client_from: Peers = ()
-    """Who reaches the ports for `ray://` clients (10001)."""
+    """Peers that may connect to the ports for `ray://` clients (10001)."""
 
     serve_from: Peers = ()
-    """Who reaches what Ray Serve serves (8000)."""
+    """Peers that may connect to Ray Serve (8000)."""
 
     egress: tuple[Egress, ...] = ()
-    """What the tenant's pods reach outside: package indexes, model hubs, object storage."""
+    """Targets of the tenant's pods outside: package indexes, model hubs, object storage."""
 
     ingress: bool = False
-    """True: clusters of the tenant may have an `ingress`, and the ingress controller reaches their dashboards."""
+    """True: clusters of the tenant may have an `ingress`, and the ingress controller may connect to their
+    dashboards."""
 
     other_clusters: bool = False
-    """True: RayClusters whose names this stack does not say, such as those that RayJobs make, have their ports as well.
-    They reach each other, and none that is named."""
+    """True: the ports are also open for RayClusters that are not in the stack file, such as those of RayJobs. These can
+    connect to each other, but not to clusters of the stack file."""
 
 
 class IngressSettings(Settings):
-    """A cluster's dashboard and jobs API under a name, through the ingress controller."""
+    """A cluster's dashboard and jobs API with a host name, through the ingress controller."""
 
     host: DnsSubdomain
-    """Name that people use: `training.ray.example.com`."""
+    """Host name for users: `training.ray.example.com`."""
 
     class_name: DnsSubdomain
     """IngressClass."""
 
     tls_secret_name: DnsSubdomain
-    """Secret of type `kubernetes.io/tls` in the tenant's namespace, made by cert-manager or by hand."""
+    """Secret of type `kubernetes.io/tls` in the tenant's namespace, created by cert-manager or manually."""
 
     annotations: dict[LabelKey, str] = Field(default_factory=dict)
     """Annotations of the Ingress, for the controller or for cert-manager."""

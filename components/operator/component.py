@@ -22,7 +22,7 @@ _REASONS = (*NOT_INSTALLED, upgrade.UnsafeUpgradeError)
 
 @dataclass(frozen=True)
 class KubeRayOperatorArgs:
-    """What a KubeRayOperator is made from."""
+    """Arguments of KubeRayOperator."""
 
     settings: OperatorSettings
 

@@ -1,4 +1,4 @@
-"""What a stack file may say about the KubeRay operator."""
+"""Settings of the KubeRay operator."""
 
 from typing import Annotated, Literal, Self
 
@@ -12,7 +12,7 @@ from kuberay.context import FEATURE_GATES
 from kuberay.supported import SUPPORTED, is_supported
 
 NAME = "kuberay-operator"
-"""What KubeRay's kustomize tree calls the Deployment, its ServiceAccount and its roles."""
+"""Name of the Deployment, its ServiceAccount and its roles in KubeRay's kustomize tree."""
 
 
 class ComputeResources(Settings):
@@ -41,34 +41,35 @@ class Toleration(Settings):
     """Effect of the taint. Default: any."""
 
     toleration_seconds: Annotated[int, Strict()] | None = None
-    """So long a NoExecute taint is borne. Default: for ever."""
+    """Time for which a NoExecute taint is tolerated. Default: no limit."""
 
 
 class OperatorSettings(Settings):
-    """The KubeRay operator: installed from KubeRay's own kustomize tree, or the one that is there already.
+    """The KubeRay operator: installed from KubeRay's own kustomize tree, or an existing one.
 
-    With `install: existing` nothing of the operator is changed, so only where it is and what it watches may be said:
+    With `install: existing` the operator is not changed, so only its namespace and its watched namespaces can be set:
     `namespace` and `watchNamespaces`.
     """
 
     version: Version = "1.6.2"
-    """KubeRay's release, without the leading v: 1.5.1 to 1.7.x. It never goes back to an earlier minor version."""
+    """KubeRay's release, without the leading v: 1.5.1 to 1.7.x. A downgrade to an earlier minor version is refused."""
 
     install: Literal["manifests", "existing"] = "manifests"
-    """`manifests`: this program installs and upgrades it. `existing`: it is there; its version is checked."""
+    """`manifests`: this program installs and upgrades it. `existing`: it is installed already; its version is
+    checked."""
 
     location: str | None = Field(default=None, min_length=1)
     """Kustomize tree to install from: a folder or a URL that `kubectl kustomize` takes. Default: KubeRay's
     `ray-operator/config/default` on GitHub at the tag of `version`."""
 
     namespace: DnsLabel = "ray-system"
-    """Namespace of the operator. `install: manifests` makes it."""
+    """Namespace of the operator. `install: manifests` creates it."""
 
     watch_namespaces: tuple[DnsLabel, ...] = ()
-    """Namespaces whose RayClusters it serves, with Roles in these instead of the ClusterRole. Default: all."""
+    """Namespaces whose RayClusters it manages, with Roles there instead of the ClusterRole. Default: all."""
 
     replicas: Annotated[int, Strict(), Field(ge=1, le=5)] = 1
-    """Pods of the operator. More than one: they elect a leader, the others stand by."""
+    """Pods of the operator. With more than one they elect a leader."""
 
     resources: ComputeResources | None = None
     """Default: the tree's (100m and 512Mi in 1.6.2; KubeRay advises 500Mi for each 500 Ray pods)."""
@@ -83,13 +84,13 @@ class OperatorSettings(Settings):
     """Labels of the nodes that may run the operator."""
 
     tolerations: tuple[Toleration, ...] = ()
-    """Taints that the operator's pods bear."""
+    """Taints that the operator's pods tolerate."""
 
     feature_gates: dict[str, bool] = Field(default_factory=dict)
     """KubeRay feature gates by name, e.g. `{RayCronJob: true}`; added to those of the tree."""
 
     batch_scheduler: Literal["volcano", "yunikorn", "kai-scheduler", "scheduler-plugins"] | None = None
-    """Gang scheduler that the operator makes pod groups for (`--batch-scheduler`)."""
+    """Gang scheduler for which the operator creates pod groups (`--batch-scheduler`)."""
 
     log_format: Literal["json", "console"] = "json"
     """Format of the operator's log."""
@@ -99,7 +100,7 @@ class OperatorSettings(Settings):
 
     @property
     def tree(self) -> str:
-        """Where the kustomize tree is."""
+        """The location of the kustomize tree."""
         return (
             self.location or f"https://github.com/ray-project/kuberay//ray-operator/config/default?ref=v{self.version}"
         )

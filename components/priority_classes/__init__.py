@@ -1,1 +1,1 @@
-"""PriorityClasses of Ray's pods: a head goes before all workers."""
+"""PriorityClasses of Ray's pods: heads have a higher priority than workers."""

@@ -16,7 +16,7 @@ evicted for more important pods. With their own class they stay below the heads 
 
 
 def priority_classes(settings: PriorityClassesSettings) -> list[Body]:
-    """The PriorityClasses that the stack makes."""
+    """The PriorityClasses that the stack creates."""
     if settings.install != "manifests":
         return []
     return [

@@ -1,4 +1,4 @@
-"""What a stack file may say about the priorities of Ray's pods."""
+"""Settings of the priorities of Ray's pods."""
 
 from dataclasses import dataclass
 from typing import Literal, Self
@@ -11,7 +11,7 @@ from core.types import DnsSubdomain, Settings
 
 @dataclass(frozen=True)
 class PriorityNames:
-    """The PriorityClasses of pods that have defaults. None: they get none."""
+    """The PriorityClasses of head and workers. None: no PriorityClass."""
 
     head: str | None = None
     worker: str | None = None
@@ -24,8 +24,8 @@ class PriorityClassesSettings(Settings):
     """The PriorityClasses that heads and workers get, unless podDefaults is none or a pod template names another."""
 
     install: Literal["manifests", "existing", "none"] | None = None
-    """`manifests`: the stack makes them. `existing`: they are there already. `none`: pods get none. Default:
-    `manifests`; beside an operator that is there already, `existing` where a name is said, else `none`."""
+    """`manifests`: the stack creates them. `existing`: they exist already. `none`: pods get none. Default: `manifests`;
+    with an existing operator `existing` if a name is set, else `none`."""
 
     head: DnsSubdomain = "ray-head"
     """Name of the heads' PriorityClass."""
@@ -35,13 +35,13 @@ class PriorityClassesSettings(Settings):
 
     @property
     def names(self) -> PriorityNames:
-        """What pods are given."""
+        """The PriorityClasses that pods get."""
         return NO_PRIORITIES if self.install == "none" else PriorityNames(self.head, self.worker)
 
     def beside(self, operator: Literal["manifests", "existing"]) -> Self:
         """The settings with `install` decided. `operator`: how the operator is installed.
 
-        Where another has installed it, classes of the same names may be another's too: nothing is made unasked.
+        With an existing operator, existing classes may have the same names, so none are created by default.
         """
         if self.install is not None:
             return self

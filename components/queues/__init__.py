@@ -1,1 +1,1 @@
-"""Queues: shares of the cluster that RayClusters wait in, for Volcano or for Kueue."""
+"""Queues: shares of the cluster, in which RayClusters wait, for Volcano or for Kueue."""

@@ -62,7 +62,7 @@ def allowed_namespaces() -> list[Body]:
     """The policies, each with its binding. They read the annotation of each Queue, so they do not depend on the queues.
 
     If a namespace is removed from the list, its existing objects keep their queue, and can be changed and deleted. New
-    pods of theirs are refused.
+    pods of these objects are refused.
     """
     return [body for kinds in (_VOLCANO, _EARLY) for body in _policy(kinds)]
 

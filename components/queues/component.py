@@ -21,7 +21,7 @@ _LABELS: Mapping[Backend, str] = {"volcano": QUEUE_LABEL, "kueue": KUEUE_QUEUE_L
 
 @dataclass(frozen=True)
 class QueuesArgs:
-    """What Queues are made from."""
+    """Arguments of Queues."""
 
     backend: Backend
     """The scheduler whose objects are created. Its CRDs exist."""
@@ -45,7 +45,7 @@ class QueuesArgs:
 
 
 class Queues(pulumi.ComponentResource):
-    """The queues of a cluster, and who may use them.
+    """The queues of a cluster, and the policies for their use.
 
     A queue is created after its parent and deleted before it. It is not deleted while a RayCluster names it.
     RayClusters depend on this component: a gang without its queue waits, or Volcano's webhook refuses it.
@@ -53,7 +53,7 @@ class Queues(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: QueuesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:Queues", name, None, opts)
-        # A component's children do not inherit what it depends on.
+        # Children do not inherit the dependencies of a component.
         outer = pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None)
         made: dict[str, pulumi.Resource] = {}
         objects = queue_objects(args.backend, args.queues, args.pools, cluster_wide=args.cluster_wide, has=args.has)

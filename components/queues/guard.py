@@ -39,7 +39,7 @@ def refuse_while_used(queue: str, label: str, context: str | None) -> None:
 
 @dataclass(frozen=True)
 class QueueGuardArgs:
-    """What a QueueGuard is made from."""
+    """Arguments of QueueGuard."""
 
     queue: str
 

@@ -11,7 +11,7 @@ from .settings import QueueSettings
 
 @dataclass(frozen=True)
 class Queue:
-    """A queue that the stack makes."""
+    """A queue that the stack creates."""
 
     name: str
 

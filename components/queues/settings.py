@@ -1,4 +1,4 @@
-"""What a stack file may say about queues, and about the scheduler that serves them."""
+"""Settings of queues and of their scheduler."""
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
@@ -15,19 +15,19 @@ from ..kueue.settings import KueueSettings
 from ..volcano.settings import VolcanoSettings
 
 Backend = Literal["volcano", "kueue"]
-"""What serves the queues."""
+"""The scheduler of the queues."""
 
 ROOT = "root"
-"""The queue above all that name no parent. Volcano makes it, and `default` for pods that name no queue."""
+"""The parent of all queues without a parent. Volcano creates it, and `default` for pods that name no queue."""
 
 RESERVED = (ROOT, "default")
-"""Queues that Volcano makes itself."""
+"""Queues that Volcano creates itself."""
 
 MOST_WEIGHT = 65535
-"""The Queue's CRD takes no more (volcano, config/crd/volcano/bases/scheduling.volcano.sh_queues.yaml)."""
+"""The maximum of the Queue's CRD (volcano, config/crd/volcano/bases/scheduling.volcano.sh_queues.yaml)."""
 
 _OF_ITS_OWN = {"cpu", "memory", GPU_RESOURCE}
-"""Resources that have keys of their own."""
+"""Resources with their own keys."""
 
 
 def _not_reserved(name: str) -> str:
@@ -43,13 +43,13 @@ Count = Annotated[int, Strict(), Field(ge=0, le=2**31 - 1)]
 
 
 class QueueAmounts(Settings):
-    """Amounts of resources, as pods request them. Of what is not said nothing is said, not even that there is none."""
+    """Amounts of resources, as pods request them. A resource that is not set is not restricted; it is not 0."""
 
     gpus: Count | None = None
     """GPUs of all products together (`nvidia.com/gpu`)."""
 
     gpus_by_product: dict[LabelValue, Count] = Field(default_factory=dict)
-    """GPUs of each product, by the `gpuProduct` of nodes, in the place of `gpus`. Only Kueue tells them apart."""
+    """GPUs of each product, by the `gpuProduct` of nodes, instead of `gpus`. Only Kueue distinguishes products."""
 
     cpu: Quantity | None = None
     """CPUs."""
@@ -58,14 +58,14 @@ class QueueAmounts(Settings):
     """Memory."""
 
     resources: dict[LabelKey, QuantityOrZero] = Field(default_factory=dict)
-    """Further resources by their names in Kubernetes: `{rdma/hca: 8}`."""
+    """Other resources by their Kubernetes names: `{rdma/hca: 8}`."""
 
     @property
     def named(self) -> dict[str, str]:
         """The amounts by resource, as Kubernetes writes them."""
         gpus = sum(self.gpus_by_product.values()) if self.gpus_by_product else self.gpus
-        said = {"cpu": self.cpu, "memory": self.memory, GPU_RESOURCE: None if gpus is None else str(gpus)}
-        return {**{key: value for key, value in said.items() if value is not None}, **self.resources}
+        own = {"cpu": self.cpu, "memory": self.memory, GPU_RESOURCE: None if gpus is None else str(gpus)}
+        return {**{key: value for key, value in own.items() if value is not None}, **self.resources}
 
     @property
     def numbers(self) -> dict[str, Decimal]:
@@ -90,43 +90,43 @@ NOTHING = QueueAmounts()
 
 
 class QueueSettings(Settings):
-    """A queue: what it always has, what it has a right to, and the most that it may have. First come, first served.
+    """A queue: its guaranteed, deserved and maximum resources. First come, first served.
 
-    A gang is the head of a RayCluster and its least workers; it starts whole or waits. Each amount is of all that runs
-    in the queue, of whatever namespace, and the order is guarantee <= deserved <= capability.
+    A gang is the head of a RayCluster and its minimum workers. It starts whole or waits. Each amount is for all pods of
+    the queue in all namespaces, and guarantee <= deserved <= capability.
     """
 
     weight: Annotated[int, Strict(), Field(ge=1, le=MOST_WEIGHT)] | None = None
-    """Share relative to other queues, of the whole cluster with Volcano's `queueShares: proportion`, which alone heeds
-    it there, and of what is borrowed with Kueue's fair sharing. Default: 1."""
+    """Share relative to other queues: of the whole cluster with Volcano's `queueShares: proportion` (Volcano's other
+    mode ignores it), and of borrowed resources with Kueue's fair sharing. Default: 1."""
 
     guarantee: QueueAmounts = NOTHING
-    """What is kept free for it, whoever else waits."""
+    """Resources that are kept free for it, even if other queues wait."""
 
     deserved: QueueAmounts = NOTHING
-    """What it gets back from queues that have more than they deserve. Default: what is guaranteed. Volcano heeds it
-    with `queueShares: capacity`, its default here."""
+    """Resources that it reclaims from queues above their own deserved share. Default: the guarantee. Volcano uses it
+    with `queueShares: capacity`, the default here."""
 
     capability: QueueAmounts = NOTHING
-    """What it never exceeds, autoscaled workers included. Default: no limit."""
+    """Its maximum, including autoscaled workers. Default: no limit."""
 
     parent: QueueName | None = None
-    """Queue of which it has a share. RayClusters wait only in queues that are no parent. Default: the whole cluster."""
+    """Queue of which it has a share. RayClusters wait only in queues without children. Default: the whole cluster."""
 
     reclaimable: bool = True
-    """False: what it has beyond what it deserves is left to it until it ends."""
+    """False: other queues do not reclaim its resources above its deserved share."""
 
     priority: Annotated[int, Strict(), Field(ge=0, le=2**31 - 1)] = 0
-    """Queues of a greater one are served first, and give back last."""
+    """Queues with a higher priority are served first, and are the last to be reclaimed from."""
 
     dequeue_strategy: Literal["fifo", "traverse"] = "fifo"
-    """`fifo`: the eldest goes first. `traverse`: one for which there is room may go before an elder for which there is
-    none. Volcano 1.14.1 takes both words and does the second."""
+    """`fifo`: the oldest gang starts first. `traverse`: a gang with room may start before an older one without room.
+    Volcano 1.14.1 accepts both values and does the second."""
 
     def amounts(self, part: str) -> dict[str, Decimal]:
-        """`guarantee`, `deserved` or `capability` by resource. Of what is guaranteed at least as much is deserved."""
-        said: QueueAmounts = getattr(self, part)
-        return {**self.guarantee.numbers, **said.numbers} if part == "deserved" else said.numbers
+        """`guarantee`, `deserved` or `capability` by resource. `deserved` includes the guarantee."""
+        configured: QueueAmounts = getattr(self, part)
+        return {**self.guarantee.numbers, **configured.numbers} if part == "deserved" else configured.numbers
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -142,25 +142,25 @@ class QueueSettings(Settings):
         if not capability:
             return
         parts: Mapping[str, QueueAmounts] = {"guarantee": self.guarantee, "deserved": self.deserved}
-        for part, said in parts.items():
-            for resource, value in said.numbers.items():
+        for part, lower in parts.items():
+            for resource, value in lower.numbers.items():
                 if resource not in capability and value > 0:
                     message = (
                         f"{part} names {resource}, and capability does not, which Volcano takes for 0 then: name it in "
                         "capability, too"
                     )
-                    yield Problem((part, key_of(resource)), said.named[resource], message, "queue-amounts-in-order")
+                    yield Problem((part, key_of(resource)), lower.named[resource], message, "queue-amounts-in-order")
                 elif value > capability.get(resource, value):
-                    yield _more(part, said, resource, "capability", self.capability)
+                    yield _more(part, lower, resource, "capability", self.capability)
 
 
 def key_of(resource: str) -> str:
-    """The key under which a resource's amount stands."""
+    """The key of a resource's amount."""
     return "gpus" if resource == GPU_RESOURCE else resource
 
 
-def _more(part: str, said: QueueAmounts, resource: str, than: str, most: QueueAmounts) -> Problem:
-    value, limit = said.named[resource], most.named[resource]
+def _more(part: str, lower: QueueAmounts, resource: str, than: str, most: QueueAmounts) -> Problem:
+    value, limit = lower.named[resource], most.named[resource]
     message = f"{part} {value} of {resource} is more than {than} {limit}: lower {part} or raise {than}"
     return Problem((part, key_of(resource)), value, message, "queue-amounts-in-order")
 
@@ -169,11 +169,11 @@ class SharedQueueSettings(QueueSettings):
     """A queue of the cluster that several tenants may share."""
 
     name: QueueName
-    """What RayClusters call it."""
+    """Its name, with which RayClusters select it."""
 
     allowed_namespaces: tuple[DnsLabel, ...] | None = None
-    """Namespaces that may use it; the API server refuses what others put into it. Default: those of the tenants that
-    name it in this file."""
+    """Namespaces that may use it; the API server refuses it for others. Default: those of the tenants that name it in
+    this file."""
 
 
 def _as_mapping(value: Any) -> Any:
@@ -181,11 +181,11 @@ def _as_mapping(value: Any) -> Any:
 
 
 class TenantQueueSettings(QueueSettings):
-    """The queue of a tenant's RayClusters: the name of a shared one; or a queue of its own, which is called as its
-    namespace and which only it may use."""
+    """The queue of a tenant's RayClusters: the name of a shared queue; or its own queue, which has the name of its
+    namespace and which only this tenant may use."""
 
     name: QueueName | None = None
-    """Name of a queue in `queues`, without other keys; in short: `queue: NAME`. Default: a queue of its own."""
+    """Name of a queue in `queues`, without other keys; short form: `queue: NAME`. Default: its own queue."""
 
     @model_validator(mode="after")
     def _one_or_the_other(self) -> Self:
@@ -203,7 +203,7 @@ TenantQueue = Annotated[
 
 
 class SchedulerSettings(Settings):
-    """What serves the queues. Just one."""
+    """The scheduler of the queues: exactly one."""
 
     volcano: VolcanoSettings | None = None
     """Volcano, in place of Kubernetes' scheduler for Ray's pods: gangs, queues, bin packing."""
@@ -213,7 +213,7 @@ class SchedulerSettings(Settings):
 
     @property
     def backend(self) -> Backend:
-        """Which it is."""
+        """The configured scheduler."""
         return "volcano" if self.volcano else "kueue"
 
     @model_validator(mode="after")

@@ -1,1 +1,1 @@
-"""RayClusters: a head and worker groups that the autoscaler adds and takes away."""
+"""RayClusters: a head and worker groups that the autoscaler scales."""

@@ -48,7 +48,7 @@ _OPEN = (
 
 @dataclass(frozen=True)
 class RayClusterArgs:
-    """What a RayCluster is made from."""
+    """Arguments of RayCluster."""
 
     settings: RayClusterSettings
 
@@ -58,7 +58,7 @@ class RayClusterArgs:
     namespace: pulumi.Input[str]
 
     service_account: pulumi.Input[str | None] = None
-    """ServiceAccount of head and workers where the settings name none. Its output makes the cluster wait for it."""
+    """ServiceAccount of head and workers if the settings name none. The cluster waits for this Output."""
 
     priorities: PriorityNames = NO_PRIORITIES
     """PriorityClasses of head and workers. They exist."""
@@ -95,8 +95,8 @@ class RayCluster(pulumi.ComponentResource):
     The RayCluster is replaced if fault tolerance is switched off, if its network topology changes, or with Kueue if its
     queue changes. With Volcano a change of queue or priority takes effect at once and does not affect running pods.
 
-    Raises core.problems.Problems if the settings cannot be rendered, such as fault tolerance without `redis`,
-    and pulumi.RunError if the cluster's Kubernetes is too old for the gateway.
+    Raises core.problems.Problems if the settings cannot be rendered, such as fault tolerance without `redis`, and
+    pulumi.RunError if the cluster's Kubernetes is too old for the gateway.
 
     The autoscaler owns the numbers of workers once it runs. No edit changes them, and they are no difference in a
     preview. An update is refused if the autoscaler has scaled the cluster meanwhile and the update would revert that.

@@ -18,8 +18,8 @@ RECONNECT_TIMEOUT = "RAY_gcs_rpc_server_reconnect_timeout_s"
 """Seconds for which a Ray process tries to reach a GCS that is gone. Then the process ends."""
 
 RECONNECT_SECONDS = {"head": 60, "worker": 600}
-"""The value if it is not set: Ray's default (src/ray/common/ray_config_def.h), and KubeRay's for workers of a
-cluster with GCS fault tolerance (ray-operator/controllers/ray/common/pod.go: configureGCSFaultTolerance)."""
+"""The value if it is not set: Ray's default (src/ray/common/ray_config_def.h), and KubeRay's for workers of a cluster
+with GCS fault tolerance (ray-operator/controllers/ray/common/pod.go: configureGCSFaultTolerance)."""
 
 _WITHOUT_GATEWAY = {"RAY_num_redis_request_retries": "9", "RAY_redis_retry_max_ms": "1000"}
 """Retries of a GCS that lost its Redis master. It never finds the next master itself; only its restart does. With Ray's

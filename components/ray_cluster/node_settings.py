@@ -1,4 +1,4 @@
-"""What a stack file may say about the head and the workers of a RayCluster. To Ray both are nodes."""
+"""Settings of the head and the workers of a RayCluster. Both are Ray nodes."""
 
 from typing import Annotated, Literal
 
@@ -26,16 +26,16 @@ from .fragments import PodTemplate, RayStartParams
 
 
 class HeadSettings(Settings):
-    """The head: it runs Ray's own processes and the autoscaler, and no task, so it has 0 CPUs and 0 GPUs for these."""
+    """The head: it runs Ray's own processes and the autoscaler, but no tasks, so it offers Ray 0 CPUs and 0 GPUs."""
 
     cpu: Quantity = "2"
     """CPUs of the head's container."""
 
     memory: Memory = "16Gi"
-    """Memory of the head's container. A head that runs out of it takes the cluster down."""
+    """Memory of the head's container. A head that runs out of memory ends the whole cluster."""
 
     pool: PoolName | None = None
-    """Pool whose nodes run the head; it must have labels or a gpuProduct to tell it by. Default: any node."""
+    """Pool whose nodes run the head. It must have labels or a gpuProduct that distinguish it. Default: any node."""
 
     image: Image | None = None
     """Image of the head alone. Default: the cluster's."""
@@ -47,26 +47,26 @@ class HeadSettings(Settings):
     """Further flags of `ray start`, over the derived ones."""
 
     service_type: Literal["ClusterIP", "NodePort", "LoadBalancer"] | None = None
-    """Type of the head's Service. `NodePort` and `LoadBalancer` show its ports outside the cluster. Default: KubeRay's,
-    `ClusterIP`."""
+    """Type of the head's Service. `NodePort` and `LoadBalancer` expose its ports outside the cluster. Default:
+    KubeRay's, `ClusterIP`."""
 
     labels: Labels = Field(default_factory=dict)
     """Labels of the head as a node of Ray (`headGroupSpec.labels`); its pod has them too."""
 
     evictable: bool = False
-    """True: the head may be evicted where its node is drained, and what runs on the cluster is lost. Default: a
-    PodDisruptionBudget keeps it there."""
+    """True: a node drain may evict the head, which ends all work on the cluster. Default: a PodDisruptionBudget
+    prevents that."""
 
     pod_template: PodTemplate = Field(default_factory=dict)
     """Merged over the head's pod template, in Kubernetes' own words; Ray's container is `ray-head`."""
 
 
 Profile = Literal["doubling", "tiling", "ado"]
-"""How nodes are cut into workers."""
+"""How nodes are divided into workers."""
 
 
 class Variant(Settings):
-    """One size of worker, a worker group. What is not said is derived from the pool."""
+    """One worker size, which becomes a worker group. Values that are not set are derived from the pool."""
 
     gpus: Gpus
     """GPUs of a worker."""
@@ -85,18 +85,18 @@ class Variant(Settings):
     """Workers that are never scaled down."""
 
     max_replicas: Replicas | None = None
-    """Most workers at a time. Default: the pool's nodes for a worker of a whole node, else 2; with `profile: tiling`
-    as many as the pool's nodes hold. Never more than `budget` has room for."""
+    """Most workers at a time. Default: the number of the pool's nodes for a worker of a whole node, else 2; with
+    `profile: tiling` as many as fit on the pool's nodes. Never more than `budget` allows."""
 
     idle_timeout: Duration | None = None
-    """A worker of this size that nothing uses for so long is taken away. Default: the cluster's idleTimeout."""
+    """Idle time after which a worker of this size is removed. Default: the cluster's idleTimeout."""
 
     pod_template: PodTemplate = Field(default_factory=dict)
     """Merged over the pod template of this size alone, in Kubernetes' own words; Ray's container is `ray-worker`."""
 
 
 class Reserve(Settings):
-    """What of a node is left to daemons, system pods and perhaps a head."""
+    """The part of a node that is left for daemons, system pods and perhaps a head."""
 
     cpu: QuantityOrZero | None = None
     """Default: a sixteenth of the node's CPUs."""
@@ -106,7 +106,7 @@ class Reserve(Settings):
 
 
 class Budget(Settings):
-    """The most that workers of one size have together."""
+    """The maximum for all workers of one size together."""
 
     gpus: Annotated[int, Strict(), Field(ge=0, le=2**31 - 1)] | None = None
     """GPUs."""
@@ -129,16 +129,16 @@ class WorkersSettings(Settings):
     """The sizes, in place of the derived ones."""
 
     profile: Profile = "doubling"
-    """`doubling`: sizes double, and at most two run of each but the largest. `tiling`: each size fills a node without
-    rest (8 GPUs: 1, 2, 4, 8; 6: 1, 2, 3, 6), and as many run as nodes and budget hold. `ado`: as `doubling`, with the
-    CPUs and memory of ado's guide."""
+    """`doubling`: sizes double, and at most two workers run of each size but the largest. `tiling`: each size divides a
+    node without rest (8 GPUs: 1, 2, 4, 8; 6: 1, 2, 3, 6), and as many run as nodes and budget allow. `ado`: as
+    `doubling`, with the CPUs and memory of ado's guide."""
 
     reserve: Reserve = Reserve()
-    """What derived sizes leave free on each node."""
+    """The part of each node that derived sizes leave free."""
 
     budget: Budget = Budget()
-    """Bounds maxReplicas of the sizes that do not say it. Default: none; with `profile: tiling`, for what is not said,
-    the tenant's quota and the capability of its own queue."""
+    """Limits maxReplicas of the sizes that do not set it. Default: none; with `profile: tiling` the tenant's quota and
+    the capability of its own queue, for amounts that are not set."""
 
     env: Env = Field(default_factory=dict)
     """Environment variables of these workers, over those of the cluster."""
@@ -151,14 +151,14 @@ class WorkersSettings(Settings):
 
 
 class WorkerGroupSettings(Settings):
-    """A worker group as KubeRay has it, for one that is not cut from a pool. Nothing is added to what is said but the
-    cluster's image, environment, volumes, account and labels."""
+    """A worker group as in KubeRay, not derived from a pool. Only the cluster's image, environment, volumes, account
+    and labels are added."""
 
     group_name: DnsLabel
     """Name of the worker group."""
 
     replicas: Replicas | None = None
-    """Workers at first, or always where the cluster does not scale. Default: minReplicas."""
+    """Initial workers; without autoscaling the constant number. Default: minReplicas."""
 
     min_replicas: Replicas = 0
     """Workers that are never scaled down."""
@@ -194,7 +194,7 @@ class WorkerGroupSettings(Settings):
     """Labels of the workers as nodes of Ray (`workerGroupSpecs[].labels`); their pods have them too."""
 
     idle_timeout: Duration | None = None
-    """A worker of the group that nothing uses for so long is taken away. Default: the cluster's idleTimeout."""
+    """Idle time after which a worker of the group is removed. Default: the cluster's idleTimeout."""
 
     pod_template: PodTemplate = Field(default_factory=dict)
     """Merged over the pod template of these workers, in Kubernetes' own words; Ray's container is `ray-worker`."""

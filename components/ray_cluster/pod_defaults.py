@@ -1,9 +1,8 @@
-"""What pods get beyond their settings (`podDefaults: secure`). Pure functions.
+"""Defaults of pods (`podDefaults: secure`). Pure functions.
 
 They meet Pod Security `restricted`, have no Kubernetes token that they do not need, and have a priority. KubeRay adds
 containers: the workers' init container and the Job that cleans up Redis have the security context of Ray's container;
-the autoscaler has that of `autoscalerOptions`
-(ray-operator/controllers/ray/common/pod.go).
+the autoscaler has that of `autoscalerOptions` (ray-operator/controllers/ray/common/pod.go).
 """
 
 from typing import Any
@@ -28,16 +27,16 @@ _TOKEN: Body = {
         ]
     },
 }
-"""What Kubernetes mounts into a pod by itself: the account's token, and the API server's certificate authority."""
+"""The volume that Kubernetes adds by default: the account's token, and the API server's certificate authority."""
 
 _HEAD_ENDS_WITHIN = 10
 """Seconds."""
 
 _RESTRICTED: Body = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-"""What `restricted` asks of each container (kubernetes.io, Pod Security Standards)."""
+"""The requirements of `restricted` for each container (kubernetes.io, Pod Security Standards)."""
 
 _RESTRICTED_POD: Body = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
-"""What `restricted` asks of a pod, for all its containers."""
+"""The requirements of `restricted` for a pod."""
 
 
 def ray_container(settings: RayClusterSettings) -> Body:

@@ -19,7 +19,7 @@ _SETTINGS = ("queue", "priorityClass")
 
 
 class PodGroupError(Exception):
-    """The PodGroup could not be changed; the text says why."""
+    """The PodGroup could not be changed; the message has the reason."""
 
 
 class _Provider(ResourceProvider):
@@ -40,7 +40,7 @@ class _Provider(ResourceProvider):
 
 
 def pod_group(cluster: str) -> str:
-    """Name of the PodGroup that KubeRay makes for a RayCluster (volcano_scheduler.go: getAppPodGroupName)."""
+    """Name of the PodGroup that KubeRay creates for a RayCluster (volcano_scheduler.go: getAppPodGroupName)."""
     return f"ray-{cluster}-pg"
 
 
@@ -70,7 +70,7 @@ def _as_it_was(namespace: str, name: str, reason: str) -> PodGroupError:
 
 @dataclass(frozen=True)
 class PodGroupArgs:
-    """What a PodGroup is changed by."""
+    """Arguments of PodGroup."""
 
     namespace: pulumi.Input[str]
 
@@ -88,9 +88,9 @@ class PodGroupArgs:
 
 
 class PodGroup(Resource, module="ray-platform", name="PodGroup"):
-    """The gang of a RayCluster, which KubeRay makes and Volcano schedules: its queue and its priority.
+    """The gang of a RayCluster, which KubeRay creates and Volcano schedules: its queue and its priority.
 
-    KubeRay reads them from the RayCluster's labels when it makes the PodGroup; later it changes only how many start
+    KubeRay reads them from the RayCluster's labels when it creates the PodGroup; later it changes only how many start
     together (volcano_scheduler.go: syncPodGroup). This resource changes them in place. Running pods are not affected;
     they count in the new queue from the scheduler's next round on. It depends on the RayCluster, whose labels change
     first.

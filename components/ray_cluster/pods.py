@@ -25,7 +25,7 @@ WORKER_CONTAINER = "ray-worker"
 
 @dataclass(frozen=True)
 class Beside:
-    """What a pod has beside Ray's own."""
+    """Additional parts of a pod of Ray."""
 
     init_containers: tuple[Body, ...] = ()
     """Init containers that start before all others."""
@@ -50,7 +50,7 @@ class Standing:
     """Name of the ServiceAccount, or its Output."""
 
     priority_class: str | None = None
-    """Name of the PriorityClass, where pods get defaults."""
+    """Name of the PriorityClass, if pods get defaults."""
 
 
 def container(

@@ -22,7 +22,7 @@ _PAUSE_SECONDS = 1.0
 
 
 class NotReadyError(Exception):
-    """The RayCluster is not ready in time; the text says why."""
+    """The RayCluster is not ready in time; the message has the reason."""
 
 
 async def until_ready(

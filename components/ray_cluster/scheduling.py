@@ -31,8 +31,8 @@ GetPodPreemptable)."""
 
 LABELS_OF_A_NEW_CLUSTER = (TOPOLOGY_MODE_LABEL, TOPOLOGY_TIER_LABEL, KUEUE_QUEUE_LABEL)
 """Labels whose change needs a new RayCluster. KubeRay does not change the topology of an existing PodGroup, and running
-pods would stay on their nodes. Kueue refuses a change of the queue (kueue, pkg/controller/jobframework/
-validation.go: validateUpdateForQueueName)."""
+pods would stay on their nodes. Kueue refuses a change of the queue (kueue, pkg/controller/jobframework/ validation.go:
+validateUpdateForQueueName)."""
 
 SETTINGS_BY_LABEL = {
     QUEUE_LABEL: "queue",
@@ -87,7 +87,7 @@ def spared_head(settings: RayClusterSettings, scheduling: Scheduling, spec: Mapp
 
     Volcano keeps as many pods as the gang needs, in any choice, and considers one node at a time (volcano,
     pkg/scheduler/plugins/gang/gang.go and actions/reclaim/reclaim.go). If a cluster has more workers than its gang
-    needs, Volcano could evict the head, which ends all workers.
+    needs, Volcano could evict a head that is alone on its node, and that ends all workers.
     """
     if scheduling.backend != "volcano" or settings.pod_defaults == "none":
         return dict(spec)
@@ -155,8 +155,8 @@ def gang_in_part(settings: RayClusterSettings, body: Mapping[str, Any]) -> Itera
 def not_with_kueue(
     settings: RayClusterSettings, scheduling: Scheduling, kueue: KueueSettings, body: Mapping[str, Any]
 ) -> Iterator[Problem]:
-    """What Kueue's webhook refuses (kueue, pkg/controller/jobs/raycluster/raycluster_webhook.go: validateCreate), and
-    settings that Kueue does not have; paths are in the settings.
+    """Settings that Kueue's webhook refuses (kueue, pkg/controller/jobs/raycluster/raycluster_webhook.go:
+    validateCreate), and those that Kueue does not have; paths are in the settings.
     """
     if settings.network_topology:
         yield _refused("networkTopology", "is Volcano's: remove it, or set scheduler to volcano")

@@ -1,4 +1,4 @@
-"""What a stack file may say about a RayCluster."""
+"""Settings of a RayCluster."""
 
 from typing import Annotated, Any, Literal
 
@@ -32,40 +32,42 @@ FIRST_RAY_WITH_TOKENS = "2.52.0"
 (ray-operator/controllers/ray/utils/validation.go)."""
 
 RAYS_USER = 1000
-"""Number of the user `ray` in Ray's images, whose group is 100 (ray-project/ray, docker/base-deps/Dockerfile)."""
+"""User ID of `ray` in Ray's images, whose group is 100 (ray-project/ray, docker/base-deps/Dockerfile)."""
 
 MOST_ID = 2**31 - 1
-"""Greatest number of a user that Kubernetes takes (IsValidUserID in k8s.io/apimachinery, pkg/util/validation)."""
+"""Largest user ID that Kubernetes accepts (IsValidUserID in k8s.io/apimachinery, pkg/util/validation)."""
 
 ClusterName = Annotated[str, dns_1035_label(53)]
-"""KubeRay's limit, so that names derived from it keep within 63 characters (MaxRayClusterNameLength)."""
+"""KubeRay's limit, so that derived names have at most 63 characters (MaxRayClusterNameLength)."""
 
 
 class AuthOptions(Settings):
-    """Who may use the cluster's dashboard, jobs and client ports."""
+    """Authentication at the cluster's dashboard, jobs and client ports."""
 
     mode: Literal["token", "disabled"] = "token"
-    """`token`: callers show the token in the Secret. `disabled`: whoever reaches the ports may run anything."""
+    """`token`: callers show the token in the Secret. `disabled`: everybody who can connect to the ports can run any
+    code."""
 
     secret_name: DnsSubdomain | None = None
-    """Secret with the token under the key `auth_token`. Default: KubeRay makes one, named as the cluster."""
+    """Secret with the token under the key `auth_token`. Default: KubeRay creates one with the cluster's name."""
 
     enable_k8s_token_auth: bool | None = Field(default=None, alias="enableK8sTokenAuth")
-    """True: callers show a token of Kubernetes, whose account may `ray:write` RayClusters; from Ray 2.55 on."""
+    """True: callers show a Kubernetes token of an account with the right `ray:write` on RayClusters; from Ray 2.55
+    on."""
 
 
 class NetworkTopologySettings(Settings):
-    """How near to each other, in the network, the nodes of a gang are (Volcano's HyperNodes)."""
+    """The network distance of the nodes of a gang (Volcano's HyperNodes)."""
 
     mode: Literal["hard", "soft"]
-    """`hard`: within a tier, or the gang waits. `soft`: as near as there is room."""
+    """`hard`: within a tier, else the gang waits. `soft`: as near as possible."""
 
     highest_tier_allowed: Annotated[int, Strict(), Field(ge=1, le=2**31 - 1)] | None = None
     """With mode hard: the highest tier that the gang may span. Default: any."""
 
 
 def _not_root(value: Any) -> Any:
-    # A union would say what is wrong once for each of its parts.
+    # A union would report an error for each of its members.
     if value == "image" or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_ID):
         return value
     raise ValueError(f"{value!r} is no user that Ray may run as: give a number from 1 on, which is not root, or image")
@@ -76,16 +78,16 @@ def _one_or_more(value: Any) -> Any:
 
 
 class RayClusterSettings(Settings):
-    """A RayCluster: a head, and workers that the autoscaler adds and takes away.
+    """A RayCluster: a head, and workers that the autoscaler adds and removes.
 
-    `workers` are cut from pools; `workerGroups` are said one by one. A cluster may have both, or none: a head alone.
+    `workers` are derived from pools; `workerGroups` are configured one by one. A cluster may have both, or only a head.
     """
 
     name: ClusterName
     """Name of the RayCluster; its head Service is `<name>-head-svc`."""
 
     adopt: bool = False
-    """True: the RayCluster runs already, and `up` takes it in. Afterwards the key may be left out."""
+    """True: `up` adopts a running RayCluster. Afterwards the key can be removed."""
 
     ray_version: Version
     """Version of Ray in the image."""
@@ -94,10 +96,10 @@ class RayClusterSettings(Settings):
     """Image of head and workers. Its tag must start with rayVersion, unless verifyImageTag is false."""
 
     verify_image_tag: bool = True
-    """False: rayVersion is taken at its word, for an image without a tag or with one of its own making."""
+    """False: rayVersion is not compared with the tag, for an image without a tag or with a custom one."""
 
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent"
-    """When a node pulls the image, as Kubernetes has it."""
+    """When a node pulls the image, as in Kubernetes."""
 
     image_pull_secrets: tuple[DnsSubdomain, ...] = ()
     """Secrets in the tenant's namespace to pull the image with."""
@@ -110,10 +112,10 @@ class RayClusterSettings(Settings):
         NotEmpty,
         BeforeValidator(_one_or_more, json_schema_input_type=WorkersSettings | tuple[WorkersSettings, ...]),
     ] = Field(default=(), validate_default=False)
-    """Workers of one pool, or a list of several pools'."""
+    """Workers of one pool, or a list for several pools."""
 
     worker_groups: tuple[WorkerGroupSettings, ...] = ()
-    """Worker groups that are cut from no pool, as KubeRay has them."""
+    """Worker groups as in KubeRay, not derived from pools."""
 
     min_workers: Replicas | None = None
     """Workers that are never scaled down: minReplicas of the only worker group."""
@@ -122,7 +124,7 @@ class RayClusterSettings(Settings):
     """Most workers at a time: maxReplicas of the only worker group."""
 
     initial_workers: Replicas | None = None
-    """Workers at first: replicas of the only worker group. The autoscaler adds and takes away from there."""
+    """Initial workers: replicas of the only worker group. The autoscaler changes the number later."""
 
     autoscaling: bool = True
     """False: each worker group keeps its replicas, because `enableInTreeAutoscaling` stays unset."""
@@ -132,64 +134,62 @@ class RayClusterSettings(Settings):
     are nodes of Ray; `default` and `aggressive`, all at once. `disabled`: `autoscaling: false`. Default: `default`."""
 
     target_utilization: Annotated[int, Strict(), Field(ge=1, le=100)] | None = None
-    """Percentage of use that scaling aimed at in older versions of Ray; another way to say autoScalingMode: 50 and more
-    is `conservative`, less is `default`."""
+    """Target utilization in percent of older Ray versions. It sets autoScalingMode: 50 and more is `conservative`, less
+    is `default`."""
 
     idle_timeout: Duration = "60s"
-    """A worker that nothing uses for so long is taken away."""
+    """Idle time after which a worker is removed."""
 
     idle_timeout_minutes: Annotated[int, Strict(), Field(ge=1, le=MOST_SECONDS // 60)] | None = None
     """idleTimeout in whole minutes."""
 
     ready_timeout: Duration = "10m"
-    """So long `up` waits for the cluster to be ready before it says why it is not."""
+    """Time for which `up` waits for the cluster to be ready. Afterwards it reports why it is not."""
 
     updates: UpdatesSettings = UpdatesSettings()
-    """How an edit reaches pods that run already. Default: workers that are idle are replaced, busy ones and the head
-    are left."""
+    """How an edit is applied to running pods. Default: idle workers are replaced; busy workers and the head stay."""
 
     ingress: IngressSettings | None = None
-    """The dashboard and jobs API under a name, through the ingress controller. Default: none."""
+    """Dashboard and jobs API with a host name, through the ingress controller. Default: none."""
 
     service_account: DnsSubdomain | None = None
-    """ServiceAccount of head and workers; it must exist. Default: the tenant's `rayDeployer`, else KubeRay makes one
-    for a head that scales."""
+    """ServiceAccount of head and workers; it must exist. Default: the tenant's `rayDeployer`, else KubeRay creates one
+    for a head with an autoscaler."""
 
     auth_options: AuthOptions | None = None
-    """Default: mode `token` from Ray 2.52 on; older versions have none."""
+    """Authentication. Default: mode `token` from Ray 2.52 on; older versions have none."""
 
     pod_defaults: Literal["secure", "none"] = "secure"
-    """`secure`: pods get what Pod Security `restricted` asks for, no token of Kubernetes that they do not need, and the
-    stack's priority classes. `none`: nothing is added to what is said."""
+    """`secure`: pods meet Pod Security `restricted`, have no Kubernetes token that they do not need, and have the
+    stack's priority classes. `none`: no defaults are added."""
 
     run_as_user: Annotated[
         Annotated[int, Strict(), Field(ge=1, le=MOST_ID)] | Literal["image"], BeforeValidator(_not_root)
     ] = RAYS_USER
-    """User that Ray's containers run as, 1000 as in Ray's images. `image`: the image's own, or one that OpenShift
-    gives."""
+    """User ID of Ray's containers, 1000 as in Ray's images. `image`: that of the image, or one that OpenShift sets."""
 
     fault_tolerance: bool = False
-    """True: what the GCS knows is kept in the stack's `redis`, so that actors, jobs and placement groups outlive a
+    """True: the GCS stores its tables in the stack's `redis`, so that actors, jobs and placement groups survive a
     restart of the head. Needs Ray 2.41 or later."""
 
     tls: TlsSettings | None = None
-    """TLS between the cluster's processes; `{}` with an authority that the stack makes. Default: none."""
+    """TLS between the cluster's processes; `{}` with an authority that the stack creates. Default: none."""
 
     queue: QueueName | None = None
-    """Queue that the cluster waits in. Default: its tenant's. With Volcano a change takes effect at once, and stops
-    nothing; with Kueue it makes the cluster anew."""
+    """Queue in which the cluster waits. Default: its tenant's. With Volcano a change takes effect at once and does not
+    affect running pods; with Kueue it recreates the cluster."""
 
     gang: Literal["minimum", "all"] = "minimum"
-    """What starts together or not at all. `minimum`: the head and the least workers of each group; the autoscaler's
-    further ones come as there is room. `all`: the head and every worker, for training that needs all. A cluster that
-    does not scale is `all`."""
+    """The pods that start together or not at all. `minimum`: the head and the minimum workers of each group; the
+    autoscaler adds others if there is room. `all`: the head and every worker, for training that needs all of them. A
+    cluster that does not scale is `all`."""
 
     priority_class: DnsSubdomain | None = None
-    """PriorityClass by which gangs of a queue go before others; with Kueue, a WorkloadPriorityClass. What may be taken
-    from running pods goes by the pods' own. Default: none. A change takes effect at once, and stops nothing."""
+    """PriorityClass that orders the gangs of a queue; with Kueue, a WorkloadPriorityClass. The eviction of running pods
+    depends on the pods' own priority. Default: none. A change takes effect at once and does not affect running pods."""
 
     network_topology: NetworkTopologySettings | None = None
-    """Default: anywhere. With Volcano only. A change makes the cluster anew."""
+    """Network distance of the gang's nodes. Default: any. With Volcano only. A change recreates the cluster."""
 
     env: Env = Field(default_factory=dict)
     """Environment variables of head and workers."""
@@ -207,7 +207,7 @@ class RayClusterSettings(Settings):
     """Mounts of them in the Ray containers."""
 
     overrides: Overrides = Field(default_factory=dict)
-    """Merged last into the RayCluster's spec, in KubeRay's own words: whatever has no setting here."""
+    """Merged last into the RayCluster's spec, in KubeRay's syntax: for all fields without a setting here."""
 
     @property
     def knows_tokens(self) -> bool:
@@ -216,5 +216,5 @@ class RayClusterSettings(Settings):
 
     @property
     def scales(self) -> bool:
-        """Whether the autoscaler adds and takes away workers."""
+        """Whether the autoscaler adds and removes workers."""
         return self.autoscaling and self.auto_scaling_mode != "disabled"

@@ -1,4 +1,4 @@
-"""The spec of a RayCluster, made from its settings. Pure functions."""
+"""Renders the settings of a RayCluster into its spec. Pure functions."""
 
 import json
 from collections.abc import Callable

@@ -68,7 +68,7 @@ def _kept(live: dict[str, Any]) -> tuple[str | None, str | None]:
 
 @dataclass(frozen=True)
 class StorageNamespaceArgs:
-    """What a StorageNamespace is made from."""
+    """Arguments of StorageNamespace."""
 
     namespace: pulumi.Input[str]
 
@@ -82,9 +82,9 @@ class StorageNamespaceArgs:
 class StorageNamespace(Resource, module="ray-platform", name="StorageNamespace"):
     """The prefix of a RayCluster's keys in Redis, unique for each RayCluster that is created.
 
-    The RayCluster depends on this resource, so it is deleted first. The deletion of this resource then warns of keys
-    that are left in Redis. If somebody else has deleted the RayCluster, this resource is replaced, so that the next
-    RayCluster does not read keys of the deleted one.
+    The RayCluster depends on this resource, so the RayCluster is deleted first. The deletion of this resource then
+    warns of keys that are left in Redis. If somebody else has deleted the RayCluster, this resource is replaced, so
+    that the next RayCluster does not read keys of the deleted one.
 
     Outputs:
         name: the storage namespace.

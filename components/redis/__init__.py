@@ -1,1 +1,1 @@
-"""Redis, in which the GCS of a RayCluster keeps its tables."""
+"""Redis, in which the GCS of a RayCluster stores its tables."""

@@ -32,7 +32,7 @@ from .users import EXPORTER_USER, NODES_USER
 
 @dataclass(frozen=True)
 class RedisHaArgs:
-    """What a RedisHa is made from."""
+    """Arguments of RedisHa."""
 
     settings: RedisSettings
 
@@ -158,7 +158,7 @@ class RedisHa(pulumi.ComponentResource):
 
 @dataclass(frozen=True)
 class ExternalRedisArgs:
-    """What an ExternalRedis is made from."""
+    """Arguments of ExternalRedis."""
 
     settings: ExternalSettings
 

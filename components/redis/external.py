@@ -1,4 +1,4 @@
-"""What a stack file may say about a Redis that is there already."""
+"""Settings of an external Redis."""
 
 from typing import Annotated, Any, Self
 
@@ -18,49 +18,50 @@ def _host_and_port(value: Any) -> Any:
 
 
 HostAndPort = Annotated[str, BeforeValidator(_host_and_port)]
-"""Where something listens: `redis.example.com:6379`."""
+"""Host and port: `redis.example.com:6379`."""
 
 
 class ExternalSettings(Settings):
-    """A Redis that is there already: its Sentinels, or its own address. Whoever runs it keeps it from evicting
-    (`maxmemory-policy noeviction`): a table that is gone is a RayCluster that does not start again."""
+    """An external Redis: its Sentinels, or its own address. It must not evict keys (`maxmemory-policy noeviction`): a
+    RayCluster whose tables are lost does not start again."""
 
     sentinels: tuple[HostAndPort, ...] = ()
     """All of its Sentinels."""
 
     master_name: str = "mymaster"
-    """What they call the master."""
+    """The Sentinels' name of the master."""
 
     address: HostAndPort | None = None
-    """Where it is itself, where it has no Sentinels."""
+    """Address of Redis itself, if it has no Sentinels."""
 
     replicas: Annotated[int, Strict(), Field(ge=0, le=16)] = 0
     """Replicas beside the master. With them writes are acknowledged once a replica has them."""
 
     secret_name: DnsSubdomain
-    """Secret with keys `username` (`default` where Redis has no users) and `password`, with `tls` also `ca.crt`. It is
-    in `secretNamespace`, from where each tenant gets a copy, or else in each tenant's namespace."""
+    """Secret with keys `username` (`default` if Redis has no users) and `password`, with `tls` also `ca.crt`. It is in
+    `secretNamespace`, from where each tenant gets a copy, or else in each tenant's namespace."""
 
     secret_namespace: DnsLabel | None = None
-    """Namespace of the Secret. Default: one of that name is in each tenant's."""
+    """Namespace of the Secret. Default: each tenant's namespace has a Secret of that name."""
 
     tls: bool = False
     """True: TLS, with a certificate of the authority in `ca.crt`."""
 
     namespace: DnsLabel | None = None
-    """Namespace of its pods, which NetworkPolicies let heads reach. Default: it is outside the cluster."""
+    """Namespace of its pods, to which NetworkPolicies allow connections of heads. Default: it is outside the
+    cluster."""
 
     cidrs: tuple[Cidr, ...] = ()
-    """Its addresses, which NetworkPolicies let heads reach where it is outside the cluster."""
+    """Its addresses outside the cluster, to which NetworkPolicies allow connections of heads."""
 
     verify: bool = True
-    """False: it is not looked at before it is used."""
+    """False: it is not checked before it is used."""
 
     @model_validator(mode="after")
     def _one_of_them(self) -> Self:
         if bool(self.sentinels) == bool(self.address):
-            told = "names both sentinels and an address" if self.address else "says neither sentinels nor an address"
-            message = f"{told}: name all of its Sentinels, or, where it has none, its address"
+            problem = "names both sentinels and an address" if self.address else "says neither sentinels nor an address"
+            message = f"{problem}: name all of its Sentinels, or, where it has none, its address"
             raise Problems([Problem((), None, message, "redis-external")])
         if self.namespace and self.cidrs:
             message = "cidrs are for a Redis outside the cluster, and namespace says that it is inside: remove one"

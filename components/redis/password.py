@@ -32,7 +32,7 @@ class _Provider(ResourceProvider):
 
 @dataclass(frozen=True)
 class PasswordArgs:
-    """What a Password is made from."""
+    """Arguments of Password."""
 
     purpose: str
     """A description for readers of the state."""

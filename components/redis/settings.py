@@ -1,4 +1,4 @@
-"""What a stack file may say about the Redis in which RayClusters with `faultTolerance` keep the tables of their GCS."""
+"""Settings of the Redis in which RayClusters with `faultTolerance` store the tables of their GCS."""
 
 from itertools import pairwise
 from typing import Annotated, Literal, Self
@@ -38,7 +38,7 @@ def _five_fields(schedule: str) -> str:
 
 
 class RedisStorageSettings(Settings):
-    """Where each node of Redis keeps its data: a PersistentVolumeClaim."""
+    """Storage of each Redis node: a PersistentVolumeClaim."""
 
     size: Memory = "1Gi"
     """Size of each volume."""
@@ -48,22 +48,22 @@ class RedisStorageSettings(Settings):
 
 
 class RedisTlsSettings(Settings):
-    """TLS between clients, nodes and Sentinels of Redis. Clients show no certificate: they have passwords."""
+    """TLS between clients, nodes and Sentinels of Redis. Clients use passwords, not certificates."""
 
     issuer: IssuerSettings | None = None
-    """Who certifies the nodes. Default: nobody; the stack makes a certificate for ten years. An `Issuer` has to be in
-    the namespace of Redis."""
+    """Issuer of the nodes' certificate. Default: none; the stack creates a certificate that is valid for ten years. An
+    `Issuer` must be in the namespace of Redis."""
 
     authority: str | None = Field(default=None, pattern=r"^-----BEGIN CERTIFICATE-----\n(.*\n)+$")
-    """Certificate of the issuer's authority, PEM, that clients check those of the nodes with."""
+    """Certificate of the issuer's authority, PEM, with which clients verify the nodes."""
 
     @model_validator(mode="after")
     def _both(self) -> Self:
         if (self.issuer is None) != (self.authority is None):
             lacking = "authority" if self.issuer else "issuer"
             message = f"an issuer and its authority's certificate go together: add {lacking}, or remove this key"
-            said = "issuer" if self.issuer else "authority"
-            raise Problems([Problem((said,), None, message, "redis-tls")])
+            key = "issuer" if self.issuer else "authority"
+            raise Problems([Problem((key,), None, message, "redis-tls")])
         return self
 
 
@@ -78,34 +78,34 @@ class RedisExporterSettings(Settings):
 
 
 class RedisBackupSettings(Settings):
-    """Copies of the data in a PersistentVolumeClaim of their own, from which they can be restored."""
+    """Backups of the data in a separate PersistentVolumeClaim, from which they can be restored."""
 
     schedule: Annotated[str, AfterValidator(_five_fields)] = "0 * * * *"
-    """When, as cron has it. Default: every hour."""
+    """Schedule in cron format. Default: every hour."""
 
     keep: Annotated[int, Strict(), Field(ge=1, le=1000)] = 24
-    """So many copies are kept, the newest."""
+    """Number of backups to keep, the newest."""
 
     storage: RedisStorageSettings = RedisStorageSettings(size="5Gi")
-    """Where they are kept."""
+    """Storage of the backups."""
 
 
 class RedisSettings(Settings):
-    """Redis, in which RayClusters with `faultTolerance` keep what they know of jobs, actors and nodes.
+    """Redis, in which RayClusters with `faultTolerance` store the state of jobs, actors and nodes.
 
-    A head that is lost finds it there again, and workers go on meanwhile.
+    A restarted head reads it again. Workers keep running meanwhile.
     """
 
     mode: Literal["managed", "single", "external"] = "managed"
     """`managed`: three nodes and three Sentinels, one of which may be lost. `single`: one node, for development.
-    `external`: there is one already, `external` says where."""
+    `external`: an existing Redis, see `external`."""
 
     scope: Literal["shared", "perTenant"] = "shared"
-    """`shared`: one Redis, with a user for each tenant, who reaches the tenant's own keys alone. `perTenant`: one in
-    the namespace of each tenant that uses it."""
+    """`shared`: one Redis, with a user for each tenant that can access only the tenant's keys. `perTenant`: one Redis
+    in the namespace of each tenant that uses it."""
 
     namespace: DnsLabel | None = None
-    """Namespace of the shared Redis. Default: the operator's. Another one is made by the stack."""
+    """Namespace of the shared Redis. Default: the operator's. The stack creates any other namespace."""
 
     image: Image = DEFAULT_IMAGE
     """Image with redis-server and redis-cli, of Redis or Valkey, 7.0 or newer, that runs as user 999."""
@@ -114,31 +114,32 @@ class RedisSettings(Settings):
     """Secrets in its namespace to pull the image with."""
 
     storage: RedisStorageSettings = RedisStorageSettings()
-    """Where each node keeps its data. A change replaces the StatefulSet; volumes that are there stay as they are."""
+    """Storage of each node. A change replaces the StatefulSet; existing volumes stay unchanged."""
 
     fsync: Literal["everysec", "always", "no"] = "everysec"
-    """When what was written is forced to the disk: what a machine that loses power may lose. `everysec`: a second.
-    `always`: nothing, and each write waits for the disk. `no`: what the kernel has not yet written."""
+    """When Redis flushes writes to the disk, which determines the loss after a power failure. `everysec`: one second.
+    `always`: nothing, but each write waits for the disk. `no`: all writes that the kernel has not flushed."""
 
     password_generations: Annotated[tuple[Generation, ...], AfterValidator(_one_or_two_in_order)] = (1,)
-    """Which passwords Redis takes, the older first. To change all: `[1, 2]`, `up`, wait two minutes, `[2]`, `up`."""
+    """The passwords that Redis accepts, the older first. To change all: `[1, 2]`, `up`, wait two minutes, `[2]`,
+    `up`."""
 
     resources: ComputeResources | None = None
-    """CPU that each node asks for, and its memory, of which Redis fills 60 % with data. Default: 100m and 256Mi, and
-    10m and 64Mi for each RayCluster that uses it, counted as 1, 2, 4, 8 and so on."""
+    """CPU request and memory of each node; Redis uses 60 % of the memory for data. Default: 100m and 256Mi, plus 10m
+    and 64Mi for each RayCluster that uses it; their number is rounded up to 1, 2, 4, 8 and so on."""
 
     spread: Literal["preferred", "required"] = "preferred"
-    """`preferred`: its pods are on nodes of their own as far as there is room. `required`: or else they do not
+    """`preferred`: its pods are on different nodes if possible. `required`: pods without a different node do not
     start."""
 
     node_selector: Labels = Field(default_factory=dict)
     """Labels of the nodes that may run it."""
 
     tolerations: tuple[Toleration, ...] = ()
-    """Taints that its pods bear."""
+    """Taints that its pods tolerate."""
 
     cluster_domain: DnsSubdomain = "cluster.local"
-    """What the cluster's names in DNS end with, as its kubelets' `clusterDomain` says."""
+    """The cluster's DNS domain, as in `clusterDomain` of its kubelets."""
 
     tls: RedisTlsSettings | None = None
     exporter: RedisExporterSettings | None = None
@@ -161,9 +162,9 @@ class RedisSettings(Settings):
         if self.external is None:
             message = "external says that there is a Redis already: say where in external"
             return [Problem(("mode",), "external", message, "redis-mode")]
-        said = sorted(self.model_fields_set - {"mode", "external", "gateway"})
+        configured = sorted(self.model_fields_set - {"mode", "external", "gateway"})
         message = "mode external makes no Redis: remove this key, or set mode to managed or single"
-        return [Problem((to_camel(field),), None, message, "redis-mode") for field in said]
+        return [Problem((to_camel(field),), None, message, "redis-mode") for field in configured]
 
     def _of_one_namespace(self) -> list[Problem]:
         if self.scope == "shared" or self.namespace is None:
@@ -180,5 +181,5 @@ class RedisSettings(Settings):
 
     @property
     def nodes(self) -> int:
-        """How many nodes there are."""
+        """The number of nodes."""
         return 3 if self.mode == "managed" else 1

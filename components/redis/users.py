@@ -24,8 +24,8 @@ _SENTINEL_COMMANDS = "+auth +ping +info +subscribe +sentinel|masters +sentinel|m
 
 _RELOADER = "off ~* &* +@all"
 """Rights of the default user, as which nobody can log in. Redis loads its AOF at start as this user. It would omit
-forbidden commands from transactions, with only an error in its log, and all writes of scripts are transactions
-(Redis 7.0, multi.c: execCommand)."""
+forbidden commands from transactions, with only an error in its log, and all writes of scripts are transactions (Redis
+7.0, multi.c: execCommand)."""
 
 _EXPORTER_COMMANDS = "+ping +info +client|setname +slowlog +latency"
 """The commands of github.com/oliver006/redis_exporter that reveal no settings."""

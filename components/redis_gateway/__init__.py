@@ -1,1 +1,1 @@
-"""The Redis gateway beside the head of a RayCluster: it holds the GCS's connection to Redis over a failover."""
+"""The Redis gateway beside the head of a RayCluster: it keeps the GCS's connection to Redis open over a failover."""

@@ -1,4 +1,4 @@
-"""What a stack file may say about the Redis gateway. What the program itself can be told is in gateway/settings.py."""
+"""Settings of the Redis gateway in the stack file. The program's own settings are in gateway/settings.py."""
 
 from typing import Annotated, Literal
 
@@ -9,13 +9,13 @@ from core.types import Duration, Image, Settings, seconds
 from ..operator.settings import ComputeResources
 
 VERSION = "1.0.0"
-"""Version of the gateway's container image. To be raised with every change of `gateway/`, because an image that a node
-has is not pulled again."""
+"""Version of the gateway's container image. Raise it with every change of `gateway/`, because nodes do not pull an
+existing image again."""
 
 IMAGE = f"ray-platform/redis-gateway:{VERSION}"
 
 LONGEST_HOLD = 300
-"""Seconds; the gateway's own limit, half of what its journals live (gateway/settings.py: LONGEST_HOLD)."""
+"""Seconds; the gateway's own limit, half the lifetime of its journals (gateway/settings.py: LONGEST_HOLD)."""
 
 
 def _holdable(duration: str) -> str:
@@ -29,21 +29,21 @@ class GatewaySettings(Settings):
     native sidecar, for which the cluster needs Kubernetes 1.29 or later."""
 
     enabled: bool | None = None
-    """False: Ray speaks to Redis directly, and each failover restarts the head. Default: true for `mode: managed`."""
+    """False: Ray connects to Redis directly, and each failover restarts the head. Default: true for `mode: managed`."""
 
     image: Image = IMAGE
     """Image of the gateway."""
 
     wait_replicas: Annotated[int, Strict(), Field(ge=0, le=16)] | None = None
-    """How many replicas must have a write before Ray is told that it is done. Default: 1, without replicas 0."""
+    """Number of replicas that must have a write before it is acknowledged to Ray. Default: 1, without replicas 0."""
 
     unreplicated: Literal["hold", "answer"] = "hold"
-    """What becomes of a write that too few replicas have: `hold` waits up to `holdTimeout`, so that no write that was
-    acknowledged is lost; `answer` acknowledges it all the same."""
+    """The action for a write that too few replicas have: `hold` waits up to `holdTimeout`, so that no acknowledged
+    write is lost; `answer` acknowledges it anyway."""
 
     hold_timeout: Annotated[Duration, AfterValidator(_holdable)] = "60s"
-    """So long a command is held while there is no master; then Ray gets an error. At most 300s."""
+    """Time for which a command is held without a master; afterwards Ray gets an error. At most 300s."""
 
     resources: ComputeResources = ComputeResources(cpu="250m", memory="512Mi")
-    """CPU and memory of the container. It holds a package of a runtime environment twice while that passes, and a
+    """CPU and memory of the container. It holds a package of a runtime environment twice while it forwards it. A
     gateway that runs out of memory restarts its head."""

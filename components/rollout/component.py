@@ -70,7 +70,7 @@ def _say(line: str) -> None:
 
 @dataclass(frozen=True)
 class RolloutArgs:
-    """What a Rollout is made from."""
+    """Arguments of Rollout."""
 
     namespace: pulumi.Input[str]
 

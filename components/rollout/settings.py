@@ -1,4 +1,4 @@
-"""What a stack file may say about how an edit reaches the pods of a RayCluster that run already."""
+"""Settings of how an edit is applied to running pods of a RayCluster."""
 
 from typing import Literal
 
@@ -8,13 +8,13 @@ Strategy = Literal["onIdle", "drain", "immediate", "none"]
 
 
 class UpdatesSettings(Settings):
-    """How an edit of pods, such as of image, env or resources, reaches those that run. New pods have it at once."""
+    """How an edit of pods, such as of image, env or resources, is applied to running pods. New pods have it at once."""
 
     strategy: Strategy = "onIdle"
-    """`onIdle`: each `up` replaces the workers on which nothing runs, and leaves the busy ones. `drain`: old workers
-    take no new work, and `up` replaces each once it is idle, at the latest after `limit`. `immediate`: all old pods are
-    replaced, the head too, and what runs on them is lost. `none`: pods that run stay. A worker group that leaves the
-    stack file loses its workers the same way before it goes."""
+    """`onIdle`: each `up` replaces the idle workers and leaves the busy ones. `drain`: old workers take no new work,
+    and `up` replaces each once it is idle, at the latest after `limit`. `immediate`: all old pods are replaced, also
+    the head, and their work is lost. `none`: running pods stay. The workers of a worker group that leaves the stack
+    file are removed in the same way before the group is deleted."""
 
     limit: Duration = "30m"
-    """With `drain`: so long a worker may go on with what it runs; then it is ended."""
+    """With `drain`: time for a worker to finish its work; afterwards it is deleted."""

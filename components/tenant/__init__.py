@@ -1,1 +1,1 @@
-"""Tenants: a namespace each, what it may use, and what keeps it from being removed by accident."""
+"""Tenants: each has a namespace with a quota, and a guard against its accidental removal."""

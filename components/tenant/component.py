@@ -12,7 +12,7 @@ from .settings import LimitSettings, QuotaSettings
 
 @dataclass(frozen=True)
 class QuotaArgs:
-    """What a Quota is made from."""
+    """Arguments of Quota."""
 
     namespace: pulumi.Input[str]
 

@@ -49,7 +49,7 @@ def refuse_while_used(tenant: str, namespace: str, context: str | None) -> None:
 
 @dataclass(frozen=True)
 class TenantGuardArgs:
-    """What a TenantGuard is made from."""
+    """Arguments of TenantGuard."""
 
     tenant: str
 

@@ -62,8 +62,8 @@ def resource_quota(settings: QuotaSettings) -> Body:
     """The ResourceQuota. Pulumi waits until Kubernetes counts objects of KubeRay's kinds.
 
     Until then the API server refuses these objects ("status unknown for quota"; apiserver
-    pkg/admission/plugin/resourcequota/controller.go). Kubernetes looks for new kinds every 30 seconds, and
-    counts their objects when it next syncs the quota (kube-controller-manager --resource-quota-sync-period: 5m).
+    pkg/admission/plugin/resourcequota/controller.go). Kubernetes looks for new kinds every 30 seconds, and counts their
+    objects when it next syncs the quota (kube-controller-manager --resource-quota-sync-period: 5m).
     """
     metadata: Body = {"name": NAME}
     if entries := counted(settings):

@@ -1,4 +1,4 @@
-"""What a stack file may say about a tenant's namespace, and about how much the tenant may use."""
+"""Settings of a tenant's namespace, quota and limits."""
 
 from itertools import pairwise
 from typing import Annotated, Self
@@ -12,21 +12,21 @@ from core.quantities import amount
 from core.types import LabelKey, Labels, Memory, Quantity, QuantityOrZero, Settings
 
 OWN = "ray-platform"
-"""Prefix of the labels that say whose a namespace is."""
+"""Prefix of the labels with a namespace's tenant and owner."""
 
-_SAID_OTHERWISE = {
+_RESERVED_PREFIXES = {
     f"{pod_security.PREFIX}/": "podSecurity",
     f"{OWN}/": "owner and costCenter",
     "kubernetes.io/metadata.name": "namespace",
 }
-"""Beginnings of label keys, and the settings that decide them."""
+"""Prefixes of label keys, and the settings that determine them."""
 
 
 def _not_decided_otherwise(labels: dict[str, str]) -> dict[str, str]:
     problems = [
         Problem((key,), value, f"label {key!r} follows from {setting}: set that instead", "reserved-label")
         for key, value in labels.items()
-        for prefix, setting in _SAID_OTHERWISE.items()
+        for prefix, setting in _RESERVED_PREFIXES.items()
         if key.startswith(prefix)
     ]
     if problems:
@@ -35,7 +35,7 @@ def _not_decided_otherwise(labels: dict[str, str]) -> dict[str, str]:
 
 
 NamespaceLabels = Annotated[Labels, AfterValidator(_not_decided_otherwise)]
-"""Labels of a namespace, less those that follow from other settings."""
+"""Labels of a namespace, except those of other settings."""
 
 Count = Annotated[int, Strict(), Field(ge=0, le=2**31 - 1)]
 """A number of objects."""
@@ -52,14 +52,14 @@ ENTRIES = {
     "loadBalancers": ("services.loadbalancers",),
     "nodePorts": ("services.nodeports",),
 }
-"""Keys of a quota, and the entries of a ResourceQuota that they become."""
+"""Keys of a quota, and their entries in a ResourceQuota."""
 
 
 class QuotaSettings(Settings):
-    """The most that a tenant may have at a time: a ResourceQuota of its namespace. What is not said has no limit.
+    """The maximum usage of a tenant: a ResourceQuota of its namespace. Entries that are not set have no limit.
 
-    CPUs are counted by requests, because a container that takes idle CPUs beyond its request takes them from nobody;
-    memory by requests and by limits, because memory cannot be taken back.
+    CPUs are counted by requests, because a container can use idle CPUs beyond its request without harm to others.
+    Memory is counted by requests and limits, because used memory cannot be reclaimed.
     """
 
     gpus: Count | None = None
@@ -75,7 +75,7 @@ class QuotaSettings(Settings):
     """Pods that have not ended."""
 
     ray_clusters: Count | None = None
-    """RayClusters, those of RayJobs and RayServices among them (`count/rayclusters.ray.io`)."""
+    """RayClusters, including those of RayJobs and RayServices (`count/rayclusters.ray.io`)."""
 
     storage: Memory | None = None
     """Storage of all PersistentVolumeClaims (`requests.storage`)."""
@@ -84,14 +84,15 @@ class QuotaSettings(Settings):
     """PersistentVolumeClaims (`persistentvolumeclaims`)."""
 
     load_balancers: Count = 0
-    """Services of type LoadBalancer (`services.loadbalancers`): each lets the outside in, and may cost."""
+    """Services of type LoadBalancer (`services.loadbalancers`): each opens a port to the outside, and may cost
+    money."""
 
     node_ports: Count = 0
-    """Ports of nodes that Services open (`services.nodeports`). A LoadBalancer takes one for each of its ports, unless
-    it sets `allocateLoadBalancerNodePorts: false`."""
+    """Node ports of Services (`services.nodeports`). A LoadBalancer uses one for each of its ports, unless it sets
+    `allocateLoadBalancerNodePorts: false`."""
 
     hard: dict[LabelKey, QuantityOrZero] = Field(default_factory=dict)
-    """Further entries of the ResourceQuota, in Kubernetes' words: `{count/rayjobs.ray.io: 20}`."""
+    """Other entries of the ResourceQuota, with Kubernetes' names: `{count/rayjobs.ray.io: 20}`."""
 
     @model_validator(mode="after")
     def _says_nothing_twice(self) -> Self:
@@ -117,27 +118,27 @@ class Amounts(Settings):
 
 
 class LimitSettings(Settings):
-    """What a container gets that does not say it, and what it must keep to: a LimitRange of the namespace."""
+    """Defaults and bounds of a container's resources: a LimitRange of the namespace."""
 
     default: Amounts = Amounts()
-    """Limits of a container that says none."""
+    """Limits of a container that sets none."""
 
     default_request: Amounts = Amounts()
-    """Requests of a container that says neither these nor limits. Default: its limits."""
+    """Requests of a container that sets neither requests nor limits. Default: its limits."""
 
     max: Amounts = Amounts()
-    """The most that a container may have."""
+    """The maximum of a container."""
 
     min: Amounts = Amounts()
-    """The least that a container must ask for."""
+    """The minimum request of a container."""
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
         problems = []
         for resource in ("cpu", "memory"):
             parts = {"min": self.min, "defaultRequest": self.default_request, "default": self.default, "max": self.max}
-            said = [(key, value) for key, part in parts.items() if (value := getattr(part, resource)) is not None]
-            for (key, value), (next_key, next_value) in pairwise(said):
+            configured = [(key, value) for key, part in parts.items() if (value := getattr(part, resource)) is not None]
+            for (key, value), (next_key, next_value) in pairwise(configured):
                 if amount(value) > amount(next_value):
                     message = f"{key} {value} is more than {next_key} {next_value}: lower {key} or raise {next_key}"
                     problems.append(Problem((key, resource), value, message, "limits-in-order"))
@@ -147,5 +148,5 @@ class LimitSettings(Settings):
 
 
 DEFAULT_LIMITS = LimitSettings(default=Amounts(memory="512Mi"), default_request=Amounts(cpu="100m"))
-"""With a quota, where the stack file says no limits: without them Kubernetes refuses each pod that leaves out what the
-quota counts. A side container's size; Ray's own containers have to say theirs."""
+"""The limits with a quota, if the stack file sets none: without them Kubernetes refuses each pod without the resources
+that the quota counts. They are meant for sidecars; Ray's own containers must set their resources."""

@@ -33,7 +33,7 @@ class _Provider(ResourceProvider):
 
 @dataclass(frozen=True)
 class AuthorityArgs:
-    """What an Authority is made from."""
+    """Arguments of Authority."""
 
     name: str
     """Subject of its certificate."""

@@ -14,7 +14,7 @@ from .settings import TlsSettings
 
 @dataclass(frozen=True)
 class ClusterAuthorityArgs:
-    """What a ClusterAuthority is made from."""
+    """Arguments of ClusterAuthority."""
 
     settings: TlsSettings
 

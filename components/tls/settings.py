@@ -1,4 +1,4 @@
-"""What a stack file may say about TLS between the processes of a RayCluster."""
+"""Settings of TLS between the processes of a RayCluster."""
 
 from typing import Literal
 
@@ -12,11 +12,11 @@ class IssuerSettings(Settings):
     """Name of the issuer."""
 
     kind: Literal["Issuer", "ClusterIssuer"] = "Issuer"
-    """`Issuer`: it is in the tenant's namespace. `ClusterIssuer`: it is for all."""
+    """`Issuer`: it is in the tenant's namespace. `ClusterIssuer`: it is for all namespaces."""
 
 
 class TlsSettings(Settings):
-    """TLS between the processes of a RayCluster, and for its clients. The dashboard and Serve speak HTTP as before."""
+    """TLS between the processes of a RayCluster, and for its clients. Dashboard and Serve still use HTTP."""
 
     issuer: IssuerSettings | None = None
-    """Who certifies the cluster's authority. Default: nobody; the stack makes it, its key a secret of Pulumi."""
+    """Issuer of the cluster's authority. Default: none; the stack creates it, its key a secret of Pulumi."""

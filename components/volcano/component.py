@@ -22,7 +22,7 @@ from .supported import RELEASES
 
 @dataclass(frozen=True)
 class VolcanoArgs:
-    """What a Volcano is made from."""
+    """Arguments of Volcano."""
 
     settings: VolcanoSettings
 

@@ -1,5 +1,5 @@
-"""What a stack file may say about the plugins of Volcano's scheduler: which nodes and queues pods go to, and in what
-order. Their arguments are those of pkg/scheduler/plugins of Volcano 1.14.
+"""Settings of the plugins of Volcano's scheduler, which select nodes and order queues and jobs. Their arguments are
+those of pkg/scheduler/plugins of Volcano 1.14.
 """
 
 from typing import Annotated, Any
@@ -10,26 +10,26 @@ from core.nodes import GPU_RESOURCE
 from core.types import DnsLabel, LabelKey, Settings
 
 Weight = Annotated[int, Strict(), Field(ge=0, le=1000)]
-"""How much a score counts beside others; 0: not at all."""
+"""Weight of a score; 0: it does not count."""
 
 
 class GangSettings(Settings):
     """Pods of a PodGroup start when its `minMember` can start, or none does."""
 
     reclaim_minimum: bool = False
-    """True: a queue gets back what it deserves from whole gangs, too. Default: only from pods that a gang can do
-    without, so that none is broken up."""
+    """True: a queue can also reclaim its deserved share from whole gangs. Default: only from pods that a gang does not
+    need, so that no gang is broken up."""
 
 
 class OvercommitSettings(Settings):
-    """How many PodGroups the scheduler looks at while there is no room for them yet."""
+    """How many PodGroups the scheduler considers before there is room for them."""
 
     factor: Annotated[float, Field(ge=1, le=100)] = 1.2
-    """Of the whole cluster's resources, as if it had so many times as much."""
+    """Factor by which the scheduler multiplies the cluster's resources for this."""
 
 
 class NodeOrderSettings(Settings):
-    """Weights of the scores that nodes get from Kubernetes' own rules."""
+    """Weights of the node scores of Kubernetes' own rules."""
 
     least_requested: Weight = 0
     """For nodes with little in use. Default: none, because it is the opposite of `binpack`; Volcano's own is 1."""
@@ -41,35 +41,35 @@ class NodeOrderSettings(Settings):
     """For nodes whose CPU and memory are used alike."""
 
     node_affinity: Weight = 2
-    """For what pods prefer of nodes."""
+    """For preferred node affinity."""
 
     pod_affinity: Weight = 2
-    """For what pods prefer of pods beside them."""
+    """For preferred pod affinity."""
 
     taint_toleration: Weight = 3
-    """For nodes without taints that pods would rather not bear."""
+    """For nodes without PreferNoSchedule taints that pods do not tolerate."""
 
     image_locality: Weight = 1
     """For nodes that have the image."""
 
     pod_topology_spread: Weight = 2
-    """For what pods say of how they spread."""
+    """For the pods' topology spread constraints."""
 
 
 class BinpackSettings(Settings):
-    """Fills nodes that are in use before others, so that whole nodes stay free for those who need them."""
+    """Fills used nodes first, so that whole nodes stay free for pods that need them."""
 
     weight: Weight = 10
-    """Of this score beside those of `nodeOrder`."""
+    """Weight of this score relative to those of `nodeOrder`."""
 
     cpu: Weight = 1
-    """Of CPUs in the score."""
+    """Weight of CPUs in the score."""
 
     memory: Weight = 1
-    """Of memory in the score."""
+    """Weight of memory in the score."""
 
     resources: dict[LabelKey, Weight] = Field(default_factory=lambda: {GPU_RESOURCE: 10})
-    """Of other resources in the score; by their names. Only what a pod asks for counts for it."""
+    """Weights of other resources in the score, by their names. Only resources that a pod requests count."""
 
 
 def _switched(value: Any) -> Any:
@@ -89,10 +89,10 @@ Binpack = Annotated[BinpackSettings | None, BeforeValidator(_switched, json_sche
 
 
 class PluginsSettings(Settings):
-    """The scheduler's plugins. Each may be `false`: it is left out."""
+    """The scheduler's plugins. Each may be `false`: it is not used."""
 
     priority: bool = True
-    """Who has a higher PriorityClass goes first."""
+    """Jobs with a higher PriorityClass start first."""
 
     gang: Gang = GangSettings()
     """Gangs start whole or not at all."""
@@ -101,15 +101,15 @@ class PluginsSettings(Settings):
     """Pods of Kubernetes itself are never evicted."""
 
     overcommit: Overcommit = None
-    """PodGroups are looked at only once there will be room for them soon. Default: off, because a queue would not get
-    back what it deserves from a full cluster, and KubeRay makes pods without waiting for it."""
+    """PodGroups are considered only if there will be room for them soon. Default: off, because a queue could not
+    reclaim its deserved share in a full cluster, and KubeRay creates pods without waiting for it."""
 
     drf: bool = True
-    """Of jobs in a queue, who has the smallest share goes first. Off with `false`, jobs of a priority go in the order
-    in which they were made."""
+    """The job with the smallest share in a queue starts first. `false`: jobs of equal priority start in the order of
+    creation."""
 
     predicates: bool = True
-    """Pods only go where Kubernetes' own scheduler would let them."""
+    """Pods start only on nodes that Kubernetes' own scheduler would allow."""
 
     node_order: NodeOrder = NodeOrderSettings()
     """Kubernetes' own preferences among nodes."""
@@ -118,14 +118,14 @@ class PluginsSettings(Settings):
     """Nodes are filled one after the other."""
 
     network_topology_aware: bool = False
-    """Gangs are put close together in the network, by HyperNodes; RayClusters with `networkTopology` need it."""
+    """Gangs are placed close together in the network, by HyperNodes; RayClusters with `networkTopology` need it."""
 
 
 class ExtraPlugin(Settings):
-    """A plugin of Volcano that has no setting of its own here; what it says goes to the scheduler as it is."""
+    """A plugin of Volcano without its own setting here. Its arguments are passed to the scheduler unchanged."""
 
     name: DnsLabel
-    """Its name, `sla` for example. The scheduler stops at one that it does not have."""
+    """Its name, `sla` for example. The scheduler ends if it does not have the plugin."""
 
     arguments: dict[str, Any] = Field(default_factory=dict)
     """Its arguments, `{sla-waiting-time: 1h}` for example."""

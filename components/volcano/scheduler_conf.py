@@ -1,9 +1,9 @@
 """The file that configures Volcano's scheduler, `volcano-scheduler.conf`.
 
 Plugins are in tiers. The scheduler asks the second tier only if the first has not decided
-(pkg/scheduler/framework/session_plugins.go). It evicts pods that all plugins of a tier agree on
-(Reclaimable). Volcano's own manifest has the shares of queues in the second tier. Then a queue loses all pods that its
-gangs do not need, also those within its deserved share. So here the shares are in the first tier.
+(pkg/scheduler/framework/session_plugins.go). It evicts pods that all plugins of a tier agree on (Reclaimable).
+Volcano's own manifest has the shares of queues in the second tier. Then a queue loses all pods that its gangs do not
+need, also those within its deserved share. So here the shares are in the first tier.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What a stack file may say about Volcano."""
+"""Settings of Volcano."""
 
 from collections.abc import Iterator
 from typing import Annotated, Literal, Self
@@ -15,49 +15,49 @@ from .plugins import ExtraPlugin, PluginsSettings
 from .supported import RELEASES, SUPPORTED
 
 NAMESPACE = "volcano-system"
-"""Where Volcano's manifest has everything."""
+"""The namespace in Volcano's manifest."""
 
 SCHEDULER_REQUESTS = ComputeResources(cpu="50m", memory="256Mi")
 CONTROLLERS_REQUESTS = ComputeResources(cpu="25m", memory="128Mi")
 WEBHOOK_REQUESTS = ComputeResources(cpu="25m", memory="128Mi")
-"""What the programs ask for where nothing is said: some times what they took on a rehearsal cluster of a few nodes,
-64Mi, 57Mi and 46Mi, and little CPU, so that they fit a node of two cores beside Ray and Redis. Volcano's own manifest
-and chart (installer/helm/chart/volcano/values.yaml) say nothing."""
+"""Default requests of the programs: a multiple of their usage on a rehearsal cluster of a few nodes (64Mi, 57Mi and
+46Mi), and little CPU, so that they fit on a node of two cores beside Ray and Redis. Volcano's own manifest and chart
+(installer/helm/chart/volcano/values.yaml) set none."""
 
 Action = Literal["enqueue", "allocate", "backfill", "reclaim", "preempt"]
-"""What the scheduler does in each of its rounds (pkg/scheduler/actions)."""
+"""An action of the scheduler in each round (pkg/scheduler/actions)."""
 
 _NEEDS_STARVING = ("reclaim", "preempt")
 
-_SAID_ELSEWHERE = {
+_OWN_SETTINGS = {
     **{to_camel(name).lower(): f"plugins.{to_camel(name)}" for name in PluginsSettings.model_fields},
     "nodeorder": "plugins.nodeOrder",
     "network-topology-aware": "plugins.networkTopologyAware",
     "proportion": "queueShares",
     "capacity": "queueShares",
 }
-"""Plugins that have a setting, by Volcano's names for them."""
+"""Plugins with their own setting, by Volcano's names."""
 
 
 class VolcanoSchedulerSettings(Settings):
-    """The scheduler: what it does, by which rules."""
+    """The scheduler: its actions and plugins."""
 
     actions: tuple[Action, ...] = ("enqueue", "allocate", "backfill", "reclaim")
-    """What it does in each round, in this order. Without `reclaim` a queue waits until others end for what it deserves;
-    `preempt` lets a job take the place of one of less priority in its queue."""
+    """Its actions in each round, in this order. Without `reclaim` a queue gets its deserved share only when jobs of
+    other queues end. With `preempt` a job can evict a job of lower priority in its queue."""
 
     queue_shares: Literal["proportion", "capacity"] = "capacity"
-    """How queues share the cluster. `capacity`: each deserves what it says, and queues may have a parent; `weight` says
-    nothing then. `proportion`: by `weight`; `deserved` and `parent` say nothing then."""
+    """How queues share the cluster. `capacity`: by `deserved`, and queues may have a parent; `weight` has no effect.
+    `proportion`: by `weight`; `deserved` and `parent` have no effect."""
 
     plugins: PluginsSettings = PluginsSettings()
     """Its plugins."""
 
     extra_plugins: tuple[ExtraPlugin, ...] = ()
-    """Further plugins."""
+    """Other plugins."""
 
     resources: ComputeResources | None = None
-    """Of its pod. Default: it asks for 50m and 256Mi, with no limit."""
+    """Resources of its pod. Default: requests of 50m and 256Mi, without limits."""
 
     @model_validator(mode="after")
     def _can_be(self) -> Self:
@@ -71,7 +71,7 @@ class VolcanoSchedulerSettings(Settings):
                 message = f"{action!r} is named already: name each action once"
                 yield Problem(("actions", index), action, message, "volcano-actions")
             elif action in _NEEDS_STARVING and not (self.plugins.gang or self.plugins.priority):
-                # pkg/scheduler/framework/session_plugins.go, JobStarving: false where no plugin says who starves.
+                # pkg/scheduler/framework/session_plugins.go, JobStarving: false if no plugin defines starving jobs.
                 message = f"{action!r} does nothing without plugin gang or priority: enable one, or remove the action"
                 yield Problem(("actions", index), action, message, "volcano-actions")
         if "allocate" not in self.actions:
@@ -82,7 +82,7 @@ class VolcanoSchedulerSettings(Settings):
         named: set[str] = set()
         for index, plugin in enumerate(self.extra_plugins):
             path = ("extraPlugins", index, "name")
-            if where := _SAID_ELSEWHERE.get(plugin.name):
+            if where := _OWN_SETTINGS.get(plugin.name):
                 message = f"{plugin.name!r} is set by {where}: set it there, and remove it here"
                 yield Problem(path, plugin.name, message, "volcano-plugins")
             elif plugin.name in named:
@@ -92,47 +92,48 @@ class VolcanoSchedulerSettings(Settings):
 
 
 class ControllersSettings(Settings):
-    """The controllers: what keeps the state of queues and PodGroups."""
+    """The controllers, which update the status of queues and PodGroups."""
 
     resources: ComputeResources | None = None
-    """Of their pod. Default: it asks for 25m and 128Mi, with no limit."""
+    """Resources of their pod. Default: requests of 25m and 128Mi, without limits."""
 
 
 class WebhookSettings(Settings):
-    """The webhook, which refuses queues, PodGroups and jobs that cannot be. Pods do not pass it."""
+    """The webhook, which refuses invalid queues, PodGroups and jobs. It does not apply to pods."""
 
     failure_policy: Literal["Ignore", "Fail"] = "Ignore"
-    """What happens while it does not answer. `Ignore`: objects are taken unchecked. `Fail`: no queue, no PodGroup and
-    so no RayCluster can be made."""
+    """The action while it does not answer. `Ignore`: objects are admitted without a check. `Fail`: no queue, no
+    PodGroup and so no RayCluster can be created."""
 
     timeout_seconds: Annotated[int, Strict(), Field(ge=1, le=30)] = 5
-    """So long the API server waits for an answer."""
+    """Time for which the API server waits for an answer."""
 
     replicas: Annotated[int, Strict(), Field(ge=1, le=5)] = 1
     """Its pods."""
 
     resources: ComputeResources | None = None
-    """Of each of its pods. Default: it asks for 25m and 128Mi, with no limit."""
+    """Resources of each of its pods. Default: requests of 25m and 128Mi, without limits."""
 
 
 class VolcanoSettings(Settings):
     """Volcano: gangs of pods that start whole or not at all, out of queues that share the cluster.
 
-    With `install: existing` nothing of Volcano is changed, so only where it is may be said, and its `queueShares`.
+    With `install: existing` Volcano is not changed, so only its `namespace` and its `queueShares` can be set.
     """
 
     version: Version = "1.14.1"
     """Volcano's release, without the leading v: 1.14.x."""
 
     install: Literal["manifests", "existing"] = "manifests"
-    """`manifests`: this program installs and upgrades it. `existing`: it is there; its version is checked."""
+    """`manifests`: this program installs and upgrades it. `existing`: it is installed already; its version is
+    checked."""
 
     location: str | None = Field(default=None, min_length=1)
     """Manifest to install from: a file or a URL. Default: Volcano's `installer/volcano-development.yaml` on GitHub at
     the tag of `version`."""
 
     namespace: DnsLabel = NAMESPACE
-    """Namespace of Volcano. `install: manifests` makes it."""
+    """Namespace of Volcano. `install: manifests` creates it."""
 
     image_pull_secrets: tuple[DnsSubdomain, ...] = ()
     """Secrets in Volcano's namespace to pull the images with."""
@@ -146,7 +147,7 @@ class VolcanoSettings(Settings):
 
     @property
     def manifest(self) -> str:
-        """Where the manifest is."""
+        """The location of the manifest."""
         return self.location or (
             f"https://raw.githubusercontent.com/volcano-sh/volcano/v{self.version}/installer/volcano-development.yaml"
         )

@@ -1,4 +1,4 @@
-"""What is made for the people of a stack, where, and before what."""
+"""The access objects of a stack: their namespaces and their order."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.unit
 
 
 def made(program: Callable[[], Any]) -> list[Registered]:
-    """The objects that a program makes."""
+    """The objects that a program creates."""
     return [each for each in record(program).registered.values() if each.type.startswith("kubernetes:")]
 
 
@@ -27,9 +27,9 @@ def names(objects: list[Registered]) -> set[tuple[str, str, str | None]]:
     }
 
 
-def tenant(**said: Any) -> set[tuple[str, str, str | None]]:
-    """What is made for a tenant `team-a`."""
-    return names(made(lambda: TenantAccess("access", TenantAccessArgs("team-a", "team-a", **said))))
+def tenant(**settings: Any) -> set[tuple[str, str, str | None]]:
+    """The objects of a tenant `team-a`."""
+    return names(made(lambda: TenantAccess("access", TenantAccessArgs("team-a", "team-a", **settings))))
 
 
 SCALING = {

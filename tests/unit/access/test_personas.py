@@ -1,4 +1,4 @@
-"""What the people of a tenant are given, and what nobody is."""
+"""The rights of a tenant's people, and rights that nobody gets."""
 
 from typing import Any
 
@@ -30,17 +30,17 @@ CLUSTERS = [
 ]
 
 
-def users(*said: Any) -> tuple[RayUserSettings, ...]:
-    return TypeAdapter[tuple[RayUserSettings, ...]](RayUsers).validate_python(list(said))
+def users(*configured: Any) -> tuple[RayUserSettings, ...]:
+    return TypeAdapter[tuple[RayUserSettings, ...]](RayUsers).validate_python(list(configured))
 
 
-def grants(*said: Any) -> dict[str, Grant]:
+def grants(*configured: Any) -> dict[str, Grant]:
     """The grants of a tenant with these users and an admin, by name."""
-    return {grant.name: grant for grant in tenant_grants(["group:leads"], users(*said), CLUSTERS)}
+    return {grant.name: grant for grant in tenant_grants(["group:leads"], users(*configured), CLUSTERS)}
 
 
 def all_rules() -> list[dict[str, Any]]:
-    """Every rule that the program can give."""
+    """Every rule that the program can grant."""
     given = [
         *tenant_grants(["group:leads"], users("group:team", {"subject": "user:a", "submitJobs": True}), CLUSTERS, True),
         *pods_grants(CLUSTERS, "team-a"),

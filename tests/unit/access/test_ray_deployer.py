@@ -1,4 +1,4 @@
-"""What Ray's pods may do with the account that a tenant can have for them."""
+"""The rights of the account that a tenant can have for Ray's pods."""
 
 import pulumi
 import pytest

@@ -1,4 +1,4 @@
-"""Definitions are referred to by their digests; what an update changes in them is described for a reader."""
+"""References to definitions by digest, and descriptions of their changes."""
 
 import copy
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Definitions leave a state that holds them one by one in two updates, and are deleted by neither."""
+"""Two updates remove definitions from an old state without deleting them."""
 
 from pathlib import Path
 from typing import Any

@@ -10,5 +10,5 @@ from components.manifest_files import read
 
 @pytest.fixture
 def tree(kueue_file: Path) -> list[dict[str, Any]]:
-    """Its objects."""
+    """The objects of the tree."""
     return read(str(kueue_file))

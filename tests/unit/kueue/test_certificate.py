@@ -1,4 +1,4 @@
-"""The certificate is one that Kueue keeps: what it looks at when it starts."""
+"""The certificate passes the checks of Kueue at start, so Kueue keeps it."""
 
 import pytest
 from cryptography import x509

@@ -1,4 +1,4 @@
-"""A Kueue that is there already is taken if it is supported, and named if not."""
+"""An existing Kueue is accepted if it is supported, and otherwise named in the error."""
 
 from typing import Any
 
@@ -20,8 +20,8 @@ def deployment(image: str) -> dict[str, Any]:
 
 
 def test_a_supported_one_is_taken() -> None:
-    there = found(crd("v1beta1", "v1beta2"), deployment("registry.k8s.io/kueue/kueue:v0.15.2"))
-    assert KUEUE.check(there, "kueue-system") == "0.15.2"
+    live = found(crd("v1beta1", "v1beta2"), deployment("registry.k8s.io/kueue/kueue:v0.15.2"))
+    assert KUEUE.check(live, "kueue-system") == "0.15.2"
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.unit
 def test_crds_come_before_the_manager_and_the_guard_goes_before_anything_else(
     kueue_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Deletion runs backwards: the guard is asked while everything is still there."""
+    """The deletion order is reversed: the guard is deleted before everything else."""
     recorder = provisioned(kueue_file, tmp_path, monkeypatch)
     definitions = recorder.registered["kueue-crds"].inputs
     assert len(definitions["definitions"]) == 11
@@ -39,7 +39,7 @@ def test_a_tree_that_is_none_is_refused_with_the_reason(
 
 
 def provisioned(file: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Recorder:
-    """With a kubectl that renders any location to what the file holds."""
+    """With a kubectl that renders any location to the content of the file."""
     kubectl = folder / "bin" / "kubectl"
     kubectl.parent.mkdir()
     kubectl.write_text(f'#!/bin/sh\nwhile IFS= read -r line; do echo "$line"; done < {file}\n')

@@ -26,27 +26,27 @@ OF_KUEUE = {
 }
 
 
-def stages(tree: Tree, **said: Any) -> tuple[Tree, ...]:
-    return kueue_objects(tree, KueueSettings.model_validate(said), CERTIFICATE)
+def stages(tree: Tree, **settings: Any) -> tuple[Tree, ...]:
+    return kueue_objects(tree, KueueSettings.model_validate(settings), CERTIFICATE)
 
 
-def objects(tree: Tree, **said: Any) -> dict[tuple[str, str], dict[str, Any]]:
+def objects(tree: Tree, **settings: Any) -> dict[tuple[str, str], dict[str, Any]]:
     """Kueue's objects by kind and name."""
-    return {(body["kind"], body["metadata"]["name"]): body for stage in stages(tree, **said) for body in stage}
+    return {(body["kind"], body["metadata"]["name"]): body for stage in stages(tree, **settings) for body in stage}
 
 
-def pod(tree: Tree, **said: Any) -> dict[str, Any]:
-    spec: dict[str, Any] = objects(tree, **said)["Deployment", MANAGER]["spec"]["template"]["spec"]
+def pod(tree: Tree, **settings: Any) -> dict[str, Any]:
+    spec: dict[str, Any] = objects(tree, **settings)["Deployment", MANAGER]["spec"]["template"]["spec"]
     return spec
 
 
-def webhooks(tree: Tree, **said: Any) -> dict[str, dict[str, Any]]:
-    found = objects(tree, **said)
+def webhooks(tree: Tree, **settings: Any) -> dict[str, dict[str, Any]]:
+    found = objects(tree, **settings)
     return {each["name"]: each for (kind, _), body in found.items() if "Webhook" in kind for each in body["webhooks"]}
 
 
-def configuration(tree: Tree, **said: Any) -> dict[str, Any]:
-    text = objects(tree, **said)["ConfigMap", "kueue-manager-config"]["data"]["controller_manager_config.yaml"]
+def configuration(tree: Tree, **settings: Any) -> dict[str, Any]:
+    text = objects(tree, **settings)["ConfigMap", "kueue-manager-config"]["data"]["controller_manager_config.yaml"]
     return dict(yaml.safe_load(text))
 
 
@@ -77,7 +77,7 @@ def test_a_tree_of_another_release_or_program_is_refused(tree: Tree) -> None:
 
 
 def test_nothing_but_rays_kinds_that_name_a_queue_and_kueues_own_passes_the_webhook(tree: Tree) -> None:
-    """An outage of a webhook for pods, Jobs or Deployments would stop the whole cluster."""
+    """An outage of a webhook for pods, Jobs or Deployments would block the whole cluster."""
     found = webhooks(tree)
     assert set(found) == OF_RAY | OF_KUEUE
     named = {"matchExpressions": [{"key": "kueue.x-k8s.io/queue-name", "operator": "Exists"}]}
@@ -132,8 +132,8 @@ def test_everything_is_in_the_namespace_that_is_said(tree: Tree) -> None:
 
 
 def test_resources_and_secrets_to_pull_images_with_can_be_said(tree: Tree) -> None:
-    said = {"resources": {"cpu": 2, "memory": "2Gi"}, "imagePullSecrets": ["mirror"]}
-    found = pod(tree, **said)
+    settings = {"resources": {"cpu": 2, "memory": "2Gi"}, "imagePullSecrets": ["mirror"]}
+    found = pod(tree, **settings)
     assert found["containers"][0]["resources"]["limits"] == {"cpu": "2", "memory": "2Gi"}
     assert found["imagePullSecrets"] == [{"name": "mirror"}]
     assert pod(tree)["containers"][0]["resources"]["limits"] == {"cpu": "2", "memory": "512Mi"}
@@ -156,8 +156,8 @@ def test_metrics_can_be_left_out(tree: Tree) -> None:
 
 
 def test_another_configuration_starts_the_manager_anew(tree: Tree) -> None:
-    def noted(**said: Any) -> str:
-        template = objects(tree, **said)["Deployment", MANAGER]["spec"]["template"]
+    def noted(**settings: Any) -> str:
+        template = objects(tree, **settings)["Deployment", MANAGER]["spec"]["template"]
         return str(template["metadata"]["annotations"]["ray-platform/configuration"])
 
     assert noted() == noted()
@@ -173,10 +173,10 @@ def test_what_kueue_leaves_off_is_off_unless_it_is_said(tree: Tree) -> None:
     assert plain["featureGates"]["ElasticJobsViaWorkloadSlices"] is False
     assert not {"fairSharing", "waitForPodsReady"} & plain.keys()
     ready = {"timeoutSeconds": 60, "recoveryTimeoutSeconds": 30, "blockAdmission": True, "backoffLimitCount": 0}
-    said = configuration(tree, elasticJobs=True, fairSharing=True, waitForPodsReady=ready)
-    assert said["featureGates"]["ElasticJobsViaWorkloadSlices"] is True
-    assert said["fairSharing"]["preemptionStrategies"] == ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
-    assert said["waitForPodsReady"] == {
+    rendered = configuration(tree, elasticJobs=True, fairSharing=True, waitForPodsReady=ready)
+    assert rendered["featureGates"]["ElasticJobsViaWorkloadSlices"] is True
+    assert rendered["fairSharing"]["preemptionStrategies"] == ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
+    assert rendered["waitForPodsReady"] == {
         "timeout": "60s",
         "recoveryTimeout": "30s",
         "blockAdmission": True,
@@ -187,7 +187,7 @@ def test_what_kueue_leaves_off_is_off_unless_it_is_said(tree: Tree) -> None:
 
 
 def test_the_guard_is_told_every_kind_in_the_version_that_is_stored(tree: Tree) -> None:
-    """Others pass the webhook, which may be gone."""
+    """The webhook does not apply to other objects, so its outage does not block them."""
     found = [each.resource for each in definitions_of(tree)]
     assert len(found) == 11
     assert "clusterqueues.v1beta1.kueue.x-k8s.io" in found

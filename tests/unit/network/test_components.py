@@ -24,8 +24,8 @@ def test_policies_are_made_in_the_namespace() -> None:
 
 
 def test_an_ingress_is_for_one_host_by_tls_and_leads_to_the_head() -> None:
-    said = {"host": "ray.example.com", "className": "nginx", "tlsSecretName": "ray-tls"}
-    settings = IngressSettings.model_validate({**said, "annotations": {"example.com/a": "b"}})
+    keys = {"host": "ray.example.com", "className": "nginx", "tlsSecretName": "ray-tls"}
+    settings = IngressSettings.model_validate({**keys, "annotations": {"example.com/a": "b"}})
     args = DashboardIngressArgs(settings, "training", "team-a", "training-head-svc", 8265)
     inputs = record(lambda: DashboardIngress("dashboard", args)).registered["dashboard-ingress"].inputs
     assert inputs["metadata"]["name"] == "training-dashboard"

@@ -1,4 +1,4 @@
-"""What the NetworkPolicies of a stack say. That they let through what the matrix says is tried in tests/pods."""
+"""The NetworkPolicies of a stack. tests/pods tests the connections that they allow."""
 
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,7 @@ def test_pods_of_a_cluster_reach_each_other_on_every_port() -> None:
 
 
 def test_the_head_alone_reaches_the_api_server() -> None:
-    """Managed clusters change its address; without one in the rule every network plugin takes it for meant."""
+    """Its address changes in managed clusters. A rule without addresses includes it in every network plugin."""
     found = policies({})
     assert found["head.training"]["egress"] == [{"ports": tcp(443, 6443)}]
     assert {"ports": tcp(443, 6443)} not in found["cluster.training"]["egress"]
@@ -73,7 +73,7 @@ def test_the_address_of_the_api_server_can_be_said() -> None:
 
 
 def test_with_tokens_of_kubernetes_workers_ask_the_api_server_too() -> None:
-    """Each process of Ray reviews the token of whoever calls it."""
+    """Each process of Ray reviews the tokens of its callers."""
     cluster = {**CLUSTER, "authOptions": {"mode": "token", "enableK8sTokenAuth": True}}
     assert {"ports": tcp(443, 6443)} in policies({"clusters": [cluster]})["cluster.training"]["egress"]
 
@@ -100,11 +100,11 @@ def test_a_head_that_nobody_is_named_for_is_open_to_operator_and_submitters_alon
 
 
 def test_no_rule_is_open_to_everybody() -> None:
-    """A rule with an empty `from` would be."""
+    """A rule with an empty `from` would be open."""
     full = {"dashboardFrom": ["a"], "clientFrom": ["b"], "serveFrom": ["c"], "otherClusters": True}
     network = {"monitoring": ["d"], "ingressController": "e"}
-    for said in ({}, {"network": full, "clusterNames": ["adhoc"]}):
-        rules = [rule for spec in policies(said, network).values() for rule in spec.get("ingress", [])]
+    for tenant in ({}, {"network": full, "clusterNames": ["adhoc"]}):
+        rules = [rule for spec in policies(tenant, network).values() for rule in spec.get("ingress", [])]
         assert rules
         assert all(rule["from"] for rule in rules)
 
@@ -133,8 +133,8 @@ KEPT = {**CLUSTER, "faultTolerance": True}
 
 def of_redis(redis: dict[str, Any], tenant: dict[str, Any] | None = None) -> dict[str, Any]:
     """The specs of the policies of a tenant whose cluster is fault tolerant, by name."""
-    said = {"name": "team-a", "clusters": [KEPT], **(tenant or {})}
-    stack = parse({"network": {"monitoring": ["monitoring"]}, "redis": redis, "tenants": [said]})
+    entry = {"name": "team-a", "clusters": [KEPT], **(tenant or {})}
+    stack = parse({"network": {"monitoring": ["monitoring"]}, "redis": redis, "tenants": [entry]})
     return {body["metadata"]["name"]: body["spec"] for body in tenant_policies(stack, stack.tenants[0])}
 
 
@@ -165,8 +165,8 @@ def test_redis_outside_is_reached_where_it_is_said_to_be() -> None:
     outside = {"address": "redis.example.com:6380", "secretName": "redis"}
     [rule] = of_redis({"mode": "external", "external": outside})["redis.training"]["egress"]
     assert rule == {"ports": tcp(6380)}
-    said = {**outside, "cidrs": ["10.40.0.7/32"]}
-    [rule] = of_redis({"mode": "external", "external": said})["redis.training"]["egress"]
+    external = {**outside, "cidrs": ["10.40.0.7/32"]}
+    [rule] = of_redis({"mode": "external", "external": external})["redis.training"]["egress"]
     assert rule["to"] == [{"ipBlock": {"cidr": "10.40.0.7/32"}}]
 
 
@@ -226,8 +226,11 @@ def test_no_two_clusters_share_the_name_of_a_policy() -> None:
 
 
 def test_egress_is_what_is_said() -> None:
-    said = [{"cidr": "10.30.0.0/16", "ports": [443, 5000]}, {"namespace": "minio", "ports": [9000], "protocol": "UDP"}]
-    assert policies({"network": {"egress": said}})["egress"] == {
+    egress = [
+        {"cidr": "10.30.0.0/16", "ports": [443, 5000]},
+        {"namespace": "minio", "ports": [9000], "protocol": "UDP"},
+    ]
+    assert policies({"network": {"egress": egress}})["egress"] == {
         "podSelector": {},
         "policyTypes": ["Egress"],
         "egress": [
@@ -274,19 +277,19 @@ def test_the_page_shows_the_matrix_that_is_tried(table: str) -> None:
 
 
 def test_volcanos_namespace_is_closed_but_for_its_webhook_and_metrics() -> None:
-    said = {"network": {"monitoring": ["monitoring"]}, "scheduler": {"volcano": {"namespace": "gangs"}}}
-    deny, volcano, webhook = scheduler_policies(parse(said))
+    settings = {"network": {"monitoring": ["monitoring"]}, "scheduler": {"volcano": {"namespace": "gangs"}}}
+    deny, volcano, webhook = scheduler_policies(parse(settings))
     assert {body["metadata"]["namespace"] for body in (deny, volcano, webhook)} == {"gangs"}
     assert deny["spec"]["policyTypes"] == ["Ingress", "Egress"]
     assert volcano["spec"]["ingress"][0]["ports"] == tcp(8080, 8081)
-    # It is the API server that calls, from wherever it is.
+    # The API server calls it, from an unknown address.
     assert webhook["spec"]["ingress"] == [{"ports": tcp(8443)}]
     assert webhook["spec"]["podSelector"] == {"matchLabels": {"app": "volcano-admission"}}
 
 
 def test_kueues_namespace_is_closed_but_for_its_webhook_and_metrics() -> None:
-    said = {"network": {"monitoring": ["monitoring"]}, "scheduler": {"kueue": {"namespace": "queues"}}}
-    deny, kueue, webhook = scheduler_policies(parse(said))
+    settings = {"network": {"monitoring": ["monitoring"]}, "scheduler": {"kueue": {"namespace": "queues"}}}
+    deny, kueue, webhook = scheduler_policies(parse(settings))
     assert [body["metadata"]["name"] for body in (deny, kueue, webhook)] == ["default-deny", "kueue", "kueue-webhook"]
     assert {body["metadata"]["namespace"] for body in (deny, kueue, webhook)} == {"queues"}
     assert kueue["spec"]["ingress"][0]["ports"] == tcp(8443)

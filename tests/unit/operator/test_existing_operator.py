@@ -1,4 +1,4 @@
-"""What a cluster admin relies on when the operator is there already."""
+"""What a cluster admin relies on with an existing operator."""
 
 from typing import Any
 
@@ -16,9 +16,9 @@ Tree = list[dict[str, Any]]
 def test_a_supported_operator_with_its_own_crds_is_taken(tree: Tree) -> None:
     crd = next(body for body in tree if body["metadata"]["name"] == "rayclusters.ray.io")
     deployment = next(body for body in tree if body["kind"] == "Deployment")
-    there = found(crd, deployment)
-    assert there == Found("1.6.2", "1.6", ("v1", "v1alpha1"))
-    assert check(there, "ray-system", ["2.60.0"]) == "1.6.2"
+    live = found(crd, deployment)
+    assert live == Found("1.6.2", "1.6", ("v1", "v1alpha1"))
+    assert check(live, "ray-system", ["2.60.0"]) == "1.6.2"
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ URL = "https://kuberay.example/default?ref=v1.6.2"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A kustomization, as KubeRay's: it builds on another one beside it, which has a manifest."""
+    """A kustomization like KubeRay's: its base is another one beside it, which has a manifest."""
     files = {
         "default/kustomization.yaml": "namespace: ray\nresources: [../manager]\n",
         "manager/kustomization.yaml": "resources: [manager.yaml]\n",

@@ -44,14 +44,14 @@ def test_the_operator_starts_with_the_access_it_needs(recorder: Recorder) -> Non
 
 
 def test_the_service_does_not_wait_for_pods_that_wait_for_it(recorder: Recorder) -> None:
-    """A Service is awaited until a pod is behind it: with the Deployment after it, `up` hung."""
+    """Pulumi waits until a Service has a pod: with the Deployment after it, `up` hung."""
     service, deployment = "kuberay-service-kuberay-operator", "kuberay-deployment-kuberay-operator"
     assert not recorder.made_before(service, deployment)
     assert not recorder.made_before(deployment, service)
 
 
 def test_the_guard_goes_before_anything_that_keeps_clusters_alive(recorder: Recorder) -> None:
-    """Deletion runs backwards: the guard is asked while CRDs, access and operator are all still there."""
+    """The deletion order is reversed: the guard is deleted before CRDs, access and operator."""
     for other in set(recorder.registered) - {"kuberay", "kuberay-crd-guard"}:
         assert recorder.made_before(other, "kuberay-crd-guard")
 

@@ -148,7 +148,7 @@ def test_image_secrets_and_placement_reach_the_pod(tree: Tree) -> None:
 
 
 def test_an_operator_of_any_tree_keeps_to_the_level_of_its_namespace(tree: Tree) -> None:
-    """The trees of 1.5 say nothing of capabilities, and the level `restricted` would refuse the pod."""
+    """The trees of 1.5 set no capabilities, so the level `restricted` would refuse the pod."""
     deployment = next(body for body in tree if body["kind"] == "Deployment")
     deployment["spec"]["template"]["spec"]["containers"][0]["securityContext"].pop("capabilities")
     assert container(tree)["securityContext"]["capabilities"] == {"drop": ["ALL"]}

@@ -1,4 +1,4 @@
-"""What keeps an upgrade of the operator from harming what runs. tests/engine/test_operator_upgrade.py does one."""
+"""Checks that protect running clusters from an operator upgrade. tests/engine/test_operator_upgrade.py does one."""
 
 from typing import Any
 
@@ -69,10 +69,10 @@ def test_crds_that_were_left_behind_are_told(there: Found, behind: bool) -> None
 
 
 def test_workers_that_would_be_made_twice_are_named_with_the_way_out() -> None:
-    there, named = Found("1.5.1", "1.5", ("v1",), marks_hosts=False), [f"team-a/tpu group-{at:02}" for at in range(12)]
+    live, named = Found("1.5.1", "1.5", ("v1",), marks_hosts=False), [f"team-a/tpu group-{at:02}" for at in range(12)]
     with pytest.raises(UnsafeUpgradeError, match=r"group-00, .*group-09 and 2 more.*RayMultiHostIndexing: false"):
-        check_hosts(there, wanted("1.6.2"), named)
-    check_hosts(there, wanted("1.6.2"), [])
+        check_hosts(live, wanted("1.6.2"), named)
+    check_hosts(live, wanted("1.6.2"), [])
 
 
 @pytest.mark.parametrize(

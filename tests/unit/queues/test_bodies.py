@@ -1,4 +1,4 @@
-"""What queues become in Volcano and in Kueue, and what these are told of a RayCluster."""
+"""The objects of queues in Volcano and Kueue, and the labels of RayClusters for them."""
 
 from typing import Any
 
@@ -29,14 +29,14 @@ def test_what_is_not_said_of_a_queue_has_no_bound_and_no_guarantee() -> None:
 
 
 def test_amounts_are_volcanos_resource_lists_and_what_is_guaranteed_is_deserved() -> None:
-    said = queue(
+    team_a = queue(
         "vision",
         parent="research",
         guarantee={"gpus": 8, "cpu": 32},
         deserved={"gpus": 16},
         capability={"gpus": 24, "cpu": 64, "memory": "1Ti", "resources": {"rdma/hca": 4}},
     )
-    spec = volcano_queue(said)["spec"]
+    spec = volcano_queue(team_a)["spec"]
     assert spec["parent"] == "research"
     assert spec["guarantee"] == {"resource": {GPU_RESOURCE: "8", "cpu": "32"}}
     assert spec["deserved"] == {GPU_RESOURCE: "16", "cpu": "32"}
@@ -57,7 +57,7 @@ def test_a_queue_says_who_may_use_it_where_the_policy_looks() -> None:
 
 
 def quotas(body: dict[str, Any]) -> dict[tuple[str, str], dict[str, str]]:
-    """By flavor and resource, what a queue or cohort of Kueue has of it."""
+    """The quotas of a Kueue queue or cohort, by flavor and resource."""
     return {
         (flavor["name"], each["name"]): {key: value for key, value in each.items() if key != "name"}
         for group in body["spec"]["resourceGroups"]
@@ -76,8 +76,8 @@ def test_kueue_has_a_flavor_for_each_gpu_product_and_one_for_what_is_the_same_ev
 
 
 def test_what_a_queue_deserves_is_its_own_and_what_is_guaranteed_is_lent_to_nobody() -> None:
-    said = queue("team-a", guarantee={"gpus": 4}, deserved={"gpus": 8}, capability={"gpus": 24})
-    assert quotas(cluster_queue(said, [POOL]))[A100_FLAVOR, GPU_RESOURCE] == {
+    team_a = queue("team-a", guarantee={"gpus": 4}, deserved={"gpus": 8}, capability={"gpus": 24})
+    assert quotas(cluster_queue(team_a, [POOL]))[A100_FLAVOR, GPU_RESOURCE] == {
         "nominalQuota": "8",
         "lendingLimit": "4",
         "borrowingLimit": "16",
@@ -85,8 +85,8 @@ def test_what_a_queue_deserves_is_its_own_and_what_is_guaranteed_is_lent_to_nobo
 
 
 def test_of_what_a_queue_says_nothing_it_has_nothing_of_its_own_and_borrows_what_is_free() -> None:
-    there = quotas(cluster_queue(queue("team-a"), [POOL]))
-    assert there == {
+    rendered = quotas(cluster_queue(queue("team-a"), [POOL]))
+    assert rendered == {
         (WHOLE, "cpu"): {"nominalQuota": "0"},
         (WHOLE, "memory"): {"nominalQuota": "0"},
         (A100_FLAVOR, GPU_RESOURCE): {"nominalQuota": "0"},
@@ -116,10 +116,10 @@ def test_nodes_are_shared_out_to_the_last_gpu_between_queues_and_the_cohort_abov
 
 
 def test_a_product_that_is_not_named_is_none_where_others_are() -> None:
-    said = queue("team-a", capability={"gpusByProduct": {"NVIDIA-H100-80GB-HBM3": 8}})
-    there = quotas(cluster_queue(said, [POOL, H100]))
-    assert there[H100_FLAVOR, GPU_RESOURCE] == {"nominalQuota": "0", "borrowingLimit": "8"}
-    assert there[A100_FLAVOR, GPU_RESOURCE] == {"nominalQuota": "0", "borrowingLimit": "0"}
+    team_a = queue("team-a", capability={"gpusByProduct": {"NVIDIA-H100-80GB-HBM3": 8}})
+    rendered = quotas(cluster_queue(team_a, [POOL, H100]))
+    assert rendered[H100_FLAVOR, GPU_RESOURCE] == {"nominalQuota": "0", "borrowingLimit": "8"}
+    assert rendered[A100_FLAVOR, GPU_RESOURCE] == {"nominalQuota": "0", "borrowingLimit": "0"}
 
 
 @pytest.mark.parametrize(("strategy", "of_kueue"), [("fifo", "StrictFIFO"), ("traverse", "BestEffortFIFO")])
@@ -132,9 +132,9 @@ def test_order_weight_and_namespaces_are_said_in_kueues_words(strategy: str, of_
     assert local_queue(queue("research"))["spec"] == {"clusterQueue": "research"}
 
 
-def metadata(scheduling: Scheduling, **said: Any) -> dict[str, Any]:
+def metadata(scheduling: Scheduling, **keys: Any) -> dict[str, Any]:
     """The metadata of a RayCluster."""
-    settings = sound({"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", **said})
+    settings = sound({"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", **keys})
     found: dict[str, Any] = ray_cluster(settings, (POOL,), scheduling=scheduling)["metadata"]
     return found
 
@@ -153,22 +153,22 @@ def test_volcano_and_kuberay_are_told_queue_priority_and_topology_by_labels() ->
 
 
 def test_kueue_is_told_queue_and_priority_and_that_a_cluster_scales() -> None:
-    told = metadata(Scheduling("kueue", "research"), priorityClass="urgent")
-    assert told["labels"] == {"kueue.x-k8s.io/queue-name": "research", "kueue.x-k8s.io/priority-class": "urgent"}
-    assert told["annotations"]["kueue.x-k8s.io/elastic-job"] == "true"
+    rendered = metadata(Scheduling("kueue", "research"), priorityClass="urgent")
+    assert rendered["labels"] == {"kueue.x-k8s.io/queue-name": "research", "kueue.x-k8s.io/priority-class": "urgent"}
+    assert rendered["annotations"]["kueue.x-k8s.io/elastic-job"] == "true"
     fixed = metadata(Scheduling("kueue", "research"), autoscaling=False)
     assert "kueue.x-k8s.io/elastic-job" not in fixed["annotations"]
 
 
-def replicas(scheduling: Scheduling, **said: Any) -> list[int | None]:
-    """Workers at first of a RayCluster with a worker group of a pool and one that is said."""
+def replicas(scheduling: Scheduling, **keys: Any) -> list[int | None]:
+    """Initial workers of a RayCluster with a group of a pool and one of `workerGroups`."""
     settings = sound(
         {
             "name": "training",
             "rayVersion": "2.60.0",
             "image": "rayproject/ray:2.60.0",
             "workers": {"pool": "a100", "variants": [{"gpus": 8, "minReplicas": 2}]},
-            "workerGroups": [{"groupName": "loaders", "cpu": 4, "memory": "8Gi", "minReplicas": 1, **said}],
+            "workerGroups": [{"groupName": "loaders", "cpu": 4, "memory": "8Gi", "minReplicas": 1, **keys}],
         }
     )
     groups = ray_cluster(settings, (POOL,), scheduling=scheduling)["spec"]["workerGroupSpecs"]
@@ -176,7 +176,7 @@ def replicas(scheduling: Scheduling, **said: Any) -> list[int | None]:
 
 
 def test_kueue_is_told_of_as_many_workers_as_kuberay_starts() -> None:
-    """Kueue counts `replicas`, and KubeRay starts `minReplicas` of them at least."""
+    """Kueue counts `replicas`, and KubeRay starts at least `minReplicas`."""
     queued = Scheduling("kueue", "research")
     assert replicas(queued) == [2, 1]
     assert replicas(queued, replicas=3) == [2, 3]
@@ -187,8 +187,8 @@ def test_without_a_scheduler_a_raycluster_is_what_it_was() -> None:
     assert "labels" not in metadata(NO_SCHEDULING)
 
 
-def head_annotations(scheduling: Scheduling, **said: Any) -> dict[str, str]:
-    settings = sound({"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", **said})
+def head_annotations(scheduling: Scheduling, **keys: Any) -> dict[str, str]:
+    settings = sound({"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", **keys})
     template = ray_cluster(settings, (POOL,), scheduling=scheduling)["spec"]["headGroupSpec"]["template"]
     return dict((template.get("metadata") or {}).get("annotations") or {})
 

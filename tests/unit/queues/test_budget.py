@@ -1,4 +1,4 @@
-"""What queues may not say together, and what could never start out of one."""
+"""Conflicts between queues, and RayClusters that could never start in a queue."""
 
 from decimal import Decimal
 from typing import Any
@@ -21,14 +21,14 @@ pytestmark = pytest.mark.unit
 
 
 def rules(problems: list[Problem]) -> list[tuple[str, Any]]:
-    """Rule and place of each."""
+    """Rule and path of each problem."""
     return [(each.rule, each.path) for each in problems]
 
 
-def training(*variants: dict[str, Any], **said: Any) -> Demand:
-    """A RayCluster's demand; its head has 2 CPUs, beside which KubeRay puts the autoscaler."""
+def training(*variants: dict[str, Any], **keys: Any) -> Demand:
+    """The demand of a RayCluster. Its head has 2 CPUs, in addition to KubeRay's autoscaler."""
     workers = {"pool": "a100", "variants": list(variants)} if variants else None
-    cluster = {"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", **said}
+    cluster = {"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", **keys}
     settings = sound({**cluster, **({"workers": workers} if workers else {}), "head": {"cpu": 2, "memory": "8Gi"}})
     return demand(ray_cluster(settings, (POOL,)), None)
 
@@ -64,9 +64,9 @@ def test_of_a_tree_without_problems_every_level_fits_into_the_one_above(tree: li
     if problems_of_queues(tree, [POOL]):
         return
     nodes = on_nodes([POOL])
-    for resource, there in nodes.items():
+    for resource, available in nodes.items():
         guaranteed = [each.settings.amounts("guarantee").get(resource, 0) for each in children(tree)[None]]
-        assert sum(guaranteed) <= there
+        assert sum(guaranteed) <= available
     for parent in tree:
         for child in children(tree)[parent.name]:
             for resource, most in child.settings.amounts("capability").items():
@@ -75,10 +75,10 @@ def test_of_a_tree_without_problems_every_level_fits_into_the_one_above(tree: li
 
 @given(tree=trees())
 def test_the_room_of_a_queue_is_never_more_than_that_of_its_parent_or_its_capability(tree: list[Queue]) -> None:
-    there = rooms(tree, [POOL])
+    by_queue = rooms(tree, [POOL])
     for each in tree:
-        for resource, room in there[each.name].items():
-            above = there[each.settings.parent] if each.settings.parent else {}
+        for resource, room in by_queue[each.name].items():
+            above = by_queue[each.settings.parent] if each.settings.parent else {}
             assert room.most <= each.settings.amounts("capability").get(resource, room.most)
             assert resource not in above or room.most <= above[resource].most
 
@@ -87,10 +87,10 @@ def test_the_room_of_a_queue_is_never_more_than_that_of_its_parent_or_its_capabi
 def test_where_nothing_is_wrong_every_queue_has_room_for_what_it_is_guaranteed(tree: list[Queue]) -> None:
     if problems_of_queues(tree, [POOL]):
         return
-    there = rooms(tree, [POOL])
+    by_queue = rooms(tree, [POOL])
     for each in children(tree)[None]:
         for resource, kept in each.settings.amounts("guarantee").items():
-            assert there[each.name][resource].most >= kept
+            assert by_queue[each.name][resource].most >= kept
 
 
 @given(tree=trees(most=6), order=st.randoms(use_true_random=False))

@@ -1,4 +1,4 @@
-"""What is made for queues, in which order, and how a gang follows its RayCluster."""
+"""The objects of queues and their order, and the PodGroup of a RayCluster."""
 
 from typing import Any
 
@@ -17,8 +17,8 @@ pytestmark = pytest.mark.unit
 TREE = [queue("vision", "team-a", parent="research"), queue("research"), queue("batch", "team-a", "team-b")]
 
 
-def made(backend: Any, **said: Any) -> Recorder:
-    return record(lambda: Queues("queues", QueuesArgs(backend, TREE, [POOL], **said)))
+def made(backend: Any, **settings: Any) -> Recorder:
+    return record(lambda: Queues("queues", QueuesArgs(backend, TREE, [POOL], **settings)))
 
 
 def test_a_queue_of_volcano_is_made_after_its_parent_so_that_it_is_deleted_before() -> None:
@@ -43,8 +43,8 @@ def test_a_stack_without_queues_has_nothing_for_them() -> None:
 def test_kueues_local_queues_are_in_the_namespaces_that_may_use_a_queue_and_wait_for_these() -> None:
     def program() -> None:
         namespace = pulumi.CustomResource("test:Namespace", "namespace", {})
-        there = {"team-a": namespace.id.apply(lambda _: "team-a")}
-        Queues("queues", QueuesArgs("kueue", TREE, [POOL], there))
+        namespaces = {"team-a": namespace.id.apply(lambda _: "team-a")}
+        Queues("queues", QueuesArgs("kueue", TREE, [POOL], namespaces))
 
     recorder = record(program)
     local = recorder.kinds()["kubernetes:kueue.x-k8s.io/v1beta2:LocalQueue"]

@@ -1,4 +1,4 @@
-"""What keeps a queue from being removed."""
+"""What blocks the deletion of a queue."""
 
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,9 @@ def ray(kind: str, queue: str | None, **parts: Any) -> dict[str, Any]:
     return {"kind": kind, "metadata": {"namespace": "team-a", "name": "x", **labels}, "spec": {}, **parts}
 
 
-def refusal(monkeypatch: pytest.MonkeyPatch, *there: dict[str, Any]) -> str | None:
-    """What the guard of queue research says while these objects are there, None where it lets go."""
-    monkeypatch.setattr(guard, "kuberay_objects", lambda *_: there)
+def refusal(monkeypatch: pytest.MonkeyPatch, *existing: dict[str, Any]) -> str | None:
+    """The refusal of the guard of queue research with these objects; None if it allows the deletion."""
+    monkeypatch.setattr(guard, "kuberay_objects", lambda *_: existing)
     try:
         refuse_while_used("research", LABEL, None)
     except InUseError as error:
@@ -41,9 +41,9 @@ def refusal(monkeypatch: pytest.MonkeyPatch, *there: dict[str, Any]) -> str | No
 def test_who_waits_or_runs_in_a_queue_keeps_it_and_is_named(
     there: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    said = refusal(monkeypatch, there)
-    assert said is not None
-    assert f"queue 'research' is not removed while there is {there['kind']} team-a/x" in said
+    message = refusal(monkeypatch, there)
+    assert message is not None
+    assert f"queue 'research' is not removed while there is {there['kind']} team-a/x" in message
 
 
 @pytest.mark.parametrize(

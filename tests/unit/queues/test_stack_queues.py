@@ -1,4 +1,4 @@
-"""Which queues a stack has, who may use them, and which RayCluster waits in which."""
+"""The queues of a stack, their users, and the queue of each RayCluster."""
 
 from typing import Any
 
@@ -12,34 +12,34 @@ from stacks.settings import StackSettings
 pytestmark = pytest.mark.unit
 
 
-def cluster(name: str, **said: Any) -> dict[str, Any]:
-    return {"name": name, "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", **said}
+def cluster(name: str, **settings: Any) -> dict[str, Any]:
+    return {"name": name, "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", **settings}
 
 
 def stack(*tenants: dict[str, Any], queues: list[dict[str, Any]] | None = None) -> StackSettings:
     return parse({"scheduler": {"volcano": {}}, "queues": queues or [], "tenants": list(tenants)})
 
 
-def allowed(said: StackSettings) -> dict[str, tuple[str, ...]]:
+def allowed(settings: StackSettings) -> dict[str, tuple[str, ...]]:
     """The namespaces of each queue."""
-    return {queue.name: queue.namespaces for queue in queues_of(said)}
+    return {queue.name: queue.namespaces for queue in queues_of(settings)}
 
 
 def test_a_shared_queue_is_for_the_tenants_that_name_it_or_whose_clusters_do() -> None:
-    said = stack(
+    settings = stack(
         {"name": "team-a", "queue": "research"},
         {"name": "team-b", "namespace": "b", "clusters": [cluster("tuning", queue="research")]},
         {"name": "team-c"},
         queues=[{"name": "research"}, {"name": "batch"}],
     )
-    assert allowed(said) == {"research": ("team-a", "b"), "batch": ()}
+    assert allowed(settings) == {"research": ("team-a", "b"), "batch": ()}
 
 
 def test_a_list_of_namespaces_is_taken_as_it_is_said() -> None:
-    said = stack(
+    settings = stack(
         {"name": "team-a", "queue": "research"}, queues=[{"name": "research", "allowedNamespaces": ["team-a", "other"]}]
     )
-    assert allowed(said) == {"research": ("team-a", "other")}
+    assert allowed(settings) == {"research": ("team-a", "other")}
 
 
 def test_a_tenants_own_queue_is_called_as_its_namespace_and_is_for_it_alone() -> None:
@@ -47,12 +47,14 @@ def test_a_tenants_own_queue_is_called_as_its_namespace_and_is_for_it_alone() ->
 
 
 def test_a_cluster_waits_in_its_own_queue_before_its_tenants_and_in_none_where_neither_says_one() -> None:
-    said = stack(
+    settings = stack(
         {"name": "team-a", "queue": {}, "clusters": [cluster("here"), cluster("there", queue="batch")]},
         {"name": "team-b", "clusters": [cluster("nowhere")]},
         queues=[{"name": "batch"}],
     )
-    waiting = {each.name: scheduling_of(said, tenant, each) for tenant in said.tenants for each in tenant.clusters}
+    waiting = {
+        each.name: scheduling_of(settings, tenant, each) for tenant in settings.tenants for each in tenant.clusters
+    }
     assert waiting == {
         "here": Scheduling("volcano", "team-a"),
         "there": Scheduling("volcano", "batch"),
@@ -63,11 +65,11 @@ def test_a_cluster_waits_in_its_own_queue_before_its_tenants_and_in_none_where_n
 
 
 def test_parents_are_no_queues_to_wait_in() -> None:
-    said = stack(
+    settings = stack(
         {"name": "team-a", "queue": "vision"},
         queues=[
             {"name": "research", "allowedNamespaces": ["team-a"]},
             {"name": "vision", "parent": "research"},
         ],
     )
-    assert usable(said, said.tenants[0]) == ["vision"]
+    assert usable(settings, settings.tenants[0]) == ["vision"]

@@ -1,4 +1,4 @@
-"""Queues as tests say them."""
+"""Queues for tests."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,9 +12,9 @@ from core.nodes import NodePool
 POOL = NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8, gpu_product="NVIDIA-A100-SXM4-80GB")
 
 
-def queue(name: str, *namespaces: str, **said: Any) -> Queue:
-    """A queue with what a stack file says of it."""
-    return Queue(name, QueueSettings.model_validate(said, by_alias=True, by_name=False), namespaces, (name,))
+def queue(name: str, *namespaces: str, **settings: Any) -> Queue:
+    """A queue with its settings of a stack file."""
+    return Queue(name, QueueSettings.model_validate(settings, by_alias=True, by_name=False), namespaces, (name,))
 
 
 @st.composite
@@ -27,15 +27,15 @@ def amounts(draw: st.DrawFn) -> Mapping[str, Any]:
             found, sorted(draw(st.lists(st.integers(least, 9), min_size=3, max_size=3))), strict=True
         ):
             found[part][resource] = number
-    return {part: said for part, said in found.items() if said}
+    return {part: values for part, values in found.items() if values}
 
 
 @st.composite
 def trees(draw: st.DrawFn, most: int = 5) -> list[Queue]:
-    """Queues, each below one of those before it, or below none."""
+    """Queues, each with an earlier one as its parent, or without a parent."""
     found: list[Queue] = []
     for index in range(draw(st.integers(1, most))):
         parent = draw(st.sampled_from([None, *(each.name for each in found)]))
-        said = {**draw(amounts()), **({"parent": parent} if parent else {})}
-        found.append(queue(f"q{index}", "team-a", **said))
+        settings = {**draw(amounts()), **({"parent": parent} if parent else {})}
+        found.append(queue(f"q{index}", "team-a", **settings))
     return found

@@ -1,4 +1,4 @@
-"""What an autoscaler wrote in the moment of an update is found in the API server's history, and written again."""
+"""Autoscaler writes that an update overwrote are found in the API server's history and restored."""
 
 import json
 from typing import Any

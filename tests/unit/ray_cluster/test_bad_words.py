@@ -1,4 +1,4 @@
-"""What a cluster's entry may not hold though a CRD lets it through: secrets, words for a shell, names that are none."""
+"""Refused values that the CRD accepts: secrets, shell commands, invalid names."""
 
 import json
 import subprocess
@@ -19,9 +19,9 @@ SECRET = {"name": "HF_TOKEN", "value": "hf_very_secret"}
 POD = {"spec": {"containers": [{"name": "ray-worker", "env": [{"name": "A", "value": "b"}, SECRET]}]}}
 
 
-def refusals(**said: Any) -> list[tuple[tuple[Any, ...], str]]:
-    """Where in the entry something is refused, and why."""
-    entry = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", **said}
+def refusals(**settings: Any) -> list[tuple[tuple[Any, ...], str]]:
+    """The paths of refused values, and the reasons."""
+    entry = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", **settings}
     with pytest.raises(ValidationError) as refused:
         sound(entry)
     found: list[tuple[tuple[Any, ...], str]] = []
@@ -118,7 +118,7 @@ SHELL = st.text(st.sampled_from(list("ab'\"\\$`;&|(){} \n=,*~#!")), max_size=8)
 @settings(max_examples=150, derandomize=True, deadline=None)
 @given(SHELL)
 def test_bash_sees_one_word_in_whatever_is_taken(value: str) -> None:
-    """KubeRay writes `--flag=value` into a command for bash, which prints here how many words it sees."""
+    """KubeRay writes `--flag=value` into a command for bash, which here prints the number of words."""
     if flag_faults({"flag": value}):
         return
     counted = subprocess.run(
@@ -179,8 +179,8 @@ def test_all_that_does_not_go_together_is_said_at_once() -> None:
 
 
 def test_token_authentication_is_on_where_nothing_or_no_mode_is_said() -> None:
-    """KubeRay itself leaves it off in both cases."""
+    """KubeRay itself disables it in both cases."""
     entry = {"name": "a", "rayVersion": "2.60.0", "image": "ray:2.60.0"}
-    said = sound({**entry, "authOptions": {}})
-    assert said.auth_options is not None
-    assert said.auth_options.mode == "token"
+    settings = sound({**entry, "authOptions": {}})
+    assert settings.auth_options is not None
+    assert settings.auth_options.mode == "token"

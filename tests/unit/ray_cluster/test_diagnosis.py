@@ -13,8 +13,8 @@ OPERATOR = ({"metadata": {"name": "kuberay-operator-0"}},)
 
 
 def cluster(*conditions: tuple[str, str, str]) -> dict[str, Any]:
-    told = [{"type": kind, "status": status, "reason": "r", "message": text} for kind, status, text in conditions]
-    return {"status": {"conditions": told}}
+    reported = [{"type": kind, "status": status, "reason": "r", "message": text} for kind, status, text in conditions]
+    return {"status": {"conditions": reported}}
 
 
 def head_pod(**status: Any) -> dict[str, Any]:
@@ -54,9 +54,11 @@ def test_a_gateway_without_redis_is_told_with_its_own_reason() -> None:
     log = '{"message": "listening"}\n{"level": "warning", "message": "not ready: s-0:26379 says: WRONGPASS"}\n'
     pod = head_pod(initContainerStatuses=[starting])
     logs = {("training-head", "redis-gateway"): log}
-    said = "pod training-head, container redis-gateway: runs, but is not ready, and Ray waits for it: "
-    assert reasons(Evidence(cluster(), (pod,), (), OPERATOR, logs)) == [f"{said}not ready: s-0:26379 says: WRONGPASS"]
-    assert reasons(Evidence(cluster(), (pod,), (), OPERATOR)) == [f"{said}its log says why"]
+    expected = "pod training-head, container redis-gateway: runs, but is not ready, and Ray waits for it: "
+    assert reasons(Evidence(cluster(), (pod,), (), OPERATOR, logs)) == [
+        f"{expected}not ready: s-0:26379 says: WRONGPASS"
+    ]
+    assert reasons(Evidence(cluster(), (pod,), (), OPERATOR)) == [f"{expected}its log says why"]
 
 
 def test_what_a_container_that_ends_again_and_again_said_last_is_told() -> None:
@@ -114,8 +116,8 @@ def test_who_may_not_see_the_operator_is_told_what_can_be_told_without() -> None
 
 
 def test_a_failure_to_make_pods_is_said() -> None:
-    told = cluster(("ReplicaFailure", "True", 'pods "training-head" is forbidden: exceeded quota'))
-    assert reasons(Evidence(told, (), (), OPERATOR))[0].endswith("exceeded quota")
+    failed = cluster(("ReplicaFailure", "True", 'pods "training-head" is forbidden: exceeded quota'))
+    assert reasons(Evidence(failed, (), (), OPERATOR))[0].endswith("exceeded quota")
 
 
 def test_a_cluster_that_is_gone_is_said() -> None:
@@ -152,8 +154,11 @@ WORKLOAD = {
 
 
 def test_why_a_cluster_waits_in_its_queue_is_said_first() -> None:
-    told = cluster(("RayClusterSuspended", "True", "suspended"))
-    assert reasons(Evidence(told, (), (), OPERATOR, waits="8 more needed"))[0] == "it waits in its queue: 8 more needed"
+    suspended = cluster(("RayClusterSuspended", "True", "suspended"))
+    assert (
+        reasons(Evidence(suspended, (), (), OPERATOR, waits="8 more needed"))[0]
+        == "it waits in its queue: 8 more needed"
+    )
 
 
 def test_a_queues_reason_is_that_of_the_newest_workload_which_is_not_let_in() -> None:

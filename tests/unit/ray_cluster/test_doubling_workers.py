@@ -44,14 +44,14 @@ def test_the_guides_example_for_four_nodes_of_eight_a100_comes_out_field_by_fiel
     )
     rendered = groups_of(cluster(WorkersSettings(pool="a100", variants=variants)), A100)
 
-    # Kubernetes has no upper-case in names.
+    # Kubernetes allows no upper case in names.
     assert {name: as_chart_values(group) for name, group in rendered.items()} == {
         name.lower(): with_plain_quantities(values) for name, values in guide.items()
     }
 
 
 def as_chart_values(group: dict[str, Any]) -> dict[str, Any]:
-    """A worker group in the words of the ray-cluster chart, which lays the pod's fields beside the group's."""
+    """A worker group with the keys of the ray-cluster chart, which has the pod's fields beside the group's."""
     pod = group["template"]["spec"]
     container = pod["containers"][0]
     values = {key: group[key] for key in ("replicas", "minReplicas", "maxReplicas", "rayStartParams")}
@@ -60,7 +60,7 @@ def as_chart_values(group: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_plain_quantities(values: dict[str, Any]) -> dict[str, Any]:
-    """The same values with quantities as numbers: the guide writes `cpu: 8`, the API server takes "8" as well."""
+    """The same values with quantities as numbers: the guide has `cpu: 8`; the API server also accepts "8"."""
     resources = {
         kind: {name: amount(str(quantity)) for name, quantity in amounts.items()}
         for kind, amounts in values["resources"].items()

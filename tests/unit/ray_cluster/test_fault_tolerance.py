@@ -1,4 +1,4 @@
-"""What a RayCluster with `faultTolerance` has, and what it refuses."""
+"""The body of a RayCluster with `faultTolerance`, and conflicting settings."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -35,15 +35,15 @@ DIRECT = RedisPlace(CONNECTION, "team-a", gateway=None)
 TIMEOUT = "RAY_gcs_rpc_server_reconnect_timeout_s"
 
 
-def settings(**said: Any) -> RayClusterSettings:
+def settings(**keys: Any) -> RayClusterSettings:
     short = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", "workers": {"pool": "cpu"}}
-    return sound({**short, "faultTolerance": True, **said})
+    return sound({**short, "faultTolerance": True, **keys})
 
 
-def spec(place: RedisPlace = WITH_GATEWAY, **said: Any) -> dict[str, Any]:
-    body = ray_cluster(settings(**said), POOLS, redis=place)
+def spec(place: RedisPlace = WITH_GATEWAY, **keys: Any) -> dict[str, Any]:
+    body = ray_cluster(settings(**keys), POOLS, redis=place)
     assert validate(body, OperatorContext()) == []
-    assert list(redis_problems(settings(**said), place, body)) == []
+    assert list(redis_problems(settings(**keys), place, body)) == []
     return dict(body["spec"])
 
 
@@ -55,17 +55,17 @@ def env(container: Mapping[str, Any]) -> dict[str, Any]:
     return {each["name"]: each.get("value") for each in container.get("env", ())}
 
 
-def found(place: RedisPlace = WITH_GATEWAY, **said: Any) -> list[tuple[str, str]]:
-    """What is wrong, and where it is said."""
-    cluster = settings(**said)
+def found(place: RedisPlace = WITH_GATEWAY, **keys: Any) -> list[tuple[str, str]]:
+    """The problems and their paths."""
+    cluster = settings(**keys)
     body = ray_cluster(cluster, POOLS, redis=place)
     problems = [of_the_stack(cluster, each) for each in validate(body, OperatorContext())]
     problems = problems or list(redis_problems(cluster, place, body))
     return [(".".join(map(str, said_at(cluster, POOLS, body["spec"], each.path))), each.message) for each in problems]
 
 
-def provisioned(**said: Any) -> Recorder:
-    args = RayClusterArgs(settings(**said), POOLS, "team-a", redis=WITH_GATEWAY)
+def provisioned(**keys: Any) -> Recorder:
+    args = RayClusterArgs(settings(**keys), POOLS, "team-a", redis=WITH_GATEWAY)
 
     def program() -> None:
         redis = pulumi.CustomResource("t:t:Redis", "redis", {})

@@ -1,4 +1,4 @@
-"""Where an author finds what is wrong with the RayCluster that was made of a stack file's entry."""
+"""The stack file paths of problems in the rendered RayCluster."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -113,19 +113,19 @@ def at(value: Any, path: tuple[Any, ...]) -> Any:
     return value
 
 
-SAID = {value: path for path, value in leaves(ENTRY)}
-"""What the entry says, by value: a value that it says once is said at one place."""
+PATHS_BY_VALUE = {value: path for path, value in leaves(ENTRY)}
+"""The paths of the entry by value, for values that occur once."""
 
 ONCE = [
     (path, value)
     for path, value in leaves(BODY)
-    if isinstance(value, str) and value in SAID and [each for _, each in leaves(ENTRY)].count(value) == 1
+    if isinstance(value, str) and value in PATHS_BY_VALUE and [each for _, each in leaves(ENTRY)].count(value) == 1
 ]
 
 
 @pytest.mark.parametrize(("path", "value"), ONCE, ids=[".".join(map(str, path)) for path, _ in ONCE])
 def test_what_is_said_once_is_found_where_it_is_said(path: tuple[Any, ...], value: str) -> None:
-    assert said_at(SETTINGS, POOLS, path) == SAID[value]
+    assert said_at(SETTINGS, POOLS, path) == PATHS_BY_VALUE[value]
 
 
 def test_the_example_says_something_in_most_places() -> None:

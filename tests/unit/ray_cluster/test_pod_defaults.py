@@ -1,4 +1,4 @@
-"""What a RayCluster's pods get beyond what is said, and who may say otherwise."""
+"""The defaults of a RayCluster's pods, and the settings that override them."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from kuberay import OperatorContext, validate
 pytestmark = pytest.mark.unit
 
 POOLS = (NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8),)
-SAID = {
+ENTRY = {
     "name": "training",
     "rayVersion": "2.60.0",
     "image": "rayproject/ray:2.60.0",
@@ -24,16 +24,16 @@ SAID = {
 RESTRICTED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
 
-def spec(account: str | None = None, priorities: PriorityNames | None = None, **said: Any) -> dict[str, Any]:
-    """The spec of a cluster that the operator takes."""
-    settings = sound({**SAID, **said})
+def spec(account: str | None = None, priorities: PriorityNames | None = None, **keys: Any) -> dict[str, Any]:
+    """The spec of a cluster that the operator accepts."""
+    settings = sound({**ENTRY, **keys})
     body = ray_cluster(settings, POOLS, account, priorities or PriorityNames())
     assert validate(body, OperatorContext()) == []
     return dict(body["spec"])
 
 
 def pods(made: dict[str, Any]) -> list[dict[str, Any]]:
-    """The head's, and one of each worker group."""
+    """The pod spec of the head, and of each worker group."""
     return [group["template"]["spec"] for group in (made["headGroupSpec"], *made["workerGroupSpecs"])]
 
 
@@ -56,8 +56,8 @@ def test_none_adds_nothing() -> None:
 def test_a_head_does_not_wait_long_for_its_autoscaler_to_end() -> None:
     assert [pod.get("terminationGracePeriodSeconds") for pod in pods(spec())] == [10, *[None] * 5]
     assert "terminationGracePeriodSeconds" not in pods(spec(autoscaling=False))[0]
-    said = {"podTemplate": {"spec": {"terminationGracePeriodSeconds": 60}}}
-    assert pods(spec(head=said))[0]["terminationGracePeriodSeconds"] == 60
+    head = {"podTemplate": {"spec": {"terminationGracePeriodSeconds": 60}}}
+    assert pods(spec(head=head))[0]["terminationGracePeriodSeconds"] == 60
 
 
 def test_the_user_may_be_another_or_that_of_the_image() -> None:
@@ -112,7 +112,7 @@ def test_heads_and_workers_have_the_stacks_priority_classes() -> None:
 
 
 def test_pods_have_no_token_and_the_autoscaler_has_one_of_its_own() -> None:
-    """What people run in the head could otherwise use the rights that the autoscaler needs."""
+    """Otherwise user code in the head could use the autoscaler's rights."""
     made = spec()
     assert {pod["automountServiceAccountToken"] for pod in pods(made)} == {False}
     assert "volumeMounts" not in pods(made)[0]["containers"][0]

@@ -1,4 +1,4 @@
-"""What a user relies on when nodes are cut into workers by another profile than the default one."""
+"""What a user relies on when nodes are divided into workers by a profile other than the default."""
 
 from decimal import Decimal
 from pathlib import Path
@@ -26,9 +26,9 @@ A100 = NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8)
 CPU = NodePool(pool="cpu", count=3, cpu="32", memory="128Gi")
 
 
-def caps(pool: NodePool, **said: Any) -> dict[int, int | None]:
-    """By GPUs, how many workers there may be."""
-    workers = WorkersSettings.model_validate({"pool": pool.pool, "profile": "tiling", **said})
+def caps(pool: NodePool, **settings: Any) -> dict[int, int | None]:
+    """The maximum workers by GPUs."""
+    workers = WorkersSettings.model_validate({"pool": pool.pool, "profile": "tiling", **settings})
     return {group.gpus: group.max_replicas for group in worker_groups(pool, workers)}
 
 
@@ -42,7 +42,7 @@ def test_each_size_fills_a_node_without_rest(gpus: int, sizes: tuple[int, ...]) 
 
 @st.composite
 def nodes_with_workers(draw: st.DrawFn) -> tuple[NodePool, Reserve, list[WorkerGroup]]:
-    """A node, what is reserved of it, and workers that fit on it by GPUs; of derived sizes, or of any."""
+    """A node, its reserve, and workers that fit on it by GPUs, of derived sizes or of any."""
     gpus = draw(st.integers(1, 16))
     cpu, memory = draw(st.integers(2 * gpus, 512)), draw(st.integers(2 * gpus, 4096))
     pool = NodePool(pool="p", count=3, cpu=str(cpu), memory=f"{memory}Gi", gpus=gpus)
@@ -50,8 +50,8 @@ def nodes_with_workers(draw: st.DrawFn) -> tuple[NodePool, Reserve, list[WorkerG
     profile = draw(st.sampled_from(["tiling", "doubling"]))
     any_size = st.lists(st.integers(1, gpus), min_size=1, max_size=6, unique=True)
     variants = draw(st.none() | any_size.map(lambda sizes: tuple(Variant(gpus=size) for size in sizes)))
-    said = WorkersSettings(pool="p", profile=profile, reserve=reserve, variants=variants)
-    groups = worker_groups(pool, said)
+    workers = WorkersSettings(pool="p", profile=profile, reserve=reserve, variants=variants)
+    groups = worker_groups(pool, workers)
     chosen: list[WorkerGroup] = []
     for group in draw(st.lists(st.sampled_from(groups), min_size=1, max_size=gpus)):
         if group.gpus + sum(each.gpus for each in chosen) <= gpus:
@@ -73,8 +73,8 @@ def test_whatever_fits_on_a_node_by_gpus_fits_by_cpus_and_memory_beside_the_rese
 @pytest.mark.parametrize("gpus", [3, 6])
 def test_a_share_that_comes_out_even_is_not_rounded_down(gpus: int) -> None:
     pool = NodePool(pool="p", count=1, cpu="48", memory="480Gi", gpus=gpus)
-    said = WorkersSettings(pool="p", profile="tiling", reserve=Reserve(cpu="0", memory="0"))
-    first = worker_groups(pool, said)[0]
+    workers = WorkersSettings(pool="p", profile="tiling", reserve=Reserve(cpu="0", memory="0"))
+    first = worker_groups(pool, workers)[0]
     assert (first.cpu, first.memory) == (str(48 // gpus), f"{480 // gpus}Gi")
 
 
@@ -106,7 +106,7 @@ def test_a_budget_bounds_workers_without_gpus() -> None:
 
 
 def given_to(profile: str, budget: Budget | None = None, **tenant: Any) -> Budget:
-    """The budget of a cluster's workers with all that its tenant gives it."""
+    """The budget of a cluster's workers, including its tenant's limits."""
     cluster = RayClusterSettings(
         name="training",
         ray_version="2.60.0",

@@ -18,14 +18,14 @@ POOLS = (NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8, gpu_p
 
 
 def provisioned(live: dict[str, dict[str, Any]] | None = None, preview: bool = True, **settings: Any) -> Recorder:
-    said = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", "workers": {"pool": "a100"}, **settings}
-    said = {key: value for key, value in said.items() if value is not None}
+    entry = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", "workers": {"pool": "a100"}, **settings}
+    entry = {key: value for key, value in entry.items() if value is not None}
 
     def program() -> None:
         account = pulumi.CustomResource("kubernetes:core/v1:ServiceAccount", "account", {"kind": "ServiceAccount"})
         operator = pulumi.ComponentResource("ray-platform:index:KubeRayOperator", "operator")
         pulumi.CustomResource("t:t:Guard", "guard", {}, pulumi.ResourceOptions(parent=operator))
-        args = RayClusterArgs(sound(said), POOLS, "team-a", account.id.apply(lambda _: "ray-deployer"))
+        args = RayClusterArgs(sound(entry), POOLS, "team-a", account.id.apply(lambda _: "ray-deployer"))
         RayCluster("team-a-training", args, pulumi.ResourceOptions(depends_on=[operator]))
 
     return record(program, live, preview)

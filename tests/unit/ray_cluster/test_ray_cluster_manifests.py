@@ -1,4 +1,4 @@
-"""What a cluster's settings become in the RayCluster that is applied."""
+"""The rendered RayCluster of a cluster's settings."""
 
 from typing import Any
 
@@ -18,8 +18,8 @@ POOLS = (
 
 
 def spec(account: str | None = "ray-deployer", **settings: Any) -> dict[str, Any]:
-    said = {"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "workers": {"pool": "a100"}}
-    rendered: dict[str, Any] = ray_cluster(sound({**said, **settings}), POOLS, account)
+    entry = {"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "workers": {"pool": "a100"}}
+    rendered: dict[str, Any] = ray_cluster(sound({**entry, **settings}), POOLS, account)
     return {**rendered["spec"], "metadata": rendered["metadata"]}
 
 

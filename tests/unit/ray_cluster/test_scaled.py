@@ -1,4 +1,4 @@
-"""An edit says the autoscaler's part of a RayCluster as it is alive."""
+"""An update keeps the autoscaler's live values of a RayCluster."""
 
 from typing import Any
 
@@ -16,14 +16,14 @@ def body(*groups: str, **labels: str) -> dict[str, Any]:
     return {"metadata": metadata, "spec": {"enableInTreeAutoscaling": True, "workerGroupSpecs": named}}
 
 
-def alive(said: dict[str, Any] | None, **replicas: int) -> Scaled:
-    digest = as_scaled(said, None)[0]["metadata"]["annotations"][DIGEST] if said else None
+def alive(applied: dict[str, Any] | None, **replicas: int) -> Scaled:
+    digest = as_scaled(applied, None)[0]["metadata"]["annotations"][DIGEST] if applied else None
     return Scaled(digest, {name: {"replicas": number} for name, number in replicas.items()})
 
 
-def sent(said: dict[str, Any], there: Scaled | None) -> dict[str, Any]:
-    """The replicas that are sent, by group, in their order."""
-    groups = as_scaled(said, there)[0]["spec"]["workerGroupSpecs"]
+def sent(desired: dict[str, Any], live: Scaled | None) -> dict[str, Any]:
+    """The applied replicas by group, in their order."""
+    groups = as_scaled(desired, live)[0]["spec"]["workerGroupSpecs"]
     return {group["groupName"]: group.get("replicas") for group in groups}
 
 
@@ -35,8 +35,8 @@ def test_a_new_one_is_sent_as_the_stack_says_it() -> None:
 
 
 def test_while_the_stack_says_the_same_the_autoscalers_fields_are_ignored() -> None:
-    said = body("one", "two")
-    assert as_scaled(said, alive(said, one=3, two=0))[1] == [
+    desired = body("one", "two")
+    assert as_scaled(desired, alive(desired, one=3, two=0))[1] == [
         "spec.workerGroupSpecs[0].replicas",
         "spec.workerGroupSpecs[0].scaleStrategy",
         "spec.workerGroupSpecs[1].replicas",
@@ -46,41 +46,41 @@ def test_while_the_stack_says_the_same_the_autoscalers_fields_are_ignored() -> N
 
 @pytest.mark.parametrize("before", [body("one", "two"), None], ids=["edited", "of somebody else"])
 def test_when_the_stack_says_something_else_they_are_sent_as_they_are(before: dict[str, Any] | None) -> None:
-    said, there = body("one", "two", team="research"), alive(before, one=3, two=1)
-    assert sent(said, there) == {"one": 3, "two": 1}
-    assert as_scaled(said, there)[1] == []
+    desired, live = body("one", "two", team="research"), alive(before, one=3, two=1)
+    assert sent(desired, live) == {"one": 3, "two": 1}
+    assert as_scaled(desired, live)[1] == []
 
 
 def test_groups_keep_theirs_and_their_places_when_others_come_and_go() -> None:
-    there = alive(body("one", "two", "four"), one=3, two=1, four=2)
-    assert list(sent(body("eight", "four", "one"), there).items()) == [("one", 3), ("four", 2), ("eight", None)]
+    live = alive(body("one", "two", "four"), one=3, two=1, four=2)
+    assert list(sent(body("eight", "four", "one"), live).items()) == [("one", 3), ("four", 2), ("eight", None)]
 
 
 def test_workers_that_are_being_taken_away_still_are() -> None:
     strategy = {"workersToDelete": ["training-worker-one-x"]}
-    there = Scaled("another", {"one": {"replicas": 1, "scaleStrategy": strategy}})
-    assert as_scaled(body("one"), there)[0]["spec"]["workerGroupSpecs"][0]["scaleStrategy"] == strategy
+    live = Scaled("another", {"one": {"replicas": 1, "scaleStrategy": strategy}})
+    assert as_scaled(body("one"), live)[0]["spec"]["workerGroupSpecs"][0]["scaleStrategy"] == strategy
 
 
 def test_what_is_known_only_later_is_no_edit() -> None:
-    said = body("one")
-    said["spec"]["headGroupSpec"] = {"account": object()}
+    desired = body("one")
+    desired["spec"]["headGroupSpec"] = {"account": object()}
     again = body("one")
     again["spec"]["headGroupSpec"] = {"account": object()}
-    assert as_scaled(again, alive(said, one=1))[1] != []
+    assert as_scaled(again, alive(desired, one=1))[1] != []
 
 
 def test_one_that_scales_no_more_takes_back_the_groups_that_its_autoscaler_has_written_then_and_later() -> None:
-    """Ray's autoscaler owns the list since it has scaled: without force the edit would be a conflict."""
+    """Ray's autoscaler owns the list after it has scaled: without force the update would be a conflict."""
     scaling = body("one")
-    there = alive(scaling, one=3)
-    said = body("one")
-    del said["spec"]["enableInTreeAutoscaling"]
-    switched_off = as_scaled_once(said, there)
+    live = alive(scaling, one=3)
+    desired = body("one")
+    del desired["spec"]["enableInTreeAutoscaling"]
+    switched_off = as_scaled_once(desired, live)
     assert switched_off["metadata"]["annotations"]["pulumi.com/patchForce"] == "true"
-    assert switched_off["spec"] == said["spec"]
+    assert switched_off["spec"] == desired["spec"]
     now = Scaled(switched_off["metadata"]["annotations"][DIGEST], {})
-    assert as_scaled_once(said, now) == switched_off
+    assert as_scaled_once(desired, now) == switched_off
 
 
 @pytest.mark.parametrize("there", [None, Scaled(None, {"one": {"replicas": 3}})], ids=["new", "never scaled"])
@@ -89,9 +89,9 @@ def test_one_that_has_never_scaled_is_sent_without_force(there: Scaled | None) -
 
 
 def test_an_update_that_would_set_back_what_was_scaled_meanwhile_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    there = alive(None, one=3, two=1)
-    update = as_scaled(body("one", "new"), there)[0]
-    monkeypatch.setattr(scaled, "read_scaled", lambda *_: there)
+    live = alive(None, one=3, two=1)
+    update = as_scaled(body("one", "new"), live)[0]
+    monkeypatch.setattr(scaled, "read_scaled", lambda *_: live)
     unscaled_since(update, None)
     monkeypatch.setattr(scaled, "read_scaled", lambda *_: alive(None, one=4, two=1))
     with pytest.raises(UnknownScaleError, match=r"team-a/training: its autoscaler has just scaled one, and nothing"):

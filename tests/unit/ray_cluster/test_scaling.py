@@ -1,4 +1,4 @@
-"""How a cluster scales, in KubeRay's words and in those of the proposal that came before KubeRay."""
+"""The scaling settings: KubeRay's keys, and those of the proposal before KubeRay."""
 
 from typing import Any
 
@@ -17,17 +17,17 @@ POOLS = (NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8),)
 ONE_GROUP = {"workerGroups": [{"groupName": "only", "cpu": 2, "memory": "4Gi"}]}
 
 
-def spec(**said: Any) -> dict[str, Any]:
-    """The spec of a cluster that the operator takes."""
-    entry = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", **ONE_GROUP, **said}
+def spec(**settings: Any) -> dict[str, Any]:
+    """The spec of a cluster that the operator accepts."""
+    entry = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", **ONE_GROUP, **settings}
     body = ray_cluster(sound(entry), POOLS)
     assert validate(body, OperatorContext()) == []
     return dict(body["spec"])
 
 
-def problems(**said: Any) -> list[Problem]:
+def problems(**settings: Any) -> list[Problem]:
     try:
-        spec(**said)
+        spec(**settings)
     except Problems as refused:
         return list(refused.problems)
     except ValidationError as refused:
@@ -55,7 +55,7 @@ def test_a_scaling_mode_is_kuberays_upscaling_mode(mode: str, upscaling: str) ->
     [(1, "Default"), (49, "Default"), (50, "Conservative"), (80, "Conservative"), (100, "Conservative")],
 )
 def test_a_target_utilization_is_the_nearer_of_kuberays_two_speeds(utilization: int, upscaling: str) -> None:
-    """Ray made an upscaling speed of it, 1 / fraction - 1; KubeRay has the speed 1, and no limit."""
+    """Ray converted it into an upscaling speed, 1 / fraction - 1. KubeRay has the speed 1, and no limit."""
     assert spec(targetUtilization=utilization)["autoscalerOptions"]["upscalingMode"] == upscaling
 
 

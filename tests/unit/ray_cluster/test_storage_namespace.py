@@ -1,4 +1,4 @@
-"""The part of Redis that is a RayCluster's: when it is named anew, and what is said of what was left there."""
+"""The storage namespace of a RayCluster: when it is replaced, and the warnings about keys that are left."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ PLACE = {"namespace": "team-a", "cluster": "training", "context": None, "name": 
 
 
 def live(monkeypatch: pytest.MonkeyPatch, cluster: dict[str, Any] | Exception | None) -> None:
-    """What the API server has under the RayCluster's name."""
+    """The RayCluster in the API server."""
 
     def read(*_: Any, **__: Any) -> dict[str, Any] | None:
         if isinstance(cluster, Exception):
@@ -31,7 +31,7 @@ RUNNING = {"metadata": {"creationTimestamp": "2026-01-01T00:00:00Z"}, "spec": {}
 
 
 def made() -> dict[str, Any]:
-    """One that was made with its RayCluster."""
+    """A storage namespace that was created with its RayCluster."""
     with pytest.MonkeyPatch.context() as before:
         live(before, None)
         return created()
@@ -44,7 +44,7 @@ def created() -> dict[str, Any]:
 
 
 def changed(**news: Any) -> list[str]:
-    """What makes another one of it."""
+    """The keys that replace it."""
     return list(_Provider().diff("id", made(), {**PLACE, **news}).replaces or [])
 
 
@@ -131,8 +131,8 @@ def test_that_kuberay_gave_up_is_told() -> None:
 
 @pytest.mark.parametrize("reason", ["BackoffLimitExceeded", "DeadlineExceeded"])
 def test_that_its_job_failed_is_told(reason: str) -> None:
-    said = why_left([event("Job", "training-redis-cleanup", reason)], "training")
-    assert said == f"Job training-redis-cleanup failed: {reason}!"
+    reason_left = why_left([event("Job", "training-redis-cleanup", reason)], "training")
+    assert reason_left == f"Job training-redis-cleanup failed: {reason}!"
 
 
 def test_the_job_of_a_long_name_is_known_by_its_end() -> None:
@@ -146,13 +146,13 @@ def test_events_of_an_earlier_cluster_of_the_name_do_not_count(monkeypatch: pyte
     monkeypatch.setattr(storage_namespace, "connect", lambda _context: None)
     monkeypatch.setattr(storage_namespace, "read", lambda *_: {"items": [gave_up]})
     assert what_was_left(None, "team-a", "training", "team-a.training.1", "2026-01-01T12:00:00Z") is None
-    said = what_was_left(None, "team-a", "training", "team-a.training.1", "2025-12-31T00:00:00Z")
-    assert said is not None
-    assert "RAYteam-a.training.1@*" in said
+    warning = what_was_left(None, "team-a", "training", "team-a.training.1", "2025-12-31T00:00:00Z")
+    assert warning is not None
+    assert "RAYteam-a.training.1@*" in warning
 
 
 def test_where_it_cannot_be_told_that_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
-    said = what_was_left("no-such-context", "team-a", "training", "team-a.training.1", "2026-01-01T00:00:00Z")
-    assert said is not None
-    assert "it cannot be told whether Redis was cleaned up: no usable kubeconfig" in said
+    warning = what_was_left("no-such-context", "team-a", "training", "team-a.training.1", "2026-01-01T00:00:00Z")
+    assert warning is not None
+    assert "it cannot be told whether Redis was cleaned up: no usable kubeconfig" in warning

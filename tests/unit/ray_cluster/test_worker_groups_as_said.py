@@ -1,4 +1,4 @@
-"""What a cluster's author says in KubeRay's own words: worker groups, pod templates, overrides."""
+"""Settings in KubeRay's syntax: worker groups, pod templates, overrides."""
 
 from typing import Any
 
@@ -19,22 +19,22 @@ POOLS = (
 SMALL = {"groupName": "small", "cpu": 2, "memory": "4Gi"}
 
 
-def spec(**said: Any) -> dict[str, Any]:
-    """The spec of a cluster that the operator takes."""
-    entry = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", **said}
+def spec(**settings: Any) -> dict[str, Any]:
+    """The spec of a cluster that the operator accepts."""
+    entry = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", **settings}
     body = ray_cluster(sound(entry), POOLS)
     assert validate(body, OperatorContext()) == []
     return dict(body["spec"])
 
 
-def group(**said: Any) -> dict[str, Any]:
-    [rendered] = spec(workerGroups=[{**SMALL, **said}])["workerGroupSpecs"]
+def group(**settings: Any) -> dict[str, Any]:
+    [rendered] = spec(workerGroups=[{**SMALL, **settings}])["workerGroupSpecs"]
     return dict(rendered)
 
 
-def refused(**said: Any) -> list[tuple[Any, str]]:
+def refused(**settings: Any) -> list[tuple[Any, str]]:
     with pytest.raises(Problems) as raised:
-        spec(**said)
+        spec(**settings)
     return [(problem.path, problem.message) for problem in raised.value.problems]
 
 

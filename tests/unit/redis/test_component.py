@@ -1,4 +1,4 @@
-"""How Redis is provisioned: what is made, and in which order."""
+"""How Redis is provisioned: its objects and their order."""
 
 from pathlib import Path
 from typing import Any
@@ -25,13 +25,13 @@ def newer_kubernetes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def built(**redis: Any) -> Recorder:
-    said = {
+    keys = {
         "operator": {"location": "config/default"},
         "redis": redis,
         "tenants": [{"name": "a", "clusters": [CLUSTER]}, {"name": "b"}],
     }
     made = {"platform-redis-ray-system-password-a-1": {"password": "a-password"}}
-    return record(lambda: build(parse(said)), made)
+    return record(lambda: build(parse(keys)), made)
 
 
 def test_redis_and_the_secret_outlive_the_ray_cluster(kubectl_that_renders: Path) -> None:
@@ -67,7 +67,7 @@ def test_an_issuer_of_cert_manager_certifies_the_nodes(kubectl_that_renders: Pat
 
 
 def test_the_stacks_own_certificate_is_of_an_authority_that_is_told_apart_from_it() -> None:
-    """With one name for both, OpenSSL takes the certificate for one that certifies itself, and refuses it."""
+    """If both have the same name, OpenSSL considers the certificate self-signed and refuses it."""
     authority, certificate, _ = (text.encode() for text in new_certificate("ray-redis", ["ray-redis-0"]))
     ca, made = (x509.load_pem_x509_certificate(pem) for pem in (authority, certificate))
     made.verify_directly_issued_by(ca)
@@ -79,7 +79,7 @@ def test_the_stacks_own_certificate_is_of_an_authority_that_is_told_apart_from_i
 def test_a_redis_of_others_without_its_secret_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("components.redis.existing.connect", lambda _: None)
     monkeypatch.setattr("components.redis.existing.read", lambda *_: None)
-    said = {"address": "redis:6379", "secretName": "redis", "secretNamespace": "theirs"}
-    args = ExternalRedisArgs(ExternalSettings.model_validate(said), {"a": "a"})
+    settings = {"address": "redis:6379", "secretName": "redis", "secretNamespace": "theirs"}
+    args = ExternalRedisArgs(ExternalSettings.model_validate(settings), {"a": "a"})
     with pytest.raises(pulumi.RunError, match="there is no Secret theirs/redis"):
         record(lambda: ExternalRedis("redis", args))

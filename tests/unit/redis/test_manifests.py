@@ -1,4 +1,4 @@
-"""What the settings of Redis become."""
+"""The objects for the settings of Redis."""
 
 from typing import Any
 
@@ -143,6 +143,6 @@ def test_a_connection_names_sentinels_by_their_lasting_names() -> None:
 
 
 def test_a_connection_to_a_redis_of_others_has_what_is_said_of_it() -> None:
-    said = {"sentinels": ["sentinel.example.com:5000"], "secretName": "redis", "cidrs": ["10.20.0.0/24"]}
-    made = connection(RedisSettings(mode="external", external=ExternalSettings.model_validate(said)), "")
+    external = {"sentinels": ["sentinel.example.com:5000"], "secretName": "redis", "cidrs": ["10.20.0.0/24"]}
+    made = connection(RedisSettings(mode="external", external=ExternalSettings.model_validate(external)), "")
     assert (made.ports, made.secret, made.cidrs) == ((5000, 6379), "redis", ("10.20.0.0/24",))

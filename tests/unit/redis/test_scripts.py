@@ -1,4 +1,4 @@
-"""What a node says before it starts its server."""
+"""The output of a node before it starts its server."""
 
 import subprocess
 from pathlib import Path
@@ -20,13 +20,13 @@ options ndots:5
 
 def test_a_domain_that_is_not_the_clusters_ends_it_with_what_to_say_instead(tmp_path: Path) -> None:
     (tmp_path / "resolv.conf").write_text(RESOLV_CONF)
-    said = {
+    env = {
         "ME": "ray-redis-0.ray-redis.svc.svc.cluster.local",
         "RESOLV_CONF": str(tmp_path / "resolv.conf"),
         "DATA": str(tmp_path),
     }
     ended = subprocess.run(
-        ["/bin/sh", SCRIPT], env={"PATH": "/usr/bin:/bin", **said}, check=False, capture_output=True, text=True
+        ["/bin/sh", SCRIPT], env={"PATH": "/usr/bin:/bin", **env}, check=False, capture_output=True, text=True
     )
     assert ended.returncode == 1
     assert "redis.clusterDomain is 'cluster.local'" in ended.stderr
@@ -44,14 +44,15 @@ esac
 
 
 def names_written(tmp_path: Path, known: str) -> list[str]:
-    """What names.sh writes once, with a DNS that knows one node, not another, and does not answer of a third."""
+    """The output of one run of names.sh, with a DNS that knows one node, does not know another, and does not answer
+    for a third."""
     getent = tmp_path / "getent"
     getent.write_text(GETENT)
     getent.chmod(0o755)
     hosts = tmp_path / "hosts"
     hosts.write_text(known)
-    said = {"PATH": f"{tmp_path}:/usr/bin:/bin", "HOSTS": str(hosts), "NODES": "unanswered there gone"}
-    subprocess.run(["/bin/sh", SCRIPT.with_name("names.sh"), "once"], env=said, check=True)
+    env = {"PATH": f"{tmp_path}:/usr/bin:/bin", "HOSTS": str(hosts), "NODES": "unanswered there gone"}
+    subprocess.run(["/bin/sh", SCRIPT.with_name("names.sh"), "once"], env=env, check=True)
     assert "-s hosts:dns ahosts there" in (tmp_path / "getent.asked").read_text().splitlines()
     return hosts.read_text().splitlines()
 

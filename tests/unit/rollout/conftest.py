@@ -1,4 +1,4 @@
-"""What the tests of updates share."""
+"""Fixtures of the tests of updates."""
 
 import pytest
 

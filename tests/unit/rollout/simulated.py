@@ -1,4 +1,4 @@
-"""A RayCluster whose pods, operator and Ray are played, on a clock that only waiting moves."""
+"""A RayCluster with simulated pods, operator and Ray, and a clock that only sleeping advances."""
 
 import itertools
 from collections.abc import Iterable, Mapping
@@ -28,7 +28,7 @@ class Simulated(Pods):
         self.deleted: list[str] = []
         self.ray = "2.60.0"
         self.silent: str | None = None
-        """Why Ray cannot be asked."""
+        """Why Ray does not answer."""
         self._numbers = itertools.count()
         self.add("head", group="headgroup", kind="head", stamp="new")
 

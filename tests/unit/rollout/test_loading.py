@@ -1,4 +1,4 @@
-"""What a preview loads of the Kubernetes client: its typed APIs take up to a second of the processor each."""
+"""The modules of the Kubernetes client that a preview loads: a typed API takes up to a second of CPU time."""
 
 import json
 import subprocess

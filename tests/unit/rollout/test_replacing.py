@@ -27,8 +27,8 @@ def test_on_idle_replaces_idle_workers_and_names_the_busy_ones(pods: Simulated) 
     pods.add("idle")
     pods.add("busy", busy=1000)
     assert anything_to_do(pods, wanted("onIdle"))
-    [said] = replace_old(pods, wanted("onIdle"))
-    assert said.startswith("busy workers keep their former settings: busy. ")
+    [message] = replace_old(pods, wanted("onIdle"))
+    assert message.startswith("busy workers keep their former settings: busy. ")
     assert pods.deleted == ["idle"]
     assert "busy" not in pods.drained
     assert not anything_to_do(pods, wanted("onIdle"))
@@ -82,8 +82,10 @@ def test_a_pod_that_has_not_started_goes_without_asking(pods: Simulated, strateg
 def test_nothing_goes_where_ray_cannot_be_asked(pods: Simulated, strategy: str) -> None:
     pods.add("unknown")
     pods.silent = "no process"
-    [said] = replace_old(pods, wanted(strategy))
-    assert said == ("unknown keep their former settings, because it cannot be told whether they are busy: no process")
+    [message] = replace_old(pods, wanted(strategy))
+    assert message == (
+        "unknown keep their former settings, because it cannot be told whether they are busy: no process"
+    )
     assert pods.deleted == []
     assert not anything_to_do(pods, wanted(strategy))
 
@@ -91,23 +93,23 @@ def test_nothing_goes_where_ray_cannot_be_asked(pods: Simulated, strategy: str) 
 def test_nothing_goes_where_new_workers_could_not_join_the_head(pods: Simulated) -> None:
     pods.add("idle")
     pods.ray = "2.59.0"
-    [said] = replace_old(pods, wanted("onIdle"))
-    assert "its head runs Ray 2.59.0, and workers with Ray 2.60.0 could not join it" in said
+    [message] = replace_old(pods, wanted("onIdle"))
+    assert "its head runs Ray 2.59.0, and workers with Ray 2.60.0 could not join it" in message
     assert pods.deleted == []
 
 
 def test_the_head_stays_and_is_named(pods: Simulated) -> None:
     pods.add("head", group="headgroup", kind="head")
-    [said] = replace_old(pods, wanted("onIdle"))
-    assert said.startswith("the head, pod head, keeps its former settings")
+    [message] = replace_old(pods, wanted("onIdle"))
+    assert message.startswith("the head, pod head, keeps its former settings")
 
 
 def test_hosts_of_one_worker_go_together_or_not_at_all(pods: Simulated) -> None:
     pods.add("first", group="hosts")
     pods.add("second", group="hosts", busy=30)
     assert not anything_to_do(pods, wanted("onIdle"))
-    [said] = replace_old(pods, wanted("onIdle"))
-    assert "first, second" in said
+    [message] = replace_old(pods, wanted("onIdle"))
+    assert "first, second" in message
     assert pods.deleted == []
     assert replace_old(pods, wanted("drain")) == []
     assert pods.deleted == ["first", "second"]
@@ -124,11 +126,11 @@ def test_with_a_head_that_forgets_all_its_workers_go(pods: Simulated, keeps: boo
     assert pods.deleted[-1] == "head"
 
 
-def spec(version: str = "2.60.0", env: dict[str, str] | None = None, **said: Any) -> dict[str, Any]:
-    """A RayCluster's, as far as head and workers have to agree."""
+def spec(version: str = "2.60.0", env: dict[str, str] | None = None, **settings: Any) -> dict[str, Any]:
+    """The part of a RayCluster's spec that head and workers must share."""
     variables = [{"name": name, "value": value} for name, value in (env or {}).items()]
     head = {"template": {"spec": {"containers": [{"name": "ray-head", "env": variables}]}}}
-    return {"rayVersion": version, "headGroupSpec": head, **said}
+    return {"rayVersion": version, "headGroupSpec": head, **settings}
 
 
 TOKEN: dict[str, Any] = {"authOptions": {"mode": "token"}}

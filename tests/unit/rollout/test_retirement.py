@@ -1,4 +1,4 @@
-"""A worker group that leaves the stack file loses its workers before it goes."""
+"""The workers of a worker group that leaves the stack file are deleted before the group."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.unit
 
 
 class SimulatedGroups(Groups):
-    """The RayCluster's list, and an operator that deletes what it is told to."""
+    """The RayCluster's worker groups, and an operator that deletes the `workersToDelete`."""
 
     def __init__(self, pods: Simulated, **replicas: int) -> None:
         self._pods = pods

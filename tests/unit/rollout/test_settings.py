@@ -1,4 +1,4 @@
-"""What a stack file may say about updates."""
+"""The settings of updates."""
 
 from typing import Any
 
@@ -11,12 +11,12 @@ from components.ray_cluster.settings import RayClusterSettings
 pytestmark = pytest.mark.unit
 
 
-def said(**more: Any) -> RayClusterSettings:
+def cluster_with(**more: Any) -> RayClusterSettings:
     return sound({"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", **more})
 
 
 def test_the_default_ends_no_busy_worker() -> None:
-    assert said().updates.strategy == "onIdle"
+    assert cluster_with().updates.strategy == "onIdle"
 
 
 @pytest.mark.parametrize(
@@ -32,5 +32,5 @@ def test_the_default_ends_no_busy_worker() -> None:
 )
 def test_what_means_nothing_is_refused(more: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
-        said(**more)
-    said(overrides={"upgradeStrategy": {"type": "Recreate"}})
+        cluster_with(**more)
+    cluster_with(overrides={"upgradeStrategy": {"type": "Recreate"}})

@@ -1,4 +1,4 @@
-"""A pod is old if it was made from something else than the stack says now."""
+"""A pod is old if its template differs from the desired one."""
 
 import copy
 from typing import Any
@@ -10,7 +10,7 @@ from components.rollout.templates import ANNOTATION, is_old, parts, stamped
 pytestmark = pytest.mark.unit
 
 
-def cluster(**said: Any) -> dict[str, Any]:
+def cluster(**settings: Any) -> dict[str, Any]:
     def container(name: str) -> dict[str, Any]:
         return {
             "name": name,
@@ -24,11 +24,11 @@ def cluster(**said: Any) -> dict[str, Any]:
         for name in ("one", "two")
     ]
     head = {"rayStartParams": {}, "template": {"spec": {"containers": [container("ray-head")]}}}
-    return {"metadata": {"name": "x"}, "spec": {"headGroupSpec": head, "workerGroupSpecs": groups, **said}}
+    return {"metadata": {"name": "x"}, "spec": {"headGroupSpec": head, "workerGroupSpecs": groups, **settings}}
 
 
 def pod(body: dict[str, Any], place: int = 0) -> dict[str, Any]:
-    """As KubeRay makes it, which adds variables, and as the API server writes amounts."""
+    """A pod as KubeRay creates it, with its variables, and with amounts as the API server writes them."""
     template = copy.deepcopy(body["spec"]["workerGroupSpecs"][place]["template"])
     ray = template["spec"]["containers"][0]
     ray["env"].insert(0, {"name": "RAY_ADDRESS", "value": "head:6379"})
@@ -82,7 +82,7 @@ def test_a_pod_whose_group_is_gone_is_old() -> None:
 
 
 def test_what_runs_as_the_stack_says_it_is_not_edited() -> None:
-    """A RayCluster that is taken in, or that an older version of this program has made."""
+    """A RayCluster that is adopted, or that an older version of this program has created."""
     live = cluster()["spec"]
     assert stamped(cluster(), live) == cluster()
     changed_by_a_webhook = pod(cluster())

@@ -1,4 +1,4 @@
-"""Whose a tenant's namespace is, and how much may be in it."""
+"""The labels and the quota of a tenant's namespace."""
 
 import json
 
@@ -81,9 +81,9 @@ def test_with_a_quota_a_pod_that_says_no_amounts_gets_small_ones() -> None:
 
 def test_without_a_quota_or_with_empty_limits_there_is_no_limit_range() -> None:
     assert TenantSettings(name="team-a").limits_in_force is None
-    said = TenantSettings(name="team-a", quota=QuotaSettings(gpus=1), limits=LimitSettings()).limits_in_force
-    assert said is not None
-    assert limit_range(said) is None
+    limits = TenantSettings(name="team-a", quota=QuotaSettings(gpus=1), limits=LimitSettings()).limits_in_force
+    assert limits is not None
+    assert limit_range(limits) is None
 
 
 def test_limits_that_kubernetes_would_refuse_are_refused() -> None:

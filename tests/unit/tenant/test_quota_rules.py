@@ -1,4 +1,4 @@
-"""What a quota or limits would refuse is found before anything is sent, with the numbers."""
+"""Objects that a quota or limits would refuse are reported before the update, with the numbers."""
 
 from decimal import Decimal
 from typing import Any
@@ -22,8 +22,8 @@ POOLS = (NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8),)
 
 
 def body(name: str = "training", redis: RedisPlace | None = None, **settings: Any) -> dict[str, Any]:
-    said = {"name": name, "rayVersion": "2.60.0", "image": "ray:2.60.0", **settings}
-    made = ray_cluster(sound(said), POOLS, redis=redis)
+    entry = {"name": name, "rayVersion": "2.60.0", "image": "ray:2.60.0", **settings}
+    made = ray_cluster(sound(entry), POOLS, redis=redis)
     assert validate(made, OperatorContext()) == []
     return made
 
@@ -103,7 +103,7 @@ def test_what_is_suspended_takes_nothing_but_its_name() -> None:
 
 
 def test_a_worker_counts_as_its_init_containers_where_these_ask_for_more() -> None:
-    """KubeRay's own init container asks for 200m CPU; a worker that asks for less still counts as 200m."""
+    """KubeRay's own init container requests 200m CPU, so a worker with less still counts as 200m."""
     group = {"groupName": "tiny", "cpu": "50m", "memory": "128Mi", "minReplicas": 1}
     assert demand(body(workerGroups=[group]), None).at_first["requests.cpu"] == Decimal("2.7")
 
@@ -162,8 +162,8 @@ def test_further_entries_are_held_against_the_clusters_too() -> None:
 
 
 def judged(limits: dict[str, Any], made: dict[str, Any]) -> list[tuple[Any, str]]:
-    said = LimitSettings.model_validate(limits, by_alias=True)
-    found = beyond_limits([demand(made, said)], said)
+    limit_settings = LimitSettings.model_validate(limits, by_alias=True)
+    found = beyond_limits([demand(made, limit_settings)], limit_settings)
     return [(each.problem.path[1:3], each.problem.rule) for each in found]
 
 

@@ -1,4 +1,4 @@
-"""What keeps a tenant from being removed."""
+"""What blocks the removal of a tenant."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -36,9 +36,9 @@ def test_what_holds_pods_or_will_runs(body: Mapping[str, Any], expected: bool) -
     assert runs(body) == expected
 
 
-def refusal(monkeypatch: pytest.MonkeyPatch, *there: dict[str, Any]) -> str | None:
-    """What the guard of team-a says while these objects are in its namespace, None where it lets go."""
-    monkeypatch.setattr(tenant_guard, "kuberay_objects", lambda *_: there)
+def refusal(monkeypatch: pytest.MonkeyPatch, *existing: dict[str, Any]) -> str | None:
+    """The refusal of the guard of team-a with these objects; None if it allows the removal."""
+    monkeypatch.setattr(tenant_guard, "kuberay_objects", lambda *_: existing)
     try:
         refuse_while_used("team-a", "team-a", None)
     except InUseError as error:
@@ -47,10 +47,10 @@ def refusal(monkeypatch: pytest.MonkeyPatch, *there: dict[str, Any]) -> str | No
 
 
 def test_what_runs_is_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = refusal(monkeypatch, ray("RayCluster", "training"), ray("RayJob", "nightly"))
-    assert said is not None
-    assert "while there is RayCluster team-a/training, RayJob team-a/nightly" in said
-    assert "allowDelete: true" in said
+    message = refusal(monkeypatch, ray("RayCluster", "training"), ray("RayJob", "nightly"))
+    assert message is not None
+    assert "while there is RayCluster team-a/training, RayJob team-a/nightly" in message
+    assert "allowDelete: true" in message
 
 
 def test_a_tenant_goes_when_nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What a RayCluster with TLS between its processes has, and what it leaves as it is."""
+"""The changes to a RayCluster with TLS between its processes."""
 
 from typing import Any
 
@@ -18,13 +18,13 @@ pytestmark = pytest.mark.unit
 POOLS = (NodePool(pool="cpu", count=2, cpu="8", memory="64Gi"),)
 
 
-def settings(**said: Any) -> RayClusterSettings:
+def settings(**keys: Any) -> RayClusterSettings:
     short = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", "workers": {"pool": "cpu"}, "tls": {}}
-    return sound({**short, **said})
+    return sound({**short, **keys})
 
 
-def spec(**said: Any) -> dict[str, Any]:
-    body = ray_cluster(settings(**said), POOLS)
+def spec(**keys: Any) -> dict[str, Any]:
+    body = ray_cluster(settings(**keys), POOLS)
     assert validate(body, OperatorContext()) == []
     return dict(body["spec"])
 
@@ -33,8 +33,8 @@ def pods(made: dict[str, Any]) -> list[dict[str, Any]]:
     return [group["template"]["spec"] for group in (made["headGroupSpec"], *made["workerGroupSpecs"])]
 
 
-def provisioned(**said: Any) -> Recorder:
-    return record(lambda: RayCluster("team-a-training", RayClusterArgs(settings(**said), POOLS, "team-a")))
+def provisioned(**keys: Any) -> Recorder:
+    return record(lambda: RayCluster("team-a-training", RayClusterArgs(settings(**keys), POOLS, "team-a")))
 
 
 def test_every_container_that_runs_ray_uses_the_pods_certificate() -> None:

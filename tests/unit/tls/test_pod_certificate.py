@@ -1,4 +1,4 @@
-"""The certificates that pods make for themselves, checked as Ray's processes check each other's."""
+"""The certificates that pods create, verified as Ray's processes verify each other's."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ SERVICE = "training-head-svc.team-a.svc.cluster.local"
 
 
 def certified(folder: Path, authority: tuple[str, str], head: bool) -> Path:
-    """What the init container of a pod writes: its command, as Kubernetes would run it."""
+    """The files of a pod's init container, whose command runs as in Kubernetes."""
     ca, target = folder / "ca", folder / "target"
     ca.mkdir()
     target.mkdir()
@@ -33,7 +33,7 @@ def certified(folder: Path, authority: tuple[str, str], head: bool) -> Path:
 
 
 def accepts(pod: Path, certificate: Path, called: x509.DNSName | x509.IPAddress) -> bool:
-    """Whether who trusts a pod's authority believes that a certificate is that of whom it called."""
+    """Whether a client with the pod's authority accepts the certificate for the called address."""
     store = Store(x509.load_pem_x509_certificates((pod / "ca.crt").read_bytes()))
     [leaf] = x509.load_pem_x509_certificates((certificate / "tls.crt").read_bytes())
     try:

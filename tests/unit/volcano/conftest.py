@@ -10,5 +10,5 @@ from components.manifest_files import read
 
 @pytest.fixture
 def manifest(manifest_file: Path) -> list[dict[str, Any]]:
-    """Its objects."""
+    """The objects of the manifest."""
     return read(str(manifest_file))

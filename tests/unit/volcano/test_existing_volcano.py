@@ -1,4 +1,4 @@
-"""A Volcano that is there already is taken if it is supported, and named if not."""
+"""An existing Volcano is accepted if it is supported, and otherwise named in the error."""
 
 from typing import Any
 

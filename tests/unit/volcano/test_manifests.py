@@ -18,32 +18,33 @@ CERTIFICATE = Certificate("authority", "certificate", "key", bundle="bundle", di
 DEPLOYMENTS = ("volcano-scheduler", "volcano-controllers", "volcano-admission")
 
 
-def stages(manifest: Manifest, **said: Any) -> tuple[Manifest, ...]:
-    return volcano_objects(manifest, VolcanoSettings.model_validate(said), CERTIFICATE)
+def stages(manifest: Manifest, **settings: Any) -> tuple[Manifest, ...]:
+    return volcano_objects(manifest, VolcanoSettings.model_validate(settings), CERTIFICATE)
 
 
-def objects(manifest: Manifest, **said: Any) -> dict[tuple[str, str], dict[str, Any]]:
+def objects(manifest: Manifest, **settings: Any) -> dict[tuple[str, str], dict[str, Any]]:
     """Volcano's objects by kind and name."""
-    return {(body["kind"], body["metadata"]["name"]): body for stage in stages(manifest, **said) for body in stage}
+    return {(body["kind"], body["metadata"]["name"]): body for stage in stages(manifest, **settings) for body in stage}
 
 
-def pod(manifest: Manifest, name: str, **said: Any) -> dict[str, Any]:
-    spec: dict[str, Any] = objects(manifest, **said)["Deployment", name]["spec"]["template"]["spec"]
+def pod(manifest: Manifest, name: str, **settings: Any) -> dict[str, Any]:
+    spec: dict[str, Any] = objects(manifest, **settings)["Deployment", name]["spec"]["template"]["spec"]
     return spec
 
 
-def container(manifest: Manifest, name: str, **said: Any) -> dict[str, Any]:
-    found: dict[str, Any] = pod(manifest, name, **said)["containers"][0]
+def container(manifest: Manifest, name: str, **settings: Any) -> dict[str, Any]:
+    found: dict[str, Any] = pod(manifest, name, **settings)["containers"][0]
     return found
 
 
-def webhooks(manifest: Manifest, **said: Any) -> list[dict[str, Any]]:
-    found = objects(manifest, **said)
+def webhooks(manifest: Manifest, **settings: Any) -> list[dict[str, Any]]:
+    found = objects(manifest, **settings)
     return [webhook for (kind, _), body in found.items() if "Webhook" in kind for webhook in body["webhooks"]]
 
 
 def test_the_namespace_comes_first_then_access_and_webhooks_then_the_programs(manifest: Manifest) -> None:
-    """The webhook listens once it has seen its configurations: after them, its Deployment would never be available."""
+    """The webhook listens once it has seen its configurations. If they came after it, its Deployment would never be
+    available."""
     assert [{body["kind"] for body in stage} for stage in stages(manifest)] == [
         {"Namespace"},
         {
@@ -131,13 +132,13 @@ def test_everything_is_in_the_namespace_that_is_said(manifest: Manifest) -> None
 def test_each_program_gets_the_resources_that_are_said(manifest: Manifest, name: str, part: str) -> None:
     assert set(container(manifest, name)["resources"]) == {"requests"}
     assert set(container(manifest, name)["resources"]["requests"]) == {"cpu", "memory"}
-    said = {part: {"resources": {"cpu": 1, "memory": "1Gi"}}}
-    assert container(manifest, name, **said)["resources"]["limits"] == {"cpu": "1", "memory": "1Gi"}
+    settings = {part: {"resources": {"cpu": 1, "memory": "1Gi"}}}
+    assert container(manifest, name, **settings)["resources"]["limits"] == {"cpu": "1", "memory": "1Gi"}
 
 
 def test_another_configuration_of_the_scheduler_starts_it_anew(manifest: Manifest) -> None:
-    def noted(**said: Any) -> str:
-        template = objects(manifest, scheduler=said)["Deployment", "volcano-scheduler"]["spec"]["template"]
+    def noted(**settings: Any) -> str:
+        template = objects(manifest, scheduler=settings)["Deployment", "volcano-scheduler"]["spec"]["template"]
         return str(template["metadata"]["annotations"]["ray-platform/configuration"])
 
     assert noted() == noted()
@@ -145,7 +146,7 @@ def test_another_configuration_of_the_scheduler_starts_it_anew(manifest: Manifes
 
 
 def test_never_two_schedulers_place_pods(manifest: Manifest) -> None:
-    """The manifest elects no leader, so that the old one has to go before the new one starts."""
+    """The manifest has no leader election, so the old scheduler must end before the new one starts."""
     spec = objects(manifest)["Deployment", "volcano-scheduler"]["spec"]
     assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
 

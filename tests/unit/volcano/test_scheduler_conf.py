@@ -1,4 +1,4 @@
-"""What the settings of Volcano's scheduler become in the file that it reads."""
+"""The configuration file of Volcano's scheduler for its settings."""
 
 from typing import Any
 
@@ -11,13 +11,13 @@ from components.volcano.settings import VolcanoSchedulerSettings
 pytestmark = pytest.mark.unit
 
 
-def conf(**said: Any) -> dict[str, Any]:
-    text = render(VolcanoSchedulerSettings.model_validate(said))
+def conf(**settings: Any) -> dict[str, Any]:
+    text = render(VolcanoSchedulerSettings.model_validate(settings))
     return dict(yaml.safe_load(text))
 
 
-def plugins(**said: Any) -> dict[str, dict[str, Any]]:
-    return {plugin["name"]: plugin for tier in conf(**said)["tiers"] for plugin in tier["plugins"]}
+def plugins(**settings: Any) -> dict[str, dict[str, Any]]:
+    return {plugin["name"]: plugin for tier in conf(**settings)["tiers"] for plugin in tier["plugins"]}
 
 
 def test_a_queue_gets_back_what_it_deserves_unless_one_says_otherwise() -> None:
@@ -26,13 +26,13 @@ def test_a_queue_gets_back_what_it_deserves_unless_one_says_otherwise() -> None:
 
 
 def test_who_is_evicted_is_what_gangs_and_shares_of_queues_agree_on() -> None:
-    """Only plugins of one tier agree: with the shares in the second, a queue lost what it deserves."""
+    """Only plugins of one tier decide together: with the shares in the second, a queue lost its deserved share."""
     first = [plugin["name"] for plugin in conf()["tiers"][0]["plugins"]]
     assert {"gang", "conformance", "capacity"} <= set(first)
 
 
 def test_who_waits_is_asked_of_overcommit_as_of_the_shares_of_queues() -> None:
-    """In the second tier it would not be asked: shares decide in the first. Beside `reclaim` it is off by default."""
+    """In the second tier it would not be asked: shares decide in the first. With `reclaim` it is off by default."""
     first = [plugin["name"] for plugin in conf(plugins={"overcommit": {"factor": 1.5}})["tiers"][0]["plugins"]]
     assert {"overcommit", "capacity"} <= set(first)
     assert plugins(plugins={"overcommit": {"factor": 1.5}})["overcommit"]["arguments"] == {"overcommit-factor": 1.5}
@@ -52,9 +52,9 @@ def test_queues_share_by_capacity_with_parents_or_by_weight_and_never_both() -> 
 
 
 def test_gpus_count_most_when_nodes_are_filled() -> None:
-    said = plugins()["binpack"]["arguments"]
-    assert said["binpack.resources"] == "nvidia.com/gpu"
-    assert said["binpack.resources.nvidia.com/gpu"] > said["binpack.cpu"] + said["binpack.memory"]
+    arguments = plugins()["binpack"]["arguments"]
+    assert arguments["binpack.resources"] == "nvidia.com/gpu"
+    assert arguments["binpack.resources.nvidia.com/gpu"] > arguments["binpack.cpu"] + arguments["binpack.memory"]
     # The opposite of filling nodes.
     assert plugins()["nodeorder"]["arguments"]["leastrequested.weight"] == 0
 
@@ -93,5 +93,5 @@ def test_each_plugin_can_be_left_out_or_taken(key: str, name: str) -> None:
 
 
 def test_a_plugin_without_a_setting_is_taken_as_it_is_said() -> None:
-    said = {"name": "sla", "arguments": {"sla-waiting-time": "1h"}}
-    assert plugins(extraPlugins=[said, {"name": "tdm"}])["sla"] == said
+    plugin = {"name": "sla", "arguments": {"sla-waiting-time": "1h"}}
+    assert plugins(extraPlugins=[plugin, {"name": "tdm"}])["sla"] == plugin

@@ -13,8 +13,8 @@ from testbed.recorder import Recorder, record
 pytestmark = pytest.mark.unit
 
 
-def provisioned(location: Path | str, **said: Any) -> Recorder:
-    settings = VolcanoSettings.model_validate({"location": str(location), **said})
+def provisioned(location: Path | str, **keys: Any) -> Recorder:
+    settings = VolcanoSettings.model_validate({"location": str(location), **keys})
     return record(lambda: Volcano("volcano", VolcanoArgs(settings, "staging")))
 
 
@@ -29,7 +29,7 @@ def test_crds_are_upgraded_before_the_programs(recorder: Recorder) -> None:
 
 
 def test_the_guard_goes_before_anything_else(recorder: Recorder) -> None:
-    """Deletion runs backwards: the guard is asked while everything is still there."""
+    """The deletion order is reversed: the guard is deleted before everything else."""
     guard = recorder.registered["volcano-crd-guard"]
     for other in set(recorder.registered) - {"volcano", "volcano-crd-guard"}:
         assert recorder.made_before(other, "volcano-crd-guard")
