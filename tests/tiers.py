@@ -1,7 +1,6 @@
-"""`python -m tests.tiers`, which `make test` calls: runs the tiers of tests.
+"""`python -m tests.tiers`, which `make test` calls: runs the tiers of tests one after the other.
 
-The first tier runs alone. Then those that mostly wait run beside the others. It prints what runs, what is left out and
-why, and how long each tier took.
+It shows what runs, what is left out and why, and how long each tier took.
 """
 
 import os
@@ -9,10 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -30,20 +26,12 @@ CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os
 @dataclass(frozen=True)
 class Tier:
     """Fields: `shows`: what its tests show; `arguments`: pytest's; `suites`: those of tests/suites.py in it; `real`: it
-    needs programs and images of the real node, and mostly waits for them."""
+    needs programs and images of the real node."""
 
     shows: str
     arguments: tuple[str, ...]
     suites: tuple[str, ...] = ()
     real: bool = False
-
-
-@dataclass(frozen=True)
-class Ran:
-    """How a tier ended. Fields: `code`: pytest's exit code; `minutes`: how long it took."""
-
-    code: int
-    minutes: float
 
 
 _BY_FILE = ("--numprocesses", "logical", "--maxprocesses", "6", "--dist", "loadfile", "--no-loadscope-reorder")
@@ -93,7 +81,7 @@ def main(
 ) -> None:
     """Run tiers of tests, with further arguments for pytest.
 
-    The exit code is pytest's of the first tier that fails.
+    The exit code is pytest's of the first tier that fails; those after it do not run.
     """
     if unknown := [name for name in tiers or () if name not in TIERS]:
         raise typer.BadParameter(f"no such tier: {', '.join(unknown)}; there are {', '.join(TIERS)}")
@@ -101,52 +89,27 @@ def main(
 
 
 def run(names: Sequence[str], more: Sequence[str] = ()) -> int:
-    """Runs tiers. Returns the exit code of the first that fails, in the order of `names`; else 0."""
+    """Runs tiers in turn. Returns the exit code of the first that fails, else 0."""
     left_out = {name: reason for name in names if (reason := reason_to_leave_out(TIERS[name]))}
     plan(names, left_out)
-    begun = time.monotonic()
-    chosen = [name for name in names if name not in left_out]
-    ran = run_lane(chosen[:1], more)
-    if not any(each.code for each in ran.values()):
-        ran |= run_beside(chosen[1:], more)
+    took: dict[str, float] = {}
+    code = 0
+    for number, name in enumerate(names, start=1):
+        if name in left_out or code:
+            continue
+        title(f"tier {name} ({number} of {len(names)}): {TIERS[name].shows}")
+        begun = time.monotonic()
+        code = run_tier(name, TIERS[name], more)
+        took[name] = time.monotonic() - begun
     title("tiers of tests")
     for name in names:
         outcome = f"left out: {left_out[name]}" if name in left_out else "did not run"
-        if name in ran:
-            outcome = f"{ran[name].minutes:5.1f} min, {'failed' if ran[name].code else 'passed'}"
+        if name in took:
+            failed = code and name == list(took)[-1]
+            outcome = f"{took[name] / 60:5.1f} min, {'failed' if failed else 'passed'}"
         show(f"{name:<10} {outcome}")
-    show(f"{'all':<10} {(time.monotonic() - begun) / 60:5.1f} min")
-    return next((ran[name].code for name in names if name in ran and ran[name].code), 0)
-
-
-def run_beside(names: Sequence[str], more: Sequence[str]) -> dict[str, Ran]:
-    """Runs those with real pods, which mostly wait, beside the others, which leave them the processors."""
-    waiting, busy = [name for name in names if TIERS[name].real], [name for name in names if not TIERS[name].real]
-    if not waiting or not busy:
-        return run_lane(names, more)
-    with ThreadPoolExecutor(1) as lane:
-        beside = lane.submit(run_lane, waiting, more, logged=True)
-        ran = run_lane(busy, more, yields=True) | beside.result()
-    for name in waiting:
-        if name in ran:
-            title(f"output of tier {name}")
-            show(log_of(name).read_text(errors="replace"))
-    return ran
-
-
-def run_lane(names: Sequence[str], more: Sequence[str], logged: bool = False, yields: bool = False) -> dict[str, Ran]:
-    """Runs tiers in turn until one fails. `logged`: their output goes to files. `yields`: they let others go first."""
-    ran: dict[str, Ran] = {}
-    for name in names:
-        where = f" (output: {log_of(name)})" if logged else ""
-        title(f"tier {name}: {TIERS[name].shows}{where}")
-        begun = time.monotonic()
-        code = run_tier(name, more, logged, yields)
-        ran[name] = Ran(code, (time.monotonic() - begun) / 60)
-        title(f"tier {name} {'failed' if code else 'passed'} after {ran[name].minutes:.1f} min")
-        if code:
-            break
-    return ran
+    show(f"{'all':<10} {sum(took.values()) / 60:5.1f} min")
+    return code
 
 
 def plan(names: Sequence[str], left_out: Mapping[str, str]) -> None:
@@ -171,24 +134,16 @@ def reason_to_leave_out(tier: Tier) -> str:
     return decided[0].reason if decided and not any(each.share for each in decided) else ""
 
 
-def run_tier(name: str, more: Sequence[str], logged: bool, yields: bool) -> int:
+def run_tier(name: str, tier: Tier, more: Sequence[str]) -> int:
     """Its exit code."""
+    if tier.real:
+        build = [sys.executable, "-m", "local", "build", "--nodes", "real"]
+        if code := subprocess.run(build, cwd=paths.ROOT, check=False).returncode:
+            return code
     TIMES.mkdir(exist_ok=True)
-    commands = [[sys.executable, "-m", "pytest", *TIERS[name].arguments, f"--junitxml={TIMES / name}.xml", *more]]
-    if TIERS[name].real:
-        commands.insert(0, [sys.executable, "-m", "local", "build", "--nodes", "real"])
-    with ExitStack() as stack:
-        output = stack.enter_context(log_of(name).open("w")) if logged else None
-        for command in commands:
-            full = ["nice", "-n", "10", *command] if yields else command
-            if code := subprocess.run(full, cwd=paths.ROOT, stdout=output, stderr=output, check=False).returncode:
-                return code
-    return 0
-
-
-def log_of(name: str) -> Path:
-    """Where the output of a tier goes that runs beside others."""
-    return TIMES / f"{name}.log"
+    report = f"--junitxml={TIMES / name}.xml"
+    command = [sys.executable, "-m", "pytest", *tier.arguments, report, *more]
+    return subprocess.run(command, cwd=paths.ROOT, check=False).returncode
 
 
 def title(text: str) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import re
-import threading
 from pathlib import Path
 
 import pytest
@@ -203,29 +202,6 @@ def test_after_a_tier_that_fails_none_runs(monkeypatch: pytest.MonkeyPatch, caps
     assert started(monkeypatch, ["unit", "engine"], code=1) == (1, ["unit"])
     shown = capsys.readouterr().out
     assert re.search(r"unit +0\.0 min, failed\nengine +did not run", shown)
-
-
-def test_tiers_that_wait_run_beside_the_others_once_the_first_has_passed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Here each waits for the other."""
-    both = threading.Barrier(2, timeout=10)
-
-    def run_tier(name: str, _more: object, logged: bool, yields: bool) -> int:
-        if logged:
-            tiers.log_of(name).write_text(f"what {name} prints")
-        if name in ("engine", "pods"):
-            both.wait()
-        assert (logged, yields) == {"unit": (False, False), "engine": (False, True)}.get(name, (True, False))
-        return int(name == "pods")
-
-    monkeypatch.setattr(tiers, "TIMES", tmp_path)
-    monkeypatch.setattr(tiers, "run_tier", run_tier)
-    monkeypatch.setattr(tiers, "reason_to_leave_out", lambda _tier: "")
-    assert tiers.run(["unit", "engine", "pods", "failover"]) == 1
-    shown = capsys.readouterr().out
-    assert shown.count("what pods prints") == 1
-    assert re.search(r"engine +0\.0 min, passed\npods +0\.0 min, failed\nfailover +did not run", shown)
 
 
 def test_a_record_says_when_and_on_what() -> None:
