@@ -4,6 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 Body = Mapping[str, Any]
+"""An object as `kubectl get -o json` shows it. Values may be Pulumi Inputs."""
+
+FIELD_MANAGER_ANNOTATION = "pulumi.com/patchFieldManager"
+"""Annotation with the name of the field manager, which the provider reads."""
 
 
 def in_namespace(body: Body, namespace: Any) -> dict[str, Any]:

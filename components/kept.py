@@ -11,8 +11,9 @@ from typing import Any
 
 import pulumi
 
+from .bodies import FIELD_MANAGER_ANNOTATION
 from .cluster import request
-from .kubernetes import FIELD_MANAGER_ANNOTATION, field_manager
+from .kubernetes import field_manager
 
 
 @dataclass(frozen=True)

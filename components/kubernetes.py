@@ -1,19 +1,14 @@
 """Objects of the Kubernetes API as Pulumi resources, body for body."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import pulumi
 
 from core.environment import environment_of
 
+from .bodies import FIELD_MANAGER_ANNOTATION, Body
+
 _WITHOUT_PREFIX = "core/v1"
-
-FIELD_MANAGER_ANNOTATION = "pulumi.com/patchFieldManager"
-"""Annotation with the name of the field manager, which the provider reads."""
-
-Body = Mapping[str, Any]
-"""An object as `kubectl get -o json` shows it. Values may be Pulumi Inputs."""
 
 
 class KubernetesObject(pulumi.CustomResource):

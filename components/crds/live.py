@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from ..bodies import FIELD_MANAGER_ANNOTATION
 from ..cluster import request
-from ..kubernetes import FIELD_MANAGER_ANNOTATION
 from .definitions import Body, content
 
 DIGEST_ANNOTATION = "ray-platform/definition"

@@ -25,11 +25,6 @@ _OF_A_QUEUE = f"{PLATFORM}-queues-"
 _OF_REDIS = f"{PLATFORM}-redis-"
 
 
-def stack_in(urn: str) -> str:
-    """The stack in a URN."""
-    return urn.split("::", 2)[0].removeprefix("urn:pulumi:")
-
-
 def name_in(urn: str) -> str:
     """The resource's name."""
     return urn.split("::", 3)[3]

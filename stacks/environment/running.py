@@ -54,16 +54,19 @@ def run(stacks: Stacks, settings: StackSettings, operation: Operation, options: 
         first, then = then, first
     turns = [first, then] if operation in ("up", "destroy") else [[*first, *then]]
     outcomes: dict[str, Outcome] = {}
-    for turn in turns:
-        if failed := [name for name, each in outcomes.items() if each.result != "done"]:
-            outcomes |= _left_out(turn, f"{failed[0]} has failed", show)
-            continue
-        with configuration_of(stacks.file) as file, _threads(options.parallel) as threads:
-            running = [threads.submit(_one, stacks, name, name in existing, operation, options, file) for name in turn]
-            for ended in as_completed(running):
-                outcome = ended.result()
-                show(outcome)
-                outcomes[outcome.stack] = outcome
+    with configuration_of(stacks.file) as file:
+        for turn in turns:
+            if failed := [name for name, each in outcomes.items() if each.result != "done"]:
+                outcomes |= _left_out(turn, f"{failed[0]} has failed", show)
+                continue
+            with _threads(options.parallel) as threads:
+                running = [
+                    threads.submit(_one, stacks, name, name in existing, operation, options, file) for name in turn
+                ]
+                for ended in as_completed(running):
+                    outcome = ended.result()
+                    show(outcome)
+                    outcomes[outcome.stack] = outcome
     return [outcomes[name] for name in names]
 
 

@@ -5,6 +5,7 @@ import subprocess
 import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,10 @@ class Stacks:
         except automation.InvalidVersionError as error:
             raise StacksError(str(error)) from error
 
+    @cached_property
+    def _values(self) -> dict[str, Any]:
+        return _parsed(self.file)
+
     def existing(self) -> Collection[str]:
         """Names of the existing stacks, written like `environment`. Raises StacksError."""
         try:
@@ -71,7 +76,7 @@ class Stacks:
         Pulumi writes the encryption settings into a file of the stack's name. So this runs in a folder of its own,
         whose file has the environment's encryption settings already.
         """
-        settings = yaml.safe_load(self.file.read_text()) or {}
+        settings = self._values
         encryption = {key: settings[key] for key in PULUMIS_OWN if key in settings and key != "environment"}
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch)
@@ -113,6 +118,11 @@ def _last_line(error: Exception) -> str:
     return next((line for line in reversed(str(error).splitlines()) if line.strip()), "no reason given")
 
 
+def _parsed(file: Path) -> dict[str, Any]:
+    # The file may have thousands of tenants, which Python's own parser takes seconds for.
+    return dict(yaml.load(file.read_text(), yaml.CSafeLoader) or {})
+
+
 @contextmanager
 def configuration_of(file: Path) -> Iterator[Path]:
     """A configuration file for Pulumi that names the stack file, and contains its keys that other programs read.
@@ -120,7 +130,7 @@ def configuration_of(file: Path) -> Iterator[Path]:
     Pulumi passes the configuration in one environment variable, which Linux limits to 128 KiB: that is some hundred
     tenants.
     """
-    settings = yaml.safe_load(file.read_text())
+    settings = _parsed(file)
     own = f"{PREFIX}{BESIDE_FILE}"
     configured = settings.get("config") or {}
     config = {key: value for key, value in configured.items() if key == own or not key.startswith(PREFIX)}

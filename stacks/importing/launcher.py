@@ -18,7 +18,6 @@ MEMORY_PER_CPU = 4
 """Gi of memory per CPU of a worker if the file sets none: the ratio of general-purpose machines."""
 
 _KUBERNETES = {"kubernetes", "kuberay"}
-_PODS_OWN_RESOURCES = {"CPU", "GPU", "TPU", "memory", "object_store_memory"}
 
 
 def is_launcher_file(document: Any) -> bool:

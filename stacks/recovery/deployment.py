@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from components.bodies import FIELD_MANAGER_ANNOTATION
+
 Json = dict[str, Any]
 
 UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
@@ -156,5 +158,5 @@ def _object_of(row: Json) -> Wanted | None:
     if not all(isinstance(name, str) and name != UNKNOWN for name in names):
         return None
     api_version, kind, namespace, name = map(str, names)
-    manager = (metadata.get("annotations") or {}).get("pulumi.com/patchFieldManager")
+    manager = (metadata.get("annotations") or {}).get(FIELD_MANAGER_ANNOTATION)
     return Wanted(row, api_version, kind, namespace, name, manager if isinstance(manager, str) else "")

@@ -11,6 +11,7 @@ import urllib3
 from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import DynamicApiError, NotFoundError, ResourceNotFoundError
 
+from components.bodies import FIELD_MANAGER_ANNOTATION
 from components.cluster import ClusterUnreachableError, connect
 
 from .deployment import Wanted
@@ -63,7 +64,7 @@ def look(context: str | None, objects: Iterable[Wanted]) -> Existing:
 def is_own(candidate: Wanted, body: Mapping[str, Any]) -> bool:
     """Whether this stack created the object: it has the stack's own field manager, and Pulumi wrote it."""
     annotations = body["metadata"].get("annotations") or {}
-    marked = bool(candidate.manager) and annotations.get("pulumi.com/patchFieldManager") == candidate.manager
+    marked = bool(candidate.manager) and annotations.get(FIELD_MANAGER_ANNOTATION) == candidate.manager
     return marked and bool(_managers(body) & {_CREATOR, candidate.manager})
 
 
