@@ -53,7 +53,7 @@ destroy: .venv/installed ## Remove everything that the stack made from the clust
 pulumi: .venv/installed ## Any other command, for example: make pulumi ARGS="stack output --json"
 	@$(LOCAL) pulumi --stack $(STACK) -- $(ARGS)
 
-rehearse: .venv/installed ## STACK at its real size on a cluster of its own, held against its plan (docs/rehearse.md).
+rehearse: .venv/installed ## STACK at its real size on a cluster of its own, compared with its plan (docs/rehearse.md).
 	@$(LOCAL) rehearse --stack $(STACK) $(ARGS)
 
 mirror: .venv/installed ## Archives of the tools for DIR=FOLDER, which TOOLS=FOLDER or its URL takes them from (docs/tools.md).
@@ -100,7 +100,7 @@ format: .venv/installed ## Write the code as `make lint` wants it.
 	@.venv/bin/ruff format .
 	@.venv/bin/ruff check --fix .
 
-requirements: .venv/installed ## Pin anew what requirements*.in ask for.
+requirements: .venv/installed ## Pin the packages of requirements*.in again.
 	@.venv/bin/uv pip compile --quiet --upgrade --generate-hashes --universal --python-version 3.11 --no-emit-index-url \
 	  --no-emit-find-links --custom-compile-command "make requirements" requirements.in -o requirements.txt
 	@.venv/bin/uv pip compile --quiet --upgrade --generate-hashes --universal --python-version 3.11 --no-emit-index-url \

@@ -33,7 +33,7 @@ app = typer.Typer(
 Stack = Annotated[str, typer.Option(help="Which Pulumi.STACK.yaml to use.")]
 Plugins = Annotated[
     Literal["auto", "real", "stand-in"],
-    typer.Option(envvar="PLUGINS", help="Pulumi's own plugins, the stand-ins, or whichever is there."),
+    typer.Option(envvar="PLUGINS", help="Pulumi's own plugins, the stand-ins, or whichever exists."),
 ]
 
 
@@ -44,7 +44,10 @@ Nodes = Annotated[
 
 
 Policies = Annotated[
-    bool, typer.Option("--policies/--no-policies", envvar="POLICIES", help="Hold the stack to the policy pack's rules.")
+    bool,
+    typer.Option(
+        "--policies/--no-policies", envvar="POLICIES", help="Validate the stack against the policy pack's rules."
+    ),
 ]
 
 
@@ -195,12 +198,14 @@ def rehearse(
     output: Annotated[
         Literal["text", "json", "markdown"], typer.Option("--format", help="For a terminal, programs, a pull request.")
     ] = "text",
-    ask: Annotated[bool, typer.Option("--demand/--no-demand", help="Let all tenants ask for their greatest.")] = True,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave the cluster there afterwards.")] = False,
-    end: Annotated[bool, typer.Option("--end", help="Only take down a cluster that was kept.")] = False,
+    ask: Annotated[
+        bool, typer.Option("--demand/--no-demand", help="Let all tenants request their largest workers.")
+    ] = True,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the cluster afterwards.")] = False,
+    end: Annotated[bool, typer.Option("--end", help="Only remove a cluster that was kept.")] = False,
     policies: Policies = True,
 ) -> None:
-    """Bring a stack up at its real size on a cluster of its own, and hold it against its plan.
+    """Bring a stack up at its real size on a cluster of its own, and compare it with its plan.
 
     The exit code is 1 where something is not ready, was refused, or is not as the plan predicted.
     """
@@ -219,7 +224,7 @@ def rehearse(
     report.rehearsed(rehearsed, output)
     if keep:
         kept = f"export KUBECONFIG={shlex.quote(str(session.rehearsal.kubeconfig))}"
-        console.print(f"The cluster is still there: {kept}; take it down with --end", soft_wrap=True)
+        console.print(f"The cluster still exists: {kept}; remove it with --end", soft_wrap=True)
     if not rehearsed.well:
         raise typer.Exit(1)
 
@@ -255,7 +260,7 @@ def _settings(stack: str) -> StackSettings:
 
 
 def main() -> int:
-    """Run a command; what goes wrong is one message on standard error and exit status 1."""
+    """Run a command; an error is one message on standard error and exit status 1."""
     os.environ.update(corrections(os.environ))
     try:
         return cast("int", app(standalone_mode=False) or 0)

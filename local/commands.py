@@ -23,6 +23,6 @@ def run(*command: str | Path, cwd: Path | None = None, fails: bool = False) -> s
     except FileNotFoundError:
         raise RehearsalError(f"{command[0]} is not on the PATH") from None
     if done.returncode != 0 and not fails:
-        said = "\n  ".join(f"{done.stdout}{done.stderr}".strip().splitlines()[-LINES:])
-        raise RehearsalError(f"`{shown} ...` failed with exit status {done.returncode}:\n  {said}")
+        output = "\n  ".join(f"{done.stdout}{done.stderr}".strip().splitlines()[-LINES:])
+        raise RehearsalError(f"`{shown} ...` failed with exit status {done.returncode}:\n  {output}")
     return done.stdout

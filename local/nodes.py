@@ -55,12 +55,12 @@ class SimulatedNodes:
             f"--egress-selector-config-file={egress.configuration(self._run)}",
         )
 
-    def check(self, wanted: Iterable[str]) -> None:
+    def check(self, references: Iterable[str]) -> None:
         """Always possible: simulated nodes run wherever the tools run, and their pods need no images."""
 
-    def build(self, wanted: Iterable[str]) -> None:
-        """Installs the programs that run on this machine for those images."""
-        install_missing(tools_of(wanted))
+    def build(self, references: Iterable[str]) -> None:
+        """Installs the programs that run on this machine for images of these references."""
+        install_missing(tools_of(references))
 
     def programs(self) -> list[Program]:
         host_pods = [sys.executable, "-m", "local.host_pods", str(self._run)]
@@ -77,7 +77,7 @@ class SimulatedNodes:
     def started(self, program: str) -> None:
         """Nothing to do between two programs."""
 
-    def load(self, wanted: Iterable[str]) -> None:
+    def load(self, references: Iterable[str]) -> None:
         """Nothing to do: simulated pods need no images."""
 
     def join(self, api: client.ApiClient, pools: Sequence[NodePool]) -> None:

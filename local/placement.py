@@ -37,15 +37,15 @@ class Placement(Protocol):
     def apiserver_flags(self) -> Sequence[str]:
         """Flags of the API server beside its address."""
 
-    def check(self, wanted: Iterable[str]) -> None:
-        """Checks that this machine can run it, and pods with these images.
+    def check(self, references: Iterable[str]) -> None:
+        """Checks that this machine can run it, and pods with images of these references.
 
         Raises:
             RehearsalError: it cannot; with what is missing.
         """
 
-    def build(self, wanted: Iterable[str]) -> None:
-        """Builds its own requirements, and those images, as far as the cache lacks them.
+    def build(self, references: Iterable[str]) -> None:
+        """Builds its own requirements, and the images of these references, as far as the cache lacks them.
 
         Raises:
             RehearsalError: a step failed; with its output.
@@ -64,8 +64,8 @@ class Placement(Protocol):
     def started(self, program: str) -> None:
         """Called after each program was started, before the next one is."""
 
-    def load(self, wanted: Iterable[str]) -> None:
-        """Loads those images into the running nodes."""
+    def load(self, references: Iterable[str]) -> None:
+        """Loads the images of these references into the running nodes."""
 
     def join(self, api: client.ApiClient, pools: Sequence[NodePool]) -> None:
         """Adds the nodes of the stack to the cluster."""
@@ -74,4 +74,4 @@ class Placement(Protocol):
         """Whether the nodes exist and are Ready."""
 
     def clean(self) -> None:
-        """Removes leftovers outside the run folder after all processes have ended."""
+        """Removes what it has created outside the run folder after all processes have ended."""

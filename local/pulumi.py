@@ -135,7 +135,7 @@ class RehearsalStack:
         command = self.whole(*arguments) if whole else [str(self.command), *arguments]
         status = self._run(*command, writes=arguments[0] in WRITING)
         if check and status != 0:
-            raise RehearsalError(f"pulumi {arguments[0]} failed with exit status {status}; what went wrong is above")
+            raise RehearsalError(f"pulumi {arguments[0]} failed with exit status {status}; the error is above")
         return status
 
     def up(self, *arguments: str) -> None:
@@ -154,7 +154,7 @@ class RehearsalStack:
         console.print("The last command was killed: recovering what it was doing")
         recover = [sys.executable, "-m", "stacks", "recover", self.name, "--yes", *arguments]
         if status := self._run(*recover, writes=True):
-            raise RehearsalError(f"the stack could not be recovered (exit status {status}); what went wrong is above")
+            raise RehearsalError(f"the stack could not be recovered (exit status {status}); the error is above")
 
     def _run(self, *command: str | Path, writes: bool) -> int:
         with self._checkpoint.kept() if writes else nullcontext():
@@ -164,7 +164,7 @@ class RehearsalStack:
 
     @contextmanager
     def running(self, log: Path, *arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
-        """Runs `pulumi` on all of the environment during the context; its output goes to a file.
+        """Runs `pulumi` on all of the environment during the context; its output is written to a file.
 
         It is ended with the context. Its state is written at its end, not at every step, because no later command uses
         it.

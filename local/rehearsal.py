@@ -41,8 +41,8 @@ class Rehearsal:
         self.kind: Kind = kind or remembered or "simulated"
         if remembered not in (None, self.kind):
             raise RehearsalError(
-                f"the rehearsal in {self.run} has {remembered} nodes, wanted are {self.kind} ones: leave NODES out, or "
-                "remove the rehearsal before with `make down CLEAN=1`"
+                f"the rehearsal in {self.run} has {remembered} nodes, not {self.kind} ones: leave NODES out, or "
+                "first remove the rehearsal with `make down CLEAN=1`"
             )
         self.placement = PLACEMENTS[self.kind](self.run)
 

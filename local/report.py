@@ -68,7 +68,7 @@ def clusters(rehearsal: Rehearsal) -> None:
         # Before the first `pulumi up` the cluster has no CRD of RayClusters.
         if error.status != HTTPStatus.NOT_FOUND:
             raise
-    table = Table("RayCluster", "state", "workers (ready/wanted)", "GPUs", box=None, pad_edge=False)
+    table = Table("RayCluster", "state", "workers (ready/desired)", "GPUs", box=None, pad_edge=False)
     for item in found["items"]:
         state = item.get("status", {})
         workers = f"{state.get('readyWorkerReplicas', 0)}/{state.get('desiredWorkerReplicas', 0)}"

@@ -159,7 +159,7 @@ class HostPods:
             self._renew_token(deployment, running)
             container.write_files(self._core, lambda file, text: program.adapted(file, text, running.ports))
         except client.ApiException as error:
-            running.shown.reason = f"account {account_of(deployment)} or a file is not there: {_said(error)}"
+            running.shown.reason = f"account {account_of(deployment)} or a file is missing: {_message(error)}"
             running.retry_at = time.monotonic() + 1.0
             return
         kubeconfig = folder / "kubeconfig"
@@ -208,7 +208,7 @@ def _unfit(image: str, program: HostProgram) -> str:
     version, tool = image.partition("@")[0].rpartition(":")[2], program.tool
     if version != tool.version:
         return (
-            f"the Deployment wants {program.name} {version}, built is {tool.version}: "
+            f"the Deployment requires {program.name} {version}, but {tool.version} is built: "
             f"set the version in the stack file to {tool.version.removeprefix('v')}, "
             f"or pin another in {tool.source.relative_to(paths.ROOT)}/go.mod"
         )
@@ -222,7 +222,7 @@ def _behind(deployment: Deployment, service: Mapping[str, Any]) -> bool:
     return same and bool(selector) and selector.items() <= labels.items()
 
 
-def _said(error: client.ApiException) -> str:
+def _message(error: client.ApiException) -> str:
     """The message in the API server's Status."""
     return str(json.loads(error.body)["message"]) if error.body else str(error.reason)
 

@@ -66,7 +66,7 @@ def extract(archive: Path, member: str, target: Path) -> None:
 def _content(tar: tarfile.TarFile, member: str) -> IO[bytes]:
     content = tar.extractfile(member)
     if content is None:
-        raise KeyError("it is no file")
+        raise KeyError("it is not a file")
     return content
 
 

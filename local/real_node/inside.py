@@ -56,7 +56,7 @@ def main() -> None:
     _run("ip", "route", "add", "blackhole", POD_NETWORK)
     for setting in ("ip_forward", "conf/all/route_localnet"):
         (Path("/proc/sys/net/ipv4") / setting).write_text("1")
-    os.execvp(command[0], command)  # noqa: S606 (no shell is wanted)
+    os.execvp(command[0], command)  # noqa: S606 (no shell is needed)
 
 
 def _run(*command: str) -> None:

@@ -78,12 +78,12 @@ class RealNode:
             "--kubelet-preferred-address-types=InternalIP",
         )
 
-    def check(self, wanted: Iterable[str]) -> None:
-        if reasons := [*unmet(), *_unknown(wanted)]:
+    def check(self, references: Iterable[str]) -> None:
+        if reasons := [*unmet(), *_unknown(references)]:
             raise RehearsalError("the real node cannot run here:\n  " + "\n  ".join(reasons))
 
-    def build(self, wanted: Iterable[str]) -> None:
-        named = images.named(wanted)
+    def build(self, references: Iterable[str]) -> None:
+        named = images.named(references)
         install_missing((*tools.NODE_TOOLS, *tools_of(image.reference for image in named)))
         for image in (images.PAUSE, *named):
             image.build()
@@ -99,8 +99,8 @@ class RealNode:
             self._wait_for_containerd()
             self._load(images.PAUSE)
 
-    def load(self, wanted: Iterable[str]) -> None:
-        for image in images.named(wanted):
+    def load(self, references: Iterable[str]) -> None:
+        for image in images.named(references):
             self._load(image)
 
     def join(self, api: client.ApiClient, pools: Sequence[NodePool]) -> None:
@@ -141,7 +141,7 @@ class RealNode:
                 return
 
     def _load(self, image: Image) -> None:
-        """Loads an image into containerd, unless it has it from this very archive."""
+        """Loads an image into containerd, unless it was loaded from the same archive."""
         with image.held() as archive:
             if not self._ctr("images", "list", "-q", f'labels."{ARCHIVE_LABEL}"=={archive.name}'):
                 self._ctr("images", "import", str(archive))
@@ -160,11 +160,11 @@ def _of_pool(pools: Sequence[NodePool]) -> tuple[dict[str, str], str]:
     return pool_labels(pools[0]), str(pools[0].gpus)
 
 
-def _unknown(wanted: Iterable[str]) -> list[str]:
+def _unknown(references: Iterable[str]) -> list[str]:
     """Images that this machine cannot provide; the node pulls none."""
-    there = {image.reference for image in images.IMAGES}
+    existing = {image.reference for image in images.IMAGES}
     return [
-        f"image {name} is not there, and it pulls none: use one of {', '.join(sorted(there))}"
-        for name in sorted(wanted)
-        if images.full_name(name) not in there
+        f"image {name} does not exist here, and the node pulls none: use one of {', '.join(sorted(existing))}"
+        for name in sorted(references)
+        if images.full_name(name) not in existing
     ]

@@ -64,7 +64,7 @@ def absent() -> dict[str, list[str]]:
 
 
 def _programs() -> Iterator[str]:
-    if wanted := absent():
-        programs = ", ".join(program for missing in wanted.values() for program in missing)
-        install = f"apt-get install --no-install-recommends {' '.join(wanted)}"
+    if packages := absent():
+        programs = ", ".join(program for missing in packages.values() for program in missing)
+        install = f"apt-get install --no-install-recommends {' '.join(packages)}"
         yield f"programs are missing ({programs}): on Debian and Ubuntu `{install}`"

@@ -9,7 +9,7 @@ from local.rehearse.observed import Observed
 from stacks.planning.plan import ClusterPlan, Plan
 from stacks.settings import StackSettings
 
-UNSAID = "the scheduler has said nothing"
+UNREPORTED = "the scheduler has reported nothing"
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Demand:
 
 def start(stack: StackSettings, plan: Plan, found: Observed) -> Start:
     """The start of the stack, compared with its plan."""
-    late = _left_out(stack, plan)
+    late = _predicted_to_wait(stack, plan)
     # A gang uses nothing until all of it fits, but a plan counts pods one by one.
     owners = {owner for owner, _ in late} if _gangs(stack) else set()
     predicted_by_owner: Counter[str] = Counter()
@@ -107,7 +107,7 @@ def _gangs(stack: StackSettings) -> bool:
     return stack.scheduler is not None
 
 
-def _left_out(stack: StackSettings, plan: Plan) -> Counter[tuple[str, str]]:
+def _predicted_to_wait(stack: StackSettings, plan: Plan) -> Counter[tuple[str, str]]:
     """Pods that are predicted to wait, by owner and group; with gangs, all of a RayCluster."""
     found = Counter({(each.owner, each.group): number * each.hosts for each, number in plan.left_out})
     if _gangs(stack):
@@ -129,7 +129,7 @@ def _waiting(plan: Plan, late: Counter[tuple[str, str]], found: Observed) -> lis
         # Pods that were never created are not among the waiting pods.
         waits = max(starts[key] - placed[key], pods[key])
         if waits or late[key]:
-            reasons = [pod.waits or UNSAID for pod in found.waiting() if (pod.owner, pod.group) == key]
+            reasons = [pod.waits or UNREPORTED for pod in found.waiting() if (pod.owner, pod.group) == key]
             rows.append(Waiting(*key, Beside(late[key], waits), tuple(dict.fromkeys(reasons))))
     return rows
 

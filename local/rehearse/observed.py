@@ -173,7 +173,7 @@ def _failures(clusters: Sequence[Body]) -> Iterator[Refusal]:
     """Refusals of RayClusters whose pods the API server refuses at the moment."""
     for body in clusters:
         if refused(message := failure(body)):
-            yield Refusal(f"RayCluster {_name(body)}", said(message))
+            yield Refusal(f"RayCluster {_name(body)}", without_pod_name(message))
 
 
 def _events(events: Sequence[Body]) -> Iterator[Refusal]:
@@ -185,7 +185,9 @@ def _events(events: Sequence[Body]) -> Iterator[Refusal]:
             and about["kind"] != "RayCluster"
             and _REFUSED.search(event.get("message", ""))
         ):
-            yield Refusal(f"{about['kind']} {about.get('namespace', '')}/{about['name']}", said(event["message"]))
+            yield Refusal(
+                f"{about['kind']} {about.get('namespace', '')}/{about['name']}", without_pod_name(event["message"])
+            )
 
 
 def failure(cluster: Body) -> str:
@@ -199,7 +201,7 @@ def refused(message: str) -> bool:
     return bool(_REFUSED.search(message))
 
 
-def said(message: str) -> str:
+def without_pod_name(message: str) -> str:
     """A refusal without the name of the pod, so that refusals with the same reason are equal."""
     return _POD_NAME.sub(r"\1", " ".join(message.split()))
 

@@ -73,8 +73,8 @@ def _differences(rehearsed: Rehearsed) -> Iterator[str]:
     yield from _of("the start, of pool", rehearsed.start.pools)
     yield from _of("the start, of tenant", rehearsed.start.tenants)
     if rehearsed.demand:
-        yield from _of("the greatest demand, of tenant", rehearsed.demand.tenants)
-        yield from (f"of {each} it is not known what becomes of its workers" for each in rehearsed.demand.unsettled)
+        yield from _of("the largest demand, of tenant", rehearsed.demand.tenants)
+        yield from (f"the workers of {each} did not settle in time" for each in rehearsed.demand.unsettled)
 
 
 def _of(when: str, numbers: Mapping[str, Beside]) -> Iterator[str]:
@@ -84,4 +84,4 @@ def _of(when: str, numbers: Mapping[str, Beside]) -> Iterator[str]:
 
 
 def _numbers(each: Beside, what: str) -> str:
-    return f"{each.found} {what}, and the plan says {each.predicted}"
+    return f"{each.found} {what}, but the plan predicts {each.predicted}"

@@ -25,7 +25,7 @@ def _times(there: Rehearsed) -> Table:
 
 def _waiting(rehearsed: Rehearsed) -> Table:
     rows = tuple(
-        (each.owner, each.group, *_beside(each.pods), "; ".join(each.reasons) or "no pod was made")
+        (each.owner, each.group, *_beside(each.pods), "; ".join(each.reasons) or "no pod was created")
         for each in rehearsed.start.waiting
     )
     return Table("Pods that could not be scheduled", ("RayCluster", "Group", "Plan", "Found", "Why"), rows)

@@ -28,13 +28,13 @@ def folder(stack: str) -> Path:
     return paths.RUN.with_name(f"{paths.RUN.name}-{stack}")
 
 
-_VIOLATION = re.compile(r"- \[mandatory\].*?  (?P<rule>[\w-]+).*\n.*\n +(?P<said>.+)")
+_VIOLATION = re.compile(r"- \[mandatory\].*?  (?P<rule>[\w-]+).*\n.*\n +(?P<problem>.+)")
 """A violation of a mandatory rule in Pulumi's output: the rule, its description, and the object and its problem."""
 
 
 def violations(text: str) -> tuple[str, ...]:
     """The violations of mandatory rules of the policy pack in the output of `pulumi up`."""
-    return tuple(f"{each['rule']}: {each['said']}" for each in _VIOLATION.finditer(text))
+    return tuple(f"{each['rule']}: {each['problem']}" for each in _VIOLATION.finditer(text))
 
 
 def diagnostics(text: str) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ def explain(cluster: Cluster, obj: Json) -> list[str]:
         pods, events = [], []
     about = {at(thing, "metadata", "uid") for thing in (obj, *pods)}
     return [
-        *_first(f"Pod {name_of(pod)}: {said}" for pod in pods for said in _containers(pod)),
+        *_first(f"Pod {name_of(pod)}: {reason}" for pod in pods for reason in _containers(pod)),
         *_first(_warning(event) for event in events if at(event, "involvedObject", "uid") in about),
         *_first(_conditions(obj)),
     ]
@@ -68,5 +68,5 @@ def _conditions(obj: Json) -> Iterable[str]:
         if entry.get("status") == "False" and (entry.get("message") or entry.get("reason")):
             yield f"condition {entry['type']} is False: [{entry.get('reason')}] {entry.get('message', '')}".rstrip()
     for key in ("reason", "message"):
-        if said := at(obj, "status", key):
-            yield f"status.{key}: {said}"
+        if text := at(obj, "status", key):
+            yield f"status.{key}: {text}"

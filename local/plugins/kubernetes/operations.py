@@ -43,7 +43,7 @@ _DELETE_SECONDS = 600
 _UNREADY = "the object was written, but failed to fully initialize or become live"
 _CLAIM = Kind("", "v1", "PersistentVolumeClaim")
 
-_GOES_UNWATCHED = frozenset(
+_UNAWAITED = frozenset(
     {("", "Namespace"), ("", "Pod"), ("", "ReplicationController"), ("batch", "Job"),
      ("apps", "DaemonSet"), ("apps", "Deployment"), ("apps", "StatefulSet")}
 )  # fmt: skip
@@ -159,7 +159,7 @@ class Operations:
             raise RefusedError(f"deletion of {kind} {identifier!r} failed: {error}") from error
         if kind == CRD:
             self.cluster.discovery.forget()
-        if not (is_true(inputs, SKIP_AWAIT) and (kind.group, kind.kind) in _GOES_UNWATCHED):
+        if not (is_true(inputs, SKIP_AWAIT) and (kind.group, kind.kind) in _UNAWAITED):
             self.waits.until_gone(self.cluster, urn, live, _seconds(timeout, inputs, _DELETE_SECONDS))
 
     def _knows(self, kind: Kind) -> bool:

@@ -87,7 +87,7 @@ def condition(obj: Json, name: str) -> Json:
 
 
 def _deployment(obj: Json, _: Sequence[Json]) -> Verdict:
-    wanted = _number(obj, "spec", "replicas", default=1)
+    desired = _number(obj, "spec", "replicas", default=1)
     if not _observed(obj):
         return waiting("Waiting for the controller to see the Deployment")
     progressing = condition(obj, "Progressing")
@@ -95,9 +95,9 @@ def _deployment(obj: Json, _: Sequence[Json]) -> Verdict:
         return waiting(f"[ProgressDeadlineExceeded] {progressing.get('message')}")
     updated, available = _number(obj, "status", "updatedReplicas"), _number(obj, "status", "availableReplicas")
     old = _number(obj, "status", "replicas") - updated
-    if updated < wanted or available < wanted:
+    if updated < desired or available < desired:
         return waiting(
-            f"Waiting for app ReplicaSet to be available ({min(updated, available)}/{wanted} Pods available)"
+            f"Waiting for app ReplicaSet to be available ({min(updated, available)}/{desired} Pods available)"
         )
     if old > 0:
         return waiting(f"Waiting for {old} old Pods to terminate")
@@ -105,30 +105,30 @@ def _deployment(obj: Json, _: Sequence[Json]) -> Verdict:
 
 
 def _stateful_set(obj: Json, _: Sequence[Json]) -> Verdict:
-    wanted = _number(obj, "spec", "replicas", default=1)
+    desired = _number(obj, "spec", "replicas", default=1)
     if not _observed(obj):
         return waiting("Waiting for the controller to see the StatefulSet")
     ready = _number(obj, "status", "readyReplicas")
-    if ready < wanted:
-        return waiting(f"Waiting for StatefulSet update to roll out ({ready}/{wanted} Pods ready)")
+    if ready < desired:
+        return waiting(f"Waiting for StatefulSet update to roll out ({ready}/{desired} Pods ready)")
     if at(obj, "spec", "updateStrategy", "type") == "OnDelete":
         return READY
     kept = _number(obj, "spec", "updateStrategy", "rollingUpdate", "partition")
     updated = _number(obj, "status", "updatedReplicas")
-    if updated < wanted - kept:
-        return waiting(f"Waiting for StatefulSet update to roll out ({updated}/{wanted - kept} Pods updated)")
+    if updated < desired - kept:
+        return waiting(f"Waiting for StatefulSet update to roll out ({updated}/{desired - kept} Pods updated)")
     return READY
 
 
 def _daemon_set(obj: Json, _: Sequence[Json]) -> Verdict:
-    wanted = _number(obj, "status", "desiredNumberScheduled")
+    desired = _number(obj, "status", "desiredNumberScheduled")
     if not _observed(obj):
         return waiting("Waiting for the controller to see the DaemonSet")
     updated, available = _number(obj, "status", "updatedNumberScheduled"), _number(obj, "status", "numberAvailable")
     if at(obj, "spec", "updateStrategy", "type") == "OnDelete":
-        updated = wanted
-    if min(updated, available) < wanted:
-        return waiting(f"Waiting for DaemonSet to roll out ({min(updated, available)}/{wanted} Pods available)")
+        updated = desired
+    if min(updated, available) < desired:
+        return waiting(f"Waiting for DaemonSet to roll out ({min(updated, available)}/{desired} Pods available)")
     return READY
 
 
@@ -151,14 +151,14 @@ def _pod(obj: Json, _: Sequence[Json]) -> Verdict:
     if phase == "Succeeded" or condition(obj, "Ready").get("status") == "True":
         return READY
     if phase == "Failed":
-        said = at(obj, "status", "message") or at(obj, "status", "reason") or "a container failed"
-        return Verdict(ready=False, message=f"Pod failed: {said}", failed=True)
+        reason = at(obj, "status", "message") or at(obj, "status", "reason") or "a container failed"
+        return Verdict(ready=False, message=f"Pod failed: {reason}", failed=True)
     return waiting(f"Waiting for Pod to be ready (it is {phase or 'new'})")
 
 
 def _replication_controller(obj: Json, _: Sequence[Json]) -> Verdict:
-    wanted, available = _number(obj, "spec", "replicas", default=1), _number(obj, "status", "availableReplicas")
-    return READY if available == wanted else waiting(f"Waiting for Pods to be available ({available}/{wanted})")
+    desired, available = _number(obj, "spec", "replicas", default=1), _number(obj, "status", "availableReplicas")
+    return READY if available == desired else waiting(f"Waiting for Pods to be available ({available}/{desired})")
 
 
 def _service_rule(service: Json) -> Rule | None:

@@ -43,7 +43,7 @@ class Expectation:
             return False, f"{self.text} (the controller has not seen the change yet)"
         found = self._condition(obj) if self.condition else _select(obj, self.path)
         if not found:
-            return False, f"{self.text} (not there)"
+            return False, f"{self.text} (not set)"
         first = found[0]
         if not self.value:
             return True, self.text
@@ -51,8 +51,8 @@ class Expectation:
             raise RefusedError(
                 f"{ANNOTATION}: {self.text} selects a whole {_type(first)}, which has no value to compare"
             )
-        said = _text(first)
-        return said == self.value, f'{self.text} (found "{said}")'
+        actual = _text(first)
+        return actual == self.value, f'{self.text} (found "{actual}")'
 
     def _condition(self, obj: Json) -> list[Any]:
         conditions = at(obj, "status", "conditions") or []
@@ -65,47 +65,47 @@ def expectations(obj: Json) -> list[Expectation]:
     Raises:
         RefusedError: the annotation cannot be read.
     """
-    said = annotation(obj, ANNOTATION)
-    if not said:
+    configured = annotation(obj, ANNOTATION)
+    if not configured:
         return []
     try:
-        several = json.loads(said)
+        several = json.loads(configured)
     except ValueError:
-        several = [said]
+        several = [configured]
     if not isinstance(several, list) or not several or not all(isinstance(item, str) for item in several):
-        raise RefusedError(f"{ANNOTATION}: expected one condition or a JSON array of conditions, got {said!r}")
+        raise RefusedError(f"{ANNOTATION}: expected one condition or a JSON array of conditions, got {configured!r}")
     return [_parse(item) for item in several]
 
 
-def _parse(said: str) -> Expectation:
-    how, _, rest = said.partition("=")
+def _parse(text: str) -> Expectation:
+    how, _, rest = text.partition("=")
     if how == "condition" and rest:
         condition, _, status = rest.partition("=")
-        return Expectation(said, condition=condition, value=status or "True")
+        return Expectation(text, condition=condition, value=status or "True")
     if how == "jsonpath":
-        return _parse_jsonpath(said, rest)
-    raise RefusedError(f'{ANNOTATION}: expected a "jsonpath=" or "condition=" prefix, got {said!r}')
+        return _parse_jsonpath(text, rest)
+    raise RefusedError(f'{ANNOTATION}: expected a "jsonpath=" or "condition=" prefix, got {text!r}')
 
 
-def _parse_jsonpath(said: str, rest: str) -> Expectation:
+def _parse_jsonpath(text: str, rest: str) -> Expectation:
     match = re.fullmatch(r"\{\s*\$?(.*?)\s*\}(?:=(.*))?", rest, re.DOTALL)
     if match is None:
-        raise RefusedError(f"{ANNOTATION}: write jsonpath={{.path}} or jsonpath={{.path}}=value, got {said!r}")
+        raise RefusedError(f"{ANNOTATION}: write jsonpath={{.path}} or jsonpath={{.path}}=value, got {text!r}")
     path, value = match.groups()
     if value == "":
-        raise RefusedError(f"{ANNOTATION}: {said!r} ends with '=', but says no value")
+        raise RefusedError(f"{ANNOTATION}: {text!r} ends with '=', but has no value")
     tokens: list[re.Match[str]] = []
     position = 0
     while position < len(path):
         token = _TOKEN.match(path, position)
         if token is None:
             raise RefusedError(
-                f"{ANNOTATION}: cannot read {path[position:]!r} in {said!r}; a path is made of .field, ['field'], [0], "
+                f"{ANNOTATION}: cannot read {path[position:]!r} in {text!r}; a path is made of .field, ['field'], [0], "
                 '[*] and [?(@.field=="value")]'
             )
         tokens.append(token)
         position = token.end()
-    return Expectation(said, tuple(tokens), value or "")
+    return Expectation(text, tuple(tokens), value or "")
 
 
 def _select(obj: Json, path: tuple[re.Match[str], ...]) -> list[Any]:

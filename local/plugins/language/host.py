@@ -100,7 +100,7 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
                     raise HostError(f"`{' '.join(command)}` {ending(process.returncode)}")
 
     def Run(self, request: language_pb2.RunRequest, context: grpc.ServicerContext) -> language_pb2.RunResponse:
-        """Runs the program and answers how it ended; its output goes to the engine's log."""
+        """Runs the program and reports how it ended; its output is written to the engine's log."""
         if request.attach_debugger:
             return language_pb2.RunResponse(
                 error="the stand-in language host attaches no debugger; use Pulumi's own (docs/stand-ins.md)"

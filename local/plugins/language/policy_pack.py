@@ -25,7 +25,7 @@ class PolicyPack(grpc.GenericRpcHandler):
     """A server of `pulumirpc.Analyzer` that answers Handshake and ConfigureStack itself."""
 
     def __init__(self) -> None:
-        self._told = threading.Event()
+        self._called = threading.Event()
         self._stack: analyzer_pb2.AnalyzerStackConfigureRequest | None = None
         self._pack: Future[grpc.Channel] = Future()
         self._first_line = b""
@@ -53,8 +53,8 @@ class PolicyPack(grpc.GenericRpcHandler):
         Raises:
             HostError: the engine cancelled first.
         """
-        context.add_callback(self._told.set)
-        self._told.wait()
+        context.add_callback(self._called.set)
+        self._called.wait()
         if not context.is_active():
             raise HostError("the engine closed the policy pack before it was started")
         stack = self._stack
@@ -97,11 +97,11 @@ class PolicyPack(grpc.GenericRpcHandler):
 
     def _configure_stack(self, request: bytes, context: grpc.ServicerContext) -> bytes:
         self._stack = analyzer_pb2.AnalyzerStackConfigureRequest.FromString(request)
-        self._told.set()
+        self._called.set()
         return analyzer_pb2.AnalyzerStackConfigureResponse().SerializeToString()
 
     def _forward(self, method: str, request: bytes, context: grpc.ServicerContext) -> bytes:
-        self._told.set()  # `pulumi policy publish` asks without a stack
+        self._called.set()  # `pulumi policy publish` asks without a stack
         try:
             call: grpc.UnaryUnaryMultiCallable[bytes, bytes] = self._pack.result().unary_unary(method)
             answer = call(request)

@@ -32,7 +32,7 @@ class Processes:
     ) -> Iterator[subprocess.Popen[bytes]]:
         """A started process, which has ended when the block ends.
 
-        Its output goes to the host's own, which the engine shows, or with `capture` to pipes.
+        Its output is the host's own, which the engine shows, or with `capture` pipes.
 
         Raises:
             HostError: it cannot be started.

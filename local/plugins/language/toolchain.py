@@ -127,11 +127,11 @@ def _python_in(virtualenv: Path) -> Path:
 
 
 def _python_on_path() -> str:
-    wanted = [os.environ["PULUMI_PYTHON_CMD"]] if os.environ.get("PULUMI_PYTHON_CMD") else ["python3", "python"]
-    for name in wanted:
+    names = [os.environ["PULUMI_PYTHON_CMD"]] if os.environ.get("PULUMI_PYTHON_CMD") else ["python3", "python"]
+    for name in names:
         if found := shutil.which(name):
             return found
-    raise HostError(f"found no {' or '.join(wanted)} on the PATH; install Python or set PULUMI_PYTHON_CMD to one")
+    raise HostError(f"found no {' or '.join(names)} on the PATH; install Python or set PULUMI_PYTHON_CMD to one")
 
 
 def _tool(name: str) -> str:

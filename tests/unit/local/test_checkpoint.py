@@ -34,14 +34,14 @@ def read(checkpoint: Checkpoint) -> dict[str, Any]:
     return dict(json.loads(checkpoint.file.read_text()))
 
 
-def test_a_command_that_ends_well_leaves_its_state_alone(checkpoint: Checkpoint) -> None:
+def test_the_state_of_a_successful_command_is_unchanged(checkpoint: Checkpoint) -> None:
     with checkpoint.kept():
         written(checkpoint, STATE | {"version": 4})
     assert read(checkpoint)["version"] == 4
     assert not checkpoint.interrupted
 
 
-def test_a_state_that_could_not_be_written_is_put_back(checkpoint: Checkpoint) -> None:
+def test_the_earlier_state_is_restored_if_the_new_one_could_not_be_written(checkpoint: Checkpoint) -> None:
     with pytest.raises(RehearsalError, match=r"(?s)disk under .* is full.*back in place.*make up"), checkpoint.kept():
         written(checkpoint, STATE, part=0.5)
     assert read(checkpoint) == STATE
@@ -64,7 +64,7 @@ def killed(checkpoint: Checkpoint, state: dict[str, Any], part: float = 1.0) -> 
         raise Killed
 
 
-def test_a_state_that_was_cut_off_when_all_was_killed_is_put_back_by_the_next_command(checkpoint: Checkpoint) -> None:
+def test_the_next_command_restores_a_state_that_a_kill_truncated(checkpoint: Checkpoint) -> None:
     with pytest.raises(Killed):
         killed(checkpoint, STATE, part=0.5)
     assert checkpoint.interrupted
@@ -73,7 +73,7 @@ def test_a_state_that_was_cut_off_when_all_was_killed_is_put_back_by_the_next_co
     assert not checkpoint.interrupted
 
 
-def test_a_whole_state_of_a_killed_command_stays(checkpoint: Checkpoint) -> None:
+def test_the_complete_state_of_a_killed_command_stays(checkpoint: Checkpoint) -> None:
     with pytest.raises(Killed):
         killed(checkpoint, STATE | {"version": 4})
     assert checkpoint.interrupted
@@ -92,7 +92,7 @@ def test_begun_operations_and_locks_are_signs_of_a_killed_command(checkpoint: Ch
     assert checkpoint.interrupted
 
 
-def test_no_command_begins_where_its_state_would_not_fit(
+def test_a_command_is_refused_if_its_state_would_not_fit(
     checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 400_000}))
@@ -100,14 +100,14 @@ def test_no_command_begins_where_its_state_would_not_fit(
         checkpoint.check_space()
 
 
-def test_a_state_without_a_copy_is_an_error_that_says_where_others_are(checkpoint: Checkpoint) -> None:
+def test_the_error_for_a_state_without_a_copy_names_the_folders_of_others(checkpoint: Checkpoint) -> None:
     written(checkpoint, STATE, part=0.5)
     with pytest.raises(RehearsalError, match=r"cannot be read.*backups.*history"), checkpoint.kept():
         pytest.fail("it began")
 
 
-def test_beside_a_command_that_runs_another_touches_nothing(checkpoint: Checkpoint) -> None:
+def test_a_second_command_does_not_change_the_copy_of_the_first(checkpoint: Checkpoint) -> None:
     with checkpoint.kept():
         with checkpoint.kept():
             pass
-        assert checkpoint.interrupted, "the other one has let the copy go"
+        assert checkpoint.interrupted, "the other one has removed the copy"

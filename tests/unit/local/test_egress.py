@@ -54,7 +54,7 @@ def test_a_service_leads_to_the_program_behind_it(proxy: Path) -> None:
         assert connection.recv(1024) == b"heard hello\n"
 
 
-def test_a_service_that_nothing_is_behind_is_refused_at_once(proxy: Path) -> None:
+def test_a_service_without_a_program_is_refused_at_once(proxy: Path) -> None:
     with asked(proxy, "10.96.0.8:443") as connection:
         assert connection.recv(1024).startswith(b"HTTP/1.1 503 ")
         assert connection.recv(1024) == b""

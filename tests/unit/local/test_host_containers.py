@@ -58,7 +58,7 @@ class Core:
         return SimpleNamespace(data={"volcano.conf": "text"})
 
 
-def test_its_files_lie_where_its_arguments_and_environment_say(tmp_path: Path) -> None:
+def test_files_are_where_the_arguments_and_the_environment_point_to(tmp_path: Path) -> None:
     container = Container(DEPLOYMENT, tmp_path)
     container.write_files(cast("client.CoreV1Api", Core()))
     certificate = Path(container.arguments()[0].removeprefix("--tls-cert-file="))
@@ -70,7 +70,7 @@ def test_its_files_lie_where_its_arguments_and_environment_say(tmp_path: Path) -
     assert Path(container.environment()["SOCKETS"]).is_dir()
 
 
-def test_a_file_that_is_gone_from_the_configuration_is_gone_at_the_next_start(tmp_path: Path) -> None:
+def test_a_file_that_leaves_the_configuration_is_removed_at_the_next_start(tmp_path: Path) -> None:
     container = Container(DEPLOYMENT, tmp_path)
     container.write_files(cast("client.CoreV1Api", Core()))
     old = Path(container.environment()["SOCKETS"]) / "old"
@@ -112,7 +112,7 @@ CONFIGURED = {
 """A container that mounts one file of a ConfigMap, whose `text` has the path of another."""
 
 
-def test_one_file_of_a_configmap_lies_where_its_arguments_say_and_says_where_the_others_are(tmp_path: Path) -> None:
+def test_paths_in_arguments_and_in_a_mounted_file_lead_to_the_mounted_files(tmp_path: Path) -> None:
     container = Container(CONFIGURED, tmp_path)
     container.write_files(cast("client.CoreV1Api", Core()), lambda name, content: content + name.encode())
     (argument,) = container.arguments()
@@ -121,7 +121,7 @@ def test_one_file_of_a_configmap_lies_where_its_arguments_say_and_says_where_the
     assert (Path(content.removesuffix("volcano.conf")) / "tls.crt").read_bytes() == b"PEMtls.crt"
 
 
-def test_a_program_without_arguments_for_it_is_told_in_its_file_where_to_listen() -> None:
+def test_a_file_configures_the_ports_of_a_program_without_such_arguments() -> None:
     program = program_of("registry.k8s.io/kueue/kueue:v0.15.0")
     assert program is not None
     file, configuration = (
@@ -133,7 +133,7 @@ def test_a_program_without_arguments_for_it_is_told_in_its_file_where_to_listen(
     assert program.adapted("tls.crt", b"PEM", {9443: 23456}) == b"PEM"
 
 
-def test_only_what_the_images_of_a_stack_need_is_built() -> None:
+def test_only_tools_for_the_images_of_a_stack_are_built() -> None:
     images = {f"docker.io/volcanosh/vc-{name}:v1.14.1" for name in ("scheduler", "controller-manager")}
     assert tools_of(images) == (VOLCANO,)
     assert tools_of({"quay.io/kuberay/operator:v1.6.2", "rayproject/ray:2.60.0"}) == (KUBERAY,)

@@ -17,14 +17,14 @@ pytestmark = pytest.mark.unit
         "quay.io/kuberay/operator:v1.6.2@sha256:" + "0" * 64,
     ],
 )
-def test_the_operator_is_known_from_whatever_registry_it_comes(image: str) -> None:
+def test_the_operator_is_known_from_any_registry(image: str) -> None:
     program = program_of(image)
     assert program is not None
     assert program.name == "ray-operator"
     assert program.tool == KUBERAY
 
 
-def test_an_operator_of_another_version_is_run_in_that_version() -> None:
+def test_an_operator_of_another_version_runs_in_that_version() -> None:
     program = program_of("mirror.example/kuberay/operator:v1.5.1")
     assert program is not None
     assert program.tool == KUBERAY_1_5

@@ -43,7 +43,7 @@ def test_the_archive_is_what_docker_save_would_write() -> None:
     assert config["rootfs"]["diff_ids"] == [f"sha256:{hashlib.sha256(layer).hexdigest()}"]
 
 
-def test_who_builds_it_with_a_narrow_umask_makes_the_same_image() -> None:
+def test_a_narrow_umask_does_not_change_the_image() -> None:
     image = _image({})
     umask = os.umask(0o077)
     try:
@@ -65,17 +65,17 @@ def test_an_image_is_built_once_and_another_recipe_is_another_file() -> None:
     assert len({image.archive, _image({"User": "1"}).archive, _image({}, content="bye").archive}) == 3
 
 
-def test_another_recipes_archive_goes_when_nobody_has_used_it_for_a_week() -> None:
+def test_the_archive_of_another_recipe_is_removed_after_a_week_without_use() -> None:
     old = _image({}, content="old")
     old.build()
     _image({}, content="new").build()
-    assert old.archive.is_file(), "another checkout may still want it"
+    assert old.archive.is_file(), "another checkout may still use it"
     _long_ago(old)
     _image({}, content="new").build()
     assert not old.archive.exists()
 
 
-def test_an_archive_in_use_and_another_images_stay_however_old_they_are() -> None:
+def test_archives_in_use_and_of_other_images_stay_at_any_age() -> None:
     old, another = _image({}, content="old"), replace(_image({}), name="example-other")
     another.build()
     with old.held() as archive:
@@ -86,7 +86,7 @@ def test_an_archive_in_use_and_another_images_stay_however_old_they_are() -> Non
     assert another.archive.is_file()
 
 
-def test_what_a_killed_build_left_is_no_hindrance_and_goes(cache: Path) -> None:
+def test_the_files_of_a_killed_build_are_removed(cache: Path) -> None:
     image = _image({})
     left = image.archive.with_suffix(".building") / "files"
     left.mkdir(parents=True)
@@ -108,7 +108,7 @@ def test_a_build_that_fails_leaves_nothing(cache: Path) -> None:
     assert [file for file in (cache / "images").iterdir() if file.suffix != ".lock"] == []
 
 
-def test_a_reference_finds_its_image_and_what_is_not_there_none() -> None:
+def test_a_reference_finds_its_image_and_an_unknown_one_is_skipped() -> None:
     assert named(["rayproject/ray:2.60.0", "docker.io/rayproject/ray:2.60.0", "busybox"]) == [RAY]
 
 

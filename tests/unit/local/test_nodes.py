@@ -8,7 +8,7 @@ from local.nodes import manifests
 pytestmark = pytest.mark.unit
 
 
-def test_a_pool_becomes_as_many_nodes_of_its_size_as_the_stack_says() -> None:
+def test_a_pool_becomes_the_configured_number_of_nodes_of_its_size() -> None:
     pool = NodePool(pool="a100", count=2, cpu="64", memory="1000Gi", gpus=8, gpu_product="NVIDIA-A100-SXM4-80GB")
     nodes = manifests([pool])
     assert list(nodes) == ["a100-0", "a100-1"]
@@ -17,7 +17,7 @@ def test_a_pool_becomes_as_many_nodes_of_its_size_as_the_stack_says() -> None:
     assert nodes["a100-1"]["metadata"]["labels"]["nvidia.com/gpu.product"] == "NVIDIA-A100-SXM4-80GB"
 
 
-def test_a_pool_without_gpus_says_nothing_of_gpus() -> None:
+def test_nodes_of_a_pool_without_gpus_have_no_gpu_resource_or_label() -> None:
     node = manifests([NodePool(pool="cpu", count=1, cpu="16", memory="64Gi")])["cpu-0"]
     assert "nvidia.com/gpu" not in node["status"]["capacity"]
     assert "nvidia.com/gpu.product" not in node["metadata"]["labels"]

@@ -24,7 +24,7 @@ def test_a_proxy_in_capitals_is_one_for_apt_too() -> None:
     assert corrections(configured)["http_proxy"] == "http://other:3128"
 
 
-def test_the_users_own_exceptions_stay_and_nothing_is_said_twice() -> None:
+def test_the_users_own_exceptions_stay_and_none_is_repeated() -> None:
     configured = {"HTTPS_PROXY": "http://proxy:3128", "NO_PROXY": "corp.example, 127.0.0.1", "no_proxy": "git.example"}
     exceptions = corrections(configured)["no_proxy"].split(",")
     assert exceptions[:3] == ["git.example", "corp.example", "127.0.0.1"]

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.unit
 
 
 @pytest.mark.parametrize(
-    ("said", "full"),
+    ("reference", "full"),
     [
         ("nginx", "docker.io/library/nginx"),
         ("rayproject/ray:2.60.0", "docker.io/rayproject/ray:2.60.0"),
@@ -29,8 +29,8 @@ pytestmark = pytest.mark.unit
         ("registry:5000/ray", "registry:5000/ray"),
     ],
 )
-def test_an_image_has_the_name_that_a_node_gives_it(said: str, full: str) -> None:
-    assert full_name(said) == full
+def test_an_image_has_the_name_that_a_node_gives_it(reference: str, full: str) -> None:
+    assert full_name(reference) == full
 
 
 @pytest.mark.parametrize("stack", ["dev", "pods"])
@@ -40,13 +40,15 @@ def test_the_stacks_for_one_node_find_their_images(stack: str, tmp_path: Path, m
 
 
 def test_an_image_that_the_node_does_not_have_is_refused(tmp_path: Path, machine_is_fit: None) -> None:
-    with pytest.raises(RehearsalError, match=r"image quay\.io/kuberay/operator:v1\.6\.1 is not there") as refused:
+    with pytest.raises(
+        RehearsalError, match=r"image quay\.io/kuberay/operator:v1\.6\.1 does not exist here"
+    ) as refused:
         RealNode(tmp_path).check(["quay.io/kuberay/operator:v1.6.1"])
     assert OPERATOR.reference in str(refused.value)
     assert RAY.reference in str(refused.value)
 
 
-def test_all_that_the_machine_lacks_is_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_message_names_all_unmet_requirements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     monkeypatch.setattr("shutil.which", lambda program: None if program in ("nft", "ctr") else "x")
     with pytest.raises(RehearsalError) as refused:
@@ -59,7 +61,7 @@ def test_all_that_the_machine_lacks_is_one_message(tmp_path: Path, monkeypatch: 
     ]
 
 
-def test_continuous_integration_installs_what_is_not_there(tmp_path: Path) -> None:
+def test_continuous_integration_installs_missing_packages(tmp_path: Path) -> None:
     """The packages of missing programs, and no others: Docker's containerd excludes Debian's."""
     for program in ("containerd", "ctr"):
         (tmp_path / program).touch(mode=0o755)
@@ -87,7 +89,7 @@ def test_a_rehearsal_remembers_its_kind_of_nodes(tmp_path: Path) -> None:
     assert Rehearsal(tmp_path).kind == "simulated"
     (tmp_path / "nodes").write_text("real")
     assert Rehearsal(tmp_path).kind == "real"
-    with pytest.raises(RehearsalError, match="has real nodes, wanted are simulated ones: leave NODES out"):
+    with pytest.raises(RehearsalError, match="has real nodes, not simulated ones: leave NODES out"):
         Rehearsal(tmp_path, "simulated")
 
 

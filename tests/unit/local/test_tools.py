@@ -44,7 +44,7 @@ def test_the_real_node_has_the_versions_of_the_rest() -> None:
 @pytest.mark.parametrize(
     ("version", "tool"), [("1.5.1", KUBERAY_1_5), ("1.6.2", KUBERAY), ("1.6.0", KUBERAY), (None, KUBERAY)]
 )
-def test_the_operator_is_of_the_wanted_version_where_that_is_pinned(version: str | None, tool: Tool) -> None:
+def test_a_pinned_version_of_the_operator_is_used(version: str | None, tool: Tool) -> None:
     assert kuberay(version) == tool
 
 
@@ -57,7 +57,7 @@ def test_another_pin_is_another_folder(tmp_path: Path, monkeypatch: pytest.Monke
     assert tool.folder != first
 
 
-def test_without_go_a_build_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_go_the_error_names_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "ROOT", tmp_path)
     monkeypatch.setenv("TOOLS", "build")
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -65,7 +65,7 @@ def test_without_go_a_build_says_what_to_install(tmp_path: Path, monkeypatch: py
         install_missing((_tool(tmp_path, "v1.0.0"),))
 
 
-def test_a_failed_build_says_what_the_compiler_said_and_leaves_nothing(
+def test_a_failed_build_reports_the_compilers_output_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(paths, "ROOT", tmp_path)

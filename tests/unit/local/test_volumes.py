@@ -41,5 +41,5 @@ def test_a_volume_is_on_the_node_of_its_pod_and_for_its_claim_alone() -> None:
 
 
 @pytest.mark.parametrize("other", [claim("fast"), claim(node=None), claim(volumeName="pvc-1234")])
-def test_none_is_made_for_another_class_before_the_pod_has_a_node_or_twice(other: dict[str, Any]) -> None:
+def test_no_volume_is_created_for_another_class_before_the_pod_has_a_node_or_twice(other: dict[str, Any]) -> None:
     assert volume(other, FOLDER) is None

@@ -1,4 +1,4 @@
-"""The language host as the engine starts it: a process of its own that is spoken to by gRPC."""
+"""The language host as the engine starts it: a separate process with a gRPC server."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.unit, pytest.mark.timeout(60)]
 
 @pytest.fixture
 def host(tmp_path: Path) -> Iterator[language_pb2_grpc.LanguageRuntimeStub]:
-    """A running language host. No engine: it prints its port, and answers who connects."""
+    """A running language host without an engine. It prints its port, and answers every client."""
     with subprocess.Popen(
         [STAND_INS / "language-python" / "pulumi-language-python", "-v=9", "--logtostderr"],
         stdout=subprocess.PIPE,
@@ -48,12 +48,12 @@ def program(folder: Path, code: str) -> language_pb2.ProgramInfo:
 def run_plugin(
     host: language_pb2_grpc.LanguageRuntimeStub, folder: Path, code: str, *arguments: str
 ) -> tuple[bytes, bytes, int]:
-    """Runs a plugin; answers its output, its errors and its exit code."""
+    """Runs a plugin; returns its standard output, standard error and exit code."""
     request = language_pb2.RunPluginRequest(
         pwd=str(folder),
         info=program(folder, code),
         args=arguments,
-        env=[f"{key}={value}" for key, value in {**os.environ, "TOLD": "by the engine"}.items()],
+        env=[f"{key}={value}" for key, value in {**os.environ, "SET_BY_ENGINE": "by the engine"}.items()],
         kind="resource",
     )
     parts = list(host.RunPlugin(request))
@@ -63,7 +63,9 @@ def run_plugin(
 def test_a_plugin_gets_its_arguments_and_environment_and_its_output_comes_back(
     host: language_pb2_grpc.LanguageRuntimeStub, tmp_path: Path
 ) -> None:
-    code = "import os, sys; print(sys.argv[1:], os.environ['TOLD']); print('oops', file=sys.stderr); sys.exit(3)"
+    code = (
+        "import os, sys; print(sys.argv[1:], os.environ['SET_BY_ENGINE']); print('oops', file=sys.stderr); sys.exit(3)"
+    )
     assert run_plugin(host, tmp_path, code, "a", "b") == (b"['a', 'b'] by the engine\n", b"oops\n", 3)
 
 
@@ -74,7 +76,7 @@ def test_a_folder_without_code_is_no_plugin(host: language_pb2_grpc.LanguageRunt
         list(host.RunPlugin(language_pb2.RunPluginRequest(pwd=str(tmp_path), info=info, kind="resource")))
 
 
-def test_a_cancel_interrupts_what_runs(host: language_pb2_grpc.LanguageRuntimeStub, tmp_path: Path) -> None:
+def test_a_cancel_interrupts_running_processes(host: language_pb2_grpc.LanguageRuntimeStub, tmp_path: Path) -> None:
     code = "import time; print('ready', flush=True); time.sleep(60)"
     request = language_pb2.RunPluginRequest(pwd=str(tmp_path), info=program(tmp_path, code), kind="resource")
     answers = iter(host.RunPlugin(request))
@@ -85,7 +87,7 @@ def test_a_cancel_interrupts_what_runs(host: language_pb2_grpc.LanguageRuntimeSt
     assert time.monotonic() - start < 3
 
 
-def test_the_interpreter_is_told_for_pulumi_about(host: language_pb2_grpc.LanguageRuntimeStub, tmp_path: Path) -> None:
+def test_pulumi_about_gets_the_interpreter(host: language_pb2_grpc.LanguageRuntimeStub, tmp_path: Path) -> None:
     about = host.About(language_pb2.AboutRequest(info=program(tmp_path, "")))
     assert about.executable == sys.executable
     assert sys.version.startswith(about.version)
@@ -106,7 +108,7 @@ def test_packages_on_the_users_pythonpath_count(host: language_pb2_grpc.Language
     assert {package.name for package in answer.packages} == {"kubernetes", "random"}
 
 
-def test_what_it_cannot_do_is_said_with_the_way_out(
+def test_the_error_for_an_unsupported_call_names_the_alternative(
     host: language_pb2_grpc.LanguageRuntimeStub, tmp_path: Path
 ) -> None:
     with pytest.raises(grpc.RpcError) as failure:
@@ -126,7 +128,7 @@ def test_a_process_that_ignores_the_interrupt_is_killed(tmp_path: Path, monkeypa
     assert ending(process.returncode) == "was ended by signal SIGKILL"
 
 
-def test_nothing_is_started_any_more_after_a_cancel(tmp_path: Path) -> None:
+def test_after_a_cancel_no_process_starts(tmp_path: Path) -> None:
     processes = Processes()
     processes.cancel()
     command = [sys.executable, "-c", "import time; time.sleep(60)"]

@@ -1,4 +1,4 @@
-"""Which plugins a Python environment's packages ask the engine for."""
+"""The plugins that the packages of a Python environment need."""
 
 import os
 import sys
@@ -22,7 +22,7 @@ def test_this_environment_needs_the_kubernetes_plugin_of_its_package() -> None:
     assert plugin.version == f"v{version('pulumi-kubernetes')}"
 
 
-def test_what_is_installed_comes_with_names_as_pip_writes_them() -> None:
+def test_installed_packages_have_names_as_pip_writes_them() -> None:
     found = {each["name"]: each for each in installed(sys.executable, dict(os.environ))}
     assert found["pulumi-kubernetes"]["version"] == version("pulumi-kubernetes")
     assert "pulumi" in found["pulumi-kubernetes"]["requires"]
@@ -33,26 +33,31 @@ def test_an_interpreter_that_does_not_run_is_reported() -> None:
         installed("false", dict(os.environ))
 
 
-def test_a_plugins_file_wins_over_the_names_of_its_package() -> None:
-    said: dict[str, object] = {"resource": True, "name": "gcp", "version": "9.9.9", "server": "https://example.com"}
-    (plugin,) = required_plugins([distribution("pulumi-google", said)])
+def test_the_plugin_file_overrides_the_name_and_version_of_its_package() -> None:
+    plugin_json: dict[str, object] = {
+        "resource": True,
+        "name": "gcp",
+        "version": "9.9.9",
+        "server": "https://example.com",
+    }
+    (plugin,) = required_plugins([distribution("pulumi-google", plugin_json)])
     assert (plugin.name, plugin.version, plugin.server) == ("gcp", "v9.9.9", "https://example.com")
 
 
-def test_a_pulumi_package_without_a_file_is_taken_at_its_name() -> None:
+def test_a_pulumi_package_without_a_file_needs_the_plugin_of_its_name() -> None:
     (plugin,) = required_plugins([distribution("pulumi-random")])
     assert (plugin.name, plugin.version) == ("random", "v1.2.3")
 
 
 def test_a_parameterized_package_passes_its_parameter_on() -> None:
     parameter = {"name": "pinecone", "version": "2.0.0", "value": "eyJhIjoxfQ=="}
-    said: dict[str, object] = {
+    plugin_json: dict[str, object] = {
         "resource": True,
         "name": "terraform-provider",
         "version": "1.0.0",
         "parameterization": parameter,
     }
-    (plugin,) = required_plugins([distribution("pulumi-pinecone", said)])
+    (plugin,) = required_plugins([distribution("pulumi-pinecone", plugin_json)])
     assert plugin.name == "terraform-provider"
     assert (plugin.parameterization.name, plugin.parameterization.value) == ("pinecone", b'{"a":1}')
 
@@ -60,7 +65,7 @@ def test_a_parameterized_package_passes_its_parameter_on() -> None:
 @pytest.mark.parametrize(
     "without", [distribution("requests"), distribution("pulumi-policy"), distribution("x", {"resource": False})]
 )
-def test_a_package_without_a_plugin_asks_for_none(without: Distribution) -> None:
+def test_a_package_without_a_plugin_needs_none(without: Distribution) -> None:
     assert required_plugins([without]) == []
 
 
@@ -77,10 +82,10 @@ def test_a_package_without_a_plugin_asks_for_none(without: Distribution) -> None
         ("latest", None),
     ],
 )
-def test_a_packages_version_becomes_a_semantic_one(package: str, plugin: str | None) -> None:
+def test_the_version_of_a_package_becomes_a_semantic_version(package: str, plugin: str | None) -> None:
     assert plugin_version(package) == plugin
 
 
-def test_only_what_no_other_package_needs_is_a_direct_dependency() -> None:
+def test_only_packages_that_no_other_requires_are_direct_dependencies() -> None:
     found = [distribution("pulumi"), distribution("pulumi-kubernetes", requires=("pulumi",))]
     assert [each["name"] for each in top_level(found)] == ["pulumi-kubernetes"]

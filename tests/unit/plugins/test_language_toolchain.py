@@ -1,4 +1,4 @@
-"""Which Python a project's `runtime.options` mean."""
+"""The Python that a project's `runtime.options` select."""
 
 import sys
 from pathlib import Path
@@ -14,12 +14,12 @@ pytestmark = pytest.mark.unit
 
 
 def project(root: Path, **options: str | bool) -> language_pb2.ProgramInfo:
-    """What the engine says of a project whose program is in a folder of its own (`main: program`)."""
-    said = struct_pb2.Struct()
-    said.update(options)
+    """The engine's description of a project whose program is in a separate folder (`main: program`)."""
+    settings = struct_pb2.Struct()
+    settings.update(options)
     (root / "program").mkdir(exist_ok=True)
     return language_pb2.ProgramInfo(
-        root_directory=str(root), program_directory=str(root / "program"), entry_point=".", options=said
+        root_directory=str(root), program_directory=str(root / "program"), entry_point=".", options=settings
     )
 
 
@@ -39,7 +39,7 @@ def test_a_virtualenv_may_be_anywhere(tmp_path: Path) -> None:
     assert resolve(project(tmp_path, virtualenv=str(venv))).python() == str(venv / "bin" / "python")
 
 
-def test_a_missing_virtualenv_is_named_with_the_command_that_makes_it(tmp_path: Path) -> None:
+def test_the_error_for_a_missing_virtualenv_names_the_command_that_creates_it(tmp_path: Path) -> None:
     toolchain = resolve(project(tmp_path, virtualenv="venv"))
     with pytest.raises(HostError, match=f"missing: {tmp_path / 'venv'} .*Run `pulumi install`"):
         toolchain.python()
@@ -68,13 +68,13 @@ def test_the_programs_tools_come_from_its_virtualenv(tmp_path: Path) -> None:
     assert environment == {"PATH": f"{tmp_path}/venv/bin:/usr/bin", "VIRTUAL_ENV": f"{tmp_path}/venv"}
 
 
-def test_a_lock_file_of_uv_makes_it_uv_with_the_environment_beside_it(tmp_path: Path) -> None:
+def test_a_lock_file_of_uv_selects_uv_and_the_environment_beside_it(tmp_path: Path) -> None:
     (tmp_path / "uv.lock").touch()
     toolchain = resolve(project(tmp_path))
     assert (toolchain.name, toolchain.virtualenv) == ("uv", tmp_path / ".venv")
 
 
-def test_pip_makes_the_environment_once_and_installs_what_is_listed(tmp_path: Path) -> None:
+def test_pip_creates_the_environment_once_and_installs_the_listed_packages(tmp_path: Path) -> None:
     info = project(tmp_path, virtualenv="venv")
     (tmp_path / "program" / "requirements.txt").touch()
     python = str(tmp_path / "venv" / "bin" / "python")
@@ -94,7 +94,7 @@ def test_pip_makes_the_environment_once_and_installs_what_is_listed(tmp_path: Pa
         ({"virtualenv": True}, "'virtualenv' under 'runtime.options' is True; it must be the path of a folder"),
     ],
 )
-def test_an_option_that_is_not_known_is_refused_with_those_that_are(
+def test_the_error_for_an_unknown_option_names_the_allowed_ones(
     tmp_path: Path, options: dict[str, str | bool], message: str
 ) -> None:
     with pytest.raises(HostError) as failure:

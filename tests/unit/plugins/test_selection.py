@@ -43,7 +43,7 @@ def test_every_stand_in_can_be_executed(machine: dict[str, str]) -> None:
         assert plugin.path.stat().st_mode & 0o111, plugin.path
 
 
-def test_a_real_plugin_on_the_path_is_used_and_only_the_missing_one_is_stood_in_for(
+def test_a_real_plugin_on_the_path_is_used_and_only_the_missing_one_is_a_stand_in(
     machine: dict[str, str], tmp_path: Path
 ) -> None:
     real = program(tmp_path / "bin" / LANGUAGE)
@@ -79,7 +79,7 @@ def test_an_installed_plugin_older_than_the_python_package_is_not_used(machine: 
     assert chosen(select("auto", machine))["resource-kubernetes"] == "stand-in"
 
 
-def test_the_stand_ins_can_be_forced_where_real_ones_are_there(machine: dict[str, str], tmp_path: Path) -> None:
+def test_the_stand_ins_can_be_forced_where_real_plugins_exist(machine: dict[str, str], tmp_path: Path) -> None:
     program(tmp_path / "bin" / LANGUAGE)
     program(tmp_path / "bin" / KUBERNETES)
     assert set(chosen(select("stand-in", machine)).values()) == {"stand-in"}
@@ -94,7 +94,7 @@ def test_another_checkouts_stand_in_on_the_path_is_not_taken_for_a_real_one(
     assert set(chosen(select("auto", machine)).values()) == {"stand-in"}
 
 
-def test_a_missing_real_plugin_is_named_with_the_places_and_the_way_to_get_it(
+def test_the_error_for_a_missing_real_plugin_names_the_places_and_how_to_install_it(
     machine: dict[str, str], tmp_path: Path
 ) -> None:
     program(tmp_path / "bin" / LANGUAGE)
@@ -105,7 +105,7 @@ def test_a_missing_real_plugin_is_named_with_the_places_and_the_way_to_get_it(
     assert f"pulumi plugin install resource kubernetes {version('pulumi-kubernetes')}" in str(failure.value)
 
 
-def test_an_unknown_mode_is_refused_with_those_that_there_are(machine: dict[str, str]) -> None:
+def test_the_error_for_an_unknown_mode_names_the_allowed_ones(machine: dict[str, str]) -> None:
     with pytest.raises(RehearsalError, match="PLUGINS is 'fake'; allowed are auto, real and stand-in"):
         select("fake", machine)  # type: ignore[arg-type]  # what a user may type
 
@@ -146,7 +146,7 @@ def test_installing_the_same_selection_again_touches_nothing(machine: dict[str, 
     assert {path: path.lstat().st_ino for path in tmp_path.glob("plugins/*/*")} == before
 
 
-def test_a_newer_one_left_by_an_earlier_python_package_does_not_win(machine: dict[str, str], tmp_path: Path) -> None:
+def test_a_newer_plugin_of_an_earlier_python_package_is_not_used(machine: dict[str, str], tmp_path: Path) -> None:
     program(tmp_path / "plugins" / "resource-kubernetes-v99.0.0" / KUBERNETES)
     select("stand-in", machine).install(tmp_path)
     folders = [path.name for path in tmp_path.glob("plugins/resource-kubernetes-v*/")]

@@ -36,7 +36,7 @@ def test_a_message_may_be_nested_as_deeply_as_volcanos_definitions() -> None:
 
 
 @pytest.mark.parametrize("package", ["language", "kubernetes"])
-def test_nothing_of_the_sdk_is_loaded_but_the_stubs(package: str) -> None:
+def test_only_the_stubs_of_the_sdk_are_loaded(package: str) -> None:
     """A module of the SDK that a stand-in comes to need would find an empty package around it."""
     command = [sys.executable, "-c", LOADED.format(package=package)]
     loaded = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, check=True).stdout
@@ -46,7 +46,7 @@ def test_nothing_of_the_sdk_is_loaded_but_the_stubs(package: str) -> None:
 @pytest.mark.parametrize(
     ("package", "program"), [("language", "language-python"), ("kubernetes", "resource-kubernetes")]
 )
-def test_its_arguments_reach_it(package: str, program: str) -> None:
+def test_the_program_gets_its_arguments(package: str, program: str) -> None:
     command = [sys.executable, "-m", "local.plugins.start", package, "--help"]
-    said = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, check=True).stdout
-    assert said.startswith(f"usage: pulumi-{program} [-h]")
+    output = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, check=True).stdout
+    assert output.startswith(f"usage: pulumi-{program} [-h]")

@@ -1,4 +1,4 @@
-"""What becomes of inputs before they are compared and sent."""
+"""The inputs as they are compared and sent."""
 
 from typing import Any
 
@@ -36,11 +36,11 @@ def test_a_generated_name_is_kept_and_a_given_one_is_not() -> None:
     assert checked(olds=given)["metadata"]["name"] == "settings-01234567"
 
 
-def test_a_name_that_is_not_known_yet_is_not_replaced_by_a_generated_one() -> None:
+def test_an_unknown_name_is_not_replaced_by_a_generated_one() -> None:
     assert checked(metadata={"name": UNKNOWN})["metadata"] == {"name": UNKNOWN}
 
 
-def test_the_projects_own_naming_is_followed() -> None:
+def test_the_projects_own_naming_is_used() -> None:
     proposal = CheckRequest.AutonamingOptions(proposed_name="settings-dev", mode=CheckRequest.AutonamingOptions.PROPOSE)
     assert check(CONFIG_MAP, {}, {}, SEED, proposal, None)["metadata"]["name"] == "settings-dev"
     disabled = CheckRequest.AutonamingOptions(mode=CheckRequest.AutonamingOptions.DISABLE)
@@ -48,11 +48,11 @@ def test_the_projects_own_naming_is_followed() -> None:
         check(CONFIG_MAP, {}, {}, SEED, disabled, None)
 
 
-def test_what_is_secret_stays_secret() -> None:
+def test_secrets_stay_secret() -> None:
     assert checked(data={"a": Secret("1"), "b": "2"})["data"] == {"a": Secret("1"), "b": "2"}
 
 
-def test_what_only_the_server_writes_is_left_out() -> None:
+def test_fields_that_only_the_server_writes_are_removed() -> None:
     metadata = {"name": "a", "creationTimestamp": "2026-01-01T00:00:00Z", "resourceVersion": "7"}
     assert checked(metadata=metadata)["metadata"] == {"name": "a"}
 
@@ -66,7 +66,7 @@ def test_what_only_the_server_writes_is_left_out() -> None:
         ("helm.sh/v3:Release", "does not do Helm"),
     ],
 )
-def test_what_is_not_done_is_refused(token: str, complaint: str) -> None:
+def test_unsupported_kinds_are_refused(token: str, complaint: str) -> None:
     with pytest.raises(RefusedError, match=complaint):
         checked(f"urn:pulumi:dev::shop::kubernetes:{token}::x")
 

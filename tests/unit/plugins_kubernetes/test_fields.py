@@ -35,23 +35,23 @@ def test_the_first_apply_takes_over_what_the_create_and_kubectl_own() -> None:
     assert created_by_us(obj)
 
 
-def test_there_is_nothing_to_take_over_from_a_controller() -> None:
+def test_fields_of_a_controller_are_not_taken_over() -> None:
     obj = live(entry(OURS, "Apply"), entry("their-controller", "Update"))
     assert take_over(obj, OURS) == []
     assert not created_by_us(obj)
 
 
-def test_an_ignored_field_of_others_is_left_out() -> None:
+def test_an_ignored_field_of_another_manager_is_removed() -> None:
     obj = live(entry("autoscaler", "Update", {"f:spec": {"f:replicas": {}}}), spec={"replicas": 5})
     inputs = {"spec": {"replicas": 1, "paused": True}}
     assert leave_ignored(inputs, obj, OURS, ["spec.replicas"]) == {"spec": {"paused": True}}
 
 
-def test_an_ignored_field_of_ours_keeps_its_live_value() -> None:
+def test_an_ignored_field_of_this_manager_keeps_its_live_value() -> None:
     obj = live(entry(OURS, "Apply", {"f:spec": {"f:replicas": {}}}), spec={"replicas": 5})
     assert leave_ignored({"spec": {"replicas": 1}}, obj, OURS, ["spec.replicas"]) == {"spec": {"replicas": 5}}
 
 
-def test_an_ignored_field_within_a_list_is_what_the_engine_put_there() -> None:
+def test_an_ignored_field_within_a_list_keeps_the_value_of_the_engine() -> None:
     inputs = {"spec": {"groups": [{"replicas": 1}]}}
     assert leave_ignored(inputs, live(spec={"groups": []}), OURS, ["spec.groups[0].replicas"]) == inputs

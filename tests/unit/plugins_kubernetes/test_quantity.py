@@ -1,4 +1,4 @@
-"""Quantities: the same amount in other words."""
+"""Quantities: the same amount, written differently."""
 
 import pytest
 
@@ -20,11 +20,11 @@ def test_not_the_same_amount(one: object, other: object) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "1 Gi", "1gi", "Gi", "one", "1e", None, {}])
-def test_what_is_no_quantity(text: object) -> None:
+def test_other_texts_are_not_quantities(text: object) -> None:
     assert amount(text) is None
 
 
-def test_where_quantities_are() -> None:
+def test_fields_with_quantities() -> None:
     assert is_quantity_field(("spec", "hard", "requests.cpu"))
     assert is_quantity_field(("emptyDir", "sizeLimit"))
     assert not is_quantity_field(("data", "cpu"))

@@ -24,7 +24,7 @@ def conditions(**status: str) -> list[dict[str, str]]:
     return [{"type": name, "status": value} for name, value in status.items()]
 
 
-def test_a_deployment_is_ready_when_all_new_pods_are_available_and_the_old_ones_gone() -> None:
+def test_a_deployment_is_ready_when_all_new_pods_are_available_and_the_old_ones_have_ended() -> None:
     done = {"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "availableReplicas": 3}
     spec = {"replicas": 3}
     assert ready("Deployment", spec=spec, status=done)
@@ -32,7 +32,7 @@ def test_a_deployment_is_ready_when_all_new_pods_are_available_and_the_old_ones_
         assert not ready("Deployment", spec=spec, status=done | short), short
 
 
-def test_a_deployment_that_cannot_progress_says_so() -> None:
+def test_a_deployment_that_cannot_progress_is_reported() -> None:
     progressing = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "late"}
     found = verdict("Deployment", spec={}, status={"observedGeneration": 2, "conditions": [progressing]})
     assert found is not None
@@ -97,7 +97,7 @@ def test_a_quota_is_ready_when_it_is_in_force() -> None:
     assert ready("ResourceQuota", "v1", spec=spec, status={"hard": {"cpu": "1"}})
 
 
-def test_a_custom_resource_is_waited_for_only_if_its_annotation_says_so() -> None:
+def test_a_custom_resource_is_awaited_only_with_the_annotation() -> None:
     plain = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "x"}}
     assert rule_for(plain, plain) is None
     annotated = plain | {"metadata": {"annotations": {"pulumi.com/waitFor": "condition=Ready"}}}
@@ -106,7 +106,7 @@ def test_a_custom_resource_is_waited_for_only_if_its_annotation_says_so() -> Non
     assert not rule.check(annotated, ()).ready
 
 
-def test_an_annotation_declines_every_wait() -> None:
+def test_skip_await_disables_every_wait() -> None:
     annotations = {"pulumi.com/skipAwait": "true", "pulumi.com/waitFor": "condition=Ready"}
     obj = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"annotations": annotations}}
     assert rule_for(obj, obj) is None

@@ -26,21 +26,21 @@ def replaces(olds: dict[str, Any], news: dict[str, Any]) -> list[str]:
     return changes(olds, news)[1]
 
 
-def test_a_flag_of_the_program_wins_over_the_environment() -> None:
+def test_a_flag_of_the_program_overrides_the_environment() -> None:
     environment = {"PULUMI_K8S_ENABLE_PATCH_FORCE": "true", "PULUMI_K8S_DELETE_UNREACHABLE": "true"}
     settings = Settings.read({"kubernetes:config:enablePatchForce": "false"}, environment)
     assert not settings.enable_patch_force
     assert settings.delete_unreachable
 
 
-def test_what_cannot_be_done_is_refused_and_not_ignored() -> None:
+def test_unsupported_settings_are_refused() -> None:
     assert "use the real plugin" in complaints({"renderYamlToDirectory": "out"}, False, {})["renderYamlToDirectory"]
     assert "enableServerSideApply" in complaints({"enableServerSideApply": "false"}, False, {})
     assert "enableServerSideApply" in complaints({}, False, {"PULUMI_K8S_ENABLE_SERVER_SIDE_APPLY": "false"})
     assert complaints({"kubeconfig": "x", "context": "y"}, False, {}) == {}
 
 
-def test_strict_mode_wants_an_explicit_provider_with_kubeconfig_and_context() -> None:
+def test_strict_mode_requires_an_explicit_provider_with_kubeconfig_and_context() -> None:
     assert set(complaints({"strictMode": "true"}, True, {})) == {"", "kubeconfig", "context"}
     assert complaints({"strictMode": "true", "kubeconfig": "x", "context": "y"}, False, {}) == {}
 
@@ -54,12 +54,12 @@ def test_another_server_replaces() -> None:
     assert replaces({"kubeconfig": kubeconfig("https://a")}, {"kubeconfig": kubeconfig("https://b")}) == ["kubeconfig"]
 
 
-def test_a_cluster_identifier_that_stays_settles_it() -> None:
+def test_with_the_same_cluster_identifier_nothing_is_replaced() -> None:
     olds = {"kubeconfig": kubeconfig("https://a"), "clusterIdentifier": "x"}
     assert replaces(olds, {"kubeconfig": kubeconfig("https://b"), "clusterIdentifier": "x"}) == []
     assert replaces(olds, olds | {"clusterIdentifier": "y"}) == ["clusterIdentifier"]
     assert replaces({"clusterIdentifier": "x"}, {}) == []
 
 
-def test_a_kubeconfig_that_is_not_known_yet_counts_as_another_cluster() -> None:
+def test_an_unknown_kubeconfig_counts_as_another_cluster() -> None:
     assert replaces({"kubeconfig": kubeconfig("https://a")}, {"kubeconfig": UNKNOWN}) == ["kubeconfig"]

@@ -1,4 +1,4 @@
-"""What is kept in the state, and what a preview shows."""
+"""The content of the state, and previews."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def test_the_copy_that_kubectl_apply_keeps_of_a_secret_is_secret() -> None:
     assert packed["metadata"]["annotations"]["a"] == "b"
 
 
-def test_what_was_packed_is_found_again() -> None:
+def test_a_packed_state_is_unpacked_again() -> None:
     live = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "uid": "1"}, "data": {"k": "v"}}
     inputs = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": Secret("v")}}
     packed = state.pack(live, inputs, "manager", "v1")
@@ -40,7 +40,7 @@ def test_schema_extensions_have_dashes_for_kubernetes_and_underscores_for_progra
     assert state.pack(sent, {}, "m", "v1")["spec"] == schema["spec"]
 
 
-def test_a_preview_of_a_creation_knows_the_name_but_not_what_the_server_says() -> None:
+def test_a_preview_of_a_creation_knows_the_name_but_not_the_servers_values() -> None:
     shown = state.foresee_create({"metadata": {"name": "a", "uid": "made up by the dry run"}, "spec": {"x": 1}})
     assert shown["metadata"]["name"] == "a"
     assert shown["metadata"]["uid"] is UNKNOWN

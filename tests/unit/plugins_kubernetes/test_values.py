@@ -16,7 +16,7 @@ from local.plugins.kubernetes.values import (
 pytestmark = pytest.mark.unit
 
 
-def test_what_is_encoded_is_decoded_again() -> None:
+def test_encoded_values_are_decoded_again() -> None:
     values = {"text": "a", "whole": 3, "half": 0.5, "yes": True, "none": None, "list": [1, {"a": Secret("x")}, {}, []]}
     assert decode(encode(values)) == values
     assert decode(encode({"later": UNKNOWN}))["later"] is UNKNOWN
@@ -32,7 +32,7 @@ def test_secrets_and_nulls_do_not_reach_the_api_server() -> None:
     assert without_nulls({"a": Secret({"b": "x", "c": None})}) == {"a": Secret({"b": "x"})}
 
 
-def test_an_unknown_is_found_wherever_it_is() -> None:
+def test_an_unknown_is_found_at_any_depth() -> None:
     assert has_unknown({"a": [Secret({"b": UNKNOWN})]})
     assert not has_unknown({"a": [Secret({"b": "known"})]})
 

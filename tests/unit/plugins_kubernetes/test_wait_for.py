@@ -19,17 +19,17 @@ STATUS: dict[str, Any] = {
 }
 
 
-def wanting(said: str, **more: Any) -> dict[str, Any]:
-    return {"metadata": {"annotations": {"pulumi.com/waitFor": said}, **more}, "status": STATUS}
+def awaiting(text: str, **more: Any) -> dict[str, Any]:
+    return {"metadata": {"annotations": {"pulumi.com/waitFor": text}, **more}, "status": STATUS}
 
 
-def seen(said: str) -> list[bool]:
-    obj = wanting(said)
+def seen(text: str) -> list[bool]:
+    obj = awaiting(text)
     return [expectation.seen(obj)[0] for expectation in expectations(obj)]
 
 
 @pytest.mark.parametrize(
-    "said",
+    "text",
     [
         "jsonpath={.status.state}=ready",
         "jsonpath={ .status.state }",
@@ -47,53 +47,53 @@ def seen(said: str) -> list[bool]:
         "condition=Ready=False",
     ],
 )
-def test_what_is_there_is_seen(said: str) -> None:
-    assert seen(said) == [True]
+def test_a_met_condition_is_seen(text: str) -> None:
+    assert seen(text) == [True]
 
 
 @pytest.mark.parametrize(
-    "said",
+    "text",
     ["jsonpath={.status.state}=failed", "jsonpath={.status.none}", "condition=Ready", "condition=None=False"],
 )
-def test_what_is_not_there_is_not_seen(said: str) -> None:
-    assert seen(said) == [False]
+def test_an_unmet_condition_is_not_seen(text: str) -> None:
+    assert seen(text) == [False]
 
 
-def test_several_are_each_looked_for() -> None:
+def test_each_of_several_conditions_is_required() -> None:
     assert seen(json.dumps(["condition=Head", "condition=Ready"])) == [True, False]
 
 
-def test_a_status_of_before_the_change_does_not_count() -> None:
-    obj = wanting("jsonpath={.status.state}=ready", generation=2) | {"status": STATUS | {"observedGeneration": 1}}
-    done, said = expectations(obj)[0].seen(obj)
+def test_the_status_from_before_a_change_does_not_count() -> None:
+    obj = awaiting("jsonpath={.status.state}=ready", generation=2) | {"status": STATUS | {"observedGeneration": 1}}
+    done, text = expectations(obj)[0].seen(obj)
     assert not done
-    assert "has not seen the change yet" in said
+    assert "has not seen the change yet" in text
 
 
-def test_what_was_found_instead_is_said() -> None:
-    obj = wanting("jsonpath={.status.state}=failed")
+def test_the_actual_value_is_reported() -> None:
+    obj = awaiting("jsonpath={.status.state}=failed")
     assert expectations(obj)[0].seen(obj)[1] == 'jsonpath={.status.state}=failed (found "ready")'
 
 
 @pytest.mark.parametrize(
-    ("said", "complaint"),
+    ("text", "complaint"),
     [
         ("status.state=ready", 'expected a "jsonpath=" or "condition=" prefix'),
         ("jsonpath=.status.state", "write jsonpath={.path} or jsonpath={.path}=value"),
-        ("jsonpath={.status.state}=", "says no value"),
+        ("jsonpath={.status.state}=", "has no value"),
         ("jsonpath={.status..state}", "cannot read '..state'"),
         ("[]", "expected one condition or a JSON array"),
         ("[1]", "expected one condition or a JSON array"),
         ("condition=", 'expected a "jsonpath=" or "condition=" prefix'),
     ],
 )
-def test_what_cannot_be_read_is_refused(said: str, complaint: str) -> None:
+def test_an_invalid_annotation_is_refused(text: str, complaint: str) -> None:
     with pytest.raises(RefusedError) as refused:
-        expectations(wanting(said))
+        expectations(awaiting(text))
     assert complaint in str(refused.value)
 
 
 def test_a_whole_mapping_has_no_value_to_compare() -> None:
-    obj = wanting("jsonpath={.status.map}=x")
+    obj = awaiting("jsonpath={.status.map}=x")
     with pytest.raises(RefusedError, match="selects a whole mapping"):
         expectations(obj)[0].seen(obj)

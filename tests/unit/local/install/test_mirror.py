@@ -50,7 +50,7 @@ def test_without_a_pin_the_digest_to_pin_is_shown(
     assert f"TOOLS={server.folder.as_uri()}{PIN}{pin}" in capsys.readouterr().out
 
 
-def test_what_is_in_the_cache_is_not_asked_for(pin: str, tool: Tool, server: Server) -> None:
+def test_tools_in_the_cache_are_not_downloaded(pin: str, tool: Tool, server: Server) -> None:
     install_missing((tool,))
     server.requests.clear()
     install_missing((tool,))
@@ -133,7 +133,7 @@ def test_a_folder_without_checksums_is_no_mirror(tool: Tool, server: Server, mon
         install_missing((tool,))
 
 
-def test_checksums_that_are_none_are_shown(tool: Tool, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_that_is_no_checksum_is_shown(tool: Tool, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     (server.folder / "SHA256SUMS").write_text("<html>Please sign in</html>\n")
     monkeypatch.setenv("TOOLS", str(server.folder))
     with pytest.raises(RehearsalError, match=r"SHA256SUMS: '<html>Please sign in</html>' is not of the form"):
@@ -143,7 +143,7 @@ def test_checksums_that_are_none_are_shown(tool: Tool, server: Server, monkeypat
 @pytest.mark.parametrize(
     ("content", "problem"), [(b"no archive", "cannot be unpacked"), (None, "lacks bin/example, share/config")]
 )
-def test_an_archive_that_holds_no_tool_is_refused(
+def test_an_archive_without_a_tool_is_refused(
     content: bytes | None,
     problem: str,
     tool: Tool,

@@ -44,7 +44,7 @@ def test_allowed_values(setting: str, kind: type) -> None:
         ("https://tools.example.com/?token=1", "TOOLS names a mirror on tools.example.com with a user, a query"),
     ],
 )
-def test_a_bad_value_gets_one_error_that_says_what_is_allowed(setting: str, problem: str) -> None:
+def test_the_error_for_a_bad_value_names_the_allowed_ones(setting: str, problem: str) -> None:
     with pytest.raises(RehearsalError) as error:
         origin(setting)
     assert problem in str(error.value)
@@ -56,7 +56,7 @@ def test_a_password_in_the_url_is_not_repeated() -> None:
     assert "secret" not in str(error.value)
 
 
-def test_a_bad_value_is_found_where_nothing_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bad_value_is_an_error_even_if_no_tool_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLS", "biuld")
     with pytest.raises(RehearsalError, match="biuld"):
         install_missing(())

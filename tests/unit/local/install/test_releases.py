@@ -45,7 +45,7 @@ def test_a_pinned_release_is_downloaded(released: Tool, published: Path, without
     assert [entry.name for entry in (released.folder / "bin").iterdir()] == ["example"]
 
 
-def test_what_is_not_pinned_is_built(
+def test_a_tool_without_a_pin_is_built(
     released: Tool, published: Path, server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
     releases.pins_file().write_text("")
@@ -88,7 +88,9 @@ def test_a_release_that_is_cut_off_twice_is_built(
     assert _built(released, shown)
 
 
-def test_a_release_that_is_gone_is_built(released: Tool, published: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_tool_is_built_if_its_release_was_removed(
+    released: Tool, published: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     published.unlink()
     install_missing((released,))
     shown = capsys.readouterr().out
@@ -134,7 +136,7 @@ def test_without_a_network_a_server_is_asked_once_and_everything_is_built(
     assert _built(second, shown)
 
 
-def test_pins_are_made_of_what_is_published_and_never_changed(released: Tool, published: Path, server: Server) -> None:
+def test_published_files_are_pinned_and_pins_never_change(released: Tool, published: Path, server: Server) -> None:
     digest = checksums.digest(published)
     urls = [url for arch in releases.ARCHITECTURES for url in released.release_files(arch)]
     for url in urls:
@@ -146,7 +148,7 @@ def test_pins_are_made_of_what_is_published_and_never_changed(released: Tool, pu
     assert set(releases.pins().values()) == {digest}
 
 
-def test_what_cannot_be_downloaded_is_not_pinned(released: Tool, server: Server) -> None:
+def test_a_file_that_cannot_be_downloaded_is_not_pinned(released: Tool, server: Server) -> None:
     with pytest.raises(RehearsalError, match=r"cannot be pinned: .*404"):
         releases.pin_releases([released])
     assert releases.pins() == {}

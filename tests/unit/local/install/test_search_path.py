@@ -1,4 +1,4 @@
-"""Programs that the PATH has already."""
+"""Programs that are already on the PATH."""
 
 import shutil
 import subprocess
@@ -36,7 +36,7 @@ def test_another_version_does_not_count(asked: Tool, program: Path, without_go: 
 
 
 @pytest.mark.parametrize("answer", ["v1.0.0+k3s1", "v1.0.0-rc.1", "11.0.0", "1.0", ""])
-def test_only_the_very_version_counts(
+def test_only_exactly_the_pinned_version_counts(
     answer: str, asked: Tool, without_go: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A distribution's variant of a version is another program."""

@@ -54,7 +54,7 @@ def rehearsed(settings: StackSettings, result: Observed, asked: Observed | None 
 ALL = [*heads("a/training", "b/training"), *workers("a/training", "a100-0", "a100-1")]
 
 
-def test_what_is_as_predicted_is_well() -> None:
+def test_a_result_as_predicted_has_no_differences() -> None:
     all_asked = found(*ALL, *workers("b/training", "a100-2", "a100-3"))
     result = rehearsed(FITS, found(*ALL), all_asked)
     assert result.start.tenants == {"a": Beside(16, 16), "b": Beside(0, 0)}
@@ -67,22 +67,22 @@ def test_what_is_as_predicted_is_well() -> None:
 
 def test_a_tenant_that_gets_less_than_planned_is_a_difference() -> None:
     result = rehearsed(FITS, found(*ALL), found(*ALL))
-    assert result.differences == ("at the greatest demand, of tenant b 0 GPUs are taken, and the plan says 16",)
+    assert result.differences == ("at the largest demand, of tenant b 0 GPUs are taken, but the plan predicts 16",)
     assert not result.well
 
 
-def test_without_gangs_pods_wait_one_by_one() -> None:
+def test_without_gangs_pods_wait_individually() -> None:
     pods = [*heads("a/training", "b/training"), *workers("a/training", "a100-0", "a100-1", "a100-2")]
     result = rehearsed(FIVE_NODES, found(*pods, *workers("b/training", "a100-3", None), late=True))
     [waiting] = result.start.waiting
     assert (waiting.owner, waiting.group, waiting.pods) == ("b/training", "a100-8gpu", Beside(1, 1))
-    assert waiting.reasons == ("the scheduler has said nothing",)
+    assert waiting.reasons == ("the scheduler has reported nothing",)
     assert result.differences == ()
     assert result.not_ready == ("b/training",)
     assert not result.well
 
 
-def test_of_a_gang_that_does_not_fit_nothing_starts() -> None:
+def test_no_pod_of_a_gang_that_does_not_fit_starts() -> None:
     settings = stack(gang("a", 3), gang("b", 2), scheduler={"volcano": {}})
     pods = [*heads("a/training"), *workers("a/training", "a100-0", "a100-1", "a100-2")]
     waiting = [pod("b/training", "head"), *workers("b/training", None, None)]
@@ -95,20 +95,20 @@ def test_of_a_gang_that_does_not_fit_nothing_starts() -> None:
     assert result.differences == ()
 
 
-def test_pods_that_were_never_made_are_missed() -> None:
+def test_pods_that_were_never_created_are_differences() -> None:
     result = rehearsed(FITS, found(*heads("a/training", "b/training"), *workers("a/training", "a100-0")))
     assert result.differences == (
-        "of a/training (a100-8gpu) 1 pods wait, and the plan says 0",
-        "at the start, of pool a100 8 GPUs are taken, and the plan says 16",
-        "at the start, of tenant a 8 GPUs are taken, and the plan says 16",
+        "of a/training (a100-8gpu) 1 pods wait, but the plan predicts 0",
+        "at the start, of pool a100 8 GPUs are taken, but the plan predicts 16",
+        "at the start, of tenant a 8 GPUs are taken, but the plan predicts 16",
     )
 
 
-def test_a_report_says_all_of_it_to_people_and_to_programs() -> None:
+def test_the_report_is_complete_for_people_and_programs() -> None:
     refused = ray("b/training", refused="pods is forbidden: exceeded quota")
     result = rehearsed(FITS, observed([ray("a/training", "2026-01-01T00:00:10Z"), refused], ALL, NODES, [], []))
     text = markdown([report(result)])
-    for said in (
+    for line in (
         "| pulumi up | 12 s |",
         "| a RayCluster, slowest: a/training | 10 s |",
         "| RayCluster b/training | pods is forbidden: exceeded quota |",
@@ -116,10 +116,10 @@ def test_a_report_says_all_of_it_to_people_and_to_programs() -> None:
         "- 1 of 2 RayClusters are ready; not: b/training.",
         "- All is as the plan predicted.",
     ):
-        assert said in text
-    said_to_programs = as_object(result)
-    assert said_to_programs["well"] is False
-    assert said_to_programs["tenants"][0] == {
+        assert line in text
+    report_for_programs = as_object(result)
+    assert report_for_programs["well"] is False
+    assert report_for_programs["tenants"][0] == {
         "tenant": "a",
         "atFirst": {"predicted": 16, "found": 16},
         "inTurn": None,

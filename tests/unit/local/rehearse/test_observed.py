@@ -28,7 +28,7 @@ def test_gpus_are_counted_by_pool_and_owner_where_pods_are_on_nodes() -> None:
     assert [each.group for each in found.waiting()] == ["h100-8gpu"]
 
 
-def test_why_a_pod_waits_is_said_by_its_scheduler_or_by_volcano_of_its_gang() -> None:
+def test_the_scheduler_or_volcano_reports_why_a_pod_waits() -> None:
     condition = {"type": "PodScheduled", "status": "False", "message": "0/4 nodes are available: 4 Insufficient gpu."}
     reported = pod_of(pod("a/training", "a100-8gpu", 8, conditions=[condition]), {}, {})
     gang = {"status": {"conditions": [{"message": "queue resource quota insufficient"}]}}
@@ -41,7 +41,7 @@ def test_why_a_pod_waits_is_said_by_its_scheduler_or_by_volcano_of_its_gang() ->
     ]
 
 
-def test_pods_of_others_and_those_that_are_about_to_go_are_none_of_the_stacks() -> None:
+def test_external_pods_and_pods_that_are_being_deleted_are_ignored() -> None:
     ending, alone = pod("a/training", "head"), pod("a/training", "head")
     ending["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     del alone["metadata"]["ownerReferences"]
@@ -56,7 +56,7 @@ def test_the_time_until_ready_is_that_of_kuberays_condition() -> None:
     ]
 
 
-def test_a_refusal_of_many_pods_is_one() -> None:
+def test_the_same_refusal_of_many_pods_is_reported_once() -> None:
     refused = [ray("a/training", refused=QUOTA), ray("a/tuning", refused="dial tcp: connection refused")]
     job = {"kind": "Job", "namespace": "a", "name": "nightly"}
     events = [
@@ -73,7 +73,7 @@ def test_a_refusal_of_many_pods_is_one() -> None:
     assert security.message == "pods is forbidden: violates PodSecurity"
 
 
-def test_other_warnings_are_no_refusals() -> None:
+def test_other_warnings_are_not_refusals() -> None:
     events = [
         {"type": "Warning", "involvedObject": {"kind": "Pod", "name": "x"}, "message": "0/4 nodes are available"},
         {"type": "Normal", "involvedObject": {"kind": "Job", "name": "x"}, "message": "is forbidden"},

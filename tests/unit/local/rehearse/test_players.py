@@ -22,7 +22,7 @@ def of_cpus(**more: Any) -> dict[str, Any]:
     return made
 
 
-def test_tenants_ask_in_the_order_of_the_file_for_the_greatest_workers_first() -> None:
+def test_tenants_request_in_the_order_of_the_file_and_the_largest_workers_first() -> None:
     plan = plan_of(stack(tenant("b", quota={"gpus": 16}), tenant("a", cluster("fixed", workers=always(8, 1)))))
     assert [(each.cluster, each.group, each.most) for each in asks(plan)] == [
         ("b/training", "a100-8gpu", 2),
@@ -32,19 +32,19 @@ def test_tenants_ask_in_the_order_of_the_file_for_the_greatest_workers_first() -
     ]
 
 
-def test_a_group_without_a_cap_asks_for_what_the_nodes_hold() -> None:
+def test_a_group_without_a_cap_requests_as_many_workers_as_fit_on_the_nodes() -> None:
     plan = plan_of(stack(tenant("a", of_cpus())))
     assert [(each.group, each.most) for each in asks(plan)] == [("cpu", 16)]
 
 
 @pytest.mark.parametrize(("taken", "running", "asked"), [(0, 0, 4), (16, 0, 3), (31, 3, 4), (32, 0, 1), (32, 4, 4)])
-def test_one_more_is_asked_for_than_there_are_free_gpus_for(taken: int, running: int, asked: int) -> None:
+def test_one_worker_more_is_requested_than_fits_on_the_free_gpus(taken: int, running: int, asked: int) -> None:
     plan = plan_of(stack(tenant("a")))
     [whole, *_] = asks(plan)
     assert enough(plan, whole, {"a100": taken}, running) == asked
 
 
-def test_workers_without_gpus_are_asked_for_as_they_may_be() -> None:
+def test_the_maximum_of_workers_without_gpus_is_requested() -> None:
     plan = plan_of(stack(tenant("a", of_cpus(maxReplicas=7))))
     [ask] = asks(plan)
     assert enough(plan, ask, {"a100": 32}, 0) == 7
@@ -69,9 +69,7 @@ class Moments(Cluster):
 
 
 @pytest.mark.parametrize(("pods", "rounds"), [(1, 3), (2, 1)])
-def test_a_refusal_that_is_about_what_was_taken_back_is_waited_out(
-    pods: int, rounds: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_refusal_of_removed_workers_is_ignored(pods: int, rounds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """KubeRay removes it in its next round, which may be late. Missing pods are refused at once."""
     monkeypatch.setattr(players, "QUIET_SECONDS", 0.0)
     monkeypatch.setattr(players, "PAUSE_SECONDS", 0.0)

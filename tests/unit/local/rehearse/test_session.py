@@ -26,7 +26,7 @@ Duration: 1m5s
 """
 
 
-def test_the_errors_of_an_update_are_those_of_its_diagnostics() -> None:
+def test_the_diagnostics_of_an_update_are_its_errors() -> None:
     assert diagnostics(FAILED) == (
         "1 error occurred:",
         '* admission webhook "jobs.example.com" denied the request: no jobs at night',
@@ -50,14 +50,14 @@ Diagnostics:
 """
 
 
-def test_mandatory_rules_that_are_broken_are_errors() -> None:
+def test_violations_of_mandatory_rules_are_errors() -> None:
     place = "RayCluster/team-a/training: spec.headGroupSpec.template.spec.hostNetwork"
     assert violations(BROKEN) == (f"pod-no-host: {place}: shares it with the node. Remove it.",)
     assert diagnostics(BROKEN) == ()
     assert violations(FAILED) == ()
 
 
-def test_an_update_that_ended_without_a_word_has_no_errors_to_quote() -> None:
+def test_an_update_that_printed_no_errors_has_none_in_the_report() -> None:
     assert diagnostics("Updating (prod):\n") == ()
 
 
