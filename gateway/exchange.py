@@ -179,10 +179,10 @@ class Exchange:
                     raise
                 continue
             if not self._expected:
-                raise LostError(f"{self.link.address} answered what nobody asked")
+                raise LostError(f"{self.link.address} sent an answer without a command")
             self._since = time.monotonic()
             if isinstance(answer, hiredis.ReplyError) and str(answer).startswith(LOST):
-                raise LostError(f"{self.link.address} says: {answer}")
+                raise LostError(f"{self.link.address} answered: {answer}")
             match self._expected.popleft():
                 case _Expected(entry, waits):
                     entry.answer = self._translated(entry, answer)
@@ -205,7 +205,7 @@ class Exchange:
     def _waited(self, replicas: Any) -> None:
         """Handles the answer of a WAIT, which covers all answers before it."""
         if isinstance(replicas, hiredis.ReplyError):
-            raise LostError(f"{self.link.address} says: {replicas}")
+            raise LostError(f"{self.link.address} answered: {replicas}")
         if replicas < self._settings.wait_replicas:
             self._metrics.unreplicated.inc()
             if self._settings.unreplicated == "hold":

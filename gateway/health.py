@@ -39,7 +39,7 @@ class Health:
         """The answer of `/livez`."""
         if (silent := time.monotonic() - self.seen) < STUCK_SECONDS:
             return HTTPStatus.OK, "live"
-        return HTTPStatus.SERVICE_UNAVAILABLE, f"the event loop has not come round for {silent:.0f} s"
+        return HTTPStatus.SERVICE_UNAVAILABLE, f"the event loop has not run for {silent:.0f} s"
 
 
 def serve(address: Address, health: Health, registry: CollectorRegistry) -> ThreadingHTTPServer:

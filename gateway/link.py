@@ -139,7 +139,7 @@ class Link:
         answer = await self.answer(within)
         if isinstance(answer, hiredis.ReplyError):
             error = DeniedError if str(answer).startswith(DENIED) else LostError
-            raise error(f"{self.address} says: {answer}")
+            raise error(f"{self.address} answered: {answer}")
         return answer
 
     def close(self) -> None:

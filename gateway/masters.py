@@ -131,7 +131,7 @@ class Masters:
 
         masters = [node for node in await asyncio.gather(*map(master, self._settings.redis)) if node]
         if len(masters) > 1:
-            self._trouble(f"more than one node says that it is the master: {', '.join(map(str, masters))}")
+            self._trouble(f"more than one node reports that it is the master: {', '.join(map(str, masters))}")
             return None
         return masters[0] if masters else None
 

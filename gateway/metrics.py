@@ -28,8 +28,8 @@ class Metrics:
             buckets=OUTAGE_BUCKETS,
             registry=self.registry,
         )
-        self.commands = Counter("redis_gateway_commands", "Commands taken.", ["command"], registry=self.registry)
-        self.refused = counter("refused_commands", "Commands that the gateway does not take.")
+        self.commands = Counter("redis_gateway_commands", "Commands accepted.", ["command"], registry=self.registry)
+        self.refused = counter("refused_commands", "Commands that the gateway refuses.")
         self.masters = counter("master_changes", "Times that another node became the master.")
         self.found = counter(
             "found_writes", "Unanswered writes that the new master had done; answered from its journal."
@@ -41,7 +41,7 @@ class Metrics:
         self.lost = counter(
             "lost_writes", "Acknowledged writes that the new master did not have and that were not kept."
         )
-        self.rescanned = counter("restarted_scans", "Scans begun anew because their cursor was of another node.")
+        self.rescanned = counter("restarted_scans", "Scans restarted because their cursor was of another node.")
         self.unreplicated = counter("late_waits", "Times that too few replicas had the writes in time.")
         self.expired = counter("expired_commands", "Commands answered with an error after being held too long.")
         self.denied = counter("denied_clients", "Passwords that were not accepted from clients.")

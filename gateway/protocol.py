@@ -43,7 +43,7 @@ async def read_command(reader: StreamReader, longest: int, most: int) -> list[by
             length = await _number(reader, b"$")
             longest -= length
             if length < 0 or longest < 0:
-                raise ProtocolError("a command is longer than max_command_bytes, or says a negative length")
+                raise ProtocolError("a command is longer than max_command_bytes, or has a negative length")
             command.append((await reader.readexactly(length + 2))[:-2])
     except (IncompleteReadError, OSError):
         return None

@@ -7,19 +7,19 @@ from gateway.cursors import OPEN_SCANS, Cursors
 pytestmark = pytest.mark.unit
 
 
-def test_a_scan_goes_on_with_the_node_that_gave_its_cursor() -> None:
+def test_a_scan_continues_on_the_node_that_returned_its_cursor() -> None:
     cursors = Cursors()
     number = cursors.given("process-a", b"17")
     assert cursors.followed("process-a", number) == (b"17", False)
 
 
-def test_a_scan_begins_anew_on_another_node() -> None:
+def test_a_scan_restarts_on_another_node() -> None:
     cursors = Cursors()
     number = cursors.given("process-a", b"17")
     assert cursors.followed("process-b", number) == (b"0", True)
 
 
-def test_two_scans_with_the_same_cursor_are_told_apart() -> None:
+def test_two_scans_with_the_same_cursor_are_distinguished() -> None:
     cursors = Cursors()
     first, second = cursors.given("process-a", b"17"), cursors.given("process-b", b"17")
     assert first != second
@@ -27,18 +27,18 @@ def test_two_scans_with_the_same_cursor_are_told_apart() -> None:
     assert cursors.followed("process-b", second) == (b"17", False)
 
 
-def test_the_begin_and_the_end_of_a_scan_are_zero() -> None:
+def test_zero_begins_and_ends_a_scan() -> None:
     cursors = Cursors()
     assert cursors.given("process-a", b"0") == b"0"
     assert cursors.followed("process-a", b"0") == (b"0", False)
 
 
-def test_cursors_fit_what_clients_count_with() -> None:
+def test_cursors_fit_the_integers_of_clients() -> None:
     cursors = Cursors()
     assert all(0 < int(cursors.given("process-a", b"1")) < 2**63 for _ in range(100))
 
 
-def test_forgotten_scans_begin_anew() -> None:
+def test_a_scan_with_a_forgotten_cursor_restarts() -> None:
     cursors = Cursors()
     first = cursors.given("process-a", b"17")
     for _ in range(OPEN_SCANS):

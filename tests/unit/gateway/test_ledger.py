@@ -64,7 +64,7 @@ class Failovers(RuleBasedStateMachine):
         self.ledger = Ledger()
         self.model: dict[bytes, int] = {}
         self.expected: list[int] = []
-        self.told: list[int] = []
+        self.answers: list[int] = []
         self.master = Store()
         self.history = [copy.deepcopy(self.master)]
         """The master after each step, for a replica that lags."""
@@ -105,7 +105,7 @@ class Failovers(RuleBasedStateMachine):
         """A replica confirms all answered commands."""
         for entry in self.ledger.pending:
             entry.covered |= entry.answered
-        self.told.extend(int(entry.answer) for entry in self.ledger.deliver())
+        self.answers.extend(int(entry.answer) for entry in self.ledger.deliver())
 
     @rule()
     def reconnect(self) -> None:
@@ -121,19 +121,19 @@ class Failovers(RuleBasedStateMachine):
         self.reconnect()
 
     @invariant()
-    def tells_the_truth(self) -> None:
+    def answers_are_true(self) -> None:
         """The client received the answers of a Redis that never fails."""
-        assert self.told == self.expected[: len(self.told)]
+        assert self.answers == self.expected[: len(self.answers)]
 
     def teardown(self) -> None:
         """In the end all commands are answered, and the master has all writes."""
-        while len(self.told) < len(self.expected) or self.ledger.settle(self.master.done, NOW).replayed:
+        while len(self.answers) < len(self.expected) or self.ledger.settle(self.master.done, NOW).replayed:
             self.reconnect()
             self.send()
             while self.on_the_way:
                 self.work(answered=True)
             self.wait()
-        assert self.told == self.expected
+        assert self.answers == self.expected
         assert self.master.data == self.model
 
 
@@ -141,7 +141,7 @@ TestFailovers = pytest.mark.unit(Failovers.TestCase)
 TestFailovers.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
 
 
-def test_a_read_that_is_asked_again_does_not_see_the_writes_after_it() -> None:
+def test_a_repeated_read_does_not_see_later_writes() -> None:
     ledger = Ledger()
     read = [b"HGET", b"counter", b"field"]
     ledger.add(read, kind_of(read), NOW)
@@ -154,7 +154,7 @@ def test_a_read_that_is_asked_again_does_not_see_the_writes_after_it() -> None:
     assert [entry.command[0] for entry in ledger.take_unsent()] == [b"INCRBY"]
 
 
-def test_no_more_writes_are_under_way_than_a_journal_remembers() -> None:
+def test_the_number_of_unanswered_writes_is_limited_by_the_journal() -> None:
     ledger = Ledger()
     for _ in range(IN_FLIGHT + 5):
         count(ledger)
@@ -175,7 +175,7 @@ def answered(ledger: Ledger, writes: int, *, argument: bytes = b"1") -> None:
         list(ledger.deliver())
 
 
-def test_a_write_that_is_no_longer_kept_is_counted_as_lost_if_the_new_master_lacks_it() -> None:
+def test_a_dropped_write_that_the_new_master_lacks_is_counted_as_lost() -> None:
     ledger = Ledger()
     answered(ledger, WINDOW)
     settled = ledger.settle({}, NOW)
@@ -183,19 +183,19 @@ def test_a_write_that_is_no_longer_kept_is_counted_as_lost_if_the_new_master_lac
     assert settled.repaired == WINDOW - IN_FLIGHT
 
 
-def test_what_is_kept_has_a_bound_in_bytes() -> None:
+def test_the_size_of_kept_writes_is_limited() -> None:
     ledger = Ledger()
     answered(ledger, 5, argument=b"1".rjust(KEPT_BYTES // 3, b"0"))
     assert ledger.settle({}, NOW).repaired == 2
 
 
-def test_a_write_of_long_ago_is_not_repeated_when_its_journal_is_gone() -> None:
+def test_an_old_write_is_not_repeated_after_its_journal_has_expired() -> None:
     ledger = Ledger()
     answered(ledger, 3)
     assert ledger.settle({}, NOW + 301) == (0, 0, 0, 0)
 
 
-def test_commands_are_given_up_in_order_and_by_age() -> None:
+def test_old_commands_expire_in_order() -> None:
     ledger = Ledger()
     count(ledger)
     command = [b"PING"]

@@ -17,7 +17,7 @@ def test_addresses_are_names_or_numbers_with_a_port() -> None:
     assert str(second) == "[fd00::1]:26379"
 
 
-def test_an_empty_variable_is_not_set_and_others_are_none_of_its_business() -> None:
+def test_empty_variables_and_variables_without_the_prefix_are_ignored() -> None:
     settings = Settings.of({**SENTINELS, "REDIS_GATEWAY_REDIS": "", "REDIS_PASSWORD": "secret"})
     assert settings == Settings.of(SENTINELS)
 
@@ -30,7 +30,7 @@ def test_a_service_of_the_same_name_sets_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "wrong"),
+    ("environment", "wrong"),
     [
         ({"REDIS_GATEWAY_REDIS": "redis:6379"}, "both of REDIS_GATEWAY_SENTINELS and REDIS_GATEWAY_REDIS"),
         ({"REDIS_GATEWAY_LISTEN": "6399"}, "REDIS_GATEWAY_LISTEN: '6399' is not HOST:PORT"),
@@ -44,17 +44,17 @@ def test_a_service_of_the_same_name_sets_nothing() -> None:
         ({"REDIS_GATEWAY_MAX_CLIENTS": "many"}, "REDIS_GATEWAY_MAX_CLIENTS: Input should be a valid integer"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_variable(said: dict[str, str], wrong: str) -> None:
+def test_each_error_names_its_variable(environment: dict[str, str], wrong: str) -> None:
     with pytest.raises(SettingsError, match=wrong.replace("[", r"\[")):
-        Settings.of(SENTINELS | said)
+        Settings.of(SENTINELS | environment)
 
 
-def test_all_that_is_wrong_is_said_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     with pytest.raises(SettingsError, match=r"UNREPLICATED: .*; REDIS_GATEWAY_MAX_CLIENTS: "):
         Settings.of({**SENTINELS, "REDIS_GATEWAY_MAX_CLIENTS": "0", "REDIS_GATEWAY_UNREPLICATED": "drop"})
 
 
-def test_a_file_holds_a_password_per_line(tmp_path: Path) -> None:
+def test_each_line_of_a_file_is_a_password(tmp_path: Path) -> None:
     file = tmp_path / "passwords"
     file.write_text("first\nsecond\n")
     assert secrets(file) == ("first", "second")
