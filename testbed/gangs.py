@@ -112,7 +112,7 @@ class Gangs:
         found = self.objects.get_namespaced_custom_object(*SCHEDULING, namespace, "podgroups", name)
         return cast("dict[str, Any]", found)
 
-    def tells(self, name: str) -> str:
+    def conditions(self, name: str) -> str:
         """The conditions that Volcano reports for a PodGroup."""
         return str(self.group(self.home, name).get("status", {}).get("conditions"))
 

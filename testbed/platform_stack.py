@@ -131,7 +131,7 @@ class Rays:
         found = self._api.get_namespaced_custom_object("ray.io", "v1", namespace, "rayclusters", name)
         return cast("dict[str, Any]", found)
 
-    def there(self, namespace: str, name: str) -> bool:
+    def exists(self, namespace: str, name: str) -> bool:
         try:
             return bool(self.read(namespace, name))
         except client.ApiException as error:

@@ -90,7 +90,7 @@ def of_faults(found: Hits, title: str, faults: Iterable[str], places: int) -> It
 
 def of_places(found: Hits) -> Iterator[str]:
     """A row for each place of a pod template: the number of faults that are found there."""
-    yield f"| Where the pod's template stands | {' | '.join(found)} |"
+    yield f"| Place of the pod template | {' | '.join(found)} |"
     yield f"| --- |{' :---: |' * len(found)}"
     for place in PLACES:
         counts = (sum(case.place == place for case in cases) for cases in found.values())

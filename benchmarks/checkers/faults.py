@@ -177,7 +177,7 @@ OF_RAY: dict[str, tuple[tuple[Body, ...], Changes]] = {
     "a name that KubeRay refuses": ((ray_cluster(),), {"metadata name": "a" * 54}),
     "bounds that KubeRay refuses": ((ray_cluster(),), {"spec workerGroupSpecs 0 minReplicas": 9}),
     "a cluster that outlives its job": ((ray_job(),), {"spec shutdownAfterJobFinishes": False}),
-    "a gang that its queue never lets in": (
+    "a gang that its queue never admits": (
         (queue("team-a"), _in_queue(ray_cluster())),
         {"spec capability": {"nvidia.com/gpu": "4"}},
     ),
@@ -195,7 +195,7 @@ ELSEWHERE: dict[str, tuple[tuple[Body, ...], Changes]] = {
     "Redis that drops keys": ((redis(), budget()), {"spec template spec containers 0 args 1": "allkeys-lru"}),
     "no PodDisruptionBudget": ((budget(), redis()), {"spec selector matchLabels app": "typo"}),
     "no liveness probe": ((deployment(),), {"spec template spec containers 0 livenessProbe": MISSING}),
-    "an API that is gone": ((cron_job(),), {"apiVersion": "batch/v1beta1"}),
+    "an API that was removed": ((cron_job(),), {"apiVersion": "batch/v1beta1"}),
 }
 """Faults of other objects."""
 

@@ -51,9 +51,9 @@ def _with_all_nodes(settings: dict[str, Any]) -> None:
 def tables(tally: Tally, seed: int) -> Iterator[str]:
     """The tables of a tally."""
     yield f"Seed {seed}: {tally.sequences} RayClusters, {tally.edits.total()} edits, {tally.ups} times `pulumi up`.\n"
-    yield "| `updates` | Edits | Busy workers | ended, as `impact` had said | ended otherwise |"
+    yield "| `updates` | Edits | Busy workers | ended, as `impact` had predicted | ended otherwise |"
     yield "| --- | ---: | ---: | ---: | ---: |"
-    otherwise = {name: sum(f"updates {name}" in each for each in tally.unforetold) for name in STRATEGIES}
+    otherwise = {name: sum(f"updates {name}" in each for each in tally.unpredicted) for name in STRATEGIES}
     for name, title in STRATEGIES.items():
         numbers = (tally.edits[name] or "-", tally.busy[name], tally.ended[name], otherwise[name])
         yield f"| {title} | {' | '.join(map(str, numbers))} |"
@@ -61,7 +61,7 @@ def tables(tally: Tally, seed: int) -> Iterator[str]:
     yield "| --- | ---: |"
     yield f"| Times that autoscalers scaled | {tally.patches} |"
     yield f"| Updates of a RayCluster refused, because its autoscaler scaled in that moment | {tally.scaled} |"
-    yield f"| Edits refused, because a worker group that leaves has workers of which nobody knows | {tally.kept} |"
+    yield f"| Edits refused, because a removed worker group has workers that may be busy | {tally.kept} |"
     yield f"| Edits refused before anything was sent, because they are wrong | {tally.wrong} |"
     yield f"| Numbers of workers that were set back | {len(tally.set_back)} |"
     yield "| Differences in the preview after an `up` | 0 |"
@@ -82,9 +82,9 @@ def main(
     typer.echo(text)
     if write:
         write_tables(PAGE, "edits", text)
-    for line in (*tally.unforetold, *tally.set_back):
+    for line in (*tally.unpredicted, *tally.set_back):
         typer.echo(line, err=True)
-    if tally.unforetold:
+    if tally.unpredicted:
         raise typer.Exit(1)
 
 

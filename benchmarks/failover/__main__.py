@@ -60,13 +60,13 @@ def ray_is_whole(platform: Platform) -> bool:
     return len(pods) == 2 and all(map(is_ready, pods.values()))
 
 
-def tell(title: str, day: Day) -> None:
+def print_day(title: str, day: Day) -> None:
     """Prints the results of a day."""
     noticed = day.noticed
     failed = {work: len(noticed[work]["failed"]) for work in ("keys", "actors", "detached")}
     print(f"\n{title}\n{day.table()}")
     print(f"restarts before: {day.before}\nrestarts after: {day.after}")
-    print(f"calls that failed: {failed}; the actor that was there before kept its state: {noticed['keeper_kept']}")
+    print(f"calls that failed: {failed}; the earlier actor kept its state: {noticed['keeper_kept']}")
     print(f"acknowledged and missing: keys {noticed['missing_keys']}, actors {noticed['lost_actors']}", flush=True)
 
 
@@ -95,7 +95,7 @@ def main(
     if losses or removals:
         with _platform(fault_tolerant) as platform:
             if losses:
-                tell("with the gateway", lose_masters(platform, losses))
+                print_day("with the gateway", lose_masters(platform, losses))
             lost = gateway_counts(platform)["redis_gateway_lost_writes_total"]
             left = [keys_left(platform) for _ in range(removals)]
             print(
@@ -103,7 +103,7 @@ def main(
             )
     if without:
         with _platform(without_gateway) as platform:
-            tell("without the gateway", lose_masters(platform, without))
+            print_day("without the gateway", lose_masters(platform, without))
 
 
 @contextmanager

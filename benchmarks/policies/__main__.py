@@ -37,7 +37,7 @@ PROGRAM = Path(__file__).with_name("program.py")
 
 PACKS: dict[str, Path | None] = {
     "with no pack": None,
-    "with a pack that says nothing": Path(__file__).with_name("idle"),
+    "with a pack that reports nothing": Path(__file__).with_name("idle"),
     "with the pack": paths.ROOT / "policies",
 }
 

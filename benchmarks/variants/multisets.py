@@ -23,8 +23,8 @@ def multisets(sizes: Sequence[int], most: int = MOST) -> Iterator[tuple[int, ...
 def exact(workers: dict[str, Any], sizes: Sequence[int]) -> float:
     """The share of multisets for which Ray launches exactly as many GPUs as the tasks need."""
     autoscaler = RaysAutoscaler(ray_cluster(workers, _NODES))
-    wanted = list(multisets(sorted(sizes, reverse=True)))
-    return sum(_launched(autoscaler, tasks) == sum(tasks) for tasks in wanted) / len(wanted)
+    all_tasks = list(multisets(sorted(sizes, reverse=True)))
+    return sum(_launched(autoscaler, tasks) == sum(tasks) for tasks in all_tasks) / len(all_tasks)
 
 
 def _launched(autoscaler: RaysAutoscaler, tasks: Sequence[int]) -> int:

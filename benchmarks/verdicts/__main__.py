@@ -19,7 +19,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "policy-verdicts.md"
 def table(verdicts: dict[str, Verdict]) -> Iterator[str]:
     """A row for each file."""
     findings = sum(sum(each.values()) for each in verdicts.values())
-    yield f"{len(verdicts)} files, {findings} findings; the number behind a rule says how often it is broken.\n"
+    yield f"{len(verdicts)} files, {findings} findings; the number behind a rule is that of its violations.\n"
     yield "| File | Rules |"
     yield "| --- | --- |"
     for name, violated in verdicts.items():

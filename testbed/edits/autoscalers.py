@@ -56,7 +56,7 @@ class ApiServer(IKubernetesHttpApiClient):
     def __init__(self, api: client.ApiClient, namespace: str) -> None:
         self._namespace = namespace
         self._core, self._objects = client.CoreV1Api(api), client.CustomObjectsApi(api)
-        self.said: dict[str, int] = {}
+        self.set_replicas: dict[str, int] = {}
         """The replicas that were set last, by worker group."""
         self.ended: set[str] = set()
         """Pods that the autoscaler deleted."""
@@ -85,7 +85,7 @@ class ApiServer(IKubernetesHttpApiClient):
         for step in payload:
             *_, place, field = step["path"].split("/")
             if field == "replicas":
-                self.said[patched["spec"]["workerGroupSpecs"][int(place)]["groupName"]] = step["value"]
+                self.set_replicas[patched["spec"]["workerGroupSpecs"][int(place)]["groupName"]] = step["value"]
             else:
                 self.ended.update(step["value"]["workersToDelete"])
         self.patches += 1
@@ -150,9 +150,13 @@ class Autoscalers:
             yield
 
     @property
-    def said(self) -> Mapping[tuple[str, str], int]:
+    def set_replicas(self) -> Mapping[tuple[str, str], int]:
         """The replicas that were set last, by RayCluster and worker group."""
-        return {(name, group): number for name, (api, _) in self._players.items() for group, number in api.said.items()}
+        return {
+            (name, group): number
+            for name, (api, _) in self._players.items()
+            for group, number in api.set_replicas.items()
+        }
 
     @property
     def ended(self) -> set[str]:
@@ -166,7 +170,7 @@ class Autoscalers:
 
     def forget(self, cluster: str, group: str) -> None:
         """Forgets the replicas of a group that was removed, or that something else has set."""
-        self._players[cluster][0].said.pop(group, None)
+        self._players[cluster][0].set_replicas.pop(group, None)
 
     def _player(self, name: str) -> tuple[ApiServer, KubeRayProvider]:
         namespace, _, own = name.partition("/")
@@ -211,7 +215,7 @@ class Autoscalers:
     def _scale(self, name: str, provider: KubeRayProvider, workers: Sequence[Worker]) -> None:
         spec = provider.ray_cluster["spec"]
         if not spec.get("enableInTreeAutoscaling"):
-            self._players[name][0].said.clear()
+            self._players[name][0].set_replicas.clear()
             return
         group = self._draw.choice(spec["workerGroupSpecs"])
         own = [worker for worker in workers if worker.group == group["groupName"]]

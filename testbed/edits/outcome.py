@@ -26,7 +26,7 @@ class Outcome:
     lost: frozenset[Worker]
     """Those of them whose pods were deleted, but not by an autoscaler."""
 
-    unforetold: frozenset[Worker]
+    unpredicted: frozenset[Worker]
     """Those of the lost workers that `impact` had not predicted."""
 
     set_back: tuple[str, ...]
@@ -39,7 +39,7 @@ def gone(busy: Iterable[Worker], ended: Iterable[str], after: Running) -> frozen
     return frozenset(worker for worker in busy if worker.pod not in live and worker.pod not in ended)
 
 
-def unforetold(lost: Iterable[Worker], impact: Impact) -> frozenset[Worker]:
+def unpredicted(lost: Iterable[Worker], impact: Impact) -> frozenset[Worker]:
     """Lost workers whose worker group has no effect in `impact` that ends busy pods."""
     effects = {each.name: [effect for effect in each.effects if _ends_busy(effect)] for each in impact.objects}
     return frozenset(
@@ -62,7 +62,7 @@ def set_back(autoscaled: Mapping[tuple[str, str], int], after: Running) -> list[
         spec = after[cluster].body["spec"] if cluster in after else {}
         if not spec.get("enableInTreeAutoscaling"):
             continue
-        there = {each["groupName"]: each.get("replicas") for each in spec["workerGroupSpecs"]}
-        if group in there and there[group] != replicas:
-            found.append((cluster, group, f"{cluster} {group}: {there[group]} where its autoscaler said {replicas}"))
+        live = {each["groupName"]: each.get("replicas") for each in spec["workerGroupSpecs"]}
+        if group in live and live[group] != replicas:
+            found.append((cluster, group, f"{cluster} {group}: {live[group]} where its autoscaler had set {replicas}"))
     return found

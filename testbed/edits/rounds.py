@@ -18,7 +18,7 @@ from stacks.impact.ray_pods import Known
 from stacks.load import load
 from testbed.edits.autoscalers import SCALES, Autoscalers
 from testbed.edits.drawn import Cluster, Edit, edited, first, groups, seeded, strategy, wrong
-from testbed.edits.outcome import Outcome, gone, set_back, unforetold
+from testbed.edits.outcome import Outcome, gone, set_back, unpredicted
 from testbed.harness import STATE_AT_END
 from testbed.platform_stack import Stack
 
@@ -43,7 +43,7 @@ class Tally:
     """Workers that were busy when an edit of their RayCluster began."""
     ended: Counter[str] = field(default_factory=Counter)
     """Busy workers that it ended, as `impact` had predicted."""
-    unforetold: list[str] = field(default_factory=list)
+    unpredicted: list[str] = field(default_factory=list)
     """Busy workers that it ended though `impact` had not predicted it."""
     set_back: list[str] = field(default_factory=list)
     ups: int = 0
@@ -105,12 +105,12 @@ class Rounds:
         self._write()
         for _ in range(TRIES):
             outcome = self._up(what)
-            said = f"{verb}: exit code {outcome.code}, {len(outcome.busy)} busy, {len(outcome.lost)} of them ended"
+            line = f"{verb}: exit code {outcome.code}, {len(outcome.busy)} busy, {len(outcome.lost)} of them ended"
             if outcome.code == 0:
-                yield said
+                yield line
                 break
             scaled, kept = set(SCALED.findall(outcome.output)), set(KEPT.findall(outcome.output))
-            yield f"{said}; refused: {len(scaled)} that just scaled, {len(kept)} whose group has workers"
+            yield f"{line}; refused: {len(scaled)} whose autoscaler just scaled, {len(kept)} whose group has workers"
             lost = [worker for worker in outcome.lost if worker.cluster in kept]
             if not (scaled or kept) or lost:
                 raise AssertionError(f"seed {self._seed}: lost {lost} in an `up` that was refused:\n{outcome.output}")
@@ -121,7 +121,7 @@ class Rounds:
             self._write()
             self._autoscalers.scales = 0.0
         else:
-            raise AssertionError(f"seed {self._seed}: `up` does not go through:\n{outcome.output}")
+            raise AssertionError(f"seed {self._seed}: `up` does not succeed:\n{outcome.output}")
         self.tally.edits.update(strategy(self._clusters[full]) for full in what if full in self._clusters)
 
     def _refused(self, draw: Random) -> str:
@@ -154,12 +154,14 @@ class Rounds:
         with self._autoscalers.still():
             after = self._running()
             lost = gone(busy, self._autoscalers.ended, after)
-            moved = set_back(self._autoscalers.said, after)
+            moved = set_back(self._autoscalers.set_replicas, after)
             for full, group, _ in moved:
                 self._autoscalers.forget(full, group)
         moved = [each for each in moved if each[1] in {group["name"] for group in self._groups(each[0])}]
-        unsaid = unforetold(lost, impact) if impact else lost
-        outcome = Outcome(process.returncode, output, busy, lost, unsaid, tuple(said for *_, said in moved))
+        not_predicted = unpredicted(lost, impact) if impact else lost
+        outcome = Outcome(
+            process.returncode, output, busy, lost, not_predicted, tuple(sentence for *_, sentence in moved)
+        )
         self._count(outcome, what)
         return outcome
 
@@ -167,12 +169,12 @@ class Rounds:
         tally = self.tally
         tally.ups += 1
         tally.busy.update(self._strategy(worker.cluster) for worker in outcome.busy)
-        tally.ended.update(self._strategy(worker.cluster) for worker in outcome.lost - outcome.unforetold)
+        tally.ended.update(self._strategy(worker.cluster) for worker in outcome.lost - outcome.unpredicted)
         tally.set_back += outcome.set_back
-        tally.unforetold += [
+        tally.unpredicted += [
             f"seed {self._seed}: {worker.cluster} {worker.group} {worker.pod}: {what.get(worker.cluster, 'no edit')}, "
             f"updates {self._strategy(worker.cluster)}"
-            for worker in outcome.unforetold
+            for worker in outcome.unpredicted
         ]
 
     def _strategy(self, full: str) -> str:
@@ -191,7 +193,9 @@ class Rounds:
                 {
                     "name": namespace,
                     "allowDelete": True,
-                    "clusters": [said for full, said in self._clusters.items() if full.startswith(f"{namespace}/")],
+                    "clusters": [
+                        cluster for full, cluster in self._clusters.items() if full.startswith(f"{namespace}/")
+                    ],
                 }
                 for namespace in NAMESPACES
             ]

@@ -28,14 +28,14 @@ def working(platform: Platform, on_worker: bool = False) -> Iterator[dict[str, A
         driver = platform.start_in_head(SCRIPT, "auto")
     try:
         assert driver.stdout is not None
-        said = ""
-        while not said.endswith("begun\n"):
+        output = ""
+        while not output.endswith("begun\n"):
             line = driver.stdout.readline()
-            assert line, f"the driver has ended:\n{said}"
-            said += line
+            assert line, f"the driver has ended:\n{output}"
+            output += line
         yield noticed
-        said, _ = driver.communicate(timeout=END_SECONDS)
-        assert driver.returncode == 0, said
-        noticed.update(json.loads(said.splitlines()[-1]))
+        output, _ = driver.communicate(timeout=END_SECONDS)
+        assert driver.returncode == 0, output
+        noticed.update(json.loads(output.splitlines()[-1]))
     finally:
         driver.kill()

@@ -100,9 +100,9 @@ class Platform(Node):
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             try:
                 assert process.stdout is not None
-                said = process.stdout.readline()
-                address = re.search(r"127\.0\.0\.1:\d+", said)
-                assert address is not None, f"kubectl port-forward said {said!r}"
+                line = process.stdout.readline()
+                address = re.search(r"127\.0\.0\.1:\d+", line)
+                assert address is not None, f"kubectl port-forward printed {line!r}"
                 yield f"http://{address[0]}"
             finally:
                 process.terminate()

@@ -48,13 +48,13 @@ class Case:
             Object(each, "file.yaml", protected=self.protected) for each in objects
         )
 
-    def said(self, value: Any, at: str = "") -> list[bool]:
+    def known_findings(self, value: Any, at: str = "") -> list[bool]:
         """For each finding of the rule, whether it is known."""
         return [each.known for each in self.report(value, at).findings if each.rule.id == self.rule]
 
     def not_known(self) -> list[bool]:
         """The same if a value is unknown before `pulumi up`."""
-        return self.said(UNKNOWN, self.unknown or self.at)
+        return self.known_findings(UNKNOWN, self.unknown or self.at)
 
 
 def case(rule: str, at: str, good: Any, bad: Any, *objects: Body, **further: Any) -> Case:

@@ -20,7 +20,7 @@ from stacks.build import build
 from stacks.load import parse
 from testbed.recorder import Recorder
 
-_SECRET = "c2VjcmV0"  # noqa: S105 -- stands for all of them, in base64 as Secrets want it
+_SECRET = "c2VjcmV0"  # noqa: S105 -- stands for all of them, in base64 as Secrets require it
 
 
 class Decoding(Recorder):

@@ -1,4 +1,4 @@
-"""The tables of docs/access.md as data: who may do what to what, and where."""
+"""The tables of docs/access.md as data: persons, verbs, resources and namespaces."""
 
 import re
 from collections.abc import Iterator
@@ -17,10 +17,10 @@ PLACES = {
     "yes": {""},
     "no": set[str](),
 }
-"""Words of the cells: the kinds of namespaces that each stands for; the empty one for what has none."""
+"""The kinds of namespaces for each word of the cells; the empty kind for resources without a namespace."""
 
 WITHOUT_NAMESPACE = "What has no namespace:"
-"""Stands above the tables of such resources."""
+"""The line above tables of resources without a namespace."""
 
 _RESOURCE = re.compile(r"([a-z]+)(?:/([a-z]+))?(?:\.([a-z0-9.]+))?(?: named (\S+))?")
 
@@ -38,7 +38,7 @@ class Action:
 
     @property
     def kind(self) -> str:
-        """The resource with its subresource, as rules have it."""
+        """The resource with its subresource, as in rules."""
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
     def by(self, rule: dict[str, Any]) -> bool:
@@ -56,7 +56,7 @@ class Action:
         return f"{self.verb} {self.kind}{f'.{self.group}' if self.group else ''}{named}{where}"
 
     def review(self, user: str, groups: list[str], namespace: str) -> dict[str, Any]:
-        """The SubjectAccessReview that asks whether somebody may do it."""
+        """The SubjectAccessReview for this action of a user."""
         attributes = {
             "verb": self.verb,
             "group": self.group,
@@ -69,7 +69,7 @@ class Action:
 
 
 def table() -> dict[str, dict[Action, bool]]:
-    """For each column of the page what its people or account may do, and what they may not."""
+    """For each column of the page, which actions are allowed."""
     found: dict[str, dict[Action, bool]] = {}
     header: list[str] = []
     places = [""]
@@ -90,9 +90,9 @@ def table() -> dict[str, dict[Action, bool]]:
 
 def _row(verbs: str, resources: str, answer: str, places: list[str]) -> Iterator[tuple[Action, bool]]:
     where = set().union(*(PLACES[word] for word in answer.split(", ")))
-    for said in resources.split(", "):
-        match = _RESOURCE.fullmatch(said)
-        assert match, f"{said!r} is no resource"
+    for text in resources.split(", "):
+        match = _RESOURCE.fullmatch(text)
+        assert match, f"{text!r} is not a resource"
         resource, subresource, group, name = (part or "" for part in match.groups())
         for verb in verbs.split(", "):
             for place in places:

@@ -1,4 +1,4 @@
-"""What the engine tests share: the plugins in use, a control plane of their own, and logs when a test fails."""
+"""Fixtures of the engine tests: plugins, control planes, and logs in the report of a failed test."""
 
 import os
 from collections.abc import Callable, Generator, Iterator
@@ -19,7 +19,7 @@ POOL = NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8, gpu_pro
 PROGRAMS = Path(__file__).parent / "programs"
 
 LINE = 240
-"""Characters of a line of a log that a report shows."""
+"""Maximum number of characters of a log line in a report."""
 
 MakeProject = Callable[..., Project]
 
@@ -28,21 +28,21 @@ MakeStack = Callable[[str], Stack]
 
 @pytest.fixture(scope="session")
 def plugins() -> Selection:
-    """Pulumi's own plugins or the stand-ins, as PLUGINS says; the tests hold for both."""
+    """Pulumi's own plugins or the stand-ins, as PLUGINS sets; the tests pass with both."""
     return select(cast("Mode", os.environ.get("PLUGINS", "auto")))
 
 
 @pytest.fixture(scope="session")
 def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
-    """The control plane of the files that are marked `shared_cluster`: each uses namespaces of its own and leaves none,
-    and none has an operator of its own."""
+    """The control plane of files with the mark `shared_cluster`. Each file uses separate namespaces, removes them, and
+    installs no operator."""
     with rehearsing(tmp_path_factory.mktemp("shared") / "run", POOL) as rehearsal:
         yield rehearsal
 
 
 @pytest.fixture(scope="module")
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
-    """The control plane of a file: the shared one under that mark, else one of its own."""
+    """The control plane of a file: the shared one with that mark, else a separate one."""
     if request.node.get_closest_marker("shared_cluster"):
         yield request.getfixturevalue("shared_cluster")
         return
@@ -52,13 +52,13 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture(scope="module")
 def core(cluster: Rehearsal) -> client.CoreV1Api:
-    """What an administrator sees with kubectl."""
+    """A client with the administrator's rights."""
     return client.CoreV1Api(cluster.client())
 
 
 @pytest.fixture
 def project(tmp_path: Path, plugins: Selection) -> MakeProject:
-    """Makes a project from a program: its code, or a file of `programs`; on a `cluster`, if it needs one."""
+    """Creates a project from a program: its code, or a file of `programs`; on a `cluster`, if it needs one."""
 
     def make(program: str | Path, cluster: Rehearsal | None = None, **described: Any) -> Project:
         made = Project.make(tmp_path, program, plugins, **described)
@@ -76,13 +76,13 @@ def rays(cluster: Rehearsal) -> Rays:
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory, cluster: Rehearsal, plugins: Selection) -> MakeStack:
-    """Makes a stack of the program, as the dev stack has it, under a name. The test destroys it."""
+    """Creates a stack with this name from the dev stack's file. The test destroys it."""
     return lambda name: Stack(name, tmp_path_factory.mktemp("stack"), cluster, plugins)
 
 
 @pytest.fixture(scope="session")
 def operator(shared_cluster: Rehearsal) -> None:
-    """The operator on the shared control plane, for whoever needs one: to install it takes most of a stack's time."""
+    """The operator on the shared control plane. Installing it would take most of a stack's time."""
     install_operator(shared_cluster)
 
 
@@ -90,7 +90,7 @@ def operator(shared_cluster: Rehearsal) -> None:
 def stack_on_operator(
     tmp_path_factory: pytest.TempPathFactory, shared_cluster: Rehearsal, plugins: Selection, operator: None
 ) -> MakeStack:
-    """Makes a stack as `stack` does, but on the operator that is there."""
+    """Creates a stack like `stack`, but with the existing operator."""
 
     def make(name: str) -> Stack:
         folder = tmp_path_factory.mktemp("stack")

@@ -26,15 +26,15 @@ _AUTHORIZATION = "apis/authorization.k8s.io/v1"
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody as the API server knows them."""
+    """A user of the API server."""
 
     user: str
     groups: tuple[str, ...] = ()
     home: str = TEAM
-    """The tenant's namespace that is their own."""
+    """The namespace of the person's tenant."""
 
     def namespace(self, place: str) -> str:
-        """A namespace of a kind, as seen by them; empty for no namespace."""
+        """A namespace of a kind, relative to the person; empty for no namespace."""
         foreign = OTHER_TEAM if self.home == TEAM else TEAM
         places = {"own": self.home, "foreign": foreign, "operator": OPERATOR_NAMESPACE, "outside": OUTSIDE, "": ""}
         return places[place]
@@ -59,7 +59,7 @@ PEOPLE = {
     "Workers": account(TEAM, "default"),
     **{role: Person(f"of-{role}") for role in KUBERNETES_OWN},
 }
-"""Who stands in a column of the page."""
+"""The person or account of each column of the page."""
 
 
 def people_of_two_tenants(settings: dict[str, Any]) -> None:
@@ -84,32 +84,32 @@ def people_of_two_tenants(settings: dict[str, Any]) -> None:
 
 def settings_with_people() -> StackSettings:
     """The settings of that stack."""
-    said = yaml.safe_load(DEV.read_text())["config"]
-    values = {key.removeprefix(f"{PROJECT}:"): value for key, value in said.items()}
+    config = yaml.safe_load(DEV.read_text())["config"]
+    values = {key.removeprefix(f"{PROJECT}:"): value for key, value in config.items()}
     people_of_two_tenants(values)
     return parse(values)
 
 
 @dataclass(frozen=True)
 class Judge:
-    """The API server, asked who may do what."""
+    """The API server's decisions on who may do what."""
 
     api: client.ApiClient
 
     def allows(self, person: Person, action: Action) -> bool:
-        """A SubjectAccessReview's answer."""
+        """The answer of a SubjectAccessReview."""
         groups = [*person.groups, "system:authenticated"]
         review = action.review(person.user, groups, person.namespace(action.place))
         return bool(self._answer("subjectaccessreviews", review)["allowed"])
 
     def answers(self, person: Person, actions: Iterable[Action]) -> dict[Action, bool]:
-        """Those of several."""
+        """The answers for several actions."""
         asked = list(actions)
         with ThreadPoolExecutor(8) as pool:
             return dict(zip(asked, pool.map(lambda action: self.allows(person, action), asked), strict=True))
 
     def rules(self, person: Person, namespace: str) -> set[tuple[str, str, str, str]]:
-        """All that somebody may do in a namespace: verb, group, resource with subresource, name."""
+        """All that a person may do in a namespace: verb, group, resource with subresource, name."""
         status = self._answer("selfsubjectrulesreviews", {"spec": {"namespace": namespace}}, headers(person))
         return {
             (verb, group, resource, name)
@@ -121,21 +121,20 @@ class Judge:
         }
 
     def _answer(self, plural: str, review: dict[str, Any], more: dict[str, str] | None = None) -> dict[str, Any]:
-        # There are thousands of reviews, and the client's own way takes several times as long for each.
+        # There are thousands of reviews, and the client's own method takes several times as long for each.
         url = f"{self.api.configuration.host}/{_AUTHORIZATION}/{plural}"
         answer = self.api.rest_client.pool_manager.request("POST", url, json=review, headers=more)
         return dict(answer.json()["status"])
 
 
 def headers(person: Person) -> dict[str, str]:
-    """What lets a cluster admin's request be that of somebody else. One group is enough: nobody here has two that
-    matter."""
+    """The headers with which a cluster admin impersonates a person. One group is enough: no person here needs two."""
     group = person.groups[0] if person.groups else "system:authenticated"
     return {"Impersonate-User": person.user, "Impersonate-Group": group}
 
 
 def acting_as(person: Person, api: client.ApiClient) -> client.ApiClient:
-    """A client with the rights of somebody, and no others."""
+    """A client with only the rights of a person."""
     acting = client.ApiClient(api.configuration)
     for header, value in headers(person).items():
         acting.set_default_header(header, value)
@@ -143,7 +142,7 @@ def acting_as(person: Person, api: client.ApiClient) -> client.ApiClient:
 
 
 def refusal(request: Callable[[], Any]) -> str:
-    """What the API server says to a request that it refuses; nothing where it takes it."""
+    """The API server's error for a request that it refuses; empty if it accepts it."""
     try:
         request()
     except client.ApiException as error:

@@ -1,4 +1,4 @@
-"""A stack on the control plane whose program a test writes, and rewrites, in a few lines."""
+"""A stack on the control plane whose program a test writes, and changes, in a few lines."""
 
 import itertools
 import json
@@ -46,35 +46,35 @@ def named(name, **annotations):
 
 
 class Stack:
-    """A project and a namespace for it, which is not the project's own."""
+    """A project, and a namespace that the project does not create."""
 
     def __init__(self, project: Project, cluster: Rehearsal, namespace: str) -> None:
         self.project, self.namespace = project, namespace
         self.kubeconfig = str(cluster.kubeconfig)
 
-    def says(self, program: str, **settings: Any) -> None:
-        """Let the program be this from now on; `settings` are the provider's."""
+    def write(self, program: str, **settings: Any) -> None:
+        """Writes the program; `settings` are the provider's."""
         beginning = _BEGINNING.format(namespace=self.namespace, settings={"cluster_identifier": "test", **settings})
         (self.project.folder / "__main__.py").write_text(beginning + textwrap.dedent(program))
 
     def up(self, program: str, *arguments: str, fails: bool = False, **settings: Any) -> Result:
         """`pulumi up` of a program."""
-        self.says(program, **settings)
+        self.write(program, **settings)
         return self.project.up(*arguments, fails=fails)
 
     def preview(self, program: str, fails: bool = False, **settings: Any) -> Result:
         """`pulumi preview --diff` of a program."""
-        self.says(program, **settings)
+        self.write(program, **settings)
         return self.project.pulumi("preview", "--diff", fails=fails)
 
     def kubectl(self, *arguments: str) -> str:
-        """What an administrator does to the namespace behind the stack's back, or sees there."""
+        """Runs kubectl in the namespace as an administrator, without the stack."""
         program = str(tools.KUBERNETES.program("kubectl"))
         command = [program, "--kubeconfig", self.kubeconfig, "--namespace", self.namespace, *arguments]
         return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout.strip()
 
     def names(self, kind: str) -> set[str]:
-        """The objects of a kind in the namespace, without the ConfigMap that Kubernetes puts into each."""
+        """The objects of a kind in the namespace, without the ConfigMap that Kubernetes creates in each."""
         found = json.loads(self.kubectl("get", kind, "-o", "json"))["items"]
         return {item["metadata"]["name"] for item in found} - {"kube-root-ca.crt"}
 

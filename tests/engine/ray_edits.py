@@ -1,4 +1,4 @@
-"""Edits of RayClusters, one for each field that KubeRay knows, and RayClusters to try them on."""
+"""Edits of RayClusters, one for each field that KubeRay knows, and RayClusters to edit."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -9,7 +9,7 @@ Edit = Callable[[Spec], None]
 
 
 def spec(scales: bool = False, recreate: bool = False, hosts: int = 1) -> Spec:
-    """Of a RayCluster with a head, two workers of one group and one of another. `hosts`: pods of each worker."""
+    """The spec of a RayCluster with a head, and workers in two groups: two and one. `hosts`: pods of each worker."""
     options: Spec = {}
     if scales:
         options |= {"enableInTreeAutoscaling": True, "autoscalerOptions": {"version": "v2", "idleTimeoutSeconds": 60}}
@@ -31,7 +31,7 @@ def group(name: str, replicas: int, hosts: int = 1) -> Spec:
 
 
 def template(name: str) -> Spec:
-    """A pod's."""
+    """A pod template."""
     ray = {"name": name, "image": "rayproject/ray:2.60.0", "resources": {"limits": {"cpu": "100m", "memory": "1Gi"}}}
     return {"spec": {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "containers": [ray]}}
 

@@ -1,4 +1,4 @@
-"""RayClusters that are gangs, as kubectl makes them, on simulated nodes."""
+"""RayClusters that are gangs, created as with kubectl, on simulated nodes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,28 +13,28 @@ class RayGangs(Gangs):
     queue_label = "volcano.sh/queue-name"
 
     def start_ray(self, name: str, workers: Mapping[int, int], queue: str, scales: bool = False) -> None:
-        """A RayCluster of as many workers of each number of GPUs; `scales`: none of them has to be there."""
+        """Creates a RayCluster with workers by their number of GPUs; `scales`: no worker has to exist."""
         body = ray_cluster(name, workers, {self.queue_label: queue}, scales)
         self.objects.create_namespaced_custom_object("ray.io", "v1", self.home, "rayclusters", body)
 
     def scale_ray(self, name: str, workers: Mapping[int, int], queue: str) -> None:
-        """Another number of workers, as Ray's autoscaler sets it."""
+        """Changes the number of workers, like Ray's autoscaler."""
         spec = ray_cluster(name, workers, {self.queue_label: queue}, scales=True)["spec"]
         patch = {"spec": {"workerGroupSpecs": spec["workerGroupSpecs"]}}
         self.objects.patch_namespaced_custom_object("ray.io", "v1", self.home, "rayclusters", name, patch)
 
     def end_ray(self, name: str) -> None:
-        """The RayCluster goes, with its pods."""
+        """Deletes the RayCluster and its pods."""
         self.objects.delete_namespaced_custom_object("ray.io", "v1", self.home, "rayclusters", name)
         settled(lambda: not self.placed_ray(name))
 
     def placed_ray(self, name: str) -> list[str]:
-        """The nodes that pods of a RayCluster are on."""
+        """The nodes of a RayCluster's pods."""
         pods = self.pods(self.home, f"ray.io/cluster={name}")
         return sorted(pod["spec"]["nodeName"] for pod in pods if "nodeName" in pod["spec"])
 
     def held(self) -> int:
-        """GPUs of all pods here that are on a node."""
+        """GPUs of all pods of the namespace that are on a node."""
         return sum(_gpus(pod) for pod in self.pods(self.home) if "nodeName" in pod["spec"])
 
 

@@ -1,4 +1,4 @@
-"""What people and accounts may do, and may not: docs/access.md, cell by cell, as a real API server answers."""
+"""The rights of people and accounts: compares each cell of docs/access.md with a real API server."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -44,15 +44,15 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
 TABLE = table()
 
 COMPLETE = [who for who in PEOPLE if who not in ("Operator", *KUBERNETES_OWN)]
-"""Columns with all that one may do. The operator's rules are KubeRay's, and Kubernetes' roles have their own."""
+"""Columns that have all rights. The operator's rules are KubeRay's, and Kubernetes' roles have their own."""
 
 SETTLES = 20.0
-"""Seconds within which the API server takes a changed role into account; it is much less."""
+"""Seconds within which the API server applies a changed role; it usually takes much less."""
 
 
 @pytest.fixture(scope="module")
 def up(stack: MakeStack, cluster: Rehearsal) -> Stack:
-    """The stack, up, and a person for each of Kubernetes' own roles in the tenant's namespace."""
+    """The stack after `pulumi up`, and a person with each of Kubernetes' own roles in the tenant's namespace."""
     tenants = stack("access")
     tenants.edit(people_of_two_tenants)
     tenants.up()
@@ -66,36 +66,36 @@ def up(stack: MakeStack, cluster: Rehearsal) -> Stack:
 
 @pytest.fixture(scope="module")
 def judge(up: Stack, cluster: Rehearsal) -> Judge:
-    """The API server that the stack is on."""
+    """The stack's API server."""
     return Judge(cluster.client())
 
 
-def test_every_column_of_the_page_is_somebody_here() -> None:
+def test_every_column_of_the_page_has_a_person() -> None:
     assert set(TABLE) == set(PEOPLE)
 
 
 @pytest.mark.parametrize("who", PEOPLE)
-def test_each_cell_of_the_page_is_what_the_api_server_answers(who: str, judge: Judge) -> None:
+def test_each_cell_of_the_page_is_the_api_servers_answer(who: str, judge: Judge) -> None:
     answers = judge.answers(PEOPLE[who], TABLE[who])
     wrong = [f"may {'' if may else 'not '}{action}" for action, may in answers.items() if may != TABLE[who][action]]
     assert wrong == []
 
 
 @pytest.mark.parametrize("who", COMPLETE)
-def test_nothing_is_allowed_that_the_page_does_not_have(who: str, judge: Judge) -> None:
+def test_only_actions_of_the_page_are_allowed(who: str, judge: Judge) -> None:
     person = PEOPLE[who]
     for place in ("own", "foreign", "operator", "outside"):
-        said = {
+        documented = {
             (action.verb, action.group, action.kind, action.name)
             for action, allowed in TABLE[who].items()
             if allowed and action.place in (place, "")
         }
         namespace = person.namespace(place)
-        assert judge.rules(person, namespace) - judge.rules(Person("anybody"), namespace) - said == set()
+        assert judge.rules(person, namespace) - judge.rules(Person("anybody"), namespace) - documented == set()
 
 
 class Role(NamedTuple):
-    """A role that the stack makes, and somebody who has it and nothing else that gives the same."""
+    """A role of the stack, and a person whose rights come only from it."""
 
     body: dict[str, Any]
     namespace: str
@@ -104,7 +104,7 @@ class Role(NamedTuple):
 
 
 def roles() -> Iterator[Role]:
-    """All that the stack makes."""
+    """All roles of the stack."""
     stack = settings_with_people()
     admins = stack.access.cluster_admins
     tenant = stack.tenants[0]
@@ -129,7 +129,7 @@ def roles() -> Iterator[Role]:
 
 
 def rules() -> Iterator[Any]:
-    """Each rule of each role, by the role's index and its own, under a name that says it."""
+    """Each rule of each role, by the indexes of both, with a descriptive name."""
     for number, role in enumerate(roles()):
         for index, rule in enumerate(role.body["rules"]):
             what = f"{' '.join(rule['verbs'])} {' '.join(rule['resources'])} {' '.join(rule.get('resourceNames', []))}"
@@ -138,7 +138,7 @@ def rules() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("number", "index"), list(rules()))
-def test_without_this_rule_somebody_is_denied_what_the_page_allows(
+def test_without_this_rule_an_action_of_the_page_is_denied(
     number: int, index: int, judge: Judge, cluster: Rehearsal
 ) -> None:
     role = list(roles())[number]
@@ -164,7 +164,7 @@ def replace(cluster: Rehearsal, role: Role, body: dict[str, Any]) -> None:
 
 
 def settled(reached: Callable[[], bool]) -> None:
-    """Waits for it."""
+    """Waits until it is true."""
     deadline = time.monotonic() + SETTLES
     while not reached():
         assert time.monotonic() < deadline
@@ -178,7 +178,7 @@ SUBMITTER = {
 }
 
 JOBS = {
-    "on a RayCluster of hers": (ON_TRAINING, ""),
+    "on a RayCluster of the user": (ON_TRAINING, ""),
     "on another RayCluster": ({"clusterSelector": {"ray.io/cluster": "adhoc"}}, "you may not use RayCluster adhoc"),
     "on no RayCluster": ({}, "name the RayCluster that it runs on"),
     "with a RayCluster of its own": ({"rayClusterSpec": True}, "rayClusterSpec is for those who may make RayClusters"),
@@ -188,26 +188,26 @@ JOBS = {
         "submitterPodTemplate is for those who may make RayClusters",
     ),
 }
-"""RayJobs, and why they are refused; the spec of a RayCluster is that of one that runs."""
+"""RayJobs, and why they are refused. `rayClusterSpec: True` is replaced with the spec of the running RayCluster."""
 
 
 @pytest.mark.parametrize("what", JOBS)
-def test_a_ray_user_makes_rayjobs_on_named_clusters_and_without_pods_of_their_own(
+def test_a_ray_user_creates_rayjobs_only_on_named_clusters_and_without_pod_templates(
     what: str, judge: Judge, rays: Rays
 ) -> None:
     spec, refused = JOBS[what]
     if "rayClusterSpec" in spec:
         spec = {**spec, "rayClusterSpec": rays.read(TEAM, "training")["spec"]}
-    assert refused in said_to(PEOPLE["Ray user of training"], judge, spec)
+    assert refused in refusal_of_job(PEOPLE["Ray user of training"], judge, spec)
 
 
-def test_a_ray_cluster_admin_makes_rayjobs_as_they_like(judge: Judge, rays: Rays) -> None:
+def test_a_ray_cluster_admin_creates_any_rayjob(judge: Judge, rays: Rays) -> None:
     spec = {"rayClusterSpec": rays.read(TEAM, "training")["spec"], "submitterPodTemplate": SUBMITTER}
-    assert said_to(PEOPLE["Ray cluster admin"], judge, spec) == ""
+    assert refusal_of_job(PEOPLE["Ray cluster admin"], judge, spec) == ""
 
 
-def said_to(person: Person, judge: Judge, spec: dict[str, Any]) -> str:
-    """What somebody is told who makes a RayJob; nothing where it is taken. None is made."""
+def refusal_of_job(person: Person, judge: Judge, spec: dict[str, Any]) -> str:
+    """The error when a person creates a RayJob, as a dry run; empty if it is accepted."""
     job = {
         "apiVersion": "ray.io/v1",
         "kind": "RayJob",
@@ -226,7 +226,7 @@ GROUP = "/spec/workerGroupSpecs/0"
 
 PATCHES: dict[str, tuple[list[dict[str, Any]], str]] = {
     "more workers": ([{"op": "replace", "path": f"{GROUP}/replicas", "value": 1}], ""),
-    "a worker less": (
+    "one worker less": (
         [{"op": "add", "path": f"{GROUP}/scaleStrategy", "value": {"workersToDelete": ["training-worker-1"]}}],
         "",
     ),
@@ -234,11 +234,11 @@ PATCHES: dict[str, tuple[list[dict[str, Any]], str]] = {
         [{"op": "add", "path": f"{GROUP}/template/spec/serviceAccountName", "value": "ray-deployer"}],
         ONLY_SCALES,
     ),
-    "more than the most": (
+    "a larger maximum": (
         [{"op": "replace", "path": f"{GROUP}/maxReplicas", "value": 99}],
         ONLY_SCALES,
     ),
-    "a group less": ([{"op": "remove", "path": GROUP}], ONLY_SCALES),
+    "one group less": ([{"op": "remove", "path": GROUP}], ONLY_SCALES),
     "another head": (
         [{"op": "replace", "path": "/spec/headGroupSpec/rayStartParams", "value": {}}],
         ONLY_SCALES,
@@ -249,17 +249,17 @@ PATCHES: dict[str, tuple[list[dict[str, Any]], str]] = {
         ONLY_SCALES,
     ),
 }
-"""What a head's account may ask for as the autoscaler does, and what a Ray job may try with the same account."""
+"""Patches of the autoscaler, which the head's account may send, and others that a Ray job may try with that account."""
 
 
 @pytest.mark.parametrize("what", PATCHES)
-def test_the_heads_account_scales_rayclusters_and_changes_nothing_else(what: str, judge: Judge) -> None:
+def test_the_heads_account_may_only_scale_rayclusters(what: str, judge: Judge) -> None:
     patch, refused = PATCHES[what]
     objects = client.CustomObjectsApi(acting_as(PEOPLE["Head"], judge.api))
-    said = refusal(
+    error = refusal(
         lambda: objects.patch_namespaced_custom_object(
             "ray.io", "v1", TEAM, "rayclusters", "training", patch, dry_run="All", _content_type=JSON_PATCH
         )
     )
-    assert refused in said
-    assert bool(refused) == bool(said)
+    assert refused in error
+    assert bool(refused) == bool(error)

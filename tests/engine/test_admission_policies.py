@@ -1,4 +1,4 @@
-"""Rules that the API server enforces: in CEL they say what they say in Python, and a stack with them comes up."""
+"""Rules that the API server enforces: CEL and Python have the same verdicts, and a stack with the policies works."""
 
 import copy
 import json
@@ -36,7 +36,7 @@ WHOLE = [
     case("ray-group-names", "spec workerGroupSpecs", [GROUP], [GROUP, GROUP], ray_cluster()),
     case("ray-job-deletion", "spec shutdownAfterJobFinishes", False, True, ray_job(deletionStrategy=DELETION)),
 ]
-"""Cases whose like the unit tests have with less than the API server asks for."""
+"""Cases of the unit tests, with the fields that the API server requires."""
 
 CASES = [
     each
@@ -45,7 +45,7 @@ CASES = [
 ]
 
 SETTLES = 30.0
-"""Seconds within which the API server heeds a policy; it is one or two."""
+"""Seconds within which the API server enforces a policy; it takes one or two."""
 
 SPACE = "admission"
 
@@ -54,14 +54,14 @@ _CONTENT = {"POST": "application/json", "PATCH": "application/strategic-merge-pa
 
 @dataclass(frozen=True)
 class Verdicts:
-    """Which rules an object breaks, as each side says."""
+    """The rules that an object violates, by CEL and by Python."""
 
     cel: frozenset[str]
     python: frozenset[str]
 
 
 class Judged:
-    """Policies in namespaces, one for each set of options that a case has. They warn: one answer has all verdicts."""
+    """Policies in namespaces, one for each set of options of a case. They warn, so that one answer has all verdicts."""
 
     def __init__(self, cluster: Rehearsal) -> None:
         self._api = cluster.client()
@@ -72,12 +72,12 @@ class Judged:
         return f"{SPACE}-{self._options.index(options)}"
 
     def bodies(self) -> list[Body]:
-        """The policies as components make them, under names that no stack has."""
+        """The policies as components render them, with names that no stack uses."""
         made = []
         for options in self._options:
             others = {id_: "Disabled" for id_ in ENFORCEABLE if options and id_ not in options}
-            said = {"action": "Warn", "options": options, "rules": others}
-            settings = AdmissionPoliciesSettings.model_validate(said)
+            configured = {"action": "Warn", "options": options, "rules": others}
+            settings = AdmissionPoliciesSettings.model_validate(configured)
             name = self.namespace(options)
             rendered = json.dumps(admission_policies(settings, (name,), (), date(2026, 11, 22)))
             made += json.loads(rendered.replace('"ray-platform-', f'"{name}-'))
@@ -88,27 +88,27 @@ class Judged:
         return [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names]
 
     def start(self) -> None:
-        """Makes all of it, and waits until the API server heeds it."""
+        """Creates all policies, and waits until the API server enforces them."""
         made = [*self.namespaces(), *self.bodies()]
         self._does("apply", "--server-side", "--validate=false", "-f", "-", bodies=made)
         deadline = time.monotonic() + SETTLES
-        # The last rule of each namespace is made last.
-        broken = [(options, next(reversed(options), "net-ingress-tls")) for options in self._options]
-        for options, rule in broken:
+        # The last rule of each namespace is created last.
+        last_rules = [(options, next(reversed(options), "net-ingress-tls")) for options in self._options]
+        for options, rule in last_rules:
             last = next(each for each in CASES if each.rule == rule and each.options == options.get(rule, {}))
-            while not any(rule in each.cel for each in said_of(self, last, last.bad)):
+            while not any(rule in each.cel for each in verdicts_of(self, last, last.bad)):
                 assert time.monotonic() < deadline, f"{rule} is not enforced"
                 time.sleep(0.2)
 
     def stop(self) -> None:
-        """Leaves nothing."""
+        """Deletes everything."""
         made = [*self.bodies(), *self.namespaces()]
         self._does("delete", "--ignore-not-found", "-f", "-", bodies=made)
 
     def of(self, body: Body, options: Body, method: str = "POST", path: str = "") -> Verdicts | None:
-        """What both say of an object as the API server would keep it, with its defaults. Nothing is made.
+        """The verdicts of both on an object as the API server would store it, with its defaults, as a dry run.
 
-        None where the API server refuses it by itself, as invalid.
+        None if the API server itself refuses it as invalid.
         """
         namespace = self.namespace(options)
         answer = self._send(body, namespace, method, path)
@@ -123,7 +123,7 @@ class Judged:
         return Verdicts(frozenset(name.removeprefix(f"{namespace}-") for name in warned), frozenset(found & asked))
 
     def verdicts(self, body: Body, method: str = "POST", path: str = "") -> Verdicts:
-        """The same of an object that the API server takes, with no options set."""
+        """The same for an object that the API server accepts, without options."""
         found = self.of(body, {}, method, path)
         assert found is not None
         return found
@@ -141,7 +141,7 @@ class Judged:
 
 
 REQUIRED: dict[str, Body] = {"Service": {"ports": [{"port": 80}]}, "CronJob": {"schedule": "@daily"}}
-"""What the API server asks for, and no rule reads."""
+"""Fields that the API server requires and no rule reads."""
 
 
 def changed(case: Case, value: Any) -> Body:
@@ -153,7 +153,7 @@ def changed(case: Case, value: Any) -> Body:
 
 
 def wrapped(body: Body) -> Iterator[Body]:
-    """An object, and where it is a pod what else has such pods: the API server looks closely at pods alone."""
+    """An object; for a pod also objects with such a pod template, because the API server itself validates only pods."""
     yield body
     if body["kind"] == "Pod":
         cluster, job, made = ray_cluster(), ray_job(), deployment()
@@ -166,7 +166,7 @@ def wrapped(body: Body) -> Iterator[Body]:
 
 @pytest.fixture(scope="module")
 def judged(shared_cluster: Rehearsal, operator: None) -> Iterator[Judged]:
-    """The policies on the API server. The operator has brought KubeRay's kinds."""
+    """The policies on the API server. The operator's installation includes KubeRay's kinds."""
     made = Judged(shared_cluster)
     try:
         made.start()
@@ -175,41 +175,41 @@ def judged(shared_cluster: Rehearsal, operator: None) -> Iterator[Judged]:
         made.stop()
 
 
-def said_of(judged: Judged, case: Case, value: Any) -> list[Verdicts]:
+def verdicts_of(judged: Judged, case: Case, value: Any) -> list[Verdicts]:
     options = {case.rule: case.options} if case.options else {}
     found = (judged.of(each, options) for each in wrapped(changed(case, value)))
     return [each for each in found if each is not None]
 
 
-Said = list[tuple[list[Verdicts], list[Verdicts]]]
+CaseVerdicts = list[tuple[list[Verdicts], list[Verdicts]]]
 
 
 @pytest.fixture(scope="module")
-def said(judged: Judged) -> Said:
-    """Of each case, in their order: what is said of the objects that keep the rule, and of those that break it."""
-    return [(said_of(judged, each, each.good), said_of(judged, each, each.bad)) for each in CASES]
+def case_verdicts(judged: Judged) -> CaseVerdicts:
+    """For each case, in their order, the verdicts on the objects that meet the rule and on those that violate it."""
+    return [(verdicts_of(judged, each, each.good), verdicts_of(judged, each, each.bad)) for each in CASES]
 
 
 @pytest.mark.parametrize("number", range(len(CASES)), ids=[f"{each.rule}-{each.at}" for each in CASES])
-def test_cel_and_python_agree(number: int, said: Said) -> None:
-    kept, broken = said[number]
-    assert [each.cel for each in (*kept, *broken)] == [each.python for each in (*kept, *broken)]
-    assert all(CASES[number].rule not in each.cel for each in kept)
+def test_cel_and_python_agree(number: int, case_verdicts: CaseVerdicts) -> None:
+    met, violated = case_verdicts[number]
+    assert [each.cel for each in (*met, *violated)] == [each.python for each in (*met, *violated)]
+    assert all(CASES[number].rule not in each.cel for each in met)
 
 
-def test_each_rule_is_seen_kept_and_broken(said: Said) -> None:
-    """By objects that the API server takes otherwise."""
-    kept = {each.rule for each, (of_good, _) in zip(CASES, said, strict=True) if of_good}
-    broken = {
+def test_each_rule_has_objects_that_meet_and_violate_it(case_verdicts: CaseVerdicts) -> None:
+    """The API server accepts these objects otherwise."""
+    met = {each.rule for each, (of_good, _) in zip(CASES, case_verdicts, strict=True) if of_good}
+    violated = {
         each.rule
-        for each, (_, of_bad) in zip(CASES, said, strict=True)
+        for each, (_, of_bad) in zip(CASES, case_verdicts, strict=True)
         if any(each.rule in verdicts.cel for verdicts in of_bad)
     }
-    assert set(ENFORCEABLE) - kept == set()
-    assert set(ENFORCEABLE) - broken == set()
+    assert set(ENFORCEABLE) - met == set()
+    assert set(ENFORCEABLE) - violated == set()
 
 
-def test_what_broke_a_rule_before_may_be_changed_and_nothing_may_begin_to(judged: Judged, core: Any) -> None:
+def test_an_object_with_an_earlier_violation_may_be_changed_but_gets_no_new_one(judged: Judged, core: Any) -> None:
     namespace = judged.namespace({})
     for name, kind in (("open", "NodePort"), ("closed", "ClusterIP")):
         made = service(type=kind, ports=[{"port": 80}])
@@ -223,20 +223,20 @@ def test_what_broke_a_rule_before_may_be_changed_and_nothing_may_begin_to(judged
 
 
 def test_a_container_for_debugging_is_judged(judged: Judged, core: Any) -> None:
-    """As `kubectl debug` adds it to a pod that runs."""
+    """As `kubectl debug` adds it to a running pod."""
     namespace = judged.namespace({})
     runs = pod()
     runs["metadata"] = {"name": "runs"}
     core.create_namespaced_pod(namespace, runs)
     debugging = {"name": "debug", "image": "busybox:1.37", "securityContext": {"privileged": True}}
     added = body("v1", "Pod", metadata={"name": "runs"}, spec={"ephemeralContainers": [debugging]})
-    said = judged.verdicts(added, "PATCH", "/runs/ephemeralcontainers").cel
-    assert {"pod-no-privileged", "pod-drop-all"} <= said
-    assert "pod-requests" not in said
+    violated = judged.verdicts(added, "PATCH", "/runs/ephemeralcontainers").cel
+    assert {"pod-no-privileged", "pod-drop-all"} <= violated
+    assert "pod-requests" not in violated
 
 
 def test_a_large_raycluster_is_judged_within_the_api_servers_budget(judged: Judged) -> None:
-    """One that it gives up on would be refused (celconfig.PerCallLimit)."""
+    """The API server refuses an object whose rules exceed the budget (celconfig.PerCallLimit)."""
     large = ray_cluster()
     [group] = large["spec"]["workerGroupSpecs"]
     variables = [{"name": f"VARIABLE_{number}", "value": "a value of some length" * 4} for number in range(60)]
@@ -245,10 +245,10 @@ def test_a_large_raycluster_is_judged_within_the_api_servers_budget(judged: Judg
     assert judged.verdicts(large).cel == frozenset()
 
 
-def test_a_stack_with_them_comes_up_and_nobody_else_makes_what_breaks_them(
+def test_a_stack_with_the_policies_works_and_violations_of_others_are_refused(
     stack_on_operator: MakeStack, shared_cluster: Rehearsal, core: Any
 ) -> None:
-    """The stack's own pods are made by the operator, and judged like everybody's."""
+    """The operator creates the stack's own pods, which are judged like all others."""
     made = stack_on_operator("admission")
 
     def enforced(settings: Body) -> None:
@@ -263,8 +263,8 @@ def test_a_stack_with_them_comes_up_and_nobody_else_makes_what_breaks_them(
     latest["spec"]["containers"][0]["image"] = "rayproject/ray:latest"
     open_["spec"]["headGroupSpec"]["serviceType"] = "LoadBalancer"
     for each, rule in ((latest, "img-no-latest"), (open_, "ray-no-public-dashboard")):
-        said = kubectl.creates("team-a", each)
-        assert f"ValidatingAdmissionPolicy 'ray-platform-{rule}'" in said
-        assert f"{rule}: {ENFORCEABLE[rule].what} {ENFORCEABLE[rule].fix}" in said
+        refused = kubectl.creates("team-a", each)
+        assert f"ValidatingAdmissionPolicy 'ray-platform-{rule}'" in refused
+        assert f"{rule}: {ENFORCEABLE[rule].what} {ENFORCEABLE[rule].fix}" in refused
     assert kubectl.creates("team-a", ray_cluster()) == ""
     made.destroy()

@@ -1,4 +1,4 @@
-"""RayClusters that run already are taken into a stack, and nothing happens to them."""
+"""Running RayClusters are adopted by a stack, and nothing happens to them."""
 
 import json
 import subprocess
@@ -36,7 +36,7 @@ def group(name: str, **more: Any) -> dict[str, Any]:
 
 
 def manifest(name: str, **spec: Any) -> dict[str, Any]:
-    """A RayCluster as the samples of KubeRay have it; the API server fills in what it leaves out."""
+    """A RayCluster like KubeRay's samples; the API server adds its defaults."""
     head = {
         "name": "ray-head",
         "image": IMAGE,
@@ -63,7 +63,7 @@ def manifest(name: str, **spec: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Running:
-    """What must stay as it is while a RayCluster is taken in."""
+    """The properties of a RayCluster that adoption must not change."""
 
     uid: str
     generation: int
@@ -73,7 +73,7 @@ class Running:
 
 
 class Research:
-    """A namespace whose RayClusters were made with kubectl, before there was a stack."""
+    """A namespace whose RayClusters were created with kubectl before the stack."""
 
     def __init__(self, cluster: Rehearsal, rays: Rays) -> None:
         self.kubectl = Kubectl(cluster).does
@@ -103,7 +103,7 @@ class Research:
             time.sleep(0.5)
 
     def scale(self, name: str, replicas: int) -> None:
-        """As Ray's autoscaler does it: under its own field manager."""
+        """Like Ray's autoscaler, with its field manager."""
         patch = [{"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": replicas}]
         self.kubectl(
             "patch", "raycluster", name, f"--namespace={NAMESPACE}", "--type=json", f"--patch={json.dumps(patch)}",
@@ -112,7 +112,7 @@ class Research:
 
 
 def adopt(stack: Stack, name: str, *more: str, fails: bool = False) -> str:
-    """`python -m stacks adopt` for one of the namespace's RayClusters; returns what it printed."""
+    """`python -m stacks adopt` for one of the namespace's RayClusters; returns its output."""
     done = subprocess.run(
         [sys.executable, "-m", "stacks", "adopt", f"{NAMESPACE}/{name}", f"--stack={stack.file}", *more],
         env=stack.environment,
@@ -137,7 +137,7 @@ def edited(settings: dict[str, Any]) -> None:
     tenant["clusters"][0]["workerGroups"][0].update(maxReplicas=7)
 
 
-def test_what_kubectl_made_is_taken_in_and_its_pods_never_notice(
+def test_clusters_of_kubectl_are_adopted_without_an_effect_on_their_pods(
     stack_on_operator: MakeStack, rays: Rays, cluster: Rehearsal
 ) -> None:
     team = stack_on_operator("team")
@@ -179,6 +179,6 @@ def test_what_kubectl_made_is_taken_in_and_its_pods_never_notice(
     assert research.running("scaled") == before["scaled"]
 
     team.destroy()
-    assert not rays.there(NAMESPACE, "fixed")
+    assert not rays.exists(NAMESPACE, "fixed")
     assert research.kubectl("get", "namespace", NAMESPACE, "--output=jsonpath={.status.phase}") == "Active"
     research.kubectl("delete", "namespace", NAMESPACE)

@@ -50,7 +50,7 @@ def inputs(*bodies: Body) -> Body:
 
 @pytest.fixture
 def kubectl(cluster: Rehearsal, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kubectl]:
-    """The provider reaches the cluster by its kubeconfig. No definition is left."""
+    """Connects the provider to the cluster by its kubeconfig. Deletes the definitions at the end."""
     monkeypatch.setattr("kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(cluster.kubeconfig))
     access.connect.cache_clear()
     yield Kubectl(cluster)
@@ -72,7 +72,7 @@ def schema(kubectl: Kubectl, name: str) -> str:
     return kubectl.does("get", "crd", name, "-o", "jsonpath={.spec.versions[0].schema}")
 
 
-def test_what_is_created_is_served_when_create_returns(kubectl: Kubectl, provider: DefinitionsProvider) -> None:
+def test_created_definitions_are_served_when_create_returns(kubectl: Kubectl, provider: DefinitionsProvider) -> None:
     outs = made(provider.create(inputs(crd(NAMES[0], size="integer"), crd(NAMES[1]))))
     boat = {"apiVersion": "sea.example/v1", "kind": "Boat", "metadata": {"name": "one"}, "spec": {"size": 3}}
     kubectl.does("create", "-f", "-", bodies=[boat])
@@ -81,7 +81,7 @@ def test_what_is_created_is_served_when_create_returns(kubectl: Kubectl, provide
     kubectl.does("delete", "boat", "one")
 
 
-def test_an_update_applies_what_changed_and_deletes_what_is_gone(
+def test_an_update_applies_changed_definitions_and_deletes_removed_ones(
     kubectl: Kubectl, provider: DefinitionsProvider
 ) -> None:
     olds = made(provider.create(inputs(crd(NAMES[0], size="integer"), crd(NAMES[1]))))
@@ -94,26 +94,26 @@ def test_an_update_applies_what_changed_and_deletes_what_is_gone(
     assert provider.read("definitions", outs).outs == outs
 
 
-def test_a_refresh_reports_who_changed_a_definition_and_the_update_sets_it_right(
+def test_a_refresh_reports_who_changed_a_definition_and_the_update_reverts_it(
     kubectl: Kubectl, provider: DefinitionsProvider
 ) -> None:
-    wanted = inputs(crd(NAMES[0], size="integer"), crd(NAMES[1]))
-    outs = made(provider.create(wanted))
+    desired = inputs(crd(NAMES[0], size="integer"), crd(NAMES[1]))
+    outs = made(provider.create(desired))
     changed = crd(NAMES[0], size="string")
     kubectl.does("apply", "--server-side", "--force-conflicts", "--field-manager=somebody", "-f", "-", bodies=[changed])
     kubectl.does("delete", "crd", NAMES[1])
     seen = made(provider.read("definitions", outs))
     assert seen["definitions"] == {NAMES[0]: "changed by somebody"}
-    assert provider.diff("definitions", seen, wanted).changes
+    assert provider.diff("definitions", seen, desired).changes
     assert list(differences(None, definitions(crd(NAMES[0], size="integer")), MANAGER)) == [
         f"CRD {NAMES[0]} was changed by somebody: an update sets it right"
     ]
-    outs = made(provider.update("definitions", seen, wanted))
+    outs = made(provider.update("definitions", seen, desired))
     assert '"integer"' in schema(kubectl, NAMES[0])
-    assert made(provider.read("definitions", outs))["definitions"] == wanted["definitions"]
+    assert made(provider.read("definitions", outs))["definitions"] == desired["definitions"]
 
 
-def test_a_label_of_somebody_else_is_no_change(kubectl: Kubectl, provider: DefinitionsProvider) -> None:
+def test_a_label_of_another_manager_is_not_a_change(kubectl: Kubectl, provider: DefinitionsProvider) -> None:
     outs = made(provider.create(inputs(crd(NAMES[0]))))
     kubectl.does("label", "crd", NAMES[0], "team=harbour")
     assert provider.read("definitions", outs).outs == outs
@@ -122,33 +122,33 @@ def test_a_label_of_somebody_else_is_no_change(kubectl: Kubectl, provider: Defin
 
 def test_a_preview_names_the_fields_that_change(kubectl: Kubectl, provider: DefinitionsProvider) -> None:
     provider.create(inputs(crd(NAMES[0], size="integer", sails="integer")))
-    wanted = definitions(crd(NAMES[0], size="string", crew="string"), crd(NAMES[1]))
-    assert list(differences(None, wanted, MANAGER)) == [
+    desired = definitions(crd(NAMES[0], size="string", crew="string"), crd(NAMES[1]))
+    assert list(differences(None, desired, MANAGER)) == [
         f"CRD {NAMES[0]} changes: adds v1 spec.crew; removes v1 spec.sails; changes v1 spec.size"
     ]
 
 
-def test_definitions_of_somebody_else_are_not_taken_over_by_a_guess(
+def test_existing_definitions_are_taken_over_only_if_configured(
     kubectl: Kubectl, provider: DefinitionsProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kubectl.does("apply", "--server-side", "--field-manager=helm", "-f", "-", bodies=[crd(NAMES[0], size="string")])
-    wanted = inputs(crd(NAMES[0], size="integer"))
+    desired = inputs(crd(NAMES[0], size="integer"))
     with pytest.raises(
         DefinitionError, match=rf"Sea's CRDs already exist.*: {NAMES[0]} \(of helm\). To use what is th"
     ):
-        provider.create(wanted)
+        provider.create(desired)
     assert '"string"' in schema(kubectl, NAMES[0])
     monkeypatch.setenv("PULUMI_K8S_UPSERT_EXISTING_OBJECTS", "true")
-    provider.create(wanted)
+    provider.create(desired)
     assert '"integer"' in schema(kubectl, NAMES[0])
 
 
-def test_a_create_that_was_interrupted_goes_on(kubectl: Kubectl, provider: DefinitionsProvider) -> None:
+def test_an_interrupted_create_continues(kubectl: Kubectl, provider: DefinitionsProvider) -> None:
     provider.create(inputs(crd(NAMES[0])))
     assert set(made(provider.create(inputs(crd(NAMES[0]), crd(NAMES[1]))))["applied"]) == set(NAMES)
 
 
-def test_definitions_in_use_are_deleted_neither_by_an_update_nor_by_a_deletion(
+def test_neither_an_update_nor_a_deletion_deletes_definitions_in_use(
     kubectl: Kubectl, provider: DefinitionsProvider
 ) -> None:
     outs = made(provider.create(inputs(crd(NAMES[0]), crd(NAMES[1]))))
@@ -174,7 +174,7 @@ def test_a_definition_that_the_api_server_refuses_is_an_error_with_its_reason(
         provider.create(inputs(wrong))
 
 
-def test_names_that_another_definition_has_are_not_waited_for(kubectl: Kubectl, provider: DefinitionsProvider) -> None:
+def test_names_of_another_definition_are_an_error_at_once(kubectl: Kubectl, provider: DefinitionsProvider) -> None:
     other = crd(NAMES[1])
     other["spec"]["names"]["kind"] = "Boat"
     provider.create(inputs(crd(NAMES[0])))

@@ -1,6 +1,6 @@
-"""Definitions leave a state that the release before has made, and neither they nor what they define is touched.
+"""Definitions are removed from a state of an earlier release, without an effect on them and on their objects.
 
-The release before is taken from the repository's history, so a clone without it cannot run this.
+The earlier release comes from the repository's history, so a clone without it cannot run these tests.
 """
 
 import base64
@@ -24,10 +24,10 @@ from tests.engine.conftest import MakeStack
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1500)]
 
 BEFORE = "75c9081"
-"""The last commit that kept each definition as a resource."""
+"""The last commit in which each definition was a resource."""
 
 PROGRAM = ("Pulumi.yaml", "__main__.py", "stacks", "components", "policies")
-"""What a program of it is; the stand-ins for Pulumi's plugins are those of this checkout."""
+"""The files of its program; the stand-ins for Pulumi's plugins are those of this checkout."""
 
 DEFINITION = "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition"
 GUARDS = "pulumi-python:dynamic/ray-platform:"
@@ -38,8 +38,8 @@ def with_volcano(settings: dict[str, Any]) -> None:
 
 
 @pytest.fixture(scope="module")
-def release_before(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkout of the release before, with the packages of this one."""
+def earlier_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout of the earlier release, with the packages of this one."""
     folder = tmp_path_factory.mktemp("before")
     archive = subprocess.run(["git", "archive", BEFORE, *PROGRAM], cwd=paths.ROOT, capture_output=True, check=False)
     assert archive.returncode == 0, f"the clone lacks commit {BEFORE}: run `git fetch --unshallow`. {archive.stderr!r}"
@@ -49,13 +49,13 @@ def release_before(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def moved(stack: MakeStack, release_before: Path) -> Iterator[Stack]:
-    """A stack that the release before has made. The tests are one day in its life, in their order."""
+def moved(stack: MakeStack, earlier_release: Path) -> Iterator[Stack]:
+    """A stack that the earlier release has created. The tests use it one after the other, in their order."""
     made = stack("moved")
     made.edit(with_volcano)
     # States of that release are nine megabytes, which each command reads and compares.
     made.seconds = 600.0
-    made.folder = release_before
+    made.folder = earlier_release
     made.up()
     made.folder = paths.ROOT
     yield made
@@ -64,7 +64,7 @@ def moved(stack: MakeStack, release_before: Path) -> Iterator[Stack]:
 
 @pytest.fixture(scope="module")
 def uids(moved: Stack, cluster: Rehearsal, rays: Rays) -> dict[str, str]:
-    """Of the definitions, the RayCluster and its pods, as the release before has made them."""
+    """The uids of the definitions, the RayCluster and its pods, as the earlier release has created them."""
     return living(cluster)
 
 
@@ -83,7 +83,7 @@ def rows(stack: Stack) -> list[dict[str, Any]]:
 
 
 def test_guards_in_the_state_are_still_loaded(moved: Stack) -> None:
-    """A destroy runs no program: Pulumi's plugin loads what the state holds, by the names of its modules."""
+    """A destroy runs no program: Pulumi's plugin loads the providers in the state by the names of their modules."""
     guards = [each for each in moved.resources() if each["type"].startswith(GUARDS) and "CrdGuard" in each["type"]]
     assert {each["type"].removeprefix(GUARDS) for each in guards} == {"CrdGuard", "VolcanoCrdGuard"}
     for guard in guards:
@@ -91,10 +91,10 @@ def test_guards_in_the_state_are_still_loaded(moved: Stack) -> None:
         assert isinstance(provider, CrdGuardProvider)
 
 
-def test_the_first_update_marks_them(moved: Stack, uids: dict[str, str], cluster: Rehearsal) -> None:
+def test_the_first_update_marks_the_definitions(moved: Stack, uids: dict[str, str], cluster: Rehearsal) -> None:
     assert len(rows(moved)) == 15
-    said = moved.pulumi("preview").output
-    assert "the next `pulumi up` removes them from the state" in said
+    output = moved.pulumi("preview").output
+    assert "the next `pulumi up` removes them from the state" in output
     moved.up()
     assert all(row["retainOnDelete"] for row in rows(moved))
     assert living(cluster) == uids

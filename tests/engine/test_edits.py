@@ -1,4 +1,4 @@
-"""Edits of all kinds, drawn at random, while Ray's autoscalers play: no busy worker is lost that `impact` did not name.
+"""Random edits of all kinds while simulated autoscalers run: no busy worker is lost that `impact` did not predict.
 
 Many more of them: `python -m benchmarks.edits` (docs/measurements/edit-sequences.md).
 """
@@ -23,9 +23,9 @@ def test_ten_ray_clusters_are_edited_twice_each(shared_cluster: Rehearsal, stack
     finally:
         stack.destroy()
     tally = rounds.tally
-    assert tally.unforetold == []
+    assert tally.unpredicted == []
     assert tally.set_back == []
-    # It would say nothing if nothing had happened.
+    # The test would be useless if nothing had happened.
     assert (tally.edits.total(), tally.wrong) == (20, 1)
     assert tally.busy.total() > 20
     assert tally.patches > 20

@@ -1,4 +1,4 @@
-"""A RayCluster whose GCS is kept in Redis: what `up` makes of it, what no later cluster finds, and how it goes."""
+"""A RayCluster whose GCS is stored in Redis: its objects, its keys, and its deletion."""
 
 import time
 from typing import Any
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeou
 NAMESPACE, NAME = "team-a", "training"
 
 GIVES_UP_AFTER = 20
-"""Seconds after which KubeRay lets the RayCluster go although nobody cleaned up."""
+"""Seconds after which KubeRay deletes the RayCluster even if its keys were not removed."""
 
 
 def kept_in_redis(settings: dict[str, Any]) -> None:
@@ -26,7 +26,7 @@ def kept_in_redis(settings: dict[str, Any]) -> None:
 
 @pytest.fixture(scope="module")
 def kept(stack_on_operator: MakeStack) -> Stack:
-    """A stack with a fault tolerant RayCluster, up. The tests of this file are one day in its life, in their order."""
+    """A stack with a fault tolerant RayCluster, after `pulumi up`. The tests use it in their order."""
     made = stack_on_operator("kept")
     made.edit(kept_in_redis)
     made.up()
@@ -38,7 +38,7 @@ def options(rays: Rays) -> dict[str, Any]:
     return found
 
 
-def test_the_head_has_the_gateway_beside_it_and_ray_speaks_to_that(kept: Stack, core: Any, rays: Rays) -> None:
+def test_the_head_has_a_gateway_which_ray_uses(kept: Stack, core: Any, rays: Rays) -> None:
     [head] = core.list_namespaced_pod(NAMESPACE, label_selector="ray.io/node-type=head").items
     assert [each.name for each in head.spec.init_containers if each.restart_policy == "Always"] == ["redis-gateway"]
     env = {each.name: each for each in head.spec.containers[0].env}
@@ -47,21 +47,19 @@ def test_the_head_has_the_gateway_beside_it_and_ray_speaks_to_that(kept: Stack, 
     assert rays.read(NAMESPACE, NAME)["metadata"]["finalizers"]
 
 
-def test_the_storage_namespace_is_of_tenant_and_cluster_and_stays(kept: Stack, rays: Rays) -> None:
+def test_the_storage_namespace_is_that_of_tenant_and_cluster_and_stays(kept: Stack, rays: Rays) -> None:
     named = options(rays)["externalStorageNamespace"]
     assert named.startswith(f"{NAMESPACE}.{NAME}.")
     assert kept.outputs()["clusters"][f"{NAMESPACE}/{NAME}"]["storageNamespace"] == named
     kept.changes_nothing()
 
 
-def test_a_cluster_that_takes_the_place_of_a_deleted_one_finds_none_of_its_keys(
-    kept: Stack, core: Any, rays: Rays
-) -> None:
+def test_a_cluster_that_replaces_a_deleted_one_has_none_of_its_keys(kept: Stack, core: Any, rays: Rays) -> None:
     before = options(rays)["externalStorageNamespace"]
     rays.delete(NAMESPACE, NAME)
     deadline = time.monotonic() + 120
-    while rays.there(NAMESPACE, NAME):
-        assert time.monotonic() < deadline, "the RayCluster is not gone after its keys are"
+    while rays.exists(NAMESPACE, NAME):
+        assert time.monotonic() < deadline, "the RayCluster still exists after its keys were removed"
         time.sleep(1)
     assert core.list_namespaced_event(NAMESPACE, field_selector="reason=ForceDeletedStuckCluster").items == []
     kept.pulumi("refresh", "--yes", "--skip-preview")
@@ -70,7 +68,7 @@ def test_a_cluster_that_takes_the_place_of_a_deleted_one_finds_none_of_its_keys(
     kept.changes_nothing()
 
 
-def test_without_it_again_the_cluster_is_another_one_that_can_be_deleted(kept: Stack, rays: Rays) -> None:
+def test_without_fault_tolerance_the_cluster_is_recreated_and_can_be_deleted(kept: Stack, rays: Rays) -> None:
     """KubeRay never removes its finalizer from a RayCluster that has lost its options."""
     before = rays.read(NAMESPACE, NAME)["metadata"]["uid"]
     kept.edit(lambda settings: training(settings).update(faultTolerance=False))
@@ -81,7 +79,7 @@ def test_without_it_again_the_cluster_is_another_one_that_can_be_deleted(kept: S
     assert "gcsFaultToleranceOptions" not in found["spec"]
 
 
-def test_a_running_cluster_is_edited_where_it_is_to_be_kept(kept: Stack, rays: Rays) -> None:
+def test_a_running_cluster_that_must_be_kept_is_edited_in_place(kept: Stack, rays: Rays) -> None:
     before = rays.read(NAMESPACE, NAME)["metadata"]["uid"]
     kept.edit(lambda settings: training(settings).update(faultTolerance=True))
     kept.up()
@@ -89,10 +87,10 @@ def test_a_running_cluster_is_edited_where_it_is_to_be_kept(kept: Stack, rays: R
     assert options(rays)
 
 
-def test_destroy_ends_although_nobody_cleans_up_and_says_what_was_left(
+def test_destroy_ends_although_keys_remain_and_reports_them(
     kept: Stack, cluster: Rehearsal, core: Any, rays: Rays
 ) -> None:
-    """A quota that somebody made keeps KubeRay from cleaning up, as a Redis that is down would."""
+    """An external quota prevents KubeRay from cleaning up, like a Redis that is down."""
     named = options(rays)["externalStorageNamespace"]
     no_jobs = {"metadata": {"name": "no-jobs"}, "spec": {"hard": {"count/jobs.batch": "0"}}}
     core.create_namespaced_resource_quota(NAMESPACE, no_jobs)

@@ -26,7 +26,7 @@ MEGABYTES = 3
 
 @pytest.fixture
 def small_disk(cluster: Rehearsal) -> Iterator[Path]:
-    """The folder of Pulumi's states, on a disk of its own for as long as the test runs."""
+    """The folder of Pulumi's states, on a separate disk during the test."""
     folder = cluster.run / "pulumi"
     folder.mkdir(exist_ok=True)
     mount = ["mount", "-t", "tmpfs", "-o", f"size={MEGABYTES}m", "tmpfs", str(folder)]
@@ -54,7 +54,7 @@ def fill(disk: Path) -> None:
 def test_the_state_survives_a_disk_that_fills_while_an_update_runs(
     small_disk: Path, cluster: Rehearsal, operator: None, plugins: Selection, rays: Rays, tmp_path: Path
 ) -> None:
-    """What the update made is in the cluster, and the state that is put back knows nothing of it."""
+    """The update's objects are in the cluster, but not in the restored state."""
     stack = RehearsalStack(cluster, plugins, "full", on_operator(tmp_path / "Pulumi.full.yaml"))
     fills = threading.Thread(target=_fill_when_the_tenant_comes, args=(small_disk, cluster))
     fills.start()

@@ -1,4 +1,4 @@
-"""What Volcano makes of gangs and queues that a stack describes, on eight simulated nodes of eight GPUs."""
+"""Volcano with the gangs and queues of a stack, on eight simulated nodes of eight GPUs."""
 
 import random
 import threading
@@ -41,14 +41,14 @@ def gangs_and_queues(settings: dict[str, Any]) -> None:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsal]:
-    """A control plane of its own, with eight nodes."""
+    """A separate control plane with eight nodes."""
     with rehearsing(tmp_path_factory.mktemp("cluster") / "run", NODES) as rehearsal:
         yield rehearsal
 
 
 @pytest.fixture(scope="module")
 def up(stack: MakeStack) -> Stack:
-    """The stack, up."""
+    """The stack after `pulumi up`."""
     made = stack("gangs")
     made.edit(gangs_and_queues)
     made.up()
@@ -57,13 +57,13 @@ def up(stack: MakeStack) -> Stack:
 
 @pytest.fixture
 def a(up: Stack, cluster: Rehearsal) -> RayGangs:
-    """A team that deserves half of the GPUs; one node of that is kept free for it."""
+    """A team that deserves half of the GPUs; one node of them is reserved for it."""
     return RayGangs(cluster, "of-a")
 
 
 @pytest.fixture
 def b(up: Stack, cluster: Rehearsal) -> RayGangs:
-    """A team that has what others leave."""
+    """A team that uses what others leave."""
     return RayGangs(cluster, "of-b")
 
 
@@ -79,20 +79,20 @@ def d(up: Stack, cluster: Rehearsal) -> RayGangs:
     return RayGangs(cluster, "of-d")
 
 
-def test_of_two_gangs_for_which_there_is_no_room_one_starts_whole_and_the_other_holds_nothing(b: RayGangs) -> None:
+def test_of_two_gangs_that_do_not_both_fit_one_starts_and_the_other_uses_nothing(b: RayGangs) -> None:
     """Each needs five of the eight nodes."""
     for name in ("one", "two"):
         b.start_ray(name, {8: 5}, "of-b")
     settled(lambda: {len(b.placed_ray("one")), len(b.placed_ray("two"))} == {6, 0})
     first, second = ("one", "two") if b.placed_ray("one") else ("two", "one")
-    settled(lambda: "NotEnoughResources" in b.tells(f"ray-{second}-pg"))
+    settled(lambda: "NotEnoughResources" in b.conditions(f"ray-{second}-pg"))
     assert b.placed_ray(second) == []
     b.end_ray(first)
     settled(lambda: len(b.placed_ray(second)) == 6)
     b.end_ray(second)
 
 
-def test_with_kubernetes_own_scheduler_each_holds_what_the_other_needs(b: RayGangs) -> None:
+def test_with_kubernetes_own_scheduler_each_uses_what_the_other_needs(b: RayGangs) -> None:
     for index in range(5):
         for name in ("one", "two"):
             b.pod(name, index, gpus=8, scheduler="default-scheduler")
@@ -103,7 +103,7 @@ def test_with_kubernetes_own_scheduler_each_holds_what_the_other_needs(b: RayGan
     settled(lambda: b.held() == 0)
 
 
-def test_jobs_of_a_queue_start_in_the_order_in_which_they_came(d: RayGangs) -> None:
+def test_jobs_of_a_queue_start_in_the_order_of_their_creation(d: RayGangs) -> None:
     """There is room for one of the ten at a time."""
     names = [f"job-{number}" for number in range(10)]
     for name in names:
@@ -115,7 +115,7 @@ def test_jobs_of_a_queue_start_in_the_order_in_which_they_came(d: RayGangs) -> N
         d.end(name)
 
 
-def test_autoscaled_workers_that_come_and_go_never_exceed_their_queue(c: RayGangs) -> None:
+def test_autoscaled_workers_never_exceed_their_queue(c: RayGangs) -> None:
     most, ending = [0], threading.Event()
 
     def watch() -> None:
@@ -124,7 +124,7 @@ def test_autoscaled_workers_that_come_and_go_never_exceed_their_queue(c: RayGang
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    seeded = random.Random(8)  # noqa: S311 -- it makes the same numbers each time
+    seeded = random.Random(8)  # noqa: S311 -- it generates the same numbers each time
     try:
         c.start_ray("elastic", {1: 0, 2: 0, 4: 0, 8: 0}, "of-c", scales=True)
         settled(lambda: c.placed_ray("elastic"))
@@ -140,18 +140,18 @@ def test_autoscaled_workers_that_come_and_go_never_exceed_their_queue(c: RayGang
     assert most[0] == 16
 
 
-def test_what_a_queue_deserves_is_given_back_by_those_who_borrowed_it(a: RayGangs, b: RayGangs) -> None:
+def test_borrowers_return_what_a_queue_deserves(a: RayGangs, b: RayGangs) -> None:
     b.start_ray("borrower", {8: 8}, "of-b", scales=True)
     settled(lambda: b.held() == 56)
     a.start_ray("owner", {8: 4}, "of-a")
     settled(lambda: len(a.placed_ray("owner")) == 5, 120)
     assert b.held() <= 32
-    assert b.placed_ray("borrower") != [], "the head of the borrower has gone, too"
+    assert b.placed_ray("borrower") != [], "the head of the borrower has ended, too"
     a.end_ray("owner")
     b.end_ray("borrower")
 
 
-def test_clusters_of_one_name_in_two_namespaces_are_gangs_of_their_own(a: RayGangs, b: RayGangs) -> None:
+def test_clusters_of_one_name_in_two_namespaces_are_separate_gangs(a: RayGangs, b: RayGangs) -> None:
     for team in (a, b):
         team.start_ray("same", {8: 1}, team.home)
     for team in (a, b):

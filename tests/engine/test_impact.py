@@ -1,4 +1,4 @@
-"""What `impact` predicts of pods is what KubeRay's operator does, over all fields of a RayCluster."""
+"""Compares the predictions of `impact` with KubeRay's operator, for edits of all fields of a RayCluster."""
 
 import copy
 import os
@@ -38,12 +38,12 @@ KINDS: Mapping[str, tuple[dict[str, Any], Mapping[str, Edit]]] = {
     "hosts": (spec(hosts=2), WITH_SEVERAL_HOSTS),
     "hosts-scaling": (spec(scales=True, hosts=2), WITH_SEVERAL_HOSTS),
 }
-"""RayClusters, and the edits that are tried on one of each."""
+"""RayClusters, and the edits to try on each."""
 
 CASES = [(kind, edit) for kind, (_, edits) in KINDS.items() for edit in edits]
 
 FIRST, SETTLES, QUIET = 600.0, 600.0, 20.0
-"""Seconds: until all pods are there, until the operator has done its work, and then without a change."""
+"""Seconds: until all pods exist, until the operator has done its work, and then without a change."""
 
 UNBOUND = ("--type=merge", '--patch={"metadata": {"finalizers": null}}')
 
@@ -53,7 +53,7 @@ Pods = Mapping[str, str]
 
 @dataclass
 class Day:
-    """What became of the RayClusters, by their names."""
+    """The RayClusters before and after the edits, by their names."""
 
     predicted: dict[str, PodChange] = field(default_factory=dict)
     before: Mapping[str, Pods] = field(default_factory=dict)
@@ -63,21 +63,21 @@ class Day:
 
 
 def name(kind: str, edit: str) -> str:
-    """Of the RayCluster that an edit is tried on: within the 50 characters that KubeRay keeps of it."""
+    """The name of the RayCluster for an edit, within the 50 characters that KubeRay allows."""
     return f"{'-'.join(part[:3] for part in kind.split('-'))}-{edit.lower()}"
 
 
 def body(kind: str, edit: str, edited: bool) -> dict[str, Any]:
-    said = copy.deepcopy(KINDS[kind][0])
+    spec_ = copy.deepcopy(KINDS[kind][0])
     if edited:
-        KINDS[kind][1][edit](said)
+        KINDS[kind][1][edit](spec_)
     metadata = {"name": name(kind, edit), "namespace": NAMESPACE, "annotations": {}}
-    return {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": metadata, "spec": said}
+    return {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": metadata, "spec": spec_}
 
 
 @pytest.fixture(scope="module")
 def day(shared_cluster: Rehearsal, operator: None) -> Iterator[Day]:
-    """All edits at once, each on a RayCluster of its own: the operator takes its time for each, not the test."""
+    """All edits at once, each on a separate RayCluster, so that the test does not wait for each of them."""
     api = shared_cluster.client()
     core, objects, kubectl = client.CoreV1Api(api), client.CustomObjectsApi(api), Kubectl(shared_cluster)
     kubectl.does("create", "namespace", NAMESPACE)
@@ -94,15 +94,15 @@ def day(shared_cluster: Rehearsal, operator: None) -> Iterator[Day]:
         return found
 
     def services() -> dict[str, Any]:
-        there = (read(core.list_namespaced_service, NAMESPACE) or {})["items"]
+        live = (read(core.list_namespaced_service, NAMESPACE) or {})["items"]
         parts = ("labels", "annotations")
         return {
-            each["metadata"]["name"]: [each["spec"], *(each["metadata"].get(part) for part in parts)] for each in there
+            each["metadata"]["name"]: [each["spec"], *(each["metadata"].get(part) for part in parts)] for each in live
         }
 
     def clusters() -> dict[str, dict[str, Any]]:
-        there = read(objects.list_namespaced_custom_object, "ray.io", "v1", NAMESPACE, "rayclusters") or {}
-        return {item["metadata"]["name"]: item for item in there["items"]}
+        live = read(objects.list_namespaced_custom_object, "ray.io", "v1", NAMESPACE, "rayclusters") or {}
+        return {item["metadata"]["name"]: item for item in live["items"]}
 
     def settled(done: Callable[[], bool], seconds: float) -> None:
         ends = time.monotonic() + seconds
@@ -127,7 +127,7 @@ def day(shared_cluster: Rehearsal, operator: None) -> Iterator[Day]:
         settled(lambda: has(first), FIRST)
         scaling = [name(*case) for case in CASES if "scaling" in case[0]]
         for cluster in scaling:
-            # As Ray's autoscaler does it.
+            # Like Ray's autoscaler.
             patch = [{"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": 3}]
             objects.patch_namespaced_custom_object(
                 *("ray.io", "v1", NAMESPACE, "rayclusters", cluster, patch),
@@ -137,10 +137,10 @@ def day(shared_cluster: Rehearsal, operator: None) -> Iterator[Day]:
         grown = {each: number + (each in scaling) * (number // 3) for each, number in first.items()}
         settled(lambda: has(grown), FIRST)
         assert has(grown)
-        made.before, bodies, there = pods(), [], clusters()
+        made.before, bodies, live = pods(), [], clusters()
         made.services_before = services()
         for case in CASES:
-            was, will = there[name(*case)], sent(there[name(*case)], body(*case, edited=True))
+            was, will = live[name(*case)], sent(live[name(*case)], body(*case, edited=True))
             running = Counter(made.before[name(*case)].values())
             made.predicted[name(*case)] = change_of_pods(was["spec"], will["spec"], running)
             bodies.append(dict(will))
@@ -153,9 +153,9 @@ def day(shared_cluster: Rehearsal, operator: None) -> Iterator[Day]:
         kubectl.does("delete", "namespace", NAMESPACE, "--wait=false")
         ends = time.monotonic() + SETTLES
         while time.monotonic() < ends and read(core.read_namespace, NAMESPACE):
-            for cluster, there_yet in clusters().items():
-                if "deletionTimestamp" in there_yet["metadata"] and there_yet["metadata"].get("finalizers"):
-                    # Nobody is to clean up in a Redis that is not there.
+            for cluster, remaining in clusters().items():
+                if "deletionTimestamp" in remaining["metadata"] and remaining["metadata"].get("finalizers"):
+                    # KubeRay must not wait for a Redis that does not exist.
                     kubectl.tries("patch", "raycluster", cluster, f"--namespace={NAMESPACE}", *UNBOUND)
             time.sleep(2)
 
@@ -171,22 +171,24 @@ def test_the_operator_does_what_was_predicted(day: Day, kind: str, edit: str) ->
     assert {group: stayed[group] for group in predicted.orphaned} == predicted.orphaned
 
 
-def test_a_heads_service_stays_as_it_is_whatever_is_edited(day: Day) -> None:
+def test_no_edit_changes_the_service_of_a_head(day: Day) -> None:
     assert {f"{name(*case)}-head-svc" for case in CASES} <= day.services_before.keys()
     assert {each: day.services_after.get(each) for each in day.services_before} == day.services_before
 
 
-def test_an_edit_that_pods_are_deleted_for_is_among_them(day: Day) -> None:
-    """The comparison would say nothing if nothing happened."""
+def test_some_edits_delete_pods(day: Day) -> None:
+    """The comparison would be useless if nothing happened."""
     assert sum(bool(change.deleted) for change in day.predicted.values()) > 20
     assert sum(bool(change.orphaned) for change in day.predicted.values()) > 3
     assert sum(change == PodChange() for change in day.predicted.values()) > 20
 
 
-def test_a_stack_file_is_compared_with_what_runs(shared_cluster: Rehearsal, operator: None, tmp_path: Path) -> None:
+def test_a_stack_file_is_compared_with_the_live_objects(
+    shared_cluster: Rehearsal, operator: None, tmp_path: Path
+) -> None:
     kubectl, file = Kubectl(shared_cluster), tmp_path / "Pulumi.dev.yaml"
-    said = DEV.read_text().replace("name: team-a", "name: impact-live")
-    file.write_text(said)
+    text = DEV.read_text().replace("name: team-a", "name: impact-live")
+    file.write_text(text)
     stack = load(file)
     [made] = ray_clusters(stack).values()
     body = {**made, "metadata": {**made["metadata"], "namespace": LIVE}}
@@ -208,10 +210,10 @@ def test_a_stack_file_is_compared_with_what_runs(shared_cluster: Rehearsal, oper
         ready = "--for=condition=HeadPodReady"
         kubectl.does("wait", ready, f"--namespace={LIVE}", "raycluster/training", "--timeout=120s")
         assert "Nothing happens to what runs." in impact(0)
-        file.write_text(said.replace("name: training", "name: other"))
+        file.write_text(text.replace("name: training", "name: other"))
         removed = impact(1)
         assert "RayCluster impact-live/training: is deleted, with 1 pod;" in removed
-        # Pods on simulated nodes have no process that could say whether they are busy.
+        # Pods on simulated nodes have no process that could report whether they are busy.
         assert "RayCluster impact-live/training: busy: unknown" in removed
     finally:
         kubectl.does("delete", "--filename=-", bodies=priorities)

@@ -1,4 +1,4 @@
-"""Every sample of KubeRay's own, imported: it renders to the very same cluster, or is refused for a known reason."""
+"""Every sample of KubeRay's own, imported: it renders to the same cluster, or is refused for a known reason."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,13 +23,13 @@ ANSWERS = {
     "ray-job.kueue-toy-sample.yaml": Answers(name="toy"),
     "ray-cluster-label-selector.yaml": Answers(ray_version="2.60.0"),
 }
-"""What a person has to say of samples that have no name, or an image without a version."""
+"""Values that a person has to add to samples without a name, or with an image without a version."""
 
 REFUSED = {
     "ray-cluster.deprecate-gcs-ft.yaml": "redis-password a command line keeps no secret",
     "ray-service.vllm-tpu-v6e-singlehost.yaml": "image '$VLLM_IMAGE' does not tell which Ray it is",
 }
-"""Samples that a stack file does not say on purpose, and the reason that is given."""
+"""Samples that are refused on purpose, and the reported reason."""
 
 
 def samples() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -62,5 +62,5 @@ def test_every_sample_renders_to_itself_or_is_refused_for_a_known_reason() -> No
     assert wrong == {}
 
 
-def test_answers_and_reasons_are_of_samples_that_are_there() -> None:
+def test_answers_and_reasons_are_of_existing_samples() -> None:
     assert {*REFUSED, *ANSWERS} <= {path.name for path in Path(KUBERAY.share("config") / "samples").rglob("*.yaml")}

@@ -1,4 +1,4 @@
-"""What a user finds who has interrupted an update (Ctrl-C). Of killed ones see test_recovery.py."""
+"""The state after an interrupted update (Ctrl-C). For killed ones see test_recovery.py."""
 
 import signal
 import time

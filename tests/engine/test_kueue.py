@@ -34,7 +34,7 @@ TRAINING = {
 
 
 def with_kueue(settings: dict[str, Any]) -> None:
-    """The dev stack with Kueue, and a team that may have half of the GPUs."""
+    """The dev stack with Kueue, and a team that may use half of the GPUs."""
     # Its pod is Ready at once, and on a busy machine the manager takes longer than 10 s until it listens.
     settings["scheduler"] = {"kueue": {"webhook": {"timeoutSeconds": 30}}}
     tenant = settings["tenants"][0]
@@ -48,12 +48,12 @@ class Suspended(RayGangs):
     queue_label = "kueue.x-k8s.io/queue-name"
 
     def pending(self, queue: str) -> int:
-        """How many wait in a queue."""
+        """The number of RayClusters that wait in a queue."""
         found = self.objects.get_cluster_custom_object(*OBJECTS, "clusterqueues", queue)
         return int(cast("dict[str, Any]", found)["status"]["pendingWorkloads"])
 
     def why(self, name: str) -> str:
-        """What Kueue says of a RayCluster that waits."""
+        """Kueue's messages about a waiting RayCluster."""
         found = cast("dict[str, Any]", self.objects.list_namespaced_custom_object(*OBJECTS, self.home, "workloads"))
         return str(
             [
@@ -68,13 +68,13 @@ class Suspended(RayGangs):
 
 @pytest.fixture(scope="module")
 def before(cluster: Rehearsal) -> set[str]:
-    """What was in the cluster before."""
+    """The objects in the cluster before the stack."""
     return existing(cluster)
 
 
 @pytest.fixture(scope="module")
 def up(stack: MakeStack, before: set[str]) -> Iterator[Stack]:
-    """The stack, up."""
+    """The stack after `pulumi up`."""
     kueue = stack("kueue")
     kueue.edit(with_kueue)
     kueue.up()
@@ -88,7 +88,7 @@ def team(up: Stack, cluster: Rehearsal) -> Suspended:
     return Suspended(cluster, "team-a")
 
 
-def test_its_manager_runs_and_has_let_in_the_stacks_raycluster(up: Stack, cluster: Rehearsal, rays: Rays) -> None:
+def test_its_manager_runs_and_has_admitted_the_stacks_raycluster(up: Stack, cluster: Rehearsal, rays: Rays) -> None:
     states = {pod.deployment: pod.state for pod in read_states(cluster.run)}
     assert states[f"{KUEUE}/{MANAGER}"] == "Running"
     assert up.outputs()["scheduler"] == {"name": "kueue", "version": "0.15.0"}
@@ -98,15 +98,15 @@ def test_its_manager_runs_and_has_let_in_the_stacks_raycluster(up: Stack, cluste
 
 
 def test_a_second_up_and_a_refresh_change_nothing(up: Stack) -> None:
-    """Kueue lets RayClusters in by `suspend` and by node selectors, and writes its certificate where it is."""
+    """Kueue admits RayClusters by `suspend` and node selectors, and writes its certificate into existing objects."""
     up.changes_nothing(refreshed=True)
 
 
-def test_a_gang_waits_for_all_that_it_needs_and_nobody_passes_it(team: Suspended) -> None:
-    """8 of 16 GPUs are free: not enough for the elder, and enough for the one behind it."""
+def test_a_gang_waits_until_it_fits_and_no_later_one_overtakes_it(team: Suspended) -> None:
+    """8 of 16 GPUs are free: not enough for the first, but enough for the second."""
     team.start_ray("wide", {8: 2}, "team-a")
     settled(lambda: "insufficient unused quota for nvidia.com/gpu" in team.why("wide"))
-    # Kubernetes' times are whole seconds: of two within one second either may be the elder.
+    # Kubernetes' times are whole seconds: of two within one second either may be the first.
     time.sleep(1.0)
     team.start_ray("narrow", {8: 1}, "team-a")
     settled(lambda: team.pending("team-a") == 2)
@@ -116,14 +116,14 @@ def test_a_gang_waits_for_all_that_it_needs_and_nobody_passes_it(team: Suspended
     team.end_ray("narrow")
 
 
-def test_a_namespace_without_a_localqueue_has_nothing_to_wait_in(up: Stack, cluster: Rehearsal) -> None:
-    there = Suspended(cluster, "elsewhere")
-    utils.create_from_dict(there.api, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "elsewhere"}})
-    there.start_ray("stray", {8: 1}, "team-a")
-    settled(lambda: "LocalQueue team-a doesn't exist" in there.why("stray"))
-    assert there.placed_ray("stray") == []
-    there.end_ray("stray")
-    there.core.delete_namespace("elsewhere")
+def test_in_a_namespace_without_a_localqueue_nothing_is_admitted(up: Stack, cluster: Rehearsal) -> None:
+    elsewhere = Suspended(cluster, "elsewhere")
+    utils.create_from_dict(elsewhere.api, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "elsewhere"}})
+    elsewhere.start_ray("stray", {8: 1}, "team-a")
+    settled(lambda: "LocalQueue team-a doesn't exist" in elsewhere.why("stray"))
+    assert elsewhere.placed_ray("stray") == []
+    elsewhere.end_ray("stray")
+    elsewhere.core.delete_namespace("elsewhere")
     settled(lambda: "namespace elsewhere" not in existing(cluster))
 
 
@@ -134,30 +134,30 @@ def greater(settings: dict[str, Any]) -> None:
     settings["tenants"][0]["clusters"].append(second)
 
 
-def test_an_up_that_waits_for_a_queue_says_what_it_waits_for(up: Stack) -> None:
+def test_an_up_that_waits_for_a_queue_reports_why(up: Stack) -> None:
     up.edit(greater)
-    said = up.up(fails=True).output
-    assert "RayCluster team-a/greater waits in its queue: couldn't assign flavors to pod set" in said
-    assert "it waits in its queue: couldn't assign flavors to pod set" in said
+    output = up.up(fails=True).output
+    assert "RayCluster team-a/greater waits in its queue: couldn't assign flavors to pod set" in output
+    assert "it waits in its queue: couldn't assign flavors to pod set" in output
     up.edit(with_kueue)
     up.up()
 
 
 def labelled(settings: dict[str, Any]) -> None:
-    """The stack's RayCluster with one label more."""
+    """The stack's RayCluster with another label."""
     settings["tenants"][0]["clusters"][0]["labels"] = {"edited": "yes"}
 
 
-def test_an_edit_of_a_raycluster_that_was_let_in_names_kueue_which_has_written_to_it(up: Stack) -> None:
+def test_the_error_of_an_edit_of_an_admitted_raycluster_names_kueue(up: Stack) -> None:
     """Kueue writes node selectors into worker groups, and their list is one value to server-side apply."""
     up.edit(labelled)
-    said = up.up(fails=True).output
+    output = up.up(fails=True).output
     up.edit(with_kueue)
-    assert 'conflict with "kueue" using ray.io/v1: .spec.workerGroupSpecs' in said
+    assert 'conflict with "kueue" using ray.io/v1: .spec.workerGroupSpecs' in output
 
 
 def rules_of_the_tree() -> set[tuple[str, str, str, str]]:
-    """What Kueue's own ClusterRoles for its manager give: verb, group, resource, name."""
+    """The rights in Kueue's own ClusterRoles for its manager: verb, group, resource, name."""
     folder = tools.KUEUE.share("config") / "components" / "rbac"
     roles = [yaml.safe_load((folder / file).read_text()) for file in ("role.yaml", "metrics_auth_role.yaml")]
     return {
@@ -171,7 +171,7 @@ def rules_of_the_tree() -> set[tuple[str, str, str, str]]:
 
 
 @pytest.mark.usefixtures("up")
-def test_it_may_do_no_more_than_its_tree_says_and_is_denied_nothing(cluster: Rehearsal) -> None:
+def test_it_has_only_the_rights_of_its_tree_and_is_denied_nothing(cluster: Rehearsal) -> None:
     judge = Judge(cluster.client())
     given = judge.rules(account(KUEUE, MANAGER), "default") - judge.rules(Person("anybody"), "default")
     assert given
@@ -181,7 +181,7 @@ def test_it_may_do_no_more_than_its_tree_says_and_is_denied_nothing(cluster: Reh
 
 @pytest.fixture
 def manager_down(team: Suspended, cluster: Rehearsal) -> Iterator[None]:
-    """Kueue has no pod."""
+    """Scales Kueue's manager to no pod."""
     name = f"{KUEUE}/{MANAGER}"
     team.apps.patch_namespaced_deployment(MANAGER, KUEUE, {"spec": {"replicas": 0}})
     settled(lambda: name not in [pod.deployment for pod in read_states(cluster.run)])
@@ -191,23 +191,25 @@ def manager_down(team: Suspended, cluster: Rehearsal) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("manager_down")
-def test_while_it_is_down_only_what_names_a_queue_is_refused(team: Suspended, cluster: Rehearsal) -> None:
-    said = refusal(lambda: team.start_ray("never", {8: 1}, "team-a"))
-    assert "failed calling webhook" in said
-    assert "raycluster.kb.io" in said
+def test_while_it_is_down_only_objects_with_a_queue_are_refused(team: Suspended, cluster: Rehearsal) -> None:
+    output = refusal(lambda: team.start_ray("never", {8: 1}, "team-a"))
+    assert "failed calling webhook" in output
+    assert "raycluster.kb.io" in output
     team.queue_label = "unqueued"
     team.start_ray("free", {}, "none")
     settled(lambda: len(team.placed_ray("free")) == 1)
     team.end_ray("free")
 
 
-def test_destroy_leaves_a_queue_that_is_somebody_elses_and_then_nothing(
+def test_destroy_is_refused_while_an_external_queue_exists_and_then_deletes_everything(
     up: Stack, team: Suspended, cluster: Rehearsal, before: set[str]
 ) -> None:
-    theirs = {"apiVersion": "/".join(OBJECTS), "kind": "ResourceFlavor", "metadata": {"name": "theirs"}}
-    settled(lambda: not refusal(lambda: team.objects.create_cluster_custom_object(*OBJECTS, "resourceflavors", theirs)))
-    said = up.pulumi("destroy", "--yes", "--skip-preview", fails=True).output
-    assert "Kueue's CRDs are not deleted while there is ResourceFlavor theirs" in said
-    team.objects.delete_cluster_custom_object(*OBJECTS, "resourceflavors", "theirs")
+    external = {"apiVersion": "/".join(OBJECTS), "kind": "ResourceFlavor", "metadata": {"name": "external"}}
+    settled(
+        lambda: not refusal(lambda: team.objects.create_cluster_custom_object(*OBJECTS, "resourceflavors", external))
+    )
+    output = up.pulumi("destroy", "--yes", "--skip-preview", fails=True).output
+    assert "Kueue's CRDs are not deleted while there is ResourceFlavor external" in output
+    team.objects.delete_cluster_custom_object(*OBJECTS, "resourceflavors", "external")
     up.destroy()
     settled(lambda: existing(cluster) == before)

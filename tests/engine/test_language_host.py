@@ -1,4 +1,4 @@
-"""What a program in Python relies on when the engine runs it, whichever language host does."""
+"""The environment of a Python program, with either language host."""
 
 import signal
 import subprocess
@@ -38,14 +38,14 @@ def test_a_program_gets_its_project_stack_and_configuration(project: MakeProject
     }
 
 
-def test_a_program_knows_a_preview_from_an_update(project: MakeProject) -> None:
+def test_a_program_can_distinguish_a_preview_from_an_update(project: MakeProject) -> None:
     shop = project('import pulumi; pulumi.export("dry", pulumi.runtime.is_dry_run()); print("printed by the program")')
     assert "dry: true" in shop.pulumi("preview").output
     assert "printed by the program" in shop.up().output
     assert shop.outputs() == {"dry": False}
 
 
-def test_a_program_in_a_folder_of_its_own_runs_there(project: MakeProject) -> None:
+def test_a_program_in_a_separate_folder_runs_there(project: MakeProject) -> None:
     shop = project('import os, pulumi; pulumi.export("folder", os.path.basename(os.getcwd()))', main="infrastructure")
     shop.up()
     assert shop.outputs() == {"folder": "infrastructure"}
@@ -100,29 +100,29 @@ def test_an_exception_is_reported_once_from_the_programs_own_line(project: MakeP
     assert "project/__main__.py" in first
 
 
-def test_an_error_that_the_program_has_told_is_the_only_one(project: MakeProject) -> None:
+def test_an_error_that_the_program_has_logged_is_the_only_one(project: MakeProject) -> None:
     shop = project('import pulumi, sys; pulumi.log.error("replicas is -1; allowed are 0 to 10"); sys.exit(32)')
     shown = shop.up(fails=True).output.partition("Diagnostics:")[2]
     assert shown.count("error:") == 1
     assert "error: replicas is -1; allowed are 0 to 10" in shown
 
 
-def test_a_program_that_exits_badly_fails_the_update_with_its_code(project: MakeProject) -> None:
+def test_a_program_that_fails_fails_the_update_with_its_exit_code(project: MakeProject) -> None:
     assert "program exited with non-zero exit code: 3" in project("import sys; sys.exit(3)").up(fails=True).output
 
 
-def test_a_project_without_a_program_is_told_which_file_is_missing(project: MakeProject) -> None:
+def test_the_error_of_a_project_without_a_program_names_the_missing_file(project: MakeProject) -> None:
     shop = project("")
     (shop.folder / "__main__.py").unlink()
     assert "__main__.py" in shop.up(fails=True).output.partition("error:")[2]
 
 
-def test_a_virtualenv_that_is_no_option_is_refused(project: MakeProject) -> None:
+def test_an_invalid_virtualenv_option_is_refused(project: MakeProject) -> None:
     shop = project("", runtime={"name": "python", "options": {"toolchain": "conda"}})
     assert "conda" in shop.up(fails=True).output
 
 
-def test_dynamic_resources_are_made_kept_and_deleted(project: MakeProject) -> None:
+def test_dynamic_resources_are_created_kept_and_deleted(project: MakeProject) -> None:
     shop = project(
         """
         import pathlib, pulumi

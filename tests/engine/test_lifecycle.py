@@ -1,4 +1,4 @@
-"""The life of a stack's resources on a cluster: made, left alone, edited, drifted, replaced, removed."""
+"""The life of a stack's resources on a cluster: created, unchanged, edited, drifted, replaced, removed."""
 
 import base64
 
@@ -20,7 +20,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory, plugins: Selection, cluster: Rehearsal) -> Project:
-    """The program `shop` with its settings. The tests of this file are its life, in their order."""
+    """The program `shop` with its settings. The tests use it in their order."""
     made = Project.make(tmp_path_factory.mktemp("shop"), PROGRAMS / "shop.py", plugins)
     made.environment["KUBECONFIG"] = str(cluster.kubeconfig)
     made.configure("namespace", "shop")
@@ -31,13 +31,13 @@ def made(tmp_path_factory: pytest.TempPathFactory, plugins: Selection, cluster: 
 
 @pytest.fixture(scope="module")
 def settings(made: Project) -> str:
-    """The stack file as it is at first."""
+    """The original stack file."""
     return (made.folder / "Pulumi.test.yaml").read_text()
 
 
 @pytest.fixture
 def shop(made: Project, settings: str) -> Project:
-    """The shop, up, with the settings that it has at first."""
+    """The shop after `pulumi up`, with its original settings."""
     (made.folder / "Pulumi.test.yaml").write_text(settings)
     made.up()
     return made
@@ -54,12 +54,14 @@ def greeting(core: client.CoreV1Api, shop: Project, name: str = "settings") -> s
 
 
 def names(core: client.CoreV1Api, shop: Project) -> set[str]:
-    """The ConfigMaps of the shop, without the one that Kubernetes puts into every namespace."""
+    """The ConfigMaps of the shop, without the one that Kubernetes creates in every namespace."""
     items = core.list_namespaced_config_map(shop.setting("namespace")).to_dict()["items"]
     return {item["metadata"]["name"] for item in items} - {"kube-root-ca.crt"}
 
 
-def test_up_makes_what_the_program_says_and_waits_until_it_is_ready(shop: Project, core: client.CoreV1Api) -> None:
+def test_up_creates_the_programs_resources_and_waits_until_they_are_ready(
+    shop: Project, core: client.CoreV1Api
+) -> None:
     assert greeting(core, shop) == "hello"
     assert shop.outputs() == {"settings": "settings", "ready": 1}
 
@@ -69,7 +71,7 @@ def test_a_second_up_changes_nothing(shop: Project) -> None:
     assert "6 unchanged" in shop.up().output
 
 
-def test_an_edit_is_shown_by_the_preview_and_made_by_up(shop: Project, core: client.CoreV1Api) -> None:
+def test_an_edit_is_shown_by_the_preview_and_applied_by_up(shop: Project, core: client.CoreV1Api) -> None:
     shop.configure("greeting", "goodbye")
     shop.configure("replicas", "3")
     shown = shop.pulumi("preview", "--diff").output
@@ -82,9 +84,7 @@ def test_an_edit_is_shown_by_the_preview_and_made_by_up(shop: Project, core: cli
     shop.changes_nothing()
 
 
-def test_a_change_behind_pulumis_back_is_shown_by_refresh_and_undone_by_up(
-    shop: Project, core: client.CoreV1Api
-) -> None:
+def test_an_external_change_is_shown_by_refresh_and_reverted_by_up(shop: Project, core: client.CoreV1Api) -> None:
     core.patch_namespaced_config_map("settings", shop.setting("namespace"), {"data": {"greeting": "kilroy"}})
     assert '"hello" => "kilroy"' in shop.pulumi("refresh", "--preview-only", "--diff").output
     shop.pulumi("refresh", "--yes", "--skip-preview")
@@ -95,14 +95,14 @@ def test_a_change_behind_pulumis_back_is_shown_by_refresh_and_undone_by_up(
     shop.changes_nothing()
 
 
-def test_what_was_deleted_behind_pulumis_back_is_made_again(shop: Project, core: client.CoreV1Api) -> None:
+def test_an_externally_deleted_object_is_created_again(shop: Project, core: client.CoreV1Api) -> None:
     core.delete_namespaced_config_map("settings", shop.setting("namespace"))
     assert "1 deleted" in shop.pulumi("refresh", "--yes", "--skip-preview").output
     assert "1 created" in shop.up().output
     assert greeting(core, shop) == "hello"
 
 
-def test_a_refresh_without_a_change_finds_none(shop: Project) -> None:
+def test_a_refresh_without_an_external_change_changes_nothing(shop: Project) -> None:
     shop.pulumi("refresh", "--yes", "--skip-preview", "--expect-no-changes")
     shop.changes_nothing()
 

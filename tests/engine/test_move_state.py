@@ -1,4 +1,4 @@
-"""States that are moved, with the real Pulumi and without a cluster: none is asked."""
+"""Moves of states with the real Pulumi and without a cluster."""
 
 import json
 import os
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 HIDDEN = "correct horse battery staple"
 
 MARK = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270"}
-"""What Pulumi marks a secret in a state with (sdk/go/common/resource, SecretSig)."""
+"""Pulumi's mark of a secret in a state (sdk/go/common/resource, SecretSig)."""
 
 NAMESPACE = "ray-platform:index:Platform$kubernetes:core/v1:Namespace"
 
@@ -49,11 +49,11 @@ class Backend:
         return done.stdout
 
     def edit(self, split: dict[str, int] | None) -> None:
-        """Writes the stack file, with what Pulumi keeps in it."""
-        said = yaml.safe_load(self.file.read_text())
+        """Writes the stack file, with Pulumi's own keys."""
+        settings = yaml.safe_load(self.file.read_text())
         more = {f"{PROJECT}:split": split} if split else {}
-        said["config"] = {f"{PROJECT}:tenants": [{"name": "blue"}], **more}
-        self.file.write_text(yaml.safe_dump(said))
+        settings["config"] = {f"{PROJECT}:tenants": [{"name": "blue"}], **more}
+        self.file.write_text(yaml.safe_dump(settings))
 
     def move(self) -> None:
         """`python -m stacks move-state prod`."""
@@ -71,7 +71,7 @@ class Backend:
 
 
 def names(state: dict[str, Any]) -> list[str]:
-    """Of the resources."""
+    """The names of the resources."""
     return [row["urn"].rpartition("::")[2] for row in state["deployment"]["resources"]]
 
 
@@ -80,7 +80,7 @@ def urn(types: str, name: str) -> str:
 
 
 def resources() -> list[dict[str, Any]]:
-    """A tenant's namespace with a secret in it, and what it needs."""
+    """A tenant's namespace with a secret, and its dependencies."""
     root, platform = urn("pulumi:pulumi:Stack", f"{PROJECT}-prod"), urn("ray-platform:index:Platform", "platform")
     provider = urn("pulumi:providers:kubernetes", "cluster")
     secret = {**MARK, "plaintext": json.dumps(HIDDEN)}
@@ -121,7 +121,7 @@ def test_secrets_move_and_are_never_in_a_file(backend: Backend) -> None:
     assert {each.stat().st_mode & 0o777 for each in (backend.folder / "backups").rglob("*.json")} == {0o600}
 
 
-def test_stacks_with_providers_of_their_own_become_one(backend: Backend) -> None:
+def test_stacks_with_separate_providers_become_one(backend: Backend) -> None:
     """Pulumi refuses a state in which a resource names a provider that is not in it."""
     backend.move()
     text = json.dumps(backend.exported("prod.tenants-01", "--show-secrets")["deployment"]["resources"])

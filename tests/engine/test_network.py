@@ -1,6 +1,6 @@
-"""NetworkPolicies and Ingresses on a real API server: taken as they are, edited in place, gone with the stack.
+"""NetworkPolicies and Ingresses on a real API server: accepted unchanged, edited in place, removed with the stack.
 
-That policies let through what they should is tried on a real node (tests/pods/test_network.py).
+Their effect on packets is tested on a real node (tests/pods/test_network.py).
 """
 
 from typing import Any
@@ -24,8 +24,8 @@ FULL: dict[str, Any] = {
 }
 
 
-def all_that_can_be_said(settings: dict[str, Any]) -> None:
-    """All settings of the network, a cluster that a name leads to, and a Redis beside the operator."""
+def all_network_settings(settings: dict[str, Any]) -> None:
+    """All settings of the network, a cluster with a host name, and a Redis in the operator's namespace."""
     settings["redis"] = {}
     settings["network"] = {
         "monitoring": ["monitoring"],
@@ -38,15 +38,15 @@ def all_that_can_be_said(settings: dict[str, Any]) -> None:
 
 @pytest.fixture(scope="module")
 def up(stack: MakeStack) -> Stack:
-    """The dev stack with all that can be said of the network. The tests of this file are one day in its life."""
+    """The dev stack with all network settings. The tests use it in their order."""
     made = stack("network")
-    made.edit(all_that_can_be_said)
+    made.edit(all_network_settings)
     made.up()
     return made
 
 
 def items(cluster: Rehearsal, listed: Any) -> list[dict[str, Any]]:
-    """The objects of a list as kubectl shows them."""
+    """The objects of a list, as in kubectl's output."""
     return list(cluster.client().sanitize_for_serialization(listed)["items"])
 
 
@@ -68,7 +68,7 @@ def selected(cluster: Rehearsal, namespace: str, policy: str) -> list[dict[str, 
     return items(cluster, client.CoreV1Api(cluster.client()).list_namespaced_pod(namespace, label_selector=selector))
 
 
-def test_all_policies_are_taken_and_stay_as_they_are(up: Stack, cluster: Rehearsal) -> None:
+def test_all_policies_are_accepted_and_stored_unchanged(up: Stack, cluster: Rehearsal) -> None:
     assert set(policies(cluster, "team-a")) == {
         *("default-deny", "dns", "egress", "submitters"),
         *("cluster.training", "head.training", "cluster.adhoc", "head.adhoc", "redis.adhoc"),
@@ -78,7 +78,7 @@ def test_all_policies_are_taken_and_stay_as_they_are(up: Stack, cluster: Rehears
     up.changes_nothing()
 
 
-def test_a_dashboard_has_its_name_by_tls(up: Stack, cluster: Rehearsal) -> None:
+def test_a_dashboard_has_a_host_name_with_tls(up: Stack, cluster: Rehearsal) -> None:
     (ingress,) = ingresses(cluster)
     assert ingress["spec"]["tls"] == [{"hosts": ["ray.example.com"], "secretName": "ray-tls"}]
     (path,) = ingress["spec"]["rules"][0]["http"]["paths"]
@@ -94,7 +94,7 @@ def test_pods_carry_the_labels_that_policies_select_by(up: Stack, cluster: Rehea
     assert selected(cluster, "ray-system", "kuberay-operator")
 
 
-def test_who_is_taken_out_of_the_file_is_taken_out_of_the_policy(up: Stack, cluster: Rehearsal) -> None:
+def test_a_source_that_leaves_the_file_leaves_the_policy(up: Stack, cluster: Rehearsal) -> None:
     up.edit(lambda settings: settings["tenants"][0]["network"].update(clientFrom=[], ingress=False))
     refused = up.up(fails=True).output
     assert "clusters of this tenant have no Ingress: set ingress: true" in refused
@@ -106,7 +106,7 @@ def test_who_is_taken_out_of_the_file_is_taken_out_of_the_policy(up: Stack, clus
     assert ingresses(cluster) == []
 
 
-def test_destroy_takes_redis_with_the_operators_namespace(up: Stack, cluster: Rehearsal) -> None:
+def test_destroy_deletes_redis_with_the_operators_namespace(up: Stack, cluster: Rehearsal) -> None:
     core: Any = client.CoreV1Api(cluster.client())
     assert len(core.list_namespaced_persistent_volume_claim("ray-system").items) == 3
     up.destroy()

@@ -1,4 +1,4 @@
-"""Who installed the operator and what it serves: one of another stack, and one that watches some namespaces only."""
+"""An operator of another stack, and one that watches only some namespaces."""
 
 from typing import Any
 
@@ -16,8 +16,8 @@ def only_the_operator(settings: dict[str, Any]) -> None:
     settings["tenants"] = []
 
 
-def test_a_stack_uses_the_operator_that_is_there(stack: MakeStack, rays: Rays, cluster: Rehearsal) -> None:
-    """`install: existing`: refused where there is none, and nothing of it is touched where there is."""
+def test_a_stack_uses_the_existing_operator(stack: MakeStack, rays: Rays, cluster: Rehearsal) -> None:
+    """`install: existing`: refused without an operator; an existing one is not changed."""
     admin, team = stack("admin"), stack("team")
     team.edit(lambda settings: settings.update(operator={"install": "existing"}))
     refused = team.pulumi("preview", fails=True).output
@@ -39,7 +39,7 @@ def test_a_stack_uses_the_operator_that_is_there(stack: MakeStack, rays: Rays, c
     admin.destroy()
 
 
-def test_an_operator_that_watches_one_namespace_serves_that_one_only(
+def test_an_operator_that_watches_one_namespace_serves_only_that_one(
     stack: MakeStack, rays: Rays, cluster: Rehearsal
 ) -> None:
     narrow = stack("narrow")

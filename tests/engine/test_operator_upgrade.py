@@ -1,4 +1,4 @@
-"""The operator is upgraded beneath RayClusters that run: the oldest supported one to the pinned one, both real."""
+"""The operator is upgraded while RayClusters run: from the oldest supported version to the pinned one, both real."""
 
 import json
 import time
@@ -20,25 +20,25 @@ NAMESPACE = "team-a"
 OLD, NEW = KUBERAY_1_5.version.removeprefix("v"), KUBERAY.version.removeprefix("v")
 OPERATOR = ("--namespace=ray-system", "deployment/kuberay-operator")
 SETTLES = 60.0
-"""Seconds within which the operator does what it has to do."""
+"""Seconds within which the operator acts."""
 
 
 def two_clusters(settings: dict[str, Any]) -> None:
     """One with two workers, and one whose only worker has two hosts."""
     first = training(settings)
-    said = {key: first[key] for key in ("rayVersion", "image")}
+    versions = {key: first[key] for key in ("rayVersion", "image")}
     first["workers"] = {"pool": "a100", "variants": [{"gpus": 1, "minReplicas": 2, "maxReplicas": 4}]}
     group = {"groupName": "pair", "numOfHosts": 2, "cpu": 1, "memory": "2Gi", "minReplicas": 1, "maxReplicas": 1}
-    settings["tenants"][0]["clusters"].append({"name": "hosts", "workerGroups": [group], **said})
+    settings["tenants"][0]["clusters"].append({"name": "hosts", "workerGroups": [group], **versions})
 
 
-def version(wanted: str, **more: Any) -> Callable[[dict[str, Any]], None]:
-    return lambda settings: settings.update(operator={"version": wanted, **more})
+def version(number: str, **more: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda settings: settings.update(operator={"version": number, **more})
 
 
 @pytest.fixture(scope="module")
 def old(stack: MakeStack) -> Iterator[Stack]:
-    """A stack with the older operator, up. The tests are one day in its life, in their order."""
+    """A stack with the older operator, after `pulumi up`. The tests use it in their order."""
     made = stack("upgraded")
     made.edit(two_clusters)
     made.edit(version(OLD))
@@ -49,13 +49,13 @@ def old(stack: MakeStack) -> Iterator[Stack]:
 
 @pytest.fixture
 def pods(core: client.CoreV1Api) -> Callable[[str], dict[str, Any]]:
-    """Tells the pods of a RayCluster that are not being deleted, by uid."""
+    """Returns the pods of a RayCluster that are not being deleted, by uid."""
 
-    def there(cluster: str) -> dict[str, Any]:
+    def live(cluster: str) -> dict[str, Any]:
         listed: Any = core.list_namespaced_pod(NAMESPACE, label_selector=f"ray.io/cluster={cluster}")
         return {pod.metadata.uid: pod for pod in listed.items if not pod.metadata.deletion_timestamp}
 
-    return there
+    return live
 
 
 Pods = Callable[[str], dict[str, Any]]
@@ -68,7 +68,7 @@ def test_the_older_operator_serves_the_stacks_clusters(old: Stack, rays: Rays, p
     old.changes_nothing()
 
 
-def test_an_upgrade_that_would_make_workers_twice_is_refused(old: Stack) -> None:
+def test_an_upgrade_that_would_create_workers_twice_is_refused(old: Stack) -> None:
     old.edit(version(NEW))
     refused = old.pulumi("preview", fails=True).output
     assert (
@@ -91,10 +91,10 @@ def test_an_upgrade_changes_crds_first_and_keeps_all_pods(old: Stack, rays: Rays
     assert applied < deployment
     assert old.outputs()["operator"]["version"] == NEW
     old.changes_nothing()
-    # The new operator is at work: it makes a worker, and leaves the others.
+    # The new operator works: it creates a worker, and keeps the others.
     old.edit(lambda settings: training(settings)["workers"]["variants"][0].update(minReplicas=3))
     old.up()
-    # `up` ends when the RayCluster is ready, which it may still be from before where the operator is slow to look.
+    # `up` ends when the RayCluster is ready, which may still be its earlier status if the operator is slow.
     deadline = time.monotonic() + SETTLES
     while len(pods("training")) == len(before["training"]) and time.monotonic() < deadline:
         time.sleep(0.5)
@@ -107,7 +107,7 @@ def test_an_upgrade_changes_crds_first_and_keeps_all_pods(old: Stack, rays: Rays
     old.changes_nothing()
 
 
-def test_there_is_no_way_back(old: Stack) -> None:
+def test_a_downgrade_is_refused(old: Stack) -> None:
     old.edit(version(OLD))
     refused = old.pulumi("preview", fails=True).output
     assert f"operator.version is {OLD}, and the cluster has: operator {NEW}" in refused
@@ -117,10 +117,10 @@ def test_there_is_no_way_back(old: Stack) -> None:
     old.changes_nothing()
 
 
-def test_a_head_of_the_older_operator_is_not_made_anew_for_the_strategy_recreate(
+def test_a_head_of_the_older_operator_is_not_recreated_for_the_strategy_recreate(
     old: Stack, rays: Rays, pods: Pods
 ) -> None:
-    """The newer one compares with what it notes in the heads that it makes itself: as docs/upgrades.md says."""
+    """The newer one compares with an annotation that only its own heads have (docs/upgrades.md)."""
     before = set(pods("training"))
     patch = {"spec": {"upgradeStrategy": {"type": "Recreate"}, "headGroupSpec": {"rayStartParams": {"num-cpus": "1"}}}}
     rays.patch(NAMESPACE, "training", patch)
@@ -128,8 +128,8 @@ def test_a_head_of_the_older_operator_is_not_made_anew_for_the_strategy_recreate
     assert set(pods("training")) == before
 
 
-def test_what_the_preview_refuses_would_have_happened(old: Stack, cluster: Rehearsal, pods: Pods) -> None:
-    """Without the feature gate's `false` the newer operator makes workers with several hosts a second time."""
+def test_without_the_refusal_workers_are_created_twice(old: Stack, cluster: Rehearsal, pods: Pods) -> None:
+    """Without the feature gate's `false` the newer operator creates workers with several hosts a second time."""
     before = set(pods("hosts"))
     kubectl = Kubectl(cluster)
     arguments = json.loads(kubectl.does("get", *OPERATOR, "--output=json"))["spec"]["template"]["spec"]["containers"][0]

@@ -1,4 +1,4 @@
-"""The program itself, on a control plane with the real operator: what the people who run it rely on."""
+"""The program itself, on a control plane with the real operator."""
 
 import pytest
 from kubernetes import client, config
@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
 
 @pytest.fixture(scope="module")
 def up(stack: MakeStack) -> Stack:
-    """The dev stack, up. The tests of this file are one day in its life, in their order."""
+    """The dev stack after `pulumi up`. The tests use it in their order."""
     dev = stack("dev")
     dev.up()
     return dev
@@ -32,8 +32,8 @@ def test_the_cluster_is_ready_when_up_ends(up: Stack, rays: Rays) -> None:
     assert made["dashboardUrl"] == "http://training-head-svc.team-a.svc:8265"
 
 
-def test_the_operator_has_the_rights_that_the_stack_gave_it_and_no_other(up: Stack, cluster: Rehearsal) -> None:
-    """It runs on the host, so that it could have had the host's: a permission that the stack forgets has to show."""
+def test_the_operator_has_only_the_rights_of_the_stack(up: Stack, cluster: Rehearsal) -> None:
+    """It runs on the host and must not use the host's rights, so that a missing permission is noticed."""
     kubeconfig = cluster.run / "host-pods" / "ray-system_kuberay-operator" / "kubeconfig"
     api = config.new_client_from_config(str(kubeconfig))
     review = client.AuthenticationV1Api(api).create_self_subject_review(client.V1SelfSubjectReview())
@@ -50,7 +50,7 @@ def test_a_second_up_and_a_refresh_change_nothing(up: Stack) -> None:
     up.changes_nothing()
 
 
-def test_the_definitions_are_kept_while_somebody_else_has_a_ray_cluster(
+def test_the_definitions_are_kept_while_an_external_ray_cluster_exists(
     up: Stack, rays: Rays, cluster: Rehearsal
 ) -> None:
     spec = rays.read("team-a", "training")["spec"]
@@ -66,7 +66,7 @@ def test_the_definitions_are_kept_while_somebody_else_has_a_ray_cluster(
     refused = up.pulumi("destroy", "--yes", "--skip-preview", fails=True).output
     assert "default/foreign" in refused
     assert "definition rayclusters.ray.io" in existing(cluster)
-    assert rays.there("default", "foreign")
+    assert rays.exists("default", "foreign")
     rays.delete("default", "foreign")
 
 

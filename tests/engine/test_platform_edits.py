@@ -1,4 +1,4 @@
-"""Edits of a stack that is up: what previews and updates make of them, and of what others have changed."""
+"""Previews and updates of a live stack: edits of its file, and external changes."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeou
 
 @pytest.fixture(scope="module")
 def dev(stack_on_operator: MakeStack) -> Iterator[Stack]:
-    """The dev stack. The tests of this file are one day in its life, in their order; none can do without `up`."""
+    """The dev stack. The tests use it in their order; each needs `up`."""
     made = stack_on_operator("dev")
     yield made
     made.destroy()
@@ -22,14 +22,14 @@ def dev(stack_on_operator: MakeStack) -> Iterator[Stack]:
 
 @pytest.fixture
 def up(dev: Stack) -> Stack:
-    """The dev stack, up, with the settings of its file as it is in the checkout."""
+    """The dev stack after `pulumi up`, with its original file."""
     dev.reset_file()
     dev.edit(lambda settings: None)
     dev.settle()
     return dev
 
 
-def test_an_edit_of_the_stack_file_is_shown_by_the_preview_and_made_by_up(up: Stack, rays: Rays) -> None:
+def test_an_edit_of_the_stack_file_is_shown_by_the_preview_and_applied_by_up(up: Stack, rays: Rays) -> None:
     up.edit(lambda settings: training(settings).update(idleTimeout="10m"))
     shown = up.pulumi("preview", "--diff").output
     assert "idleTimeoutSeconds: 300 => 600" in shown
@@ -39,7 +39,7 @@ def test_an_edit_of_the_stack_file_is_shown_by_the_preview_and_made_by_up(up: St
     up.changes_nothing()
 
 
-def test_a_change_with_kubectl_is_shown_by_refresh_and_undone_by_up(up: Stack, rays: Rays) -> None:
+def test_a_change_with_kubectl_is_shown_by_refresh_and_reverted_by_up(up: Stack, rays: Rays) -> None:
     rays.patch("team-a", "training", {"spec": {"autoscalerOptions": {"idleTimeoutSeconds": 7}}})
     assert "idleTimeoutSeconds: 300 => 7" in up.pulumi("refresh", "--yes", "--skip-preview", "--diff").output
     assert "idleTimeoutSeconds: 7 => 300" in up.pulumi("preview", "--diff", environment=TAKE_OVER).output
@@ -58,13 +58,13 @@ def test_a_wrong_setting_is_refused_with_one_message_before_anything_changes(up:
     assert "Traceback" not in output
 
 
-def test_a_cluster_that_cannot_come_up_says_why_within_its_time(up: Stack) -> None:
-    def add_one_that_is_too_great(settings: dict[str, Any]) -> None:
+def test_the_reason_of_a_cluster_that_does_not_start_is_reported_within_its_time_limit(up: Stack) -> None:
+    def add_a_cluster_that_is_too_large(settings: dict[str, Any]) -> None:
         settings["tenants"][0]["clusters"].append(
             {**training(settings), "name": "giant", "head": {"cpu": "1000"}, "readyTimeout": "10s"}
         )
 
-    up.edit(add_one_that_is_too_great)
+    up.edit(add_a_cluster_that_is_too_large)
     shown = up.up(fails=True).output
     assert "RayCluster team-a/giant is not ready" in shown
     assert "Insufficient cpu" in shown

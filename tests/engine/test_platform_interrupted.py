@@ -1,4 +1,4 @@
-"""The program itself, killed while it brings the platform up, and again while it is recovered."""
+"""The program itself, killed during its first update, and again during the recovery."""
 
 import random
 from collections.abc import Callable
@@ -13,11 +13,11 @@ from tests.engine.conftest import MakeStack
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
 
-CHANCE = random.Random(19)  # noqa: S311 -- it makes the same numbers each time
+CHANCE = random.Random(19)  # noqa: S311 -- it generates the same numbers each time
 
 
 def uids(cluster: Rehearsal) -> dict[str, str]:
-    """Of what the stack makes one by one, by kind and name."""
+    """The uids of the stack's objects, by kind and name."""
     api = cluster.client()
     core = client.CoreV1Api(api)
     lists: dict[str, Callable[[], Any]] = {
@@ -30,11 +30,11 @@ def uids(cluster: Rehearsal) -> dict[str, str]:
     return {f"{kind} {metadata.namespace} {metadata.name}": metadata.uid for kind, metadata in found}
 
 
-def test_an_update_killed_again_and_again_is_recovered_by_one_command(
+def test_one_command_recovers_an_update_that_is_killed_several_times(
     stack: MakeStack, rays: Rays, cluster: Rehearsal
 ) -> None:
-    """Killed when the first definition comes, the recovery when the operator's binding comes and when the RayCluster
-    does, and at a moment by chance; nothing that was there is made again."""
+    """The update is killed when the first definition exists, the recovery when the operator's binding exists, when the
+    RayCluster exists, and at a random moment. No existing object is recreated."""
     dev = stack("dev")
     dev.killed(lambda: "definition rayclusters.ray.io" in existing(cluster))
     made = len(existing(cluster)) + CHANCE.randrange(2, 12)
@@ -42,17 +42,17 @@ def test_an_update_killed_again_and_again_is_recovered_by_one_command(
     for come in (
         lambda: "binding kuberay-operator" in existing(cluster),
         lambda: len(existing(cluster)) >= made,
-        lambda: rays.there("team-a", "training"),
+        lambda: rays.exists("team-a", "training"),
     ):
         dev.killed(come, dev.start_recovery())
         now = uids(cluster)
-        assert {name: now.get(name) for name in before} == before, "made again"
+        assert {name: now.get(name) for name in before} == before, "recreated"
         before = now
     cluster_before = rays.read("team-a", "training")["metadata"]["uid"]
     dev.recover()
     dev.changes_nothing()
     now = uids(cluster)
-    assert {name: now.get(name) for name in before} == before, "made again"
+    assert {name: now.get(name) for name in before} == before, "recreated"
     trained = rays.read("team-a", "training")
     assert trained["metadata"]["uid"] == cluster_before
     assert trained["status"]["state"] == "ready"

@@ -1,4 +1,4 @@
-"""Pods that the operator makes of a stack's RayCluster, where the API server enforces Pod Security `restricted`."""
+"""Pods that the operator creates for a stack's RayCluster, where the API server enforces Pod Security `restricted`."""
 
 import base64
 from http import HTTPStatus
@@ -18,7 +18,7 @@ NAMESPACE = "guarded"
 
 @pytest.fixture(scope="module")
 def up(stack_on_operator: MakeStack, core: client.CoreV1Api) -> Stack:
-    """A cluster with a worker and TLS, and a container beside the head that says nothing of its rights."""
+    """A cluster with a worker, TLS, and a sidecar of the head without a security context."""
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     core.create_namespace(client.V1Namespace(metadata=client.V1ObjectMeta(name=NAMESPACE, labels=labels)))
 
@@ -43,13 +43,13 @@ def pod(core: client.CoreV1Api, node_type: str) -> Any:
 
 
 def evict(core: client.CoreV1Api, name: str) -> None:
-    """As `kubectl drain` asks for it."""
+    """Like `kubectl drain`."""
     core.create_namespaced_pod_eviction(
         name, NAMESPACE, client.V1Eviction(metadata=client.V1ObjectMeta(name=name, namespace=NAMESPACE))
     )
 
 
-def test_no_container_has_more_rights_than_restricted_admits(up: Stack, core: client.CoreV1Api) -> None:
+def test_no_container_has_more_rights_than_restricted_allows(up: Stack, core: client.CoreV1Api) -> None:
     names = set()
     for each in (pod(core, "head"), pod(core, "worker")):
         assert each.spec.security_context.run_as_non_root
@@ -60,7 +60,7 @@ def test_no_container_has_more_rights_than_restricted_admits(up: Stack, core: cl
     assert names == {"ray-head", "autoscaler", "logs", "ray-worker", "certificate", "wait-gcs-ready"}
 
 
-def test_the_authoritys_key_is_in_its_secret_and_in_the_state_only_encrypted(up: Stack, core: client.CoreV1Api) -> None:
+def test_the_authoritys_key_is_only_in_its_secret_and_encrypted_in_the_state(up: Stack, core: client.CoreV1Api) -> None:
     secret: Any = core.read_namespaced_secret("training-ray-authority", NAMESPACE)
     assert b"PRIVATE KEY" in base64.b64decode(secret.data["tls.key"])
     state = up.pulumi("stack", "export").output
@@ -69,12 +69,12 @@ def test_the_authoritys_key_is_in_its_secret_and_in_the_state_only_encrypted(up:
     assert secret.data["tls.key"] not in state
 
 
-def test_heads_go_before_workers(up: Stack, core: client.CoreV1Api) -> None:
+def test_heads_have_a_higher_priority_than_workers(up: Stack, core: client.CoreV1Api) -> None:
     assert pod(core, "head").spec.priority > pod(core, "worker").spec.priority
 
 
-def test_a_cluster_without_authentication_is_warned_of_in_the_preview(up: Stack) -> None:
-    """Nor does a head that runs let in workers that have no token any more, for which the stack file has a setting."""
+def test_the_preview_warns_of_a_cluster_without_authentication(up: Stack) -> None:
+    """A running head would refuse workers without a token, which the preview reports too."""
     quiet = up.pulumi("preview").output
     up.edit(lambda settings: training(settings).update(authOptions={"mode": "disabled"}))
     refused = up.pulumi("preview", fails=True).output
@@ -87,7 +87,7 @@ def test_a_cluster_without_authentication_is_warned_of_in_the_preview(up: Stack)
     assert "warning: RayCluster 'training' asks nobody for a token" in warned
 
 
-def test_a_head_is_not_evicted_unless_the_stack_file_says_that_it_may(up: Stack, core: client.CoreV1Api) -> None:
+def test_a_head_is_evicted_only_if_the_stack_file_allows_it(up: Stack, core: client.CoreV1Api) -> None:
     head = pod(core, "head").metadata.name
     with pytest.raises(client.ApiException) as refused:
         evict(core, head)

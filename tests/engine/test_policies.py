@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeou
 
 
 def test_our_own_stack_passes_in_mandatory_mode(stack: MakeStack) -> None:
-    """A stack that the pack's configuration does not name has all rules mandatory."""
+    """In a stack that the pack's configuration does not name all rules are mandatory."""
 
     def with_everything(settings: dict[str, Any]) -> None:
         settings["scheduler"] = {"volcano": {}}
@@ -25,24 +25,24 @@ def test_our_own_stack_passes_in_mandatory_mode(stack: MakeStack) -> None:
 
     strict = stack("strict")
     strict.edit(with_everything)
-    said = strict.pulumi("preview", *POLICY_PACK).output
-    assert "ray-platform-policies" in said
-    assert "[mandatory]" not in said
+    output = strict.pulumi("preview", *POLICY_PACK).output
+    assert "ray-platform-policies" in output
+    assert "[mandatory]" not in output
 
 
-def test_a_stack_that_breaks_a_rule_stops_at_the_preview(stack: MakeStack) -> None:
+def test_the_preview_of_a_stack_that_violates_a_rule_fails(stack: MakeStack) -> None:
     def share_the_node(settings: dict[str, Any]) -> None:
         cluster = settings["tenants"][0]["clusters"][0]
         cluster["head"] = {"podTemplate": {"spec": {"hostNetwork": True}}}
 
-    broken = stack("broken")
-    broken.edit(share_the_node)
-    said = " ".join(broken.pulumi("preview", *POLICY_PACK, fails=True).output.split())
-    assert "[mandatory] [severity: critical] pod-no-host" in said
-    assert "training: spec.headGroupSpec.template.spec.hostNetwork: shares it with the node" in said
+    violating = stack("violating")
+    violating.edit(share_the_node)
+    output = " ".join(violating.pulumi("preview", *POLICY_PACK, fails=True).output.split())
+    assert "[mandatory] [severity: critical] pod-no-host" in output
+    assert "training: spec.headGroupSpec.template.spec.hostNetwork: shares it with the node" in output
 
 
-def test_the_same_is_advice_where_the_stack_says_so(stack: MakeStack) -> None:
+def test_the_same_violation_is_advice_if_the_stack_configures_that(stack: MakeStack) -> None:
     def share_the_node(settings: dict[str, Any]) -> None:
         cluster = settings["tenants"][0]["clusters"][0]
         cluster["head"] = {"podTemplate": {"spec": {"hostNetwork": True}}}
@@ -50,19 +50,19 @@ def test_the_same_is_advice_where_the_stack_says_so(stack: MakeStack) -> None:
 
     lenient = stack("lenient")
     lenient.edit(share_the_node)
-    said = " ".join(lenient.pulumi("preview", *POLICY_PACK).output.split())
-    assert "[advisory] [severity: critical] pod-no-host" in said
-    assert "[mandatory]" not in said
-    assert "shares it with the node" in said
+    output = " ".join(lenient.pulumi("preview", *POLICY_PACK).output.split())
+    assert "[advisory] [severity: critical] pod-no-host" in output
+    assert "[mandatory]" not in output
+    assert "shares it with the node" in output
 
 
 @pytest.fixture
 def unknown(project: MakeProject, shared_cluster: Rehearsal) -> Project:
-    """A program of somebody else's, with the SDK's typed classes."""
+    """Another program, with the SDK's typed classes."""
     return project(PROGRAMS / "host_network.py", shared_cluster)
 
 
-def test_what_a_preview_cannot_know_is_said_there_and_judged_by_up(unknown: Project, tmp_path: Path) -> None:
+def test_a_preview_reports_unknown_values_and_up_judges_them(unknown: Project, tmp_path: Path) -> None:
     levels = tmp_path / "levels.json"
     levels.write_text(json.dumps({"all": "advisory", "pod-no-host": "mandatory"}))
     configured = (*POLICY_PACK, "--policy-pack-config", str(levels))
@@ -73,23 +73,23 @@ def test_what_a_preview_cannot_know_is_said_there_and_judged_by_up(unknown: Proj
     unknown.pulumi("destroy", "--yes", "--skip-preview")
 
 
-def test_what_was_left_out_is_mended_and_stays_so(unknown: Project, core: client.CoreV1Api, tmp_path: Path) -> None:
-    """Beside it stand a value that a preview does not know and a secret, which stays one."""
+def test_a_missing_field_is_remediated_and_stays(unknown: Project, core: client.CoreV1Api, tmp_path: Path) -> None:
+    """The object also has a value that is unknown in a preview, and a secret, which stays secret."""
     levels = tmp_path / "levels.json"
     levels.write_text(json.dumps({"all": "disabled", "pod-no-privesc": "remediate"}))
     configured = (*POLICY_PACK, "--policy-pack-config", str(levels))
-    said = unknown.pulumi("up", "--yes", "--skip-preview", *configured).output
-    assert "[remediate]  pod-no-privesc  (1 resource)" in said
+    output = unknown.pulumi("up", "--yes", "--skip-preview", *configured).output
+    assert "[remediate]  pod-no-privesc  (1 resource)" in output
     pod: Any = core.read_namespaced_pod("it", "default")
     assert pod.spec.containers[0].security_context.allow_privilege_escalation is False
-    [mended] = [each for each in unknown.resources() if each["type"] == "kubernetes:core/v1:Pod"]
-    assert "hunter2" not in said + str(mended["inputs"])
+    [remediated] = [each for each in unknown.resources() if each["type"] == "kubernetes:core/v1:Pod"]
+    assert "hunter2" not in output + str(remediated["inputs"])
     unknown.pulumi("preview", "--expect-no-changes", *configured)
     unknown.pulumi("destroy", "--yes", "--skip-preview")
 
 
 def test_secrets_are_judged_and_never_printed(unknown: Project) -> None:
-    said = unknown.pulumi("preview", *POLICY_PACK, fails=True).output
-    assert "hunter2" not in said
-    assert "[secret] is another image tomorrow" in said
-    assert "correct-horse" not in said
+    output = unknown.pulumi("preview", *POLICY_PACK, fails=True).output
+    assert "hunter2" not in output
+    assert "[secret] is another image tomorrow" in output
+    assert "correct-horse" not in output

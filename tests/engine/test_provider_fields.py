@@ -1,4 +1,4 @@
-"""Who owns which field: conflicts, force, ignored changes, and what an autoscaler writes."""
+"""Owners of fields: conflicts, force, ignored changes, and an autoscaler's fields."""
 
 import json
 from collections.abc import Iterator
@@ -48,13 +48,13 @@ RAY_CLUSTER = """
 
 
 def scale_workers(stack: Stack, replicas: int) -> None:
-    """What Ray's autoscaler does: a JSON patch, under the field manager of its HTTP library."""
+    """Sends a JSON patch like Ray's autoscaler, with the field manager of its HTTP library."""
     patch = [{"op": "replace", "path": "/spec/workerGroupSpecs/0/replicas", "value": replicas}]
     manager = "--field-manager=python-requests"
     stack.kubectl("patch", "raycluster/training", "--type=json", "-p", json.dumps(patch), manager)
 
 
-def test_a_field_that_another_manager_set_is_a_conflict_that_names_both(stack: Stack) -> None:
+def test_the_conflict_about_a_field_of_another_manager_names_both(stack: Stack) -> None:
     stack.up('Deployment("web", **web(replicas=1), opts=here())')
     stack.kubectl("scale", "deployment/web", "--replicas=2")
     refused = stack.up('Deployment("web", **web(replicas=3), opts=here())', fails=True).output
@@ -67,7 +67,7 @@ def test_a_field_that_another_manager_set_is_a_conflict_that_names_both(stack: S
     assert stack.field("deployment/web", ".spec.replicas") == "3"
 
 
-def test_what_kubectl_edited_belongs_to_the_program_again(stack: Stack) -> None:
+def test_the_program_takes_over_fields_of_kubectl_edit(stack: Stack) -> None:
     program = 'Deployment("web", **web(image="example.com/web:%s"), opts=here())'
     stack.up(program % 1)
     stack.kubectl("set", "image", "deployment/web", "web=example.com/web:hotfix")
@@ -75,7 +75,7 @@ def test_what_kubectl_edited_belongs_to_the_program_again(stack: Stack) -> None:
     assert stack.field("deployment/web", ".spec.template.spec.containers[0].image") == "example.com/web:2"
 
 
-def test_fields_of_others_that_the_program_does_not_say_stay(stack: Stack) -> None:
+def test_fields_of_other_managers_that_the_program_does_not_set_stay(stack: Stack) -> None:
     program = 'ConfigMap("settings", metadata=named("settings"), data={"a": "%s"}, opts=here())'
     stack.up(program % 1, enable_config_map_mutable=True)
     stack.kubectl("label", "configmap/settings", "owner=them", "--field-manager=their-controller")
@@ -83,7 +83,7 @@ def test_fields_of_others_that_the_program_does_not_say_stay(stack: Stack) -> No
     assert stack.field("configmap/settings", ".metadata.labels.owner") == "them"
 
 
-def test_a_field_that_the_program_says_no_more_is_removed(stack: Stack) -> None:
+def test_a_field_that_the_program_does_not_set_any_more_is_removed(stack: Stack) -> None:
     program = 'ConfigMap("settings", metadata=named("settings"), data=%s, opts=here())'
     stack.up(program % '{"a": "1", "b": "2"}', enable_config_map_mutable=True)
     stack.up(program % '{"a": "1"}', enable_config_map_mutable=True)
@@ -103,7 +103,7 @@ def test_an_ignored_change_leaves_the_field_to_its_autoscaler(stack: Stack) -> N
 
 @pytest.mark.usefixtures("ray_cluster_kind")
 def test_an_autoscaled_ray_cluster_cannot_be_edited_without_force(stack: Stack) -> None:
-    """Server-side apply takes `workerGroupSpecs` as one value, of which the autoscaler has become the owner."""
+    """Server-side apply treats `workerGroupSpecs` as one value, which the autoscaler owns now."""
     stack.up(RAY_CLUSTER.format(most=2, annotations={}, options=""))
     scale_workers(stack, 1)
     stack.project.changes_nothing()

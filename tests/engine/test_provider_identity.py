@@ -1,4 +1,4 @@
-"""Names of objects, and what an edit replaces."""
+"""Names of objects, and edits that replace them."""
 
 from collections.abc import Iterator
 
@@ -22,7 +22,7 @@ def stack(project: MakeProject, cluster: Rehearsal) -> Iterator[Stack]:
         yield made
 
 
-def test_a_name_that_the_program_leaves_out_is_generated_once_and_kept(stack: Stack) -> None:
+def test_a_name_that_the_program_does_not_set_is_generated_once_and_kept(stack: Stack) -> None:
     program = 'ConfigMap("settings", metadata={"namespace": NAMESPACE}, data={"a": "%s"}, opts=here())'
     stack.up(program % 1, enable_config_map_mutable=True)
     (name,) = stack.names("configmaps")
@@ -31,7 +31,7 @@ def test_a_name_that_the_program_leaves_out_is_generated_once_and_kept(stack: St
     assert stack.names("configmaps") == {name}
 
 
-def test_a_config_map_is_replaced_unless_the_provider_calls_them_mutable(stack: Stack) -> None:
+def test_a_config_map_is_replaced_unless_the_provider_treats_it_as_mutable(stack: Stack) -> None:
     program = 'ConfigMap("settings", metadata={"namespace": NAMESPACE}, data={"a": "%s"}, opts=here())'
     stack.up(program % 1)
     (before,) = stack.names("configmaps")
@@ -41,7 +41,7 @@ def test_a_config_map_is_replaced_unless_the_provider_calls_them_mutable(stack: 
     assert after != before
 
 
-def test_an_object_with_a_name_of_the_programs_is_deleted_before_it_is_replaced(stack: Stack) -> None:
+def test_an_object_with_a_name_in_the_program_is_deleted_before_it_is_replaced(stack: Stack) -> None:
     stack.up('Deployment("web", **web(), opts=here())')
     before = stack.field("deployment/web", ".metadata.uid")
     edit = """
@@ -66,13 +66,13 @@ def test_another_namespace_is_another_object(stack: Stack) -> None:
     assert stack.names("configmaps") == set()
 
 
-def test_an_object_that_somebody_else_made_is_not_taken_over(stack: Stack) -> None:
-    stack.kubectl("create", "configmap", "settings", "--from-literal=greeting=theirs")
+def test_an_existing_object_is_not_taken_over(stack: Stack) -> None:
+    stack.kubectl("create", "configmap", "settings", "--from-literal=greeting=external")
     program = 'ConfigMap("settings", metadata=named("settings"), data={"greeting": "ours"}, opts=here())'
     refused = stack.up(program, fails=True).output
     assert "already exists" in refused
     assert "pulumi import" in refused
-    assert stack.field("configmap/settings", ".data.greeting") == "theirs"
+    assert stack.field("configmap/settings", ".data.greeting") == "external"
     assert "kubectl-create" in stack.up(program, fails=True, upsert_existing_objects=True).output
     stack.up(program, upsert_existing_objects=True, enable_patch_force=True)
     assert stack.field("configmap/settings", ".data.greeting") == "ours"
@@ -108,6 +108,6 @@ def test_an_object_is_read_without_being_managed(stack: Stack) -> None:
     assert stack.names("configmaps") == {"settings"}
 
 
-def test_a_list_of_objects_is_refused_with_what_to_use_instead(stack: Stack) -> None:
+def test_the_error_for_a_list_of_objects_names_the_alternative(stack: Stack) -> None:
     refused = stack.up('kubernetes.core.v1.ConfigMapList("all", items=[], opts=here())', fails=True).output
     assert "Use the underlying resource type instead" in refused

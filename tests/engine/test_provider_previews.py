@@ -1,4 +1,4 @@
-"""What a preview knows, and what it does not."""
+"""Known and unknown values of previews."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,7 +48,7 @@ KIND = """
 """
 
 
-def test_a_custom_resource_is_previewed_and_made_with_its_definition_in_one_run(stack: Stack) -> None:
+def test_a_custom_resource_is_previewed_and_created_with_its_definition_in_one_run(stack: Stack) -> None:
     stack.preview(KIND)
     stack.up(KIND)
     assert stack.project.outputs()["books"] == 3
@@ -57,7 +57,7 @@ def test_a_custom_resource_is_previewed_and_made_with_its_definition_in_one_run(
     stack.project.pulumi("refresh", "--yes", "--skip-preview", "--expect-no-changes")
 
 
-def test_a_custom_resource_whose_definition_is_gone_can_be_removed(stack: Stack) -> None:
+def test_a_custom_resource_without_its_definition_can_be_removed(stack: Stack) -> None:
     stack.up(KIND)
     stack.kubectl("delete", "crd", "shelves.example.com")
     stack.up("")
@@ -74,12 +74,12 @@ def test_an_object_can_be_previewed_into_a_namespace_of_the_same_program(stack: 
     assert stack.field("configmap/copy", ".data.uid")
 
 
-def test_what_the_server_refuses_is_refused_in_the_preview(stack: Stack) -> None:
+def test_the_preview_fails_if_the_server_would_refuse_the_object(stack: Stack) -> None:
     program = 'Service("front", metadata=named("front"), spec={"ports": [{"port": 99999}]}, opts=here())'
     assert "must be between 1 and 65535" in stack.preview(program, fails=True).output
 
 
-def test_the_same_amount_in_other_words_is_no_change(stack: Stack) -> None:
+def test_the_same_amount_written_differently_is_not_a_change(stack: Stack) -> None:
     program = """
         body = web()
         body["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "%s", "memory": "%s"}}
@@ -88,11 +88,11 @@ def test_the_same_amount_in_other_words_is_no_change(stack: Stack) -> None:
     stack.up(program % ("1000m", "1024Mi"))
     stack.project.pulumi("refresh", "--yes", "--skip-preview", "--expect-no-changes")
     stack.project.changes_nothing()
-    stack.says(program % ("1", "1Gi"))
+    stack.write(program % ("1", "1Gi"))
     stack.project.changes_nothing()
 
 
-def test_a_secret_that_somebody_changed_is_put_right_without_being_shown(stack: Stack) -> None:
+def test_an_externally_changed_secret_is_reverted_without_being_shown(stack: Stack) -> None:
     stack.up('Secret("door", metadata=named("door"), string_data={"code": "tulip-42"}, opts=here())')
     stack.kubectl("patch", "secret/door", "-p", '{"stringData": {"code": "rose-99"}}')
     shown = stack.project.pulumi("refresh", "--yes", "--skip-preview", "--diff").output
@@ -102,7 +102,7 @@ def test_a_secret_that_somebody_changed_is_put_right_without_being_shown(stack: 
     assert stack.field("secret/door", ".data.code") == "dHVsaXAtNDI="
 
 
-def test_without_a_cluster_a_preview_works_and_an_update_says_what_is_missing(stack: Stack) -> None:
+def test_without_a_cluster_a_preview_works_and_an_update_reports_the_cause(stack: Stack) -> None:
     program = 'ConfigMap("settings", metadata=named("settings"), data={"a": "1"}, opts=here())'
     nowhere = "apiVersion: v1\nkind: Config\nclusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}]\n"
     nowhere += "contexts: [{name: a, context: {cluster: a, user: a}}]\nusers: [{name: a}]\ncurrent-context: a\n"
@@ -110,7 +110,7 @@ def test_without_a_cluster_a_preview_works_and_an_update_says_what_is_missing(st
     assert "cluster is unreachable" in stack.up(program, fails=True, kubeconfig=nowhere).output
 
 
-def test_only_another_cluster_replaces_what_is_in_it(stack: Stack) -> None:
+def test_only_another_cluster_replaces_the_objects(stack: Stack) -> None:
     program = 'ConfigMap("settings", metadata=named("settings"), data={"a": "1"}, opts=here())'
     stack.up(program)
     kubeconfig = Path(stack.kubeconfig).read_text()

@@ -1,4 +1,4 @@
-"""What `up` and `destroy` wait for, and what they say when it does not come."""
+"""Waits of `up` and `destroy`, and their messages after the time limit."""
 
 import json
 import signal
@@ -40,7 +40,7 @@ def test_up_ends_when_the_pods_of_a_deployment_are_available(stack: Stack) -> No
     assert stack.project.outputs() == {"available": 3}
 
 
-def test_a_rollout_that_takes_too_long_says_why_and_is_kept_to_be_mended(stack: Stack) -> None:
+def test_a_rollout_that_takes_too_long_reports_why_and_stays_in_the_state(stack: Stack) -> None:
     program = UNSCHEDULABLE.format(annotations={"pulumi.com/timeoutSeconds": "6"})
     failed = stack.up(program, fails=True).output
     assert "timed out after 6 s" in failed
@@ -51,7 +51,7 @@ def test_a_rollout_that_takes_too_long_says_why_and_is_kept_to_be_mended(stack: 
     stack.project.changes_nothing()
 
 
-def test_a_program_can_decline_to_wait(stack: Stack) -> None:
+def test_a_program_can_disable_a_wait(stack: Stack) -> None:
     stack.up(UNSCHEDULABLE.format(annotations={"pulumi.com/skipAwait": "true"}))
     assert stack.field("deployment/web", ".status.availableReplicas") == ""
 
@@ -77,7 +77,7 @@ def test_a_service_waits_for_a_pod_behind_it(stack: Stack) -> None:
     assert "does not target any Pods that are ready" in stack.up(without_pods, fails=True).output
 
 
-def test_headless_services_and_claims_that_bind_late_are_not_waited_for(stack: Stack) -> None:
+def test_headless_services_and_claims_that_bind_late_are_not_awaited(stack: Stack) -> None:
     stack.up("""
         ports = [{"port": 80}]
         spec = {"cluster_ip": "None", "selector": {"app": "nobody"}, "ports": ports}
@@ -94,15 +94,15 @@ def test_headless_services_and_claims_that_bind_late_are_not_waited_for(stack: S
 
 
 WAITS_FOR = """
-    ConfigMap("settings", metadata=named("settings", **{{"pulumi.com/waitFor": {wanted!r}, {limit}}}), opts=here())
+    ConfigMap("settings", metadata=named("settings", **{{"pulumi.com/waitFor": {awaited!r}, {limit}}}), opts=here())
 """
 
 
 @pytest.mark.parametrize(
-    "wanted", ["jsonpath={.metadata.labels.done}=yes", '["jsonpath={.metadata.labels.done}", "jsonpath={.kind}"]']
+    "awaited", ["jsonpath={.metadata.labels.done}=yes", '["jsonpath={.metadata.labels.done}", "jsonpath={.kind}"]']
 )
-def test_an_object_is_waited_for_as_its_annotation_says(stack: Stack, wanted: str) -> None:
-    stack.says(WAITS_FOR.format(wanted=wanted, limit=""))
+def test_an_object_is_awaited_as_its_annotation_configures(stack: Stack, awaited: str) -> None:
+    stack.write(WAITS_FOR.format(awaited=awaited, limit=""))
     update = stack.project.start("up", "--yes", "--skip-preview")
     while "settings" not in stack.names("configmaps"):
         time.sleep(0.1)
@@ -113,20 +113,20 @@ def test_an_object_is_waited_for_as_its_annotation_says(stack: Stack, wanted: st
     assert update.returncode == 0, output
 
 
-def test_a_wait_that_ends_in_vain_says_what_was_found_instead(stack: Stack) -> None:
-    program = WAITS_FOR.format(wanted="jsonpath={.data.state}=ready", limit='"pulumi.com/timeoutSeconds": "2"')
+def test_a_wait_that_times_out_reports_the_actual_value(stack: Stack) -> None:
+    program = WAITS_FOR.format(awaited="jsonpath={.data.state}=ready", limit='"pulumi.com/timeoutSeconds": "2"')
     program = program.replace("opts=", 'data={"state": "pending"}, opts=')
     failed = stack.up(program, fails=True).output
     assert 'jsonpath={.data.state}=ready (found "pending")' in failed
 
 
-def test_an_annotation_that_cannot_be_read_is_refused_before_anything_is_made(stack: Stack) -> None:
-    refused = stack.up(WAITS_FOR.format(wanted="jsonpath=.data.state", limit=""), fails=True).output
+def test_an_invalid_annotation_is_refused_before_anything_is_created(stack: Stack) -> None:
+    refused = stack.up(WAITS_FOR.format(awaited="jsonpath=.data.state", limit=""), fails=True).output
     assert "write jsonpath={.path} or jsonpath={.path}=value" in refused
     assert stack.names("configmaps") == set()
 
 
-def test_a_job_is_waited_for_until_it_has_failed(stack: Stack) -> None:
+def test_a_job_is_awaited_until_it_has_failed(stack: Stack) -> None:
     program = """
         pod = {"restart_policy": "Never", "containers": [{"name": "task", "image": "example.com/task:1"}]}
         spec = {"active_deadline_seconds": 2, "template": {"spec": pod | {"node_selector": {"disk": "none-has-this"}}}}
@@ -136,7 +136,7 @@ def test_a_job_is_waited_for_until_it_has_failed(stack: Stack) -> None:
 
 
 def test_an_interrupt_ends_a_wait_and_keeps_the_object_in_the_state(stack: Stack) -> None:
-    stack.says(UNSCHEDULABLE.format(annotations={}))
+    stack.write(UNSCHEDULABLE.format(annotations={}))
     update = stack.project.start("up", "--yes", "--skip-preview")
     while "web" not in stack.names("deployments"):
         time.sleep(0.1)
@@ -147,7 +147,7 @@ def test_an_interrupt_ends_a_wait_and_keeps_the_object_in_the_state(stack: Stack
     assert "Deployment" in "".join(resource["type"] for resource in stack.project.resources())
 
 
-def test_a_deletion_that_a_finalizer_holds_up_names_it(stack: Stack) -> None:
+def test_the_error_of_a_deletion_names_the_blocking_finalizer(stack: Stack) -> None:
     limit = 'here(custom_timeouts=pulumi.CustomTimeouts(delete="3s"))'
     stack.up(f'ConfigMap("settings", metadata=named("settings"), opts={limit})')
     stack.kubectl("patch", "configmap/settings", "-p", json.dumps({"metadata": {"finalizers": ["example.com/hold"]}}))
@@ -157,16 +157,14 @@ def test_a_deletion_that_a_finalizer_holds_up_names_it(stack: Stack) -> None:
 
 
 @pytest.mark.parametrize(("policy", "left"), [("foreground", set()), ("orphan", {"ReplicaSet"})])
-def test_a_deletion_takes_along_what_the_object_owns_unless_told_to_orphan_it(
-    stack: Stack, policy: str, left: set[str]
-) -> None:
+def test_a_deletion_includes_owned_objects_unless_it_orphans_them(stack: Stack, policy: str, left: set[str]) -> None:
     annotations = {"pulumi.com/deletionPropagationPolicy": policy}
     stack.up(f'Deployment("web", **web(**{annotations}), opts=here())')
     stack.up("")
     assert {"ReplicaSet" for _ in stack.names("replicasets")} == left
 
 
-def test_what_is_gone_already_counts_as_deleted(stack: Stack) -> None:
+def test_a_missing_object_counts_as_deleted(stack: Stack) -> None:
     stack.up('ConfigMap("settings", metadata=named("settings"), opts=here())')
     stack.kubectl("delete", "configmap/settings")
     assert "1 deleted" in stack.up("").output

@@ -1,4 +1,4 @@
-"""Behind a proxy that knows nothing of this machine's own addresses, the rehearsal works as elsewhere."""
+"""The rehearsal works behind a proxy that cannot reach this machine's own addresses."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +21,7 @@ def rehearsal(behind_a_proxy: None, tmp_path: Path) -> Iterator[Rehearsal]:
     made.stop(clean=True)
 
 
-def test_a_stack_comes_up_although_the_proxy_leads_nowhere(rehearsal: Rehearsal, project: MakeProject) -> None:
+def test_a_stack_is_created_although_the_proxy_is_dead(rehearsal: Rehearsal, project: MakeProject) -> None:
     rehearsal.start([NodePool(pool="a100", count=1, cpu="8", memory="16Gi")])
     shop = project(
         """

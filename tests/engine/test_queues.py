@@ -1,6 +1,6 @@
-"""Queues of Volcano on a real API server: who may put what into them, and a gang that changes its queue.
+"""Queues of Volcano on a real API server: their allowed namespaces, and a gang that changes its queue.
 
-No scheduler runs here: what Volcano makes of queues is tried in test_volcano.py.
+No scheduler runs here: test_volcano.py tests Volcano's own behavior.
 """
 
 import os
@@ -37,7 +37,7 @@ VOLCANO_CRDS = {"queues.scheduling.volcano.sh", "podgroups.scheduling.volcano.sh
 ALLOWED, OTHER = "queues-allowed", "queues-other"
 
 SETTLES = 30.0
-"""Seconds within which the API server heeds a policy, or a changed list of namespaces; it is one or two."""
+"""Seconds within which the API server enforces a policy or a changed list of namespaces; it takes one or two."""
 
 QUEUE = "research"
 
@@ -69,15 +69,15 @@ NAMING: dict[str, Any] = {
     "PodGroup": lambda queue: of_volcano("PodGroup", "scheduling.volcano.sh/v1beta1", queue),
     "Job of Volcano": lambda queue: of_volcano("Job", "batch.volcano.sh/v1alpha1", queue),
 }
-"""Everything that can name a queue."""
+"""All kinds of objects that can name a queue."""
 
 
 @pytest.fixture(scope="module")
 def kubectl(cluster: Rehearsal, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
-    """With the kinds, two namespaces, a queue for one of them and the policies."""
+    """kubectl on a cluster with the kinds, two namespaces, a queue for one of them, and the policies."""
     does = Kubectl(cluster).does
     of_volcano = tmp_path_factory.mktemp("crds") / "volcano.yaml"
-    of_volcano.write_text(yaml.safe_dump_all(each for each in whole(read(str(VOLCANO))) if _wanted(each)))
+    of_volcano.write_text(yaml.safe_dump_all(each for each in whole(read(str(VOLCANO))) if _needed(each)))
     files = [argument for crd in (*RAY_CRDS, of_volcano) for argument in ("-f", str(crd))]
     namespaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in (ALLOWED, OTHER)]
     queues = [volcano_queue(Queue(QUEUE, QueueSettings(), (ALLOWED,))), volcano_queue(Queue("free", QueueSettings()))]
@@ -94,7 +94,7 @@ def kubectl(cluster: Rehearsal, tmp_path_factory: pytest.TempPathFactory) -> Ite
         does("delete", "--ignore-not-found", *files)
 
 
-def _wanted(body: Body) -> bool:
+def _needed(body: Body) -> bool:
     return body["kind"] == "CustomResourceDefinition" and body["metadata"]["name"] in VOLCANO_CRDS
 
 
@@ -111,21 +111,21 @@ def test_a_namespace_on_the_list_may_use_the_queue(kind: str, kubectl: Kubectl) 
 
 
 @pytest.mark.parametrize("kind", NAMING)
-def test_another_namespace_is_refused_and_told_who_may(kind: str, kubectl: Kubectl) -> None:
+def test_another_namespace_is_refused_and_the_error_names_the_allowed_ones(kind: str, kubectl: Kubectl) -> None:
     assert REFUSAL in kubectl.creates(OTHER, NAMING[kind](QUEUE))
 
 
 @pytest.mark.parametrize("kind", NAMING)
-def test_queues_that_are_not_the_stacks_are_left_to_everybody(kind: str, kubectl: Kubectl) -> None:
+def test_external_queues_are_open_to_all_namespaces(kind: str, kubectl: Kubectl) -> None:
     assert kubectl.creates(OTHER, NAMING[kind]("free")) == ""
 
 
-def test_what_names_no_queue_is_not_concerned(kubectl: Kubectl) -> None:
+def test_objects_without_a_queue_are_not_affected(kubectl: Kubectl) -> None:
     assert kubectl.creates(OTHER, pod(name="main")) == ""
     assert kubectl.creates(OTHER, manifest("RayCluster")) == ""
 
 
-def test_what_is_there_may_not_move_into_a_queue_that_is_for_others(kubectl: Kubectl) -> None:
+def test_an_existing_object_may_not_move_into_a_queue_of_another_namespace(kubectl: Kubectl) -> None:
     kubectl.does("create", "-n", OTHER, "-f", "-", bodies=[NAMING["RayCluster"]("free"), NAMING["PodGroup"]("free")])
     moved = {
         "rayclusters/ray": f'{{"metadata": {{"labels": {{"volcano.sh/queue-name": "{QUEUE}"}}}}}}',
@@ -136,7 +136,7 @@ def test_what_is_there_may_not_move_into_a_queue_that_is_for_others(kubectl: Kub
     kubectl.does("delete", "-n", OTHER, *moved)
 
 
-def test_who_is_taken_off_the_list_keeps_and_changes_what_there_is_and_makes_nothing_new(kubectl: Kubectl) -> None:
+def test_a_namespace_that_leaves_the_list_keeps_and_edits_its_objects_but_creates_none(kubectl: Kubectl) -> None:
     left, name = ALLOWED, "podgroups/gang"
     kubectl.does("create", "-n", left, "-f", "-", bodies=[NAMING["PodGroup"](QUEUE)])
     annotation = "ray-platform/allowed-namespaces"
@@ -150,7 +150,7 @@ def test_who_is_taken_off_the_list_keeps_and_changes_what_there_is_and_makes_not
         kubectl.does("delete", "-n", left, name)
 
 
-def test_a_changed_queue_or_priority_reaches_the_gang_that_kuberay_has_made(
+def test_a_changed_queue_or_priority_reaches_the_gang_of_kuberay(
     kubectl: Kubectl, project: MakeProject, cluster: Rehearsal
 ) -> None:
     gangs = client.CustomObjectsApi(cluster.client())
@@ -167,7 +167,7 @@ def test_a_changed_queue_or_priority_reaches_the_gang_that_kuberay_has_made(
         return cast("Body", cast("Body", found)["spec"])
 
     gang.configure("queue", "free")
-    gang.up()  # KubeRay makes the gang later
+    gang.up()  # KubeRay creates the gang later
     kubectl.does("create", "-n", ALLOWED, "-f", "-", bodies=[made])
     gang.changes_nothing()
     gang.configure("queue", QUEUE)
@@ -183,7 +183,7 @@ def test_a_changed_queue_or_priority_reaches_the_gang_that_kuberay_has_made(
     assert live()["queue"] == "default"
 
 
-def test_a_gang_that_cannot_be_moved_fails_the_update_and_says_why(
+def test_an_update_fails_with_a_reason_if_a_gang_cannot_be_moved(
     kubectl: Kubectl, project: MakeProject, cluster: Rehearsal
 ) -> None:
     made = NAMING["PodGroup"]("free")
@@ -212,14 +212,14 @@ def test_a_queue_stays_while_a_raycluster_of_any_namespace_names_it(
     guarded.pulumi("destroy", "--yes", "--skip-preview")
 
 
-def test_another_network_topology_makes_the_cluster_anew_and_the_preview_says_so(
+def test_another_network_topology_recreates_the_cluster_and_the_preview_reports_it(
     kubectl: Kubectl, project: MakeProject, cluster: Rehearsal
 ) -> None:
     training = project(PROGRAMS / "scheduled_cluster.py", cluster)
     training.environment["PYTHONPATH"] = os.fspath(paths.ROOT)
     for key, value in {"namespace": ALLOWED, "queue": QUEUE, "mode": "soft"}.items():
         training.configure(key, value)
-    training.up(fails=True)  # there is no operator: the RayCluster is made, and never ready
+    training.up(fails=True)  # there is no operator: the RayCluster is created, but never ready
     training.configure("queue", "free")
     assert "replace" not in training.pulumi("preview", "--diff").output
     training.configure("mode", "hard")

@@ -1,4 +1,4 @@
-"""An update is killed (SIGKILL of all its processes) at any moment: one command converges (docs/operations.md)."""
+"""One command recovers an update that is killed (SIGKILL of all its processes) at any moment (docs/operations.md)."""
 
 import itertools
 import random
@@ -19,36 +19,36 @@ NUMBERS = itertools.count(1)
 
 SHELVES = 30
 
-CHANCE = random.Random(19)  # noqa: S311 -- it makes the same numbers each time
+CHANCE = random.Random(19)  # noqa: S311 -- it generates the same numbers each time
 
 MOMENTS = {
     "as the program begins": (0, 1.0),
-    **{f"moment {each} by chance": (CHANCE.randrange(1, SHELVES), CHANCE.random() / 10) for each in (1, 2)},
+    **{f"random moment {each}": (CHANCE.randrange(1, SHELVES), CHANCE.random() / 10) for each in (1, 2)},
 }
-"""After so many objects exist, and so many seconds."""
+"""The moments: after this number of objects exists, and this number of seconds."""
 
 
 @dataclass(frozen=True)
 class Store:
-    """A namespace with many objects in it, each made after the one before it."""
+    """A namespace with many objects, each created after the one before it."""
 
     project: Project
     namespace: str
     core: client.CoreV1Api
 
     def uids(self) -> dict[str, str]:
-        """Of the objects that exist, by name."""
+        """The uids of existing objects, by name."""
         items = self.core.list_namespaced_config_map(self.namespace).to_dict()["items"]
         found = {item["metadata"]["name"]: str(item["metadata"]["uid"]) for item in items}
         return {name: uid for name, uid in found.items() if name.startswith("shelf-")}
 
     def high(self) -> int:
-        """Of the objects, those of height 2."""
+        """The number of objects of height 2."""
         items = self.core.list_namespaced_config_map(self.namespace).items
         return sum(item.data == {"height": "2"} for item in items)
 
     def killed(self, made: int, seconds: float = 0.0, environment: Mapping[str, str] = STATE_AT_END) -> dict[str, str]:
-        """An update that is killed so long after so many objects exist; what it has made."""
+        """Kills an update so many seconds after so many objects exist; returns the uids of its objects."""
         update = self.project.start("up", "--yes", "--skip-preview", environment=environment)
 
         def come() -> bool:
@@ -61,10 +61,10 @@ class Store:
         return self.uids()
 
     def is_whole(self, before: Mapping[str, str]) -> None:
-        """Fails the test unless all is there once, what was there is the same, and nothing is to be done."""
+        """Fails the test unless all objects exist, existing ones were kept, and nothing is left to do."""
         now = self.uids()
         assert now.keys() == {f"shelf-{number}" for number in range(SHELVES)}
-        assert {name: now[name] for name in before} == before, "objects were made again"
+        assert {name: now[name] for name in before} == before, "objects were recreated"
         assert len(self.project.resources()) == SHELVES + 3  # the stack, its provider and the namespace
         self.project.changes_nothing()
 
@@ -82,27 +82,27 @@ def store(project: MakeProject, cluster: Rehearsal) -> Store:
 def test_one_command_recovers_a_killed_first_update(store: Store, made: int, seconds: float) -> None:
     before = store.killed(made, seconds, environment={})
     if made:
-        # Locked, or its state cannot be read.
+        # It is locked, or its state cannot be read.
         store.project.up(fails=True)
     recovered = store.project.recover().output
     assert not made or "lock taken away" in recovered
     store.is_whole(before)
 
 
-def test_it_recovers_from_being_killed_itself(store: Store) -> None:
-    """After an update that has written no state at all (PULUMI_SKIP_CHECKPOINTS): nothing says what was made."""
+def test_a_killed_recovery_is_recovered(store: Store) -> None:
+    """After an update that has written no state at all (PULUMI_SKIP_CHECKPOINTS): the created objects are unknown."""
     before = store.killed(SHELVES // 3)
     assert store.project.resources() == []
     store.project.killed(lambda: bool(store.project.resources()), store.project.start_recovery())
-    goes_on = store.project.start_recovery()
-    store.project.killed(lambda: len(store.uids()) > len(before) + 3, goes_on)
+    continued = store.project.start_recovery()
+    store.project.killed(lambda: len(store.uids()) > len(before) + 3, continued)
     before = store.uids()
     store.project.recover()
     store.is_whole(before)
 
 
-def test_it_recovers_to_what_the_program_says_by_now(store: Store) -> None:
-    """Objects of the killed update are changed as any others are, and no field is taken by force."""
+def test_it_recovers_to_the_current_program(store: Store) -> None:
+    """Objects of the killed update are changed like any others, without forcing conflicts."""
     store.killed(SHELVES // 2, environment={})
     store.project.configure("height", "2")
     store.project.recover()
@@ -111,7 +111,7 @@ def test_it_recovers_to_what_the_program_says_by_now(store: Store) -> None:
 
 
 def test_it_recovers_an_update_that_replaces_what_exists(store: Store) -> None:
-    """Pulumi deletes a ConfigMap whose data change before it makes it again: the state has what is gone by then."""
+    """Pulumi deletes a changed ConfigMap before it creates the new one. Until then the state has a deleted object."""
     store.project.up()
     store.project.configure("height", "2")
     update = store.project.start("up", "--yes", "--skip-preview")
@@ -121,23 +121,23 @@ def test_it_recovers_an_update_that_replaces_what_exists(store: Store) -> None:
     assert store.high() == SHELVES
 
 
-def test_what_the_stack_did_not_make_is_named_and_never_taken_in(store: Store) -> None:
+def test_an_external_object_is_named_and_never_adopted(store: Store) -> None:
     store.killed(SHELVES // 3, environment={})
-    theirs = client.V1ConfigMap(metadata={"name": f"shelf-{SHELVES - 1}"}, data={"height": "theirs"})
-    store.core.create_namespaced_config_map(store.namespace, theirs, field_manager="kubectl-create")
+    foreign = client.V1ConfigMap(metadata={"name": f"shelf-{SHELVES - 1}"}, data={"height": "external"})
+    store.core.create_namespaced_config_map(store.namespace, foreign, field_manager="kubectl-create")
     refused = store.project.recover(fails=True).output
     assert f"ConfigMap {store.namespace}/shelf-{SHELVES - 1} exists, and stack 'test' did not make it" in refused
     assert "kubectl-create" in refused
     kept = store.core.read_namespaced_config_map(f"shelf-{SHELVES - 1}", store.namespace)
-    assert kept.data == {"height": "theirs"}
+    assert kept.data == {"height": "external"}
     store.core.delete_namespaced_config_map(f"shelf-{SHELVES - 1}", store.namespace)
     before = store.uids()
     store.project.recover()
     store.is_whole(before)
 
 
-def test_a_killed_first_update_can_be_destroyed_whole(store: Store) -> None:
-    """`pulumi destroy` knows the state alone, so it is put right first."""
+def test_a_killed_first_update_can_be_destroyed_completely(store: Store) -> None:
+    """`pulumi destroy` only knows the state, so the state is recovered first."""
     store.killed(SHELVES // 2)
     store.project.recover("--state-only")
     store.project.pulumi("destroy", "--yes", "--skip-preview")
@@ -145,8 +145,8 @@ def test_a_killed_first_update_can_be_destroyed_whole(store: Store) -> None:
     assert store.namespace not in {item["metadata"]["name"] for item in store.core.list_namespace().to_dict()["items"]}
 
 
-def test_a_state_whose_attributes_were_being_written_can_be_read_again(project: MakeProject) -> None:
-    """Pulumi empties them first. Seen in two of the first dozen kills."""
+def test_a_state_with_empty_attributes_can_be_read_again(project: MakeProject) -> None:
+    """Pulumi empties them before it writes them. Two of the first dozen kills left such a state."""
     shop = project("")
     shop.up()
     (attributes,) = (shop.folder.parent / "state" / ".pulumi" / "stacks").rglob("test.json.attrs")
@@ -156,7 +156,7 @@ def test_a_state_whose_attributes_were_being_written_can_be_read_again(project: 
     shop.changes_nothing()
 
 
-def test_an_update_that_runs_is_left_alone(project: MakeProject) -> None:
+def test_a_running_update_is_not_recovered(project: MakeProject) -> None:
     shop = project(
         """
         import pathlib, time

@@ -1,4 +1,4 @@
-"""Redis in the stack: what `up` makes, in which order it goes, and what a change of passwords does to it."""
+"""Redis in the stack: creation, deletion, and changes of passwords."""
 
 import base64
 from typing import Any
@@ -13,11 +13,11 @@ from tests.engine.conftest import MakeStack
 pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(1200)]
 
 NAMESPACE = "redis"
-"""One that the stack makes for it; beside the operator it is in test_network.py."""
+"""A namespace that the stack creates for Redis; test_network.py has one in the operator's namespace."""
 
 
 def tenants(settings: dict[str, Any]) -> None:
-    """Two tenants that may have RayClusters in stacks of their own, and one that has none yet."""
+    """Two tenants that may have RayClusters in separate stacks, and one without RayClusters."""
     settings["redis"] = {"namespace": NAMESPACE}
     settings["tenants"] = [
         {"name": "a", "clusterNames": ["training"]},
@@ -28,7 +28,7 @@ def tenants(settings: dict[str, Any]) -> None:
 
 @pytest.fixture(scope="module")
 def shared(stack_on_operator: MakeStack) -> Stack:
-    """A stack with a shared Redis, up. The tests of this file are one day in its life, in their order."""
+    """A stack with a shared Redis, after `pulumi up`. The tests use it in their order."""
     made = stack_on_operator("redis")
     made.edit(tenants)
     made.up()
@@ -55,7 +55,7 @@ def test_a_second_up_changes_nothing(shared: Stack) -> None:
     shared.changes_nothing()
 
 
-def test_each_tenant_has_a_secret_of_its_own(shared: Stack, core: Any) -> None:
+def test_each_tenant_has_a_separate_secret(shared: Stack, core: Any) -> None:
     found = {namespace: secret(core, namespace) for namespace in ("a", "b", "idle")}
     assert found["a"]["username"] == "a"
     assert found["a"]["password"] != found["b"]["password"]
@@ -92,8 +92,8 @@ def users(core: Any) -> list[str]:
     return [line.split()[1] for line in acl.splitlines()]
 
 
-def test_a_tenant_keeps_its_user_without_clusters_and_loses_it_when_it_goes(shared: Stack, core: Any) -> None:
-    """What cleans up after a tenant's last RayCluster needs the user when that has left the stack file already."""
+def test_a_tenant_keeps_its_user_without_clusters_until_it_is_removed(shared: Stack, core: Any) -> None:
+    """KubeRay's cleanup of a tenant's last RayCluster needs the user after the RayCluster has left the stack file."""
     shared.edit(lambda settings: settings["tenants"][1].update(clusterNames=[]))
     shared.up()
     assert users(core) == ["default", "_nodes", "a", "b", "idle"]
@@ -102,7 +102,7 @@ def test_a_tenant_keeps_its_user_without_clusters_and_loses_it_when_it_goes(shar
     assert users(core) == ["default", "_nodes", "a", "idle"]
 
 
-def test_destroy_takes_it_with_its_namespace(shared: Stack, cluster: Rehearsal, core: Any) -> None:
+def test_destroy_deletes_it_with_its_namespace(shared: Stack, cluster: Rehearsal, core: Any) -> None:
     shared.destroy()
     assert shared.resources() == []
     assert f"namespace {NAMESPACE}" not in existing(cluster)
@@ -122,7 +122,9 @@ def in_each_tenants_namespace(settings: dict[str, Any]) -> None:
     ]
 
 
-def test_one_in_a_tenants_namespace_keeps_to_what_the_tenant_may(stack_on_operator: MakeStack, core: Any) -> None:
+def test_a_redis_in_a_tenants_namespace_stays_within_the_tenants_limits(
+    stack_on_operator: MakeStack, core: Any
+) -> None:
     own = stack_on_operator("redis-per-tenant")
     own.edit(in_each_tenants_namespace)
     own.up()
@@ -136,23 +138,23 @@ def test_one_in_a_tenants_namespace_keeps_to_what_the_tenant_may(stack_on_operat
     own.destroy()
 
 
-def test_the_secret_of_a_redis_of_others_is_copied_and_kept_equal(stack_on_operator: MakeStack, core: Any) -> None:
-    """Nobody answers at that address, which is warned of."""
-    core.create_namespace({"metadata": {"name": "theirs"}})
+def test_the_secret_of_an_external_redis_is_copied_and_updated(stack_on_operator: MakeStack, core: Any) -> None:
+    """Nothing listens at that address, so the stack warns."""
+    core.create_namespace({"metadata": {"name": "external"}})
     given = {"username": "ray", "password": "first-password"}
-    core.create_namespaced_secret("theirs", {"metadata": {"name": "redis"}, "stringData": given})
-    external = {"address": "redis.invalid:6379", "secretName": "redis", "secretNamespace": "theirs"}
+    core.create_namespaced_secret("external", {"metadata": {"name": "redis"}, "stringData": given})
+    external = {"address": "redis.invalid:6379", "secretName": "redis", "secretNamespace": "external"}
     others = stack_on_operator("redis-external")
     others.edit(tenants)
     others.edit(lambda settings: settings.update(redis={"mode": "external", "external": external}))
     assert "redis.external could not be looked at: it does not answer from here" in others.up().output
     assert secret(core, "a") == {**given, "passwords": "first-password\n"}
-    core.patch_namespaced_secret("redis", "theirs", {"stringData": {"password": "second-password"}})
+    core.patch_namespaced_secret("redis", "external", {"stringData": {"password": "second-password"}})
     others.up()
     assert secret(core, "a")["passwords"] == "second-password\n"
     assert "second-password" not in others.pulumi("stack", "export").output
-    core.delete_namespaced_secret("redis", "theirs")
-    assert "has no credentials: there is no Secret theirs/redis" in others.up(fails=True).output
-    core.create_namespaced_secret("theirs", {"metadata": {"name": "redis"}, "stringData": given})
+    core.delete_namespaced_secret("redis", "external")
+    assert "has no credentials: there is no Secret external/redis" in others.up(fails=True).output
+    core.create_namespaced_secret("external", {"metadata": {"name": "redis"}, "stringData": given})
     others.destroy()
-    core.delete_namespace("theirs")
+    core.delete_namespace("external")

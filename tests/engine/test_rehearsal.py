@@ -1,4 +1,4 @@
-"""What a person relies on when the rehearsal cluster starts, breaks and stops. No Pulumi here."""
+"""Start, failures and stop of the rehearsal cluster, without Pulumi."""
 
 import os
 import signal
@@ -59,7 +59,7 @@ def test_a_part_that_ends_is_named_with_the_end_of_its_log(rehearsal: Rehearsal)
     rehearsal.check()
 
 
-def test_a_killed_supervisor_leaves_nothing_that_the_next_start_trips_over(rehearsal: Rehearsal) -> None:
+def test_the_next_start_works_after_a_killed_supervisor(rehearsal: Rehearsal) -> None:
     rehearsal.start([POOL])
     before = _uid(rehearsal)
     os.kill(int((rehearsal.run / "supervisord.pid").read_text()), signal.SIGKILL)
@@ -69,7 +69,7 @@ def test_a_killed_supervisor_leaves_nothing_that_the_next_start_trips_over(rehea
     assert len([state for state in rehearsal.states() if state.running]) == len(rehearsal.states())
 
 
-def test_two_run_side_by_side_and_do_not_trust_each_other(rehearsal: Rehearsal, tmp_path: Path) -> None:
+def test_two_run_at_the_same_time_and_do_not_trust_each_other(rehearsal: Rehearsal, tmp_path: Path) -> None:
     other = Rehearsal(tmp_path / "two")
     try:
         rehearsal.start([POOL])
@@ -93,15 +93,17 @@ def test_stop_leaves_no_process_and_clean_no_file(rehearsal: Rehearsal) -> None:
     assert not rehearsal.supervisor.socket.exists()
 
 
-def test_a_second_command_at_the_same_time_is_told_so(rehearsal: Rehearsal) -> None:
+def test_a_second_command_at_the_same_time_is_refused(rehearsal: Rehearsal) -> None:
     other = Rehearsal(rehearsal.run)
     changing = "another command is changing the rehearsal"
     with rehearsal.exclusively(), pytest.raises(RehearsalError, match=changing), other.exclusively():
-        pytest.fail("both went on")
+        pytest.fail("both continued")
 
 
-def test_a_stack_whose_creation_was_killed_is_the_one_that_goes_on(rehearsal: Rehearsal, plugins: Selection) -> None:
-    """Killed between `pulumi stack init` and the first use of what it has said."""
+def test_a_stack_whose_creation_was_killed_is_used_by_the_next_command(
+    rehearsal: Rehearsal, plugins: Selection
+) -> None:
+    """The command is killed between `pulumi stack init` and the first use of its output."""
     stack = RehearsalStack(rehearsal, plugins, "dev")
     stack.prepare()
     (salt,) = rehearsal.run.glob("pulumi/dev.salt")

@@ -1,4 +1,4 @@
-"""Stacks rehearsed at their real size: one that fits, which has what its plan says, and one that does not."""
+"""Rehearsals of stacks at their real size: one that fits and matches its plan, and one that does not fit."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -22,24 +22,24 @@ Rehearse = Callable[[Path], Rehearsed]
 
 @pytest.fixture
 def rehearse(tmp_path: Path, plugins: Selection) -> Rehearse:
-    """Rehearses a stack file; of its cluster nothing is left."""
+    """Rehearses a stack file, and removes its cluster."""
     return lambda file: Session("rehearsed", file, plugins, tmp_path / "run").run()
 
 
 def stack_of(file: Path, *tenants: dict[str, Any]) -> Path:
     """The dev stack's four nodes, with one for heads, and other tenants.
 
-    Heads among the workers would be placed otherwise by Kubernetes' scheduler, which spreads, than by a plan.
+    Kubernetes' scheduler, which spreads pods, would place heads among the workers differently from a plan.
     """
-    said = yaml.safe_load(DEV.read_text())
-    nodes = said["config"][f"{PROJECT}:nodes"]
+    settings = yaml.safe_load(DEV.read_text())
+    nodes = settings["config"][f"{PROJECT}:nodes"]
     nodes[0]["taints"] = [{"key": "nvidia.com/gpu"}]
     nodes.append({"pool": "system", "count": 1, "cpu": 16, "memory": "128Gi", "labels": {"example.com/pool": "system"}})
-    training = said["config"][f"{PROJECT}:tenants"][0]["clusters"][0] | {"head": {"pool": "system"}}
-    said["config"][f"{PROJECT}:tenants"] = [
+    training = settings["config"][f"{PROJECT}:tenants"][0]["clusters"][0] | {"head": {"pool": "system"}}
+    settings["config"][f"{PROJECT}:tenants"] = [
         {**tenant, "clusters": [{**training, **cluster} for cluster in tenant["clusters"]]} for tenant in tenants
     ]
-    file.write_text(yaml.safe_dump(said))
+    file.write_text(yaml.safe_dump(settings))
     return file
 
 
@@ -52,11 +52,11 @@ def always(gpus: int, number: int) -> dict[str, Any]:
 
 
 LARGE = {"workers": always(8, 6), "readyTimeout": "30s"}
-"""Six nodes, of four."""
+"""Six of four nodes: too many."""
 
 
-def test_a_stack_that_fits_has_what_its_plan_says(rehearse: Rehearse, tmp_path: Path) -> None:
-    """A tenant whose quota leaves a rest of 4 GPUs, one that always has a node, and one that gets what they leave."""
+def test_a_stack_that_fits_matches_its_plan(rehearse: Rehearse, tmp_path: Path) -> None:
+    """A tenant whose quota leaves 4 GPUs of a node, one that always uses a node, and one that uses the rest."""
     file = stack_of(
         tmp_path / "Pulumi.fits.yaml",
         {"name": "bounded", "quota": {"gpus": 12}, "clusters": [{"workers": workers()}]},
@@ -72,8 +72,8 @@ def test_a_stack_that_fits_has_what_its_plan_says(rehearse: Rehearse, tmp_path: 
     assert len(there.times) == 3
 
 
-def test_of_a_stack_that_does_not_fit_the_predicted_pods_wait(rehearse: Rehearse, tmp_path: Path) -> None:
-    """What waits is said with the scheduler's reason."""
+def test_the_predicted_pods_of_a_stack_that_does_not_fit_wait(rehearse: Rehearse, tmp_path: Path) -> None:
+    """The report has the scheduler's reasons for waiting pods."""
     file = stack_of(tmp_path / "Pulumi.large.yaml", {"name": "large", "clusters": [LARGE]})
     there = rehearse(file)
     [waiting] = there.start.waiting
@@ -85,8 +85,8 @@ def test_of_a_stack_that_does_not_fit_the_predicted_pods_wait(rehearse: Rehearse
     assert not there.well
 
 
-def test_the_production_stack_has_what_its_plan_says(rehearse: Rehearse) -> None:
-    """64 nodes of eight GPUs, twenty tenants: some minutes."""
+def test_the_production_stack_matches_its_plan(rehearse: Rehearse) -> None:
+    """64 nodes of eight GPUs and twenty tenants; it takes some minutes."""
     there = rehearse(paths.ROOT / "Pulumi.prod.yaml")
     assert there.differences == ()
     assert there.well

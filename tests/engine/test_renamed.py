@@ -1,4 +1,4 @@
-"""A RayCluster with another name, or in another namespace, is ready before the one that it follows goes."""
+"""A RayCluster with a new name or namespace is ready before the earlier one is deleted."""
 
 import threading
 from collections.abc import Iterator
@@ -21,8 +21,8 @@ LOOK_SECONDS = 0.1
 
 @pytest.fixture(scope="module")
 def stack(stack_on_operator: MakeStack) -> Iterator[Stack]:
-    """A stack with one RayCluster, up, whose tenant may leave its namespace. The tests are one day in its life, in
-    their order."""
+    """A stack with one RayCluster, after `pulumi up`, whose tenant may leave its namespace. The tests use it in their
+    order."""
     made = stack_on_operator("renamed")
     made.edit(lambda settings: settings["tenants"][0].update(allowDelete=True))
     made.up()
@@ -32,18 +32,18 @@ def stack(stack_on_operator: MakeStack) -> Iterator[Stack]:
 
 @contextmanager
 def watched(rays: Rays, old: tuple[str, str], new: tuple[str, str]) -> Iterator[list[tuple[bool, bool]]]:
-    """Again and again, whether the old one is there, and whether the new one is ready."""
+    """Records repeatedly whether the old one exists, and whether the new one is ready."""
     seen: list[tuple[bool, bool]] = []
     ending = threading.Event()
 
     def ready() -> bool:
-        return rays.there(*new) and (rays.read(*new).get("status") or {}).get("state") == "ready"
+        return rays.exists(*new) and (rays.read(*new).get("status") or {}).get("state") == "ready"
 
     def look() -> None:
         while not ending.wait(LOOK_SECONDS):
-            # The new one first: what is ready before the old one is looked at was ready when that was gone.
+            # The new one is read first: if it is ready and the old one is missing afterwards, it was ready in time.
             is_ready = ready()
-            seen.append((rays.there(*old), is_ready))
+            seen.append((rays.exists(*old), is_ready))
 
     watch = threading.Thread(target=look)
     watch.start()
@@ -55,35 +55,35 @@ def watched(rays: Rays, old: tuple[str, str], new: tuple[str, str]) -> Iterator[
 
 
 def follows(seen: list[tuple[bool, bool]]) -> bool:
-    """Whether there was a moment with both, and none with neither."""
+    """Whether there was a moment with both, and none without either."""
     return (True, True) in seen and (False, False) not in seen
 
 
-def test_one_that_is_renamed_is_made_beside_the_old_one_which_goes_when_it_is_ready(stack: Stack, rays: Rays) -> None:
+def test_a_renamed_cluster_is_created_before_the_old_one_is_deleted(stack: Stack, rays: Rays) -> None:
     stack.edit(lambda settings: training(settings).update(name=RENAMED[1]))
     with watched(rays, OLD, RENAMED) as seen:
         stack.up()
     assert follows(seen)
-    assert not rays.there(*OLD)
+    assert not rays.exists(*OLD)
     stack.changes_nothing()
 
 
-def test_the_old_one_stays_where_the_new_one_does_not_come_up(stack: Stack, rays: Rays) -> None:
+def test_the_old_cluster_stays_if_the_new_one_does_not_start(stack: Stack, rays: Rays) -> None:
     def too_large(settings: dict[str, Any]) -> None:
         training(settings).update(name="large", head={"cpu": "1000"}, readyTimeout="5s")
 
-    said_before = stack.file.read_text()
+    original = stack.file.read_text()
     stack.edit(too_large)
     assert "RayCluster team-a/large is not ready after 5 s" in stack.up(fails=True).output
     assert rays.read(*RENAMED)["status"]["state"] == "ready"
-    stack.file.write_text(said_before)
+    stack.file.write_text(original)
     stack.edit(lambda _settings: None)
     stack.up()
     assert rays.read(*RENAMED)["status"]["state"] == "ready"
-    assert not rays.there("team-a", "large")
+    assert not rays.exists("team-a", "large")
 
 
-def test_one_that_moves_is_made_in_the_other_namespace_and_the_old_one_goes_with_its_namespace(
+def test_a_moved_cluster_is_created_before_the_old_one_is_deleted_with_its_namespace(
     stack: Stack, rays: Rays, core: client.CoreV1Api
 ) -> None:
     stack.edit(lambda settings: settings["tenants"][0].update(namespace=MOVED[0]))

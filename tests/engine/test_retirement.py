@@ -1,4 +1,4 @@
-"""A worker group that leaves is emptied while Ray's autoscaler goes on, and no busy worker is lost."""
+"""A removed worker group is emptied while Ray's autoscaler runs, and no busy worker is lost."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,11 +25,11 @@ FULL = f"{NAMESPACE}/{NAME}"
 SEED = 3
 
 LIMIT = 120.0
-"""Seconds. Work ends long before."""
+"""Seconds. All work ends long before."""
 
 
 class PlayedPods(Pods):
-    """The RayCluster's pods, with the players for their Ray: they know who is busy, and give drained ones no work."""
+    """The RayCluster's pods, with simulated autoscalers: these know busy workers, and give drained ones no work."""
 
     players: Autoscalers
 
@@ -49,14 +49,14 @@ class PlayedPods(Pods):
 
 @pytest.fixture
 def players(shared_cluster: Rehearsal, operator: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Autoscalers]:
-    """Of a RayCluster with worker groups `small` and `big`."""
+    """The autoscaler of a RayCluster with worker groups `small` and `big`."""
     for module in (cluster, pods, retirement):
         monkeypatch.setattr(module, "connect", lambda _context: shared_cluster.client())
-    kubectl, said = Kubectl(shared_cluster), spec(scales=True)
+    kubectl, spec_ = Kubectl(shared_cluster), spec(scales=True)
     body = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": NAME, "namespace": NAMESPACE}}
     kubectl.does("create", "namespace", NAMESPACE)
     try:
-        kubectl.does("apply", "--server-side", "--filename=-", bodies=[{**body, "spec": said}])
+        kubectl.does("apply", "--server-side", "--filename=-", bodies=[{**body, "spec": spec_}])
         ready = "--for=condition=HeadPodReady"
         kubectl.does("wait", ready, f"--namespace={NAMESPACE}", f"raycluster/{NAME}", "--timeout=120s")
         yield Autoscalers(shared_cluster.client(), seeded(SEED))
@@ -71,7 +71,7 @@ def until(what: str, holds: Callable[[], bool], seconds: float = 60) -> None:
         time.sleep(0.1)
 
 
-def test_it_is_drained_and_what_was_interrupted_goes_on(players: Autoscalers, rays: Rays) -> None:
+def test_a_removed_group_is_drained_and_an_interrupted_retirement_continues(players: Autoscalers, rays: Rays) -> None:
     alive, there = Groups(None, NAMESPACE, NAME), PlayedPods(None, NAMESPACE, NAME)
     there.players = players
 
@@ -101,9 +101,9 @@ def test_it_is_drained_and_what_was_interrupted_goes_on(players: Autoscalers, ra
         rays.patch(NAMESPACE, NAME, remove, _content_type=JSON_PATCH)
         with players.still():
             before, players.scales = players.patches, 1.0
-        until("the autoscaler goes on without the group", lambda: players.patches > before + 3)
+        until("the autoscaler continues without the group", lambda: players.patches > before + 3)
     assert not players.lost
-    # It would say nothing if nothing had been drained.
+    # The test would be useless if nothing had been drained.
     assert players.drained
 
 

@@ -1,4 +1,4 @@
-"""Edits reach the pods of a RayCluster that run already, as the stack file says."""
+"""Edits reach the running pods of a RayCluster, as the stack file configures."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +16,7 @@ NAMESPACE, NAME = "team-a", "training"
 
 @pytest.fixture(scope="module")
 def rolling(stack_on_operator: MakeStack) -> Iterator[Stack]:
-    """A stack with a RayCluster that has a worker, up. The tests are one day in its life, in their order."""
+    """A stack with a RayCluster with a worker, after `pulumi up`. The tests use it in their order."""
     made = stack_on_operator("rolling")
     made.edit(two_groups)
     made.up()
@@ -37,19 +37,19 @@ class Pods:
     def __init__(self, core: client.CoreV1Api) -> None:
         self._core = core
 
-    def there(self) -> dict[str, Any]:
-        """By name; those that are being deleted are left out."""
+    def live(self) -> dict[str, Any]:
+        """The pods by name, without those that are being deleted."""
         listed: Any = self._core.list_namespaced_pod(NAMESPACE, label_selector=f"ray.io/cluster={NAME}")
         return {pod.metadata.name: pod for pod in listed.items if not pod.metadata.deletion_timestamp}
 
     def names(self, group: str) -> set[str]:
-        return {name for name, pod in self.there().items() if pod.metadata.labels["ray.io/group"] == group}
+        return {name for name, pod in self.live().items() if pod.metadata.labels["ray.io/group"] == group}
 
     def variable(self, name: str) -> list[str | None]:
-        """Its value in each pod's Ray container."""
+        """The variable's value in each pod's Ray container."""
         return [
             next((each.value for each in pod.spec.containers[0].env if each.name == name), None)
-            for pod in self.there().values()
+            for pod in self.live().values()
         ]
 
 
@@ -58,22 +58,22 @@ def pods(core: client.CoreV1Api) -> Pods:
     return Pods(core)
 
 
-def test_by_default_a_worker_of_which_nothing_is_known_stays(rolling: Stack, pods: Pods) -> None:
-    """Pods on simulated nodes have no process that could say whether it is busy."""
-    before = set(pods.there())
+def test_by_default_a_worker_with_unknown_work_stays(rolling: Stack, pods: Pods) -> None:
+    """Pods on simulated nodes have no process that could report whether they are busy."""
+    before = set(pods.live())
     rolling.edit(lambda settings: training(settings).update(env={"LEVEL": "1"}))
-    said = rolling.pulumi("up", "--yes", "--skip-preview").output
-    assert "cannot be told whether they are busy" in said
-    assert "the head" in said
-    assert set(pods.there()) == before
+    output = rolling.pulumi("up", "--yes", "--skip-preview").output
+    assert "cannot be told whether they are busy" in output
+    assert "the head" in output
+    assert set(pods.live()) == before
     rolling.changes_nothing()
 
 
 def test_immediate_replaces_all_old_pods(rolling: Stack, pods: Pods) -> None:
-    before = set(pods.there())
+    before = set(pods.live())
     rolling.edit(lambda settings: training(settings).update(updates={"strategy": "immediate"}))
     rolling.up()
-    assert not before & set(pods.there())
+    assert not before & set(pods.live())
     assert pods.variable("LEVEL") == ["1"] * 4
     rolling.changes_nothing()
 
@@ -82,46 +82,44 @@ def test_an_edit_of_one_group_leaves_the_others_alone(rolling: Stack, pods: Pods
     def more_memory(settings: dict[str, Any]) -> None:
         training(settings)["workers"]["variants"][1]["memory"] = "8Gi"
 
-    before = set(pods.there())
+    before = set(pods.live())
     small, large = pods.names("a100-1gpu"), pods.names("a100-2gpu")
     rolling.edit(more_memory)
     rolling.up()
-    assert before - set(pods.there()) == large
-    assert small <= set(pods.there())
+    assert before - set(pods.live()) == large
+    assert small <= set(pods.live())
     rolling.changes_nothing()
 
 
-def test_a_pod_that_came_from_an_older_template_meanwhile_is_replaced_by_the_next_up(
-    rolling: Stack, pods: Pods, core: client.CoreV1Api
-) -> None:
+def test_the_next_up_replaces_a_pod_of_an_older_template(rolling: Stack, pods: Pods, core: client.CoreV1Api) -> None:
     old = next(iter(pods.names("a100-1gpu")))
     core.patch_namespaced_pod(old, NAMESPACE, {"metadata": {"annotations": {"ray-platform/template": "former"}}})
     rolling.up()
-    assert old not in pods.there()
+    assert old not in pods.live()
     rolling.changes_nothing()
 
 
 def test_a_new_group_deletes_no_pod(rolling: Stack, pods: Pods, rays: Rays) -> None:
-    before = set(pods.there())
+    before = set(pods.live())
     rolling.edit(lambda settings: training(settings)["workers"]["variants"].append({"gpus": 4, "minReplicas": 1}))
     rolling.up()
-    assert before <= set(pods.there())
+    assert before <= set(pods.live())
     assert len(rays.read(NAMESPACE, NAME)["spec"]["workerGroupSpecs"]) == 3
 
 
-def test_another_version_of_ray_is_refused_where_the_head_would_stay(rolling: Stack) -> None:
+def test_another_version_of_ray_is_refused_if_the_head_would_stay(rolling: Stack) -> None:
     def newer(settings: dict[str, Any]) -> None:
         training(settings).update(updates={}, rayVersion="2.61.0", image="rayproject/ray:2.61.0")
 
-    said_before = rolling.file.read_text()
+    original = rolling.file.read_text()
     rolling.edit(newer)
-    said = rolling.pulumi("preview", fails=True).output
-    assert "workers with Ray 2.61.0 could not join its head" in said
-    assert "Traceback" not in said
-    rolling.file.write_text(said_before)
+    output = rolling.pulumi("preview", fails=True).output
+    assert "workers with Ray 2.61.0 could not join its head" in output
+    assert "Traceback" not in output
+    rolling.file.write_text(original)
 
 
-def test_a_group_that_leaves_goes_when_its_workers_are_gone(rolling: Stack, pods: Pods, rays: Rays) -> None:
+def test_a_removed_group_is_deleted_after_its_workers(rolling: Stack, pods: Pods, rays: Rays) -> None:
     def groups() -> list[str]:
         return [group["groupName"] for group in rays.read(NAMESPACE, NAME)["spec"]["workerGroupSpecs"]]
 
@@ -129,18 +127,18 @@ def test_a_group_that_leaves_goes_when_its_workers_are_gone(rolling: Stack, pods
         training(settings)["workers"]["variants"].pop()
         training(settings)["updates"] = {}
 
-    before = set(pods.there())
+    before = set(pods.live())
     leaving = pods.names("a100-4gpu")
     rolling.edit(without)
-    said = rolling.pulumi("up", "--yes", "--skip-preview", fails=True).output
-    assert "worker group a100-4gpu leaves the stack file, and has workers" in said
-    assert "Nothing of the RayCluster was changed" in said
-    assert "Traceback" not in said
-    assert set(pods.there()) == before
+    output = rolling.pulumi("up", "--yes", "--skip-preview", fails=True).output
+    assert "worker group a100-4gpu leaves the stack file, and has workers" in output
+    assert "Nothing of the RayCluster was changed" in output
+    assert "Traceback" not in output
+    assert set(pods.live()) == before
     assert "a100-4gpu" in groups()
 
     rolling.edit(lambda settings: training(settings).update(updates={"strategy": "immediate"}))
     rolling.up()
     assert groups() == ["a100-1gpu", "a100-2gpu"]
-    assert before - set(pods.there()) == leaving
+    assert before - set(pods.live()) == leaving
     rolling.changes_nothing()

@@ -1,4 +1,4 @@
-"""What Ray's autoscaler has made of the workers stays, whatever else of the RayCluster is edited."""
+"""The number of workers that Ray's autoscaler has set stays when the RayCluster is edited."""
 
 import threading
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ JSON_PATCH = "application/json-patch+json"
 
 
 class Autoscaler:
-    """Writes into the RayCluster as Ray's own does: by a group's place in the list, under its own field manager."""
+    """Writes into the RayCluster like Ray's own: by a group's index, with its own field manager."""
 
     def __init__(self, rays: Rays) -> None:
         self._rays = rays
@@ -39,7 +39,7 @@ class Autoscaler:
 
     @contextmanager
     def at_work(self, group: str) -> Iterator[None]:
-        """Takes a worker away again and again."""
+        """Removes a worker repeatedly."""
         ending = threading.Event()
 
         def work() -> None:
@@ -59,7 +59,7 @@ class Autoscaler:
 
 @pytest.fixture(scope="module")
 def scaling(stack_on_operator: MakeStack) -> Iterator[Stack]:
-    """A stack with a RayCluster that scales, up. The tests are one day in its life, in their order."""
+    """A stack with a RayCluster that scales, after `pulumi up`. The tests use it in their order."""
     made = stack_on_operator("scaling")
     made.up()
     yield made
@@ -71,7 +71,7 @@ def autoscaler(rays: Rays) -> Autoscaler:
     return Autoscaler(rays)
 
 
-def test_its_work_is_no_difference(scaling: Stack, autoscaler: Autoscaler) -> None:
+def test_scaling_is_not_a_difference(scaling: Stack, autoscaler: Autoscaler) -> None:
     autoscaler.write("a100-1gpu", "replicas", 2)
     autoscaler.write("a100-8gpu", "replicas", 1)
     scaling.changes_nothing()
@@ -81,7 +81,7 @@ def test_its_work_is_no_difference(scaling: Stack, autoscaler: Autoscaler) -> No
     assert [group["replicas"] for group in autoscaler.groups().values()] == [2, 0, 0, 3]
 
 
-def test_an_edit_of_something_else_leaves_the_workers_alone(scaling: Stack, autoscaler: Autoscaler, rays: Rays) -> None:
+def test_an_edit_of_another_setting_keeps_the_workers(scaling: Stack, autoscaler: Autoscaler, rays: Rays) -> None:
     scaling.edit(lambda settings: training(settings).update(labels={"cost-center": "research"}))
     scaling.up()
     assert rays.read(NAMESPACE, NAME)["metadata"]["labels"]["cost-center"] == "research"
@@ -89,7 +89,9 @@ def test_an_edit_of_something_else_leaves_the_workers_alone(scaling: Stack, auto
     scaling.changes_nothing()
 
 
-def test_groups_that_come_go_and_change_places_keep_theirs(scaling: Stack, autoscaler: Autoscaler) -> None:
+def test_groups_keep_their_workers_when_others_are_added_removed_or_moved(
+    scaling: Stack, autoscaler: Autoscaler
+) -> None:
     def others(settings: dict[str, Any]) -> None:
         training(settings)["workers"] = {
             "pool": "a100",
@@ -103,14 +105,12 @@ def test_groups_that_come_go_and_change_places_keep_theirs(scaling: Stack, autos
     scaling.changes_nothing()
 
 
-def test_an_update_while_it_scales_is_refused_and_goes_through_afterwards(
-    scaling: Stack, autoscaler: Autoscaler
-) -> None:
+def test_an_update_during_scaling_is_refused_and_succeeds_afterwards(scaling: Stack, autoscaler: Autoscaler) -> None:
     scaling.edit(lambda settings: training(settings).update(labels={"cost-center": "teaching"}))
     with autoscaler.at_work("a100-1gpu"):
-        said = scaling.pulumi("up", "--yes", "--skip-preview", fails=True).output
-    assert "its autoscaler has just scaled a100-1gpu, and nothing was changed" in said
-    assert "Traceback" not in said
+        output = scaling.pulumi("up", "--yes", "--skip-preview", fails=True).output
+    assert "its autoscaler has just scaled a100-1gpu, and nothing was changed" in output
+    assert "Traceback" not in output
     before = autoscaler.groups()
     scaling.up()
     assert {name: group["replicas"] for name, group in autoscaler.groups().items()} == {
@@ -120,10 +120,10 @@ def test_an_update_while_it_scales_is_refused_and_goes_through_afterwards(
     scaling.changes_nothing()
 
 
-def test_what_is_scaled_after_the_last_look_and_before_the_update_is_given_back(
+def test_scaling_between_the_last_read_and_the_update_is_restored(
     scaling: Stack, autoscaler: Autoscaler, rays: Rays, cluster: Rehearsal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That moment is too short to be met on purpose, so the update is sent here, by another field manager."""
+    """That moment is too short to hit on purpose, so the test itself sends the update, with another field manager."""
     monkeypatch.setattr(autoscaler_race, "connect", lambda _context: cluster.client())
     looked_at = rays.read(NAMESPACE, NAME)
     version, replicas = looked_at["metadata"]["resourceVersion"], autoscaler.groups()["a100-1gpu"]["replicas"]
@@ -136,7 +136,7 @@ def test_what_is_scaled_after_the_last_look_and_before_the_update_is_given_back(
     assert autoscaler.groups()["a100-1gpu"]["replicas"] == replicas + 1
 
 
-def test_one_that_scales_no_more_is_updated_though_its_autoscaler_wrote_last(
+def test_a_cluster_that_no_longer_scales_is_updated_although_its_autoscaler_wrote_last(
     scaling: Stack, autoscaler: Autoscaler
 ) -> None:
     def workers() -> set[int]:

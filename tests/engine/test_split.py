@@ -1,4 +1,4 @@
-"""An environment of several Pulumi stacks: one command for all, and the way there and back."""
+"""An environment of several Pulumi stacks: commands for all of them, and moving from and to one stack."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ from tests.engine.conftest import MakeStack
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(1200)]
 
 NAMES = ("amber", "blue", "green", "red")
-"""Of the tenants."""
+"""The namespaces of the tenants."""
 
 
 def four_tenants(settings: dict[str, Any]) -> None:
@@ -40,7 +40,7 @@ class Environment:
         self.own = stack
 
     def run(self, *arguments: str, fails: bool = False) -> str:
-        """Runs a command. Fails the test with all that it printed unless it ends as it should."""
+        """Runs a command. Fails the test with its whole output unless it ends as expected."""
         process = self.start(*arguments)
         output, _ = process.communicate(timeout=600)
         assert (process.returncode != 0) == fails, f"{arguments} ended with {process.returncode}:\n{output}"
@@ -63,7 +63,7 @@ class Environment:
             self.own.edit(each)
 
     def summary(self, *arguments: str) -> list[dict[str, Any]]:
-        """What a command says of each stack, for programs."""
+        """A command's report on each stack, for programs."""
         command = [sys.executable, "-m", "stacks", arguments[0], self.own.name, *arguments[1:], "--json"]
         done = subprocess.run(
             command, cwd=paths.ROOT, env=self.own.environment, capture_output=True, text=True, check=False, timeout=600
@@ -73,7 +73,7 @@ class Environment:
         return found
 
     def changes(self) -> set[str]:
-        """What a preview of all stacks would do, without what stays as it is."""
+        """The changes in a preview of all stacks, without unchanged resources."""
         stacks = self.summary("preview")
         return {f"{each['stack']}: {change}" for each in stacks for change in each["changes"] if change != "same"}
 
@@ -85,7 +85,7 @@ class Environment:
 
 @pytest.fixture(scope="module")
 def environment(stack_on_operator: MakeStack) -> Environment:
-    """Three stacks, up from nothing."""
+    """Three stacks after their first `up`."""
     made = Environment(stack_on_operator("wide"))
     made.edit(four_tenants, split(2))
     made.run("up", "--yes")
@@ -93,7 +93,7 @@ def environment(stack_on_operator: MakeStack) -> Environment:
 
 
 def identities(cluster: Rehearsal) -> dict[str, str]:
-    """The uids of the tenants' namespaces and of what is in them, pods too; of RayClusters, the generation as well."""
+    """The uids of the tenants' namespaces and their objects, including pods; for RayClusters also the generation."""
     api = cluster.client()
     core: Any = client.CoreV1Api(api)
     rbac: Any = client.RbacAuthorizationV1Api(api)
@@ -113,7 +113,7 @@ def identities(cluster: Rehearsal) -> dict[str, str]:
     return found
 
 
-def test_one_command_makes_all_stacks_and_plain_pulumi_updates_the_platform_alone(
+def test_one_command_creates_all_stacks_and_plain_pulumi_updates_only_the_platform(
     environment: Environment, shared_cluster: Rehearsal
 ) -> None:
     assert environment.stacks() == {"wide", "wide.tenants-01", "wide.tenants-02"}
@@ -123,7 +123,7 @@ def test_one_command_makes_all_stacks_and_plain_pulumi_updates_the_platform_alon
     assert environment.changes() == set()
 
 
-def test_the_way_back_to_one_stack_moves_nothing_that_runs(environment: Environment, shared_cluster: Rehearsal) -> None:
+def test_moving_to_one_stack_changes_no_live_object(environment: Environment, shared_cluster: Rehearsal) -> None:
     before = identities(shared_cluster)
     environment.edit(split(None))
     output = environment.own.up(fails=True).output
@@ -136,7 +136,7 @@ def test_the_way_back_to_one_stack_moves_nothing_that_runs(environment: Environm
     assert identities(shared_cluster) == before
 
 
-def test_the_way_to_several_stacks_is_finished_by_the_next_run_where_it_is_killed(
+def test_a_killed_move_to_several_stacks_is_finished_by_the_next_run(
     environment: Environment, shared_cluster: Rehearsal
 ) -> None:
     before = identities(shared_cluster)
@@ -156,7 +156,7 @@ def test_the_way_to_several_stacks_is_finished_by_the_next_run_where_it_is_kille
     assert "every resource is in the stack that it belongs to" in environment.run("move-state", "--yes")
 
 
-def test_a_tenant_that_fails_stops_no_others_and_the_next_run_does_what_is_left(environment: Environment) -> None:
+def test_a_failing_tenant_does_not_stop_others_and_the_next_run_does_the_rest(environment: Environment) -> None:
     def never_ready(settings: dict[str, Any]) -> None:
         for tenant in settings["tenants"]:
             tenant["clusters"][0]["idleTimeout"] = "7m"

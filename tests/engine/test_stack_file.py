@@ -1,4 +1,4 @@
-"""What Pulumi makes of a stack file's YAML is what the check reads in it."""
+"""Pulumi and the check read the same values in a stack file's YAML."""
 
 import json
 
@@ -23,7 +23,7 @@ WORDS = [
     *("'quoted'", "'1'", '"true"', '"\\u00e9"', "a b", "a#b", "2.60", "1.0", "100.0", "1e2", "64Gi", "500m", "5m"),
     *("!!str 1", "!!str true", "!!str"),
 ]
-"""Scalars as they stand in a file, between them all that YAML's versions disagree on."""
+"""Scalars as written in a file, including all on which YAML's versions disagree."""
 
 
 def test_pulumi_reads_the_values_that_the_check_reads(project: MakeProject) -> None:
@@ -47,7 +47,7 @@ def test_pulumi_reads_the_values_that_the_check_reads(project: MakeProject) -> N
     assert read == expected
 
 
-def test_pulumi_rewrites_a_date_that_is_not_in_quotes(project: MakeProject) -> None:
+def test_pulumi_rewrites_a_date_without_quotes(project: MakeProject) -> None:
     """So the check refuses one."""
     shop = project(PROGRAM)
     file = shop.folder / "Pulumi.test.yaml"

@@ -1,4 +1,4 @@
-"""What a tenant adds to the state, which Pulumi writes whole at every step; see docs/provisioning.md."""
+"""The share of a tenant in the state, which Pulumi writes completely at every step; see docs/provisioning.md."""
 
 import json
 from typing import Any
@@ -11,10 +11,10 @@ from tests.engine.conftest import MakeStack
 pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(400)]
 
 RESOURCES = 28
-"""Of a tenant with people, a quota and a RayCluster."""
+"""Number of resources of a tenant with people, a quota and a RayCluster."""
 
 BYTES = 110_000
-"""Of their rows, and of what the stack's outputs say of the tenant."""
+"""Size of their rows, and of the tenant in the stack's outputs."""
 
 
 def tenants(count: int) -> Edit:
@@ -26,7 +26,7 @@ def tenants(count: int) -> Edit:
     return edit
 
 
-def test_a_further_tenant_keeps_to_its_budget(stack_on_operator: MakeStack) -> None:
+def test_a_further_tenant_stays_within_its_budget(stack_on_operator: MakeStack) -> None:
     stack = stack_on_operator("rows")
     held = []
     try:
@@ -46,5 +46,5 @@ def test_a_further_tenant_keeps_to_its_budget(stack_on_operator: MakeStack) -> N
     )
     assert size <= BYTES, (
         f"{size:.0f} bytes of state for each tenant, {BYTES} are the budget: look in `pulumi stack export` for what "
-        "nobody reads (docs/provisioning.md says who puts what into a row); else raise the budget"
+        "nobody reads (docs/provisioning.md explains the content of a row); else raise the budget"
     )

@@ -1,4 +1,4 @@
-"""Words of one's own are merged as `kubectl patch` merges them, but for the place of what is new."""
+"""User settings are merged like by `kubectl patch`, except for the position of new items."""
 
 import json
 import os
@@ -40,8 +40,8 @@ POD: dict[str, Any] = {
 }
 
 
-def first_container(**said: Any) -> dict[str, Any]:
-    return {"spec": {"containers": [{"name": "a", **said}]}}
+def first_container(**fields: Any) -> dict[str, Any]:
+    return {"spec": {"containers": [{"name": "a", **fields}]}}
 
 
 PATCHES: list[dict[str, Any]] = [
@@ -74,7 +74,7 @@ PATCHES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("patch", PATCHES, ids=json.dumps)
-def test_a_pod_is_patched_as_kubectl_patches_it(patch: dict[str, Any], tmp_path: Path) -> None:
+def test_a_pod_is_patched_like_by_kubectl(patch: dict[str, Any], tmp_path: Path) -> None:
     kubectl = [
         str(KUBERNETES.program("kubectl")),
         "patch",
@@ -89,13 +89,13 @@ def test_a_pod_is_patched_as_kubectl_patches_it(patch: dict[str, Any], tmp_path:
         capture_output=True,
         text=True,
         check=True,
-        env={"KUBECONFIG": os.devnull, "HOME": str(tmp_path)},  # without a home it leaves a .kube in this folder
+        env={"KUBECONFIG": os.devnull, "HOME": str(tmp_path)},  # without HOME it creates .kube in this folder
     )
     assert comparable(merge(POD, patch)) == comparable(json.loads(patched.stdout))
 
 
 def comparable(value: Any) -> Any:
-    """Without what is empty, which kubectl leaves out, and lists in one order: kubectl puts new items first."""
+    """Removes empty values, which kubectl omits, and sorts lists, because kubectl puts new items first."""
     if isinstance(value, dict):
         parts = {key: comparable(item) for key, item in value.items() if key != "status"}
         return {key: item for key, item in parts.items() if item not in ({}, [], None)}

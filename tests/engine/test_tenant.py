@@ -1,4 +1,4 @@
-"""Tenants side by side: each has what it may have, and none goes, or meets another, by accident."""
+"""Several tenants: limits, name conflicts, and protection against accidental removal."""
 
 import base64
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from tests.engine.conftest import MakeStack
 pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(1200)]
 
 CLUSTERS = [("a", "b-c"), ("a", "same"), ("a-b", "c"), ("a-b", "same")]
-"""Namespaces and names of RayClusters. With a hyphen between them the first and the third would be one."""
+"""Namespaces and names of RayClusters. Joined with a hyphen the first and the third would be equal."""
 
 
 def cluster_of(name: str) -> dict[str, Any]:
@@ -46,13 +46,13 @@ def remove(name: str) -> Callable[[dict[str, Any]], None]:
 
 @pytest.fixture(scope="module")
 def before(cluster: Rehearsal, operator: None) -> set[str]:
-    """What was in the cluster before."""
+    """The objects in the cluster before the stack."""
     return existing(cluster)
 
 
 @pytest.fixture(scope="module")
 def shared(stack_on_operator: MakeStack, before: set[str]) -> Stack:
-    """A stack with three tenants, up. The tests of this file are one day in its life, in their order."""
+    """A stack with three tenants, after `pulumi up`. The tests use it in their order."""
     made = stack_on_operator("tenants")
     made.edit(tenants)
     made.up()
@@ -60,7 +60,7 @@ def shared(stack_on_operator: MakeStack, before: set[str]) -> Stack:
 
 
 def pod(**container: Any) -> dict[str, Any]:
-    """A pod as Pod Security `restricted` takes it, unless `container` says otherwise."""
+    """A pod that Pod Security `restricted` admits, unless `container` changes that."""
     safe = {
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"]},
@@ -74,7 +74,7 @@ def pod(**container: Any) -> dict[str, Any]:
 
 
 def refused(call: Callable[..., Any], namespace: str, body: dict[str, Any]) -> str:
-    """What the API server says against making an object, which is not made in any case."""
+    """The API server's error for creating an object, as a dry run."""
     with pytest.raises(client.ApiException) as raised:
         call(namespace, body, dry_run="All")
     assert raised.value.status == HTTPStatus.FORBIDDEN
@@ -82,7 +82,7 @@ def refused(call: Callable[..., Any], namespace: str, body: dict[str, Any]) -> s
 
 
 def identities(cluster: Rehearsal, namespace: str) -> dict[str, str]:
-    """The unique ids of what a tenant has; an object that was deleted and made again would have another."""
+    """The uids of a tenant's objects; a recreated object would have another."""
     api = cluster.client()
     core: Any = client.CoreV1Api(api)
     listed = {
@@ -96,13 +96,13 @@ def identities(cluster: Rehearsal, namespace: str) -> dict[str, str]:
     return {f"{kind} {item.metadata.name}": item.metadata.uid for kind, items in listed.items() for item in items}
 
 
-def test_names_that_look_alike_together_belong_to_different_clusters(shared: Stack, rays: Rays, core: Any) -> None:
+def test_clusters_whose_joined_names_are_equal_are_distinguished(shared: Stack, rays: Rays, core: Any) -> None:
     states = {at: rays.read(*at)["status"]["state"] for at in CLUSTERS}
     assert states == dict.fromkeys(CLUSTERS, "ready")
     assert set(shared.outputs()["clusters"]) == {f"{namespace}/{name}" for namespace, name in CLUSTERS}
 
 
-def test_clusters_of_one_name_have_each_their_own_token_and_head(shared: Stack, core: Any) -> None:
+def test_clusters_of_one_name_have_separate_tokens_and_heads(shared: Stack, core: Any) -> None:
     tokens = {core.read_namespaced_secret("same", namespace).data["auth_token"] for namespace in ("a", "a-b")}
     assert len(tokens) == 2
     assert all(len(base64.b64decode(token)) >= 32 for token in tokens)
@@ -111,16 +111,16 @@ def test_clusters_of_one_name_have_each_their_own_token_and_head(shared: Stack, 
     assert heads == {"ray://same-head-svc.a.svc:10001", "ray://same-head-svc.a-b.svc:10001"}
 
 
-def test_a_namespace_says_whose_it_is_and_keeps_its_pods_to_restricted(shared: Stack, core: Any) -> None:
+def test_a_namespace_has_its_owners_label_and_admits_only_restricted_pods(shared: Stack, core: Any) -> None:
     labels = core.read_namespace("a").metadata.labels
     assert labels["ray-platform/owner"] == "ml-research"
     assert labels["ray-platform/cost-center"] == "4711"
-    said = refused(core.create_namespaced_pod, "a", pod(securityContext={"privileged": True}))
-    assert "violates PodSecurity" in said
-    assert "restricted:latest" in said
+    error = refused(core.create_namespaced_pod, "a", pod(securityContext={"privileged": True}))
+    assert "violates PodSecurity" in error
+    assert "restricted:latest" in error
 
 
-def test_a_quota_counts_what_runs_and_refuses_what_is_beyond_it(shared: Stack, core: Any) -> None:
+def test_a_quota_counts_running_pods_and_refuses_more_than_its_limit(shared: Stack, core: Any) -> None:
     used = core.read_namespaced_resource_quota("ray-platform", "a").status.used
     assert (used["requests.cpu"], used["pods"], used["count/rayclusters.ray.io"]) == ("5", "2", "2")
     large = {"requests": {"cpu": "60", "memory": "1Gi"}, "limits": {"memory": "1Gi"}}
@@ -132,15 +132,13 @@ def test_a_quota_counts_what_runs_and_refuses_what_is_beyond_it(shared: Stack, c
     core.create_namespaced_service("a-b", service, dry_run="All")
 
 
-def test_a_pod_that_says_no_amounts_is_admitted_with_small_ones(shared: Stack, core: Any) -> None:
+def test_a_pod_without_resources_is_admitted_with_small_defaults(shared: Stack, core: Any) -> None:
     made = core.create_namespaced_pod("a", pod(), dry_run="All")
     assert made.spec.containers[0].resources.requests == {"cpu": "100m", "memory": "512Mi"}
     assert made.spec.containers[0].resources.limits == {"memory": "512Mi"}
 
 
-def test_a_tenant_with_running_clusters_is_not_removed_and_nothing_of_it_is_touched(
-    shared: Stack, cluster: Rehearsal
-) -> None:
+def test_a_tenant_with_running_clusters_is_neither_removed_nor_changed(shared: Stack, cluster: Rehearsal) -> None:
     before = identities(cluster, "a")
     shared.edit(remove("a"))
     output = shared.up(fails=True).output
@@ -151,7 +149,7 @@ def test_a_tenant_with_running_clusters_is_not_removed_and_nothing_of_it_is_touc
     assert len(before) > 6
 
 
-def test_another_namespace_for_a_tenant_is_a_removal_too_also_of_what_others_made_there(
+def test_a_new_namespace_of_a_tenant_is_refused_while_the_old_one_has_external_clusters(
     shared: Stack, rays: Rays, cluster: Rehearsal
 ) -> None:
     spec = rays.read("a", "same")["spec"]
@@ -160,11 +158,11 @@ def test_another_namespace_for_a_tenant_is_a_removal_too_also_of_what_others_mad
     shared.edit(tenants)
     shared.edit(lambda settings: tenant(settings, "idle").update(namespace="moved"))
     assert "RayCluster idle/foreign" in shared.up(fails=True).output
-    assert rays.there("idle", "foreign")
+    assert rays.exists("idle", "foreign")
     rays.delete("idle", "foreign")
 
 
-def test_with_leave_from_the_last_up_a_tenant_goes_and_its_neighbour_does_not_notice(
+def test_a_tenant_with_allow_delete_is_removed_without_an_effect_on_others(
     shared: Stack, rays: Rays, cluster: Rehearsal
 ) -> None:
     neighbour = identities(cluster, "a-b")
@@ -178,7 +176,7 @@ def test_with_leave_from_the_last_up_a_tenant_goes_and_its_neighbour_does_not_no
     assert identities(cluster, "a-b") == neighbour
 
 
-def test_destroy_asks_for_the_same_leave(shared: Stack, cluster: Rehearsal, before: set[str]) -> None:
+def test_destroy_requires_allow_delete_too(shared: Stack, cluster: Rehearsal, before: set[str]) -> None:
     neighbour = identities(cluster, "a-b")
     refused = shared.pulumi("destroy", "--yes", "--skip-preview", fails=True).output
     assert "tenant 'a-b' is not removed while there is RayCluster a-b/c, RayCluster a-b/same" in refused

@@ -1,4 +1,4 @@
-"""A namespace's owner with a stack of their own, on a platform that another stack has, and with no right beyond it."""
+"""The owner of a namespace with a separate stack, on the platform of another stack, without further rights."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from tests.engine.conftest import MakeStack
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(900)]
 
 OWNER = "owner"
-"""A ServiceAccount in `default`, admin of the tenant `team-own` and of nothing else."""
+"""A ServiceAccount in `default`, admin of only the tenant `team-own`."""
 
 MIRRORS = {"docker.io": "registry.example.com/hub", "quay.io": "registry.example.com/quay"}
 
@@ -48,7 +48,7 @@ def owners(settings: dict[str, Any]) -> None:
 
 @pytest.fixture(scope="module")
 def admin(stack: MakeStack) -> Stack:
-    """The platform's stack, up."""
+    """The platform's stack after `pulumi up`."""
     made = stack("platform")
     made.edit(platform)
     made.up()
@@ -57,7 +57,7 @@ def admin(stack: MakeStack) -> Stack:
 
 @pytest.fixture(scope="module")
 def kubeconfig(cluster: Rehearsal, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The owner's."""
+    """The owner's kubeconfig."""
     core: Any = client.CoreV1Api(cluster.client())
     core.create_namespaced_service_account("default", {"metadata": {"name": OWNER}})
     token = core.create_namespaced_service_account_token(OWNER, "default", {"spec": {}}).status.token
@@ -84,7 +84,7 @@ def pods(cluster: Rehearsal, namespace: str) -> list[Any]:
     return list(client.CoreV1Api(cluster.client()).list_namespaced_pod(namespace).items)
 
 
-def test_an_owner_makes_edits_and_refreshes_ray_clusters_with_no_other_right(
+def test_an_owner_creates_edits_and_refreshes_ray_clusters_without_further_rights(
     own: Stack, rays: Rays, cluster: Rehearsal
 ) -> None:
     own.pulumi("preview", "--diff")
@@ -100,7 +100,7 @@ def test_an_owner_makes_edits_and_refreshes_ray_clusters_with_no_other_right(
     own.changes_nothing(refreshed=True)
 
 
-def test_everything_is_pulled_from_the_mirrors_with_the_tenants_secret(
+def test_all_images_are_pulled_from_the_mirrors_with_the_tenants_secret(
     own: Stack, admin: Stack, cluster: Rehearsal
 ) -> None:
     deployment: Any = client.AppsV1Api(cluster.client()).read_namespaced_deployment("kuberay-operator", "ray-system")
@@ -113,7 +113,7 @@ def test_everything_is_pulled_from_the_mirrors_with_the_tenants_secret(
     assert [secret.name for secret in head.spec.image_pull_secrets] == ["registry"]
 
 
-def test_what_does_not_go_with_the_platform_is_said_in_the_preview(own: Stack) -> None:
+def test_the_preview_reports_conflicts_with_the_platform(own: Stack) -> None:
     own.edit(lambda settings: adhoc(settings).update(name="stray"))
     output = own.pulumi("preview", fails=True).output
     assert "this stack does not go with stack organization/ray-platform/platform" in output
@@ -128,7 +128,7 @@ def test_what_does_not_go_with_the_platform_is_said_in_the_preview(own: Stack) -
     assert "Traceback" not in output
 
 
-def test_a_cluster_that_cannot_come_up_says_why_though_the_operator_is_not_the_owners_to_see(own: Stack) -> None:
+def test_the_reason_of_a_cluster_that_does_not_start_is_reported_without_access_to_the_operator(own: Stack) -> None:
     own.edit(owners)
     own.edit(lambda settings: adhoc(settings).update(idleTimeout="10m"))
     giant = {"name": "giant", "head": {"cpu": "1000"}, "readyTimeout": "10s"}
@@ -139,7 +139,7 @@ def test_a_cluster_that_cannot_come_up_says_why_though_the_operator_is_not_the_o
     assert "the API server refuses" not in output
 
 
-def test_a_foreign_namespace_is_refused_by_the_api_server_in_plain_words(
+def test_the_api_server_refuses_a_foreign_namespace_with_a_clear_message(
     own: Stack, stack: MakeStack, kubeconfig: Path, rays: Rays
 ) -> None:
     stray = _as_owner(stack("stray"), kubeconfig)
@@ -149,16 +149,16 @@ def test_a_foreign_namespace_is_refused_by_the_api_server_in_plain_words(
     assert f'User "system:serviceaccount:default:{OWNER}" cannot' in output
     assert 'in the namespace "team-next"' in output
     assert "Traceback" not in output
-    assert not rays.there("team-next", "adhoc")
+    assert not rays.exists("team-next", "adhoc")
 
 
-def test_the_platform_keeps_a_tenant_whose_own_stack_has_clusters_and_lets_it_go_after(
+def test_the_platform_keeps_a_tenant_until_its_own_stack_has_no_clusters(
     own: Stack, admin: Stack, rays: Rays, cluster: Rehearsal
 ) -> None:
-    """As long as it stays, so does the operator."""
+    """The operator stays as long as the tenant."""
     assert "RayCluster team-own/adhoc" in admin.pulumi("destroy", "--yes", "--skip-preview", fails=True).output
     assert {"namespace ray-system", "definition rayclusters.ray.io"} <= existing(cluster)
     own.destroy()
     assert own.resources() == []
-    assert not rays.there("team-own", "adhoc")
+    assert not rays.exists("team-own", "adhoc")
     admin.destroy()

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.engine
 
 @pytest.fixture
 def mirror(tmp_path: Path) -> Iterator[str]:
-    """`TOOLS` for a web server that has etcd as this machine has it."""
+    """`TOOLS` for a web server with the etcd of this machine."""
     digest = write_mirror(tmp_path / "served", [ETCD])
     handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path / "served"))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as serving:
@@ -46,7 +46,7 @@ def test_etcd_from_a_mirror_runs(mirror: str, tmp_path: Path, monkeypatch: pytes
     [(tool, program) for tool in (ETCD, KUBERNETES, KWOK, PULUMI) for program in tool.programs],
     ids=lambda value: getattr(value, "name", value),
 )
-def test_programs_on_the_path_tell_their_version(tool: Tool, program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_on_the_path_print_their_version(tool: Tool, program: str, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tool.program(program)
     monkeypatch.setenv("PATH", str(file.parent))
     assert search_path.find(program, tool.version) == file

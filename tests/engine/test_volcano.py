@@ -24,21 +24,21 @@ VOLCANO = "volcano-system"
 MANIFEST = tools.VOLCANO.share("installer") / "volcano-development.yaml"
 
 
-def with_volcano(settings: dict[str, Any], **said: Any) -> None:
-    """The dev stack with Volcano, and with an operator that has its rights in one namespace only."""
-    settings["scheduler"] = {"volcano": said}
+def with_volcano(settings: dict[str, Any], **volcano: Any) -> None:
+    """The dev stack with Volcano, and with an operator that has rights in only one namespace."""
+    settings["scheduler"] = {"volcano": volcano}
     settings["operator"]["watchNamespaces"] = ["team-a"]
 
 
 @pytest.fixture(scope="module")
 def before(cluster: Rehearsal) -> set[str]:
-    """What was in the cluster before."""
+    """The objects in the cluster before the stack."""
     return existing(cluster)
 
 
 @pytest.fixture(scope="module")
 def up(stack: MakeStack, before: set[str]) -> Iterator[Stack]:
-    """The stack, up."""
+    """The stack after `pulumi up`."""
     volcano = stack("volcano")
     volcano.edit(with_volcano)
     volcano.up()
@@ -49,11 +49,11 @@ def up(stack: MakeStack, before: set[str]) -> Iterator[Stack]:
 
 @pytest.fixture(scope="module")
 def gangs(up: Stack, cluster: Rehearsal) -> Iterator[Gangs]:
-    """Where gangs are made."""
-    there = Gangs(cluster)
-    utils.create_from_dict(there.api, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}})
-    yield there
-    there.core.delete_namespace(HOME)
+    """Gangs in a separate namespace."""
+    made = Gangs(cluster)
+    utils.create_from_dict(made.api, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}})
+    yield made
+    made.core.delete_namespace(HOME)
     settled(lambda: f"namespace {HOME}" not in existing(cluster))
 
 
@@ -73,19 +73,19 @@ def test_a_raycluster_starts_as_a_gang(gangs: Gangs, rays: Rays) -> None:
     assert rays.read("team-a", "training")["status"]["state"] == "ready"
 
 
-def test_a_gang_starts_whole_or_holds_nothing(gangs: Gangs) -> None:
+def test_a_gang_starts_completely_or_uses_nothing(gangs: Gangs) -> None:
     """Each needs three of the four nodes."""
     gangs.start("first", pods=3, gpus=8)
     settled(lambda: len(gangs.placed("first")) == 3)
     gangs.start("second", pods=3, gpus=8)
-    settled(lambda: "NotEnoughResources" in gangs.tells("second"))
+    settled(lambda: "NotEnoughResources" in gangs.conditions("second"))
     assert gangs.placed("second") == []
     gangs.end("first")
     settled(lambda: len(gangs.placed("second")) == 3)
     gangs.end("second")
 
 
-def test_workers_fill_a_node_before_they_take_another(gangs: Gangs) -> None:
+def test_workers_fill_a_node_before_they_use_another(gangs: Gangs) -> None:
     gangs.start("filling", pods=8, gpus=1)
     settled(lambda: len(gangs.placed("filling")) == 8)
     assert len(set(gangs.placed("filling"))) == 1
@@ -108,8 +108,8 @@ def queues(gangs: Gangs) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("queues")
-def test_a_queue_gets_back_what_it_deserves_and_no_more(gangs: Gangs) -> None:
-    """The lender has all four nodes and needs one; it keeps two, which it deserves."""
+def test_a_queue_reclaims_what_it_deserves_and_no_more(gangs: Gangs) -> None:
+    """The lender's gang uses all four nodes and needs one; it keeps two, which the queue deserves."""
     gangs.start("borrowed", pods=4, gpus=8, queue="lender", minimum=1)
     settled(lambda: len(gangs.placed("borrowed")) == 4)
     gangs.start("owed", pods=2, gpus=8, queue="owner")
@@ -120,8 +120,8 @@ def test_a_queue_gets_back_what_it_deserves_and_no_more(gangs: Gangs) -> None:
 
 
 @pytest.mark.usefixtures("queues")
-def test_who_has_no_more_than_it_deserves_gives_nothing(gangs: Gangs) -> None:
-    """Both could do without a pod; only the guest has more than it deserves."""
+def test_a_queue_that_uses_no_more_than_it_deserves_loses_nothing(gangs: Gangs) -> None:
+    """Both gangs can lose a pod; only the guest uses more than it deserves."""
     gangs.start("deserved", pods=2, gpus=8, queue="lender", minimum=1)
     gangs.start("undeserved", pods=2, gpus=8, queue="guest", minimum=1)
     settled(lambda: len([*gangs.placed("deserved"), *gangs.placed("undeserved")]) == 4)
@@ -133,11 +133,11 @@ def test_who_has_no_more_than_it_deserves_gives_nothing(gangs: Gangs) -> None:
 
 
 @pytest.mark.usefixtures("queues")
-def test_no_gang_is_broken_up_for_what_another_queue_deserves(gangs: Gangs) -> None:
+def test_no_gang_loses_required_pods_to_a_queue_that_deserves_them(gangs: Gangs) -> None:
     gangs.start("whole", pods=4, gpus=8, queue="lender")
     settled(lambda: len(gangs.placed("whole")) == 4)
     gangs.start("waiting", pods=1, gpus=8, queue="owner")
-    settled(lambda: "NotEnoughResources" in gangs.tells("waiting"))
+    settled(lambda: "NotEnoughResources" in gangs.conditions("waiting"))
     assert len(gangs.placed("whole")) == 4
     gangs.end("whole")
     settled(lambda: len(gangs.placed("waiting")) == 1)
@@ -145,18 +145,18 @@ def test_no_gang_is_broken_up_for_what_another_queue_deserves(gangs: Gangs) -> N
 
 
 TOO_MUCH = {"capability": {"cpu": "1"}, "guarantee": {"resource": {"cpu": "2"}}}
-"""A queue that is guaranteed more than it may have."""
+"""A queue with a guarantee above its capability."""
 
 
-def test_a_queue_that_cannot_be_is_refused_by_volcanos_own_webhook(gangs: Gangs) -> None:
-    said = refusal(lambda: gangs.queue("wrong", **TOO_MUCH))
-    assert "validatequeue.volcano.sh" in said
-    assert "guarantee should less equal than capability" in said
+def test_volcanos_own_webhook_refuses_an_invalid_queue(gangs: Gangs) -> None:
+    refused = refusal(lambda: gangs.queue("wrong", **TOO_MUCH))
+    assert "validatequeue.volcano.sh" in refused
+    assert "guarantee should less equal than capability" in refused
 
 
 @pytest.fixture
 def webhook_down(gangs: Gangs, cluster: Rehearsal) -> Iterator[None]:
-    """The webhook has no pod."""
+    """Scales the webhook to no pod."""
     gangs.apps.patch_namespaced_deployment("volcano-admission", VOLCANO, {"spec": {"replicas": 0}})
     name = f"{VOLCANO}/volcano-admission"
     settled(lambda: name not in [pod.deployment for pod in read_states(cluster.run)])
@@ -183,13 +183,13 @@ def strict(up: Stack) -> Iterator[Stack]:
 
 
 @pytest.mark.usefixtures("strict", "webhook_down")
-def test_where_it_has_to_answer_the_refusal_names_it(gangs: Gangs) -> None:
-    said = refusal(lambda: gangs.start("never", pods=1, gpus=1))
-    assert 'failed calling webhook \\"validatepodgroup.volcano.sh\\"' in said
+def test_with_failure_policy_fail_the_refusal_names_the_webhook(gangs: Gangs) -> None:
+    refused = refusal(lambda: gangs.start("never", pods=1, gpus=1))
+    assert 'failed calling webhook \\"validatepodgroup.volcano.sh\\"' in refused
 
 
 def rules_of_the_manifest(name: str) -> set[tuple[str, str, str, str]]:
-    """What a ClusterRole of Volcano's manifest gives: verb, group, resource, name."""
+    """The rights in a ClusterRole of Volcano's manifest: verb, group, resource, name."""
     documents = yaml.load_all(MANIFEST.read_text(), Loader=yaml.CSafeLoader)
     role = next(each for each in documents if each["kind"] == "ClusterRole" and each["metadata"]["name"] == name)
     return {
@@ -204,7 +204,7 @@ def rules_of_the_manifest(name: str) -> set[tuple[str, str, str, str]]:
 @pytest.mark.usefixtures("up")
 @pytest.mark.parametrize("name", ["volcano-scheduler", "volcano-controllers"])
 @pytest.mark.parametrize("namespace", [VOLCANO, "default", "kube-system"])
-def test_they_may_do_what_the_manifest_says_and_nothing_else(name: str, namespace: str, cluster: Rehearsal) -> None:
+def test_its_programs_have_exactly_the_rights_of_the_manifest(name: str, namespace: str, cluster: Rehearsal) -> None:
     judge = Judge(cluster.client())
     everybody = judge.rules(Person("anybody"), namespace)
     assert judge.rules(account(VOLCANO, name), namespace) - everybody == rules_of_the_manifest(name) - everybody
@@ -214,7 +214,7 @@ CERTIFICATES = "certificates.k8s.io"
 
 
 @pytest.mark.usefixtures("up")
-def test_the_webhook_may_do_what_the_manifest_says_but_have_certificates_signed(cluster: Rehearsal) -> None:
+def test_the_webhook_has_the_rights_of_the_manifest_except_those_for_certificates(cluster: Rehearsal) -> None:
     judge = Judge(cluster.client())
     everybody = judge.rules(Person("anybody"), VOLCANO)
     given = {rule for rule in rules_of_the_manifest("volcano-admission") if rule[1] != CERTIFICATES}
@@ -223,17 +223,17 @@ def test_the_webhook_may_do_what_the_manifest_says_but_have_certificates_signed(
 
 @pytest.mark.usefixtures("up")
 @pytest.mark.parametrize("name", ["volcano-scheduler", "volcano-controllers", "volcano-admission"])
-def test_they_run_with_these_rights_and_are_denied_none_that_they_ask_for(name: str, cluster: Rehearsal) -> None:
+def test_its_programs_are_denied_no_request(name: str, cluster: Rehearsal) -> None:
     log = (cluster.run / "logs" / f"{name}.log").read_text()
     assert "is forbidden" not in log
 
 
 def test_a_refresh_and_an_up_change_nothing(up: Stack) -> None:
-    """The webhook writes its authority into the webhook configurations when it starts; that is theirs already."""
+    """The webhook writes its authority into the webhook configurations when it starts; they have it already."""
     up.changes_nothing(refreshed=True)
 
 
-def test_the_scheduler_starts_anew_with_another_configuration(up: Stack, cluster: Rehearsal) -> None:
+def test_the_scheduler_restarts_with_another_configuration(up: Stack, cluster: Rehearsal) -> None:
     up.edit(lambda settings: with_volcano(settings, scheduler={"queueShares": "proportion"}))
     up.up()
     folder = cluster.run / "host-pods" / f"{VOLCANO}_volcano-scheduler"
@@ -241,30 +241,30 @@ def test_the_scheduler_starts_anew_with_another_configuration(up: Stack, cluster
     settled(lambda: file.is_file() and "proportion" in file.read_text())
 
 
-def of_others(settings: dict[str, Any]) -> None:
-    """Volcano and the operator are there; the tenant has another namespace."""
+def on_existing_volcano(settings: dict[str, Any]) -> None:
+    """Volcano and the operator exist; the tenant has another namespace."""
     settings["scheduler"] = {"volcano": {"install": "existing"}}
     settings["operator"] = {"install": "existing", "watchNamespaces": ["team-b"]}
     settings["tenants"][0]["name"] = "team-b"
 
 
-def test_another_stack_uses_the_volcano_that_is_there(up: Stack, stack: MakeStack, cluster: Rehearsal) -> None:
+def test_another_stack_uses_the_existing_volcano(up: Stack, stack: MakeStack, cluster: Rehearsal) -> None:
     other = stack("other")
     other.edit(lambda settings: with_volcano(settings, install="existing", namespace="elsewhere"))
     refused = other.pulumi("preview", fails=True).output
     assert "there is no Deployment volcano-scheduler with a version in namespace 'elsewhere'" in refused
     assert "Traceback" not in refused
-    other.edit(of_others)
+    other.edit(on_existing_volcano)
     assert "volcano-scheduler" not in other.pulumi("preview").output
 
 
-def test_destroy_leaves_a_queue_that_is_somebody_elses_and_then_nothing(
+def test_destroy_is_refused_while_an_external_queue_exists_and_then_deletes_everything(
     up: Stack, gangs: Gangs, cluster: Rehearsal, before: set[str]
 ) -> None:
-    gangs.queue("theirs")
+    gangs.queue("external")
     refused = up.pulumi("destroy", "--yes", "--skip-preview", fails=True).output
-    assert "Volcano's CRDs are not deleted while there is Queue theirs" in refused
-    gangs.delete_queue("theirs")
+    assert "Volcano's CRDs are not deleted while there is Queue external" in refused
+    gangs.delete_queue("external")
     up.destroy()
     settled(lambda: existing(cluster) - {f"namespace {HOME}"} == before)
     with pytest.raises(client.ApiException) as gone:

@@ -1,4 +1,4 @@
-"""A gang that is kept in a queue."""
+"""A gang whose queue is kept up to date."""
 
 import pulumi
 

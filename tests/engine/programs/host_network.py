@@ -1,4 +1,4 @@
-"""A pod whose network is the node's, which only an update can tell, with a secret in its image's name."""
+"""A pod in the node's network, which is known only in an update, with a secret in its image's name."""
 
 import pulumi
 import pulumi_kubernetes as kubernetes
@@ -17,7 +17,7 @@ kubernetes.core.v1.Pod(
         ],
     ),
 )
-# The SDK's own class marks what a Secret holds; this one knows no kinds.
+# The SDK's own class marks the data of a Secret; this one knows no kinds.
 pulumi.CustomResource(
     "kubernetes:core/v1:Secret",
     "plain",

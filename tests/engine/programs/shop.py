@@ -1,4 +1,4 @@
-"""A namespace with settings, a secret and a few pods: enough to see each step in the life of a resource."""
+"""A namespace with settings, a secret and a few pods: enough for each step in the life of a resource."""
 
 import pulumi
 import pulumi_kubernetes as kubernetes

@@ -12,7 +12,7 @@ from stacks.impact.effects import Effect, ObjectImpact, Range, Verdict
 from stacks.impact.ray_pods import Known
 from testbed.edits.autoscalers import Worker
 from testbed.edits.drawn import CHANGES, Cluster, edited, first, scales, seeded, strategy, wrong
-from testbed.edits.outcome import gone, set_back, unforetold
+from testbed.edits.outcome import gone, set_back, unpredicted
 from tests.unit.planning.stacks import stack, tenant
 
 pytestmark = pytest.mark.unit
@@ -36,13 +36,13 @@ def running(*pods: str, **groups: int) -> dict[str, Known]:
     return {BUSY.cluster: Known({"spec": spec}, pods=existing)}
 
 
-def test_a_seed_draws_the_same_each_time_and_another_one_something_else() -> None:
+def test_a_seed_always_draws_the_same_edits_and_another_seed_draws_others() -> None:
     assert list(islice(sequence(1), 5)) == list(islice(sequence(1), 5))
     assert list(islice(sequence(1), 5)) != list(islice(sequence(2), 5))
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_each_step_is_another_ray_cluster_that_a_stack_may_have(seed: int) -> None:
+def test_each_step_is_another_valid_ray_cluster(seed: int) -> None:
     steps = list(islice(sequence(seed), 6))
     for before, after in pairwise(steps):
         assert after != before
@@ -59,7 +59,7 @@ def test_all_kinds_of_edits_are_drawn() -> None:
 
 
 @pytest.mark.parametrize("seed", range(24))
-def test_what_is_wrong_is_refused(seed: int) -> None:
+def test_an_invalid_edit_is_refused(seed: int) -> None:
     draw = seeded(seed)
     before = first(draw, "training")
     edit = wrong(draw, before)
@@ -75,7 +75,7 @@ def _effects(before: Cluster, after: Cluster) -> list[Effect]:
     return [effect for each in impact.objects if each.kind == "RayCluster" for effect in each.effects]
 
 
-def test_a_busy_worker_is_lost_if_its_pod_is_gone_and_no_autoscaler_has_let_it_go() -> None:
+def test_a_busy_worker_is_lost_if_its_pod_is_deleted_but_not_by_its_autoscaler() -> None:
     assert gone([BUSY], [], running()) == {BUSY}
     assert gone([BUSY], [BUSY.pod], running()) == set()
     assert gone([BUSY], [], running(BUSY.pod)) == set()
@@ -91,14 +91,14 @@ def test_a_busy_worker_is_lost_if_its_pod_is_gone_and_no_autoscaler_has_let_it_g
         (Effect(Verdict.ORPHANS, "", groups=("one",)), False),
     ],
 )
-def test_it_was_foretold_if_impact_ends_pods_of_its_group_busy_or_not(effect: Effect, named: bool) -> None:
+def test_a_loss_was_predicted_if_impact_ends_busy_pods_of_the_group(effect: Effect, named: bool) -> None:
     impact = Impact((ObjectImpact("RayCluster", BUSY.cluster, (effect,)),))
-    assert unforetold([BUSY], impact) == (set() if named else {BUSY})
+    assert unpredicted([BUSY], impact) == (set() if named else {BUSY})
 
 
-def test_a_number_is_set_back_if_it_is_another_than_the_autoscaler_said() -> None:
+def test_a_number_is_reported_as_set_back_if_it_differs_from_the_autoscalers() -> None:
     scaled = {(BUSY.cluster, "one"): 3, (BUSY.cluster, "gone"): 2, ("a/removed", "one"): 1}
     assert set_back(scaled, running(one=3)) == []
     [(cluster, group, sentence)] = set_back(scaled, running(one=1))
     assert (cluster, group) == (BUSY.cluster, "one")
-    assert sentence == "a/training one: 1 where its autoscaler said 3"
+    assert sentence == "a/training one: 1 where its autoscaler had set 3"

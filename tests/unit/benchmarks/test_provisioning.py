@@ -34,7 +34,7 @@ def test_ratios_are_those_of_one_size_and_a_stopped_peer_gives_a_bound() -> None
     assert not any("with the CRDs: CPU of a preview" in line for line in lines)
 
 
-def test_growth_is_said_for_each_tenant() -> None:
+def test_growth_is_reported_per_tenant() -> None:
     assert "| Seconds of `up` for each tenant, this checkout, 20 tenants / 2 tenants | 1.10 |" in list(tables(ROWS))
 
 

@@ -26,7 +26,7 @@ def launched(*tasks: int, running: tuple[Running, ...] = (), autoscaler: RaysAut
     return {autoscaler.gpus[group]: number for group, number in decision.launch.items()}
 
 
-def test_ray_takes_the_smallest_worker_for_one_task_and_a_greater_one_for_many() -> None:
+def test_ray_launches_the_smallest_worker_for_one_task_and_a_larger_one_for_many() -> None:
     assert launched(1) == {1: 1}
     assert launched(3) == {4: 1}
     assert launched(*[1] * 7) == {8: 1}
@@ -38,7 +38,7 @@ def test_workers_that_run_or_start_are_used_first() -> None:
     assert launched(4, running=(Running("a", "a100-4gpu", free_gpus=3),)) == {4: 1}
 
 
-def test_no_more_are_launched_than_the_group_may_have_counting_those_that_are_full() -> None:
+def test_full_workers_count_towards_the_maximum_of_their_group() -> None:
     ado = RaysAutoscaler(ray_cluster(CLUSTERS["ado"], 8))
     full = tuple(Running(f"w{number}", "a100-1gpu", free_gpus=0) for number in range(2))
     assert launched(1, autoscaler=ado) == {1: 1}
@@ -59,7 +59,7 @@ def situations(draw: st.DrawFn) -> tuple[list[int], list[Running]]:
 
 @settings(deadline=None, max_examples=60)
 @given(situations())
-def test_to_leave_out_full_workers_changes_nothing_that_ray_launches(case: tuple[list[int], list[Running]]) -> None:
+def test_ray_launches_the_same_workers_if_full_ones_are_omitted(case: tuple[list[int], list[Running]]) -> None:
     tasks, running = case
     ado = RaysAutoscaler(ray_cluster(CLUSTERS["ado"], 2))
     partial = ado.decide(tasks, running)
@@ -79,7 +79,7 @@ def test_the_model_launches_what_ray_launches(case: tuple[list[int], list[Runnin
     assert (ours.launch, ours.unmet) == (expected.launch, expected.unmet)
 
 
-def test_an_idle_worker_goes_after_its_timeout_as_the_replay_has_it() -> None:
+def test_an_idle_worker_ends_after_its_timeout_as_in_the_replay() -> None:
     for name, timeout in (("tiling", 60), ("tiling, idle 10s", 10)):
         autoscaler = RaysAutoscaler(ray_cluster(CLUSTERS[name], 8))
         assert autoscaler.idle["a100-2gpu"] == timeout
@@ -87,30 +87,30 @@ def test_an_idle_worker_goes_after_its_timeout_as_the_replay_has_it() -> None:
             assert autoscaler.decide((), [Running("a", "a100-2gpu", 2, idle)]).terminate == terminated
 
 
-def test_one_job_waits_for_its_worker_which_is_held_until_it_was_idle_long_enough() -> None:
+def test_a_job_waits_for_its_worker_which_ends_after_its_idle_timeout() -> None:
     played = play(TILING, [Job(3, 1000.0, 5.0)])
     [worker] = played.workers
     assert (worker.gpus, worker.launched, worker.gone) == (4, 5.0, 5.0 + START + 1000 + 60)
     assert (played.waits, played.used, played.held) == ([START], 3000.0, 4 * (START + 1000 + 60))
 
 
-def test_a_job_that_comes_before_a_worker_goes_uses_it() -> None:
+def test_a_job_uses_an_idle_worker_that_has_not_ended_yet() -> None:
     played = play(TILING, [Job(1, 100.0, 0.0), Job(1, 100.0, START + 100 + 59)])
     assert (len(played.workers), played.waits) == (1, [START, 0.0])
 
 
-def test_a_job_that_no_worker_fits_is_counted_apart() -> None:
+def test_a_job_that_fits_no_worker_is_counted_separately() -> None:
     played = play(RaysAutoscaler(ray_cluster(CLUSTERS["all-1"], 8)), [Job(1, 100.0, 0.0), Job(8, 100.0, 0.0)])
     assert (played.infeasible, played.infeasible_used, played.used, len(played.waits)) == (1, 800.0, 100.0, 1)
 
 
-def test_jobs_wait_where_all_workers_that_there_may_be_are_taken() -> None:
+def test_jobs_wait_if_all_allowed_workers_are_busy() -> None:
     one_node = RaysAutoscaler(ray_cluster(CLUSTERS["all-8"], 1))
     played = play(one_node, [Job(8, 100.0, 0.0), Job(8, 100.0, 1.0), Job(8, 100.0, 2.0)])
     assert (len(played.workers), played.waits) == (1, [60.0, 159.0, 258.0])
 
 
-def test_pods_for_which_no_node_has_room_wait_and_hold_nothing() -> None:
+def test_pods_that_fit_no_node_wait_and_use_nothing() -> None:
     played = play(TILING, [Job(8, 100.0, 0.0), Job(4, 50.0, 1.0), Job(4, 50.0, 2.0)], most_gpus=12)
     # The third pod has room after the largest worker has started, worked and been idle for its timeout. By then the
     # third job has already run on the second worker.
@@ -129,7 +129,7 @@ def test_whole_nodes_are_held_from_the_first_pod_to_the_last() -> None:
     assert held_by_nodes(workers, packed=False) == 8 * (100 + 30 + 10)
 
 
-def test_pods_that_are_packed_let_nodes_close_earlier() -> None:
+def test_nodes_close_earlier_if_pods_are_packed() -> None:
     workers = [worker("a", 6, 0, 100), worker("b", 4, 0, 20), worker("c", 2, 10, 100)]
     assert held_by_nodes(workers, packed=True) == 8 * (100 + 20)
     assert held_by_nodes(workers, packed=False) == 8 * (100 + 100)

@@ -38,12 +38,12 @@ IDS = [f"{each.rule}-{each.at.replace(' ', '.')}" for each in CASES]
 
 @pytest.mark.parametrize("each", CASES, ids=IDS)
 def test_what_keeps_a_rule_passes(each: Case) -> None:
-    assert each.said(each.good) == []
+    assert each.known_findings(each.good) == []
 
 
 @pytest.mark.parametrize("each", CASES, ids=IDS)
 def test_what_breaks_a_rule_is_found(each: Case) -> None:
-    found = each.said(each.bad)
+    found = each.known_findings(each.bad)
     assert found
     assert all(found)
 
