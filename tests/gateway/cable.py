@@ -1,4 +1,4 @@
-"""What lies between the gateway and a node, and can break."""
+"""The connection between the gateway and a node, which a test can break."""
 
 import socket
 import threading
@@ -8,7 +8,7 @@ from typing import Self
 
 
 class Cable:
-    """Forwards connections to a port of loopback until told otherwise."""
+    """Forwards connections to a port of loopback until a test breaks them."""
 
     def __init__(self, to: int) -> None:
         self._to = to

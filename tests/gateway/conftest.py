@@ -1,4 +1,4 @@
-"""What the tests of the gateway share: nodes, and gateways before them."""
+"""Fixtures of the gateway's tests: nodes, and gateways in front of them."""
 
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -16,8 +16,7 @@ MakeGateway = Callable[..., Gateway]
 
 @pytest.fixture(scope="session", autouse=True)
 def programs() -> None:
-    """Redis is here. Continuous integration has to have it; for others the README promises tests without it, and the
-    summary says what was left out."""
+    """Skips the tests if Redis is missing, and reports that in the summary. Continuous integration has to have it."""
     if names := ", ".join(missing()):
         reason = f"not on the PATH: {names}; they are in the packages redis-server and redis-sentinel"
         if os.environ.get("CI") == "true":
@@ -27,7 +26,7 @@ def programs() -> None:
 
 @pytest.fixture
 def nodes(tmp_path: Path) -> Iterator[Nodes]:
-    """A master with two replicas and three Sentinels, all in step."""
+    """A master with two replicas in sync, and three Sentinels."""
     made = Nodes(tmp_path / "nodes")
     try:
         made.start()
@@ -49,7 +48,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 @pytest.fixture(scope="module")
 def cable(node: Node) -> Iterator[Cable]:
-    """The way to it."""
+    """A connection to the node that a test can break."""
     with Cable(node.port) as cable:
         yield cable
 
@@ -67,7 +66,7 @@ def gateway_of_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gate
 
 @pytest.fixture
 def make_gateway(tmp_path: Path) -> Iterator[MakeGateway]:
-    """Starts a gateway before nodes, with settings."""
+    """Starts a gateway with settings in front of nodes."""
     made: list[Gateway] = []
 
     def make(nodes: Nodes, before: Sequence[str] = (), **settings: object) -> Gateway:
@@ -83,7 +82,7 @@ def make_gateway(tmp_path: Path) -> Iterator[MakeGateway]:
 
 @pytest.fixture
 def gateway(nodes: Nodes, make_gateway: MakeGateway) -> Gateway:
-    """A gateway with the settings that it has by itself."""
+    """A gateway with default settings."""
     return make_gateway(nodes).wait_ready()
 
 

@@ -1,4 +1,4 @@
-"""Clients that write through a gateway all the time, and know what they were told."""
+"""Clients that write through a gateway all the time, and compare the answers."""
 
 import ssl
 import threading
@@ -11,13 +11,13 @@ from tests.gateway.waiting import SECONDS, eventually
 from tests.gateway.wire import Wire
 
 DEPTH = 16
-"""Commands that a client has under way."""
+"""Number of unanswered commands of a client."""
 
 
 class Counter(threading.Thread):
-    """Counts up on its own key, many steps under way at once.
+    """Increments its own key, with many unanswered commands at once.
 
-    The answers have to be 1, 2, 3 and so on: one that is lost, done twice or out of order breaks the row.
+    The answers have to be 1, 2, 3 and so on: a lost, repeated or misordered command breaks the sequence.
     """
 
     def __init__(self, wire: Wire, name: str, pause: float = 0.0) -> None:
@@ -30,34 +30,34 @@ class Counter(threading.Thread):
         self._ending = threading.Event()
 
     def run(self) -> None:
-        """Counts until told to end."""
+        """Counts until `end`."""
         try:
-            under_way = 0
-            while under_way or not self._ending.is_set():
-                while under_way < DEPTH and not self._ending.is_set():
+            unanswered = 0
+            while unanswered or not self._ending.is_set():
+                while unanswered < DEPTH and not self._ending.is_set():
                     self._wire.send("INCRBY", self.key, 1)
-                    under_way += 1
+                    unanswered += 1
                 answer = self._wire.answer()
-                under_way -= 1
+                unanswered -= 1
                 if answer != self.counted + 1:
                     self.wrong = f"{answer!r} instead of {self.counted + 1}"
                     return
                 self.counted += 1
                 time.sleep(self._pause)
-        except Exception as error:  # a thread has nobody else to tell
+        except Exception as error:  # `check` raises it in the test's thread
             self.wrong = error
 
     def end(self) -> None:
-        """Stops, when all that is under way is answered."""
+        """Stops after all commands are answered."""
         self._ending.set()
         self.join(SECONDS)
         assert not self.is_alive(), f"{self.key} still waits for an answer after {SECONDS:g} s"
 
 
 class Load:
-    """Several counters, for as long as a `with` lasts; then none of them may have seen anything wrong.
+    """Several counters that run during a `with` statement. At its end none may have received a wrong answer.
 
-    `pause`: seconds that each rests after an answer.
+    `pause`: seconds that each waits after an answer.
     """
 
     def __init__(
@@ -72,17 +72,17 @@ class Load:
         return self
 
     def advance(self, steps: int = 50) -> None:
-        """Waits until each has counted on by so many."""
+        """Waits until each has received this number of further answers."""
         goals = [counter.counted + steps for counter in self.counters]
 
-        def there() -> bool:
+        def advanced() -> bool:
             self.check()
             return all(counter.counted >= goal for counter, goal in zip(self.counters, goals, strict=True))
 
-        eventually(f"all clients have {steps} more answers", there)
+        eventually(f"all clients have {steps} more answers", advanced)
 
     def check(self) -> None:
-        """Fails with what clients saw that should not be."""
+        """Fails with the wrong answers of all clients."""
         wrong = {counter.key: counter.wrong for counter in self.counters if counter.wrong is not None}
         assert not wrong, wrong
 

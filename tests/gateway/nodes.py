@@ -27,21 +27,21 @@ RIGHTS = (
     "~RAY* ~DUMMY ~redis-gateway:* resetchannels -@all +auth +ping +info +role +wait +eval +hget +hmget +hexists"
     " +hgetall +hlen +exists +dbsize +hscan +scan +hset +hsetnx +hdel +incrby +del +unlink +expire"
 )
-"""What the gateway's user may do on a node: no more than what docs/redis-gateway.md says."""
+"""What the gateway's user may do on a node: exactly the rights in docs/redis-gateway.md."""
 
 SENTINEL_RIGHTS = "allchannels -@all +auth +ping +subscribe +sentinel|master +sentinel|get-master-addr-by-name"
 
 FAILOVER_TIMEOUT = 5000
-"""Milliseconds. A Sentinel tries no second failover before twice this time."""
+"""Milliseconds. A Sentinel starts a second failover only after twice this time."""
 
 
 def missing() -> list[str]:
-    """The programs that these tests need and that are not here."""
+    """The required programs that are missing on this machine."""
     return [program for program in ("redis-server", "redis-sentinel") if not shutil.which(program)]
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of loopback on which nothing listens."""
+    """Free ports of loopback."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports: list[int] = [each.getsockname()[1] for each in sockets]
     for each in sockets:
@@ -50,7 +50,7 @@ def free_ports(count: int) -> list[int]:
 
 
 class Certificates:
-    """Of an authority of the test's own; nodes, Sentinels, gateway and clients all show the same certificate."""
+    """Certificates of the test's own authority; nodes, Sentinels, gateway and clients all use the same one."""
 
     def __init__(self, folder: Path) -> None:
         authority = trustme.CA()
@@ -79,7 +79,7 @@ class Node:
     process: "subprocess.Popen[bytes] | None" = None
 
     def start(self) -> None:
-        """Starts it, or starts it again with the data that it left."""
+        """Starts it, or restarts it with its data."""
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen([self.program, "node.conf"], stdout=log, stderr=log, cwd=self.folder)
         eventually(f"{self.program} on {self.port} answers", self._answers)
@@ -89,14 +89,14 @@ class Node:
             return bool(wire.ask("PING") == b"PONG")
 
     def kill(self) -> None:
-        """Ends it as a lost machine would."""
+        """Kills it, like the loss of its machine."""
         if self.process:
             self.process.kill()
             self.process.wait()
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """It runs, but does nothing: as if cut off, or on a machine that hangs."""
+        """Stops its process during the context, like a partition or a machine that hangs."""
         assert self.process
         self.process.send_signal(signal.SIGSTOP)
         try:
@@ -109,7 +109,7 @@ class Node:
         return Wire(self.port, PASSWORD, self.certificates.context() if self.certificates else None)
 
     def ask(self, *command: str | int) -> Any:
-        """An answer to the administrator."""
+        """The answer to a command of the administrator."""
         with self.wire() as wire:
             return wire.must(*command)
 
@@ -161,7 +161,7 @@ class Nodes:
         ]
 
     def start(self) -> None:
-        """Starts all, and waits until everyone knows everyone."""
+        """Starts all, and waits until they know each other."""
         for node in self.redis:
             node.start()
         for sentinel in self.sentinels:
@@ -169,10 +169,10 @@ class Nodes:
         self.settle()
 
     def settle(self) -> None:
-        """Waits until the master has its two replicas and all Sentinels agree on all of it."""
-        eventually("the replicas are in step", self._in_step)
+        """Waits until the master has two replicas and all Sentinels report the same."""
+        eventually("the replicas are in sync", self._in_sync)
 
-    def _in_step(self) -> bool:
+    def _in_sync(self) -> bool:
         views = [self._view(sentinel) for sentinel in self.sentinels]
         links = [node.ask("ROLE") for node in self.redis if node.port != self.master.port]
         return all(view == (self.master.port, 2, 2, "master") for view in views) and all(
@@ -180,14 +180,14 @@ class Nodes:
         )
 
     def _view(self, sentinel: Node) -> tuple[int, int, int, str]:
-        said = sentinel.ask("SENTINEL", "MASTER", MASTER)
-        told = dict(zip(said[::2], said[1::2], strict=True))
-        others = int(told[b"num-other-sentinels"])
-        return int(told[b"port"]), int(told[b"num-slaves"]), others, told[b"flags"].decode()
+        fields = sentinel.ask("SENTINEL", "MASTER", MASTER)
+        report = dict(zip(fields[::2], fields[1::2], strict=True))
+        others = int(report[b"num-other-sentinels"])
+        return int(report[b"port"]), int(report[b"num-slaves"]), others, report[b"flags"].decode()
 
     @property
     def master(self) -> Node:
-        """The node that the first Sentinel that answers names."""
+        """The master, as the first Sentinel that answers reports it."""
         for sentinel in self.sentinels:
             try:
                 _, port = sentinel.ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", MASTER)
@@ -197,11 +197,11 @@ class Nodes:
         raise ConnectionError("no Sentinel answers")
 
     def master_after(self, old: Node) -> Node:
-        """The master after a failover, of which one Sentinel may hear a second later than another and the gateway."""
+        """The master after a failover. One Sentinel may report it a second later than others and the gateway."""
         eventually("another node is the master", lambda: self.master is not old)
         return self.master
 
     def stop(self) -> None:
-        """Ends all of them."""
+        """Kills all nodes and Sentinels."""
         for node in (*self.sentinels, *self.redis):
             node.kill()

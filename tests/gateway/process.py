@@ -1,4 +1,4 @@
-"""The gateway as a process of its own, as its container runs it."""
+"""The gateway as a separate process, as in its container."""
 
 import json
 import os
@@ -21,9 +21,9 @@ ROOT = Path(__file__).parents[2]
 
 
 class Gateway:
-    """Started with settings; those that say where the nodes are can be had from `nodes`.
+    """A gateway with settings; `nodes` provides those with the addresses of the nodes.
 
-    `before` is a program with arguments that starts it.
+    `before`: a program with arguments that starts the gateway.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Gateway:
         self._log = folder / "log"
         password = folder / "password"
         password.write_text(f"{PASSWORD}\n")
-        said: dict[str, object] = {
+        configured: dict[str, object] = {
             "listen": f"127.0.0.1:{self.port}",
             "http_listen": f"127.0.0.1:{self.http}",
             "sentinels": ",".join(f"127.0.0.1:{sentinel.port}" for sentinel in nodes.sentinels) if nodes else "",
@@ -46,21 +46,21 @@ class Gateway:
         }
         if nodes and nodes.certificates:
             files = nodes.certificates
-            said |= {"tls_ca_file": files.ca, "tls_cert_file": files.cert, "tls_key_file": files.key}
-        said |= settings
-        self.environment = {f"REDIS_GATEWAY_{name.upper()}": str(value) for name, value in said.items()}
+            configured |= {"tls_ca_file": files.ca, "tls_cert_file": files.cert, "tls_key_file": files.key}
+        configured |= settings
+        self.environment = {f"REDIS_GATEWAY_{name.upper()}": str(value) for name, value in configured.items()}
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
                 [*before, sys.executable, "-m", "gateway"], cwd=ROOT, env=os.environ | self.environment, stderr=log
             )
 
     def wait_ready(self) -> "Gateway":
-        """Waits until it takes clients."""
+        """Waits until it is ready."""
         eventually("the gateway is ready", lambda: self.get("readyz")[0] == 200)
         return self
 
     def get(self, path: str) -> tuple[int, str]:
-        """What it says over HTTP."""
+        """Status and body of an HTTP response."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.http}/{path}", timeout=5) as answer:
                 return answer.status, answer.read().decode()
@@ -76,28 +76,28 @@ class Gateway:
         raise AssertionError(f"no metric {name} {labels}")
 
     def lines(self) -> list[Mapping[str, Any]]:
-        """What it has logged."""
+        """Its log, parsed."""
         return [json.loads(line) for line in self._log.read_text().splitlines()]
 
     def log_text(self) -> str:
-        """The same, as it stands."""
+        """Its log as text."""
         return self._log.read_text()
 
     def wire(self, password: str | None = None) -> Wire:
-        """A client."""
+        """A client's connection."""
         return Wire(self.port, password)
 
     def wait_for_master_other_than(self, port: int) -> None:
-        """Waits until it knows that another node is the master."""
+        """Waits until it reports another node as the master."""
 
         def moved() -> bool:
-            said = [line["message"] for line in self.lines() if line["message"].startswith("the master is ")]
-            return not said[-1].endswith(f":{port}")
+            messages = [line["message"] for line in self.lines() if line["message"].startswith("the master is ")]
+            return not messages[-1].endswith(f":{port}")
 
-        eventually(f"the gateway knows another master than {port}", moved)
+        eventually(f"the gateway reports another master than {port}", moved)
 
     def memory(self) -> int:
-        """Bytes that it has in memory."""
+        """Its resident memory in bytes."""
         return int(psutil.Process(self.process.pid).memory_info().rss)
 
     def stop(self) -> int:
@@ -106,6 +106,6 @@ class Gateway:
         return self.process.wait(timeout=60)
 
     def kill(self) -> None:
-        """Ends it if it runs still."""
+        """Kills it."""
         self.process.kill()
         self.process.wait()

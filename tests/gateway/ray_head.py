@@ -15,19 +15,19 @@ from tests.gateway.nodes import free_ports
 from tests.gateway.waiting import eventually
 
 START_SECONDS = 120.0
-"""A head starts in 10 seconds on two idle cores."""
+"""A head takes 10 seconds to start on two idle cores."""
 
 RAY = Path(sys.executable).with_name("ray")
 
 
 class Head:
-    """Runs for as long as a `with` lasts. No other Ray on this machine is touched."""
+    """Runs during a `with` statement. Other Ray processes on this machine are not affected."""
 
     def __init__(
         self, redis: int, namespace: str, log: Path, password: str | None = None, user: str | None = None
     ) -> None:
         self.port, client, agent = free_ports(3)
-        # Sockets of Ray lie below this folder, and a socket's path has at most 107 characters.
+        # Sockets of Ray are below this folder, and a socket's path has at most 107 characters.
         self._folder = tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True)
         self.address = f"127.0.0.1:{self.port}"
         self._log = log
@@ -63,9 +63,9 @@ class Head:
 
     def _started(self) -> bool:
         self._look_around()
-        said = self._log.read_text()
-        assert self._process.poll() is None, said
-        return "Ray runtime started" in said
+        log = self._log.read_text()
+        assert self._process.poll() is None, log
+        return "Ray runtime started" in log
 
     def _look_around(self) -> None:
         with suppress(psutil.NoSuchProcess):
@@ -81,7 +81,8 @@ class Head:
         self._process.kill()
         self._process.wait()
         for process in self._ours:
-            with suppress(psutil.NoSuchProcess):  # Ray's processes end by themselves when others of theirs do.
+            # Ray's processes end by themselves after others of the same head have ended.
+            with suppress(psutil.NoSuchProcess):
                 process.kill()
         psutil.wait_procs(self._ours, timeout=10)
         self._folder.cleanup()

@@ -1,6 +1,6 @@
-"""A driver that has the GCS write all the time, as a program: ADDRESS. It ends when its standard input does.
+"""A driver that makes the GCS write all the time, as a program: ADDRESS. It ends when its standard input ends.
 
-On standard output it says `begun`, and in the end what it noticed, as JSON.
+It prints `begun`, and at its end a report as JSON.
 """
 
 import json
@@ -16,17 +16,17 @@ from ray.experimental.internal_kv import _internal_kv_get, _internal_kv_put
 MOST_DETACHED = 5
 
 PAUSE = 3.0
-"""Seconds between two actors of a kind: each is a process to start, two seconds of a core, and how long a full machine
-takes is not what is measured."""
+"""Seconds between two actors of a kind: each starts a process, which takes two seconds of a core. The load of the
+machine must not be measured."""
 
 RUN = time.time_ns()
-"""In the names of this run's keys: they outlast it."""
+"""Part of the names of this run's keys, which remain after it."""
 
 AGAIN = 0.5
-"""Seconds after a failure, so that a control plane that comes back has the machine."""
+"""Pause in seconds after a failure, so that a restarting control plane gets the CPU."""
 
 LATE = 1.0
-"""Seconds from which on an operation counts as stalled."""
+"""An operation that takes more seconds counts as stalled."""
 
 
 @ray.remote(num_cpus=0)
@@ -43,25 +43,25 @@ class Keeper:
 
 
 class Work(threading.Thread):
-    """Does one thing again and again, and measures it."""
+    """Repeats one operation, and measures it."""
 
     def __init__(self, ending: threading.Event) -> None:
         super().__init__()
         self.done = 0
         self.stalls: list[tuple[float, float]] = []
-        """When each began, in seconds since 1970, and how many seconds it took until one was done again."""
+        """For each stall its begin in seconds since 1970, and the seconds until an operation succeeded again."""
         self.failed: dict[int, str] = {}
-        """Why, by number. Whether such a one was done nobody knows."""
+        """The errors by number. It is unknown whether a failed operation was done."""
         self._ending = ending
 
     def run(self) -> None:
-        """Works until told to end."""
+        """Works until `ending` is set."""
         at, begin = time.time(), time.monotonic()
         while not self._ending.is_set():
             number, self.done = self.done, self.done + 1
             try:
                 self.step(number)
-            except Exception as error:  # what it is, is what the test asks for
+            except Exception as error:  # the report contains any error
                 self.failed[number] = repr(error)[:500]
                 time.sleep(AGAIN)
                 continue
@@ -71,65 +71,65 @@ class Work(threading.Thread):
             at, begin = time.time(), time.monotonic()
 
     def step(self, number: int) -> None:
-        """The one thing."""
+        """Does the operation."""
         raise NotImplementedError
 
     def pause(self) -> None:
-        """Until the next one."""
+        """Waits until the next operation."""
         time.sleep(PAUSE)
 
 
 class Keys(Work):
-    """Writes new keys. Ray says whether a key was there before: that is HSETNX' answer."""
+    """Writes new keys. Ray returns whether a key existed before, which is the answer of HSETNX."""
 
     def step(self, number: int) -> None:
-        """Writes one."""
+        """Writes a key."""
         if _internal_kv_put(f"key-{RUN}-{number}", b"value", overwrite=False):
-            raise ValueError(f"key-{number} is said to have been there before")
+            raise ValueError(f"key-{number} is reported to have existed before")
 
     def pause(self) -> None:
-        """A hundredth of a second."""
+        """Waits a hundredth of a second."""
         time.sleep(0.01)
 
 
 class Actors(Work):
-    """Makes actors, each asked once and ended."""
+    """Creates actors, calls each once, and ends it."""
 
     def step(self, number: int) -> None:
-        """Makes one."""
+        """Creates an actor."""
         actor: Any = Keeper.options(name=f"actor-{number}").remote()  # type: ignore[attr-defined] # of ray.remote
         if ray.get(actor.add.remote(), timeout=60) != 1:
-            raise ValueError(f"actor-{number} is another one")
+            raise ValueError(f"actor-{number} is an existing actor")
         ray.kill(actor)
 
 
 class Detached(Work):
-    """Makes actors that outlive their driver. The last of them stay."""
+    """Creates actors that outlive their driver. The last of them stay."""
 
     def __init__(self, ending: threading.Event) -> None:
         super().__init__(ending)
-        self.there: dict[str, Any] = {}
+        self.living: dict[str, Any] = {}
 
     def step(self, number: int) -> None:
-        """Makes one, and ends the one that is one too many."""
+        """Creates an actor, and ends the oldest one beyond MOST_DETACHED."""
         name = f"detached-{number}"
         actor: Any = Keeper.options(name=name, lifetime="detached").remote()  # type: ignore[attr-defined] # of ray.remote
         if ray.get(actor.add.remote(), timeout=60) != 1:
-            raise ValueError(f"{name} is another one")
-        self.there[name] = actor
-        if len(self.there) > MOST_DETACHED:
-            ray.kill(self.there.pop(next(iter(self.there))))
+            raise ValueError(f"{name} is an existing actor")
+        self.living[name] = actor
+        if len(self.living) > MOST_DETACHED:
+            ray.kill(self.living.pop(next(iter(self.living))))
 
     def lost(self) -> list[str]:
-        """Those that are not there, or know nothing of what they did, and those that ought not to be there."""
+        """Actors that are missing or have lost their state, and actors that should have ended."""
         found = {each["name"] for each in ray.util.list_named_actors(all_namespaces=True)}
         unsure = {f"detached-{number}" for number in self.failed}
-        others = {name for name in found if name.startswith("detached-")} - unsure ^ set(self.there)
-        return sorted(others | {name for name, actor in self.there.items() if not kept(actor)})
+        others = {name for name in found if name.startswith("detached-")} - unsure ^ set(self.living)
+        return sorted(others | {name for name, actor in self.living.items() if not kept(actor)})
 
 
 def kept(keeper: Any) -> bool:
-    """Whether an actor that was asked once has its state still."""
+    """Whether an actor that was called once still has its state."""
     try:
         return bool(ray.get(keeper.add.remote()) == 2)
     except ray.exceptions.RayError:
@@ -154,13 +154,15 @@ def main() -> None:
     ending.set()
     for work in works.values():
         work.join()
-    told = {name: {"done": it.done, "stalls": it.stalls, "failed": [*it.failed.values()]} for name, it in works.items()}
+    report = {
+        name: {"done": it.done, "stalls": it.stalls, "failed": [*it.failed.values()]} for name, it in works.items()
+    }
     written = [number for number in range(works["keys"].done) if number not in works["keys"].failed]
     missing = [number for number in written if _internal_kv_get(f"key-{RUN}-{number}") != b"value"]
     keeps = kept(keeper) and bool(ray.get_actor("keeper"))
     seen = {"missing_keys": missing, "lost_actors": detached.lost(), "keeper_kept": keeps}
-    sys.stdout.write(json.dumps({**told, **seen}) + "\n")
-    for actor in (keeper, *detached.there.values()):
+    sys.stdout.write(json.dumps({**report, **seen}) + "\n")
+    for actor in (keeper, *detached.living.values()):
         ray.kill(actor)
 
 

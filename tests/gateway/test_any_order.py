@@ -1,4 +1,4 @@
-"""Whatever clients send and wherever connections break: the answers are those of a Redis that never fails."""
+"""With any commands and any broken connections the answers are those of a Redis that never fails."""
 
 from collections.abc import Iterator
 
@@ -33,10 +33,10 @@ COMMANDS: st.SearchStrategy[Command] = st.one_of(
 )
 
 BREAKS = st.sampled_from(("mute", "cut"))
-"""From now on answers are lost; or all connections break, and new ones are whole."""
+"""`mute`: answers are lost from now on; `cut`: all connections break, and new ones work."""
 
 ANSWER = "answer"
-"""The client takes the next answer."""
+"""The client receives the next answer."""
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def sent(wire: Wire, prefix: str, command: Command) -> None:
 @given(steps=st.lists(st.one_of(COMMANDS, BREAKS, st.just(ANSWER)), max_size=40))
 @example(
     steps=[("INCRBY", "KV", "1"), ("HSET", "KV", "g", ""), ("UNLINK", "KV"), "cut"]
-)  # an error, not to be repeated
+)  # an error, which must not be repeated
 def test_breaking_connections_change_no_answer(
     gateway: Gateway, cable: Cable, node: Node, steps: list[Command | str]
 ) -> None:
@@ -71,7 +71,7 @@ def test_breaking_connections_change_no_answer(
 
         def answer() -> None:
             if len(answers) < len(expected):
-                cable.cut()  # An answer that is lost comes no other way.
+                cable.cut()  # A lost answer is only sent again over a new connection.
                 got = wire.answer()
                 answers.append(str(got) if isinstance(got, hiredis.ReplyError) else got)
 
@@ -86,8 +86,8 @@ def test_breaking_connections_change_no_answer(
                 case (_, *_) as command:
                     sent(wire, "RAYgateway@", command)
                     sent(model, "RAYmodel@", command)
-                    said = model.answer()
-                    expected.append(str(said) if isinstance(said, hiredis.ReplyError) else said)
+                    modelled = model.answer()
+                    expected.append(str(modelled) if isinstance(modelled, hiredis.ReplyError) else modelled)
         while len(answers) < len(expected):
             answer()
         assert answers == expected

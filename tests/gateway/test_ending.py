@@ -17,11 +17,11 @@ pytestmark = pytest.mark.engine
 
 
 def started(**settings: str) -> "subprocess.CompletedProcess[str]":
-    """A gateway that does not start."""
-    said = {f"REDIS_GATEWAY_{name.upper()}": value for name, value in settings.items()}
+    """Runs a gateway that does not start."""
+    environment = {f"REDIS_GATEWAY_{name.upper()}": value for name, value in settings.items()}
     command = [sys.executable, "-m", "gateway"]
     return subprocess.run(
-        command, cwd=ROOT, env=os.environ | said, capture_output=True, text=True, timeout=60, check=False
+        command, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, timeout=60, check=False
     )
 
 
@@ -29,11 +29,11 @@ def test_without_clients_it_ends_at_once(gateway_of_module: Gateway) -> None:
     assert gateway_of_module.stop() == 0
 
 
-def test_clients_may_finish_and_no_new_one_is_taken(nodes: Nodes, gateway: Gateway) -> None:
+def test_clients_may_finish_but_new_ones_are_refused(nodes: Nodes, gateway: Gateway) -> None:
     with gateway.wire() as wire:
         assert wire.must("INCRBY", "RAYa@n", 1) == 1
         gateway.process.terminate()
-        eventually("it says that it ends", lambda: gateway.get("readyz") == (503, "ending"))
+        eventually("it reports that it ends", lambda: gateway.get("readyz") == (503, "ending"))
         with pytest.raises(ConnectionRefusedError):
             gateway.wire()
         nodes.master.kill()
@@ -48,7 +48,7 @@ def test_a_client_that_stays_is_cut_off_when(nodes: Nodes, make_gateway: MakeGat
         assert wire.must("INCRBY", "RAYa@n", 1) == 1
         gateway.process.terminate()
         if how == "a second signal comes":
-            eventually("it says that it ends", lambda: gateway.get("readyz") == (503, "ending"))
+            eventually("it reports that it ends", lambda: gateway.get("readyz") == (503, "ending"))
             gateway.process.send_signal(signal.SIGINT)
         with pytest.raises(ConnectionError):
             wire.answer()
@@ -57,7 +57,7 @@ def test_a_client_that_stays_is_cut_off_when(nodes: Nodes, make_gateway: MakeGat
 
 
 def test_it_ends_as_the_first_process_of_a_container(nodes: Nodes, make_gateway: MakeGateway) -> None:
-    """The kernel keeps signals from a first process that has no handler for them."""
+    """The kernel does not deliver signals to a first process without handlers for them."""
     namespace = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")
     gateway = make_gateway(nodes, before=namespace).wait_ready()
     (first,) = psutil.Process(gateway.process.pid).children()
@@ -67,7 +67,7 @@ def test_it_ends_as_the_first_process_of_a_container(nodes: Nodes, make_gateway:
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({}, "neither of REDIS_GATEWAY_SENTINELS and REDIS_GATEWAY_REDIS is set: set one of them"),
         ({"redis": "redis"}, "REDIS_GATEWAY_REDIS: 'redis' is not HOST:PORT, for example redis-0.redis:6379"),
@@ -80,14 +80,14 @@ def test_it_ends_as_the_first_process_of_a_container(nodes: Nodes, make_gateway:
         ({"redis": "a:1", "tls_ca_file": __file__}, "NO_CERTIFICATE_OR_CRL_FOUND"),
     ],
 )
-def test_what_is_set_wrongly_is_said_in_one_line(settings: dict[str, str], said: str) -> None:
+def test_an_invalid_setting_is_reported_in_one_line(settings: dict[str, str], message: str) -> None:
     ended = started(**settings)
     assert ended.returncode == 2
-    assert said in ended.stderr
+    assert message in ended.stderr
     assert ended.stderr.count("\n") == 1
 
 
-def test_a_port_that_is_taken_is_said(gateway_of_module: Gateway, nodes: Nodes) -> None:
+def test_a_port_that_is_taken_is_reported(gateway_of_module: Gateway, nodes: Nodes) -> None:
     taken = f"127.0.0.1:{nodes.redis[0].port}"
     ended = started(redis="a:1", listen=taken, http_listen=f"127.0.0.1:{free_ports(1)[0]}")
     assert ended.returncode == 1

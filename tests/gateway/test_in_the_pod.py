@@ -1,4 +1,4 @@
-"""The gateway with the very environment that a head's pod gives it, as the user of one tenant, before a real GCS."""
+"""The gateway with the environment of a head's pod, as the user of one tenant, with a real GCS."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 TENANT = "team-a"
 
 KEYS = f"resetkeys ~RAY{TENANT}.* ~DUMMY ~redis-gateway:{TENANT}.*"
-"""What the user of a tenant may touch."""
+"""The keys that the user of a tenant may access."""
 
 SECRET = "the-password-of-the-tenant"  # noqa: S105 - of processes that live as long as a test
 
@@ -30,7 +30,7 @@ done = cleanup_redis_storage(host=host, port=int(port), username=user, password=
                              storage_namespace=namespace)
 sys.exit(not done)
 """
-"""What KubeRay's Job runs (KubeRay 1.6.2: raycluster_controller.go, buildRedisCleanupJob)."""
+"""The script of KubeRay's Job (KubeRay 1.6.2: raycluster_controller.go, buildRedisCleanupJob)."""
 
 
 @pytest.fixture
@@ -45,17 +45,17 @@ def of_tenant(nodes: Nodes) -> Nodes:
 
 
 def environment(nodes: Nodes, volume: Path) -> dict[str, str]:
-    """What the sidecar's container has, with the Secret's volume in a folder."""
+    """The environment of the sidecar's container, with the Secret's volume in a folder."""
     volume.mkdir()
     (volume / "passwords").write_text(f"{SECRET}\n")
     sentinels = tuple(f"127.0.0.1:{sentinel.port}" for sentinel in nodes.sentinels)
     body = sidecar(GatewaySettings(), RedisConnection(sentinels, MASTER, replicas=2), TENANT, None, "IfNotPresent")
-    said = {each["name"]: each.get("value", TENANT).replace(FOLDER, str(volume)) for each in body["env"]}
+    variables = {each["name"]: each.get("value", TENANT).replace(FOLDER, str(volume)) for each in body["env"]}
     own_ports = {"REDIS_GATEWAY_LISTEN", "REDIS_GATEWAY_HTTP_LISTEN"}
-    return {name.removeprefix("REDIS_GATEWAY_").lower(): said[name] for name in said.keys() - own_ports}
+    return {name.removeprefix("REDIS_GATEWAY_").lower(): variables[name] for name in variables.keys() - own_ports}
 
 
-def test_a_gcs_lives_on_the_keys_of_its_tenant_and_leaves_none(of_tenant: Nodes, tmp_path: Path) -> None:
+def test_a_gcs_uses_only_keys_of_its_tenant_and_leaves_none(of_tenant: Nodes, tmp_path: Path) -> None:
     namespace = f"{TENANT}.training.0a1b2c3d4e"
     gateway = Gateway(tmp_path / "gateway-0", None, (), **environment(of_tenant, tmp_path / "secret"))
     try:

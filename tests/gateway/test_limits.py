@@ -1,4 +1,4 @@
-"""What the gateway holds is bounded, in time and in memory, and what is beyond is said clearly."""
+"""The gateway limits what it holds, in time and in memory, and reports what exceeds the limits."""
 
 import hiredis
 import pytest
@@ -13,11 +13,11 @@ pytestmark = pytest.mark.engine
 
 
 def lose_redis(nodes: Nodes) -> None:
-    """There is no master, and nobody who could make one."""
+    """Ends all nodes and Sentinels."""
     nodes.stop()
 
 
-def test_a_command_is_held_no_longer_than_said_and_then_the_client_may_go_on(
+def test_a_command_is_held_no_longer_than_configured_and_then_the_client_can_continue(
     nodes: Nodes, make_gateway: MakeGateway
 ) -> None:
     gateway = make_gateway(nodes, hold_seconds=1).wait_ready()
@@ -26,14 +26,16 @@ def test_a_command_is_held_no_longer_than_said_and_then_the_client_may_go_on(
         lose_redis(nodes)
         write, read = wire.ask("HSET", "RAYa@KV", "g", "v"), wire.ask("HGET", "RAYa@KV", "f")
         assert str(write).startswith("TRYAGAIN redis-gateway: no answer of a master in 1 s")
-        assert str(nodes.redis[0].port) in str(write)  # what was tried
+        assert str(nodes.redis[0].port) in str(write)  # the node that was tried
         assert isinstance(read, hiredis.ReplyError)
         nodes.start()
         assert wire.must("HGET", "RAYa@KV", "f") == b"v"
     assert gateway.metric("expired_commands_total") == 2
 
 
-def test_a_write_that_may_have_been_done_is_not_called_undone(nodes: Nodes, make_gateway: MakeGateway) -> None:
+def test_the_error_of_an_unanswered_write_reports_that_it_may_have_been_done(
+    nodes: Nodes, make_gateway: MakeGateway
+) -> None:
     gateway = make_gateway(nodes, hold_seconds=1).wait_ready()
     with gateway.wire() as wire:
         wire.must("HSET", "RAYa@KV", "f", "v")
@@ -43,7 +45,7 @@ def test_a_write_that_may_have_been_done_is_not_called_undone(nodes: Nodes, make
             assert "it may have been done" in str(wire.ask("HSET", "RAYa@KV", "g", "v"))
 
 
-def test_a_write_that_no_replica_has_in_time_is_said_to_be_on_the_master_only(
+def test_the_error_of_a_write_without_replicas_reports_that_only_the_master_has_it(
     nodes: Nodes, make_gateway: MakeGateway
 ) -> None:
     gateway = make_gateway(nodes, hold_seconds=1, wait_seconds=0.2).wait_ready()
@@ -55,9 +57,7 @@ def test_a_write_that_no_replica_has_in_time_is_said_to_be_on_the_master_only(
     )
 
 
-def test_a_client_that_sends_too_much_is_slowed_down_and_nothing_is_lost(
-    nodes: Nodes, make_gateway: MakeGateway
-) -> None:
+def test_a_client_that_sends_too_much_is_slowed_down_and_loses_nothing(nodes: Nodes, make_gateway: MakeGateway) -> None:
     limit = 1 << 20
     gateway = make_gateway(nodes, max_held_bytes=limit).wait_ready()
     with gateway.wire() as wire:
@@ -70,7 +70,7 @@ def test_a_client_that_sends_too_much_is_slowed_down_and_nothing_is_lost(
         assert [wire.answer() for _ in range(begun)] == list(range(1, begun + 1))
 
 
-def test_a_client_that_does_not_read_costs_no_memory(nodes: Nodes, make_gateway: MakeGateway) -> None:
+def test_a_client_that_does_not_read_uses_no_memory(nodes: Nodes, make_gateway: MakeGateway) -> None:
     gateway = make_gateway(nodes, max_held_bytes=1 << 20).wait_ready()
     size = 1 << 20
     with gateway.wire() as deaf, gateway.wire() as other:
@@ -83,7 +83,7 @@ def test_a_client_that_does_not_read_costs_no_memory(nodes: Nodes, make_gateway:
         assert all(len(deaf.answer()) == size for _ in range(200))
 
 
-def test_no_more_clients_than_said_are_taken(nodes: Nodes, make_gateway: MakeGateway) -> None:
+def test_no_more_clients_than_configured_are_accepted(nodes: Nodes, make_gateway: MakeGateway) -> None:
     gateway = make_gateway(nodes, max_clients=1).wait_ready()
     with gateway.wire() as first:
         first.must("PING")
@@ -97,7 +97,7 @@ def test_no_more_clients_than_said_are_taken(nodes: Nodes, make_gateway: MakeGat
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (b"GET / HTTP/1.1\r\n\r\n", "expected '*', got 'G'"),
         (b"*1\r\n:5\r\n", "expected '$', got ':'"),
@@ -107,11 +107,11 @@ def test_no_more_clients_than_said_are_taken(nodes: Nodes, make_gateway: MakeGat
         (b"*one\r\n", "not the Redis protocol"),
     ],
 )
-def test_what_is_no_command_ends_the_connection_and_says_why(
-    gateway_of_module: Gateway, text: bytes, said: str
+def test_an_invalid_command_ends_the_connection_with_an_error(
+    gateway_of_module: Gateway, text: bytes, message: str
 ) -> None:
     with gateway_of_module.wire() as wire:
         wire.raw(text)
-        assert said in str(wire.answer())
+        assert message in str(wire.answer())
         with pytest.raises(ClosedError):
             wire.answer()

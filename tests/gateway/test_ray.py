@@ -1,4 +1,4 @@
-"""A real GCS behind the gateway does not notice that Redis has another master; its users see that it took longer."""
+"""A real GCS behind the gateway does not notice that Redis has another master; its users only wait longer."""
 
 import json
 import subprocess
@@ -22,11 +22,11 @@ import sys
 from ray._private.gcs_utils import cleanup_redis_storage
 sys.exit(not cleanup_redis_storage("127.0.0.1", int(sys.argv[1]), "", False, sys.argv[2]))
 """
-"""What KubeRay's cleanup Job runs (KubeRay 1.6.2: raycluster_controller.go, buildRedisCleanupJob)."""
+"""The script of KubeRay's cleanup Job (KubeRay 1.6.2: raycluster_controller.go, buildRedisCleanupJob)."""
 
 
 def work_while(head: Head, happens: Callable[[], None]) -> dict[str, Any]:
-    """What a driver noticed that worked while something happened."""
+    """The report of a driver that works while `happens` runs."""
     driver = subprocess.Popen(
         [sys.executable, "-m", "tests.gateway.ray_load", head.address],
         cwd=ROOT,
@@ -48,7 +48,7 @@ def work_while(head: Head, happens: Callable[[], None]) -> dict[str, Any]:
     return noticed
 
 
-def test_two_masters_are_killed_and_the_gcs_goes_on(nodes: Nodes, gateway: Gateway, tmp_path: Path) -> None:
+def test_the_gcs_keeps_working_when_two_masters_are_killed(nodes: Nodes, gateway: Gateway, tmp_path: Path) -> None:
     def kill_two_masters() -> None:
         for _ in range(2):
             old = nodes.master
@@ -68,7 +68,7 @@ def test_two_masters_are_killed_and_the_gcs_goes_on(nodes: Nodes, gateway: Gatew
     assert gateway.metric("lost_writes_total") == 0
 
 
-def test_rays_cleanup_leaves_nothing_although_the_master_dies(nodes: Nodes, gateway: Gateway, tmp_path: Path) -> None:
+def test_rays_cleanup_leaves_nothing_when_the_master_is_killed(nodes: Nodes, gateway: Gateway, tmp_path: Path) -> None:
     with Head(gateway.port, "to-clean-up", tmp_path / "ray.log"):
         assert nodes.master.ask("KEYS", "RAYto-clean-up@*")
     for sentinel in nodes.sentinels[1:]:
@@ -83,7 +83,7 @@ def test_rays_cleanup_leaves_nothing_although_the_master_dies(nodes: Nodes, gate
     assert nodes.master_after(old).ask("KEYS", "*") == []
 
 
-def test_ray_sends_nothing_that_the_gateway_does_not_know(nodes: Nodes, gateway: Gateway, tmp_path: Path) -> None:
+def test_the_gateway_knows_all_commands_that_ray_sends(nodes: Nodes, gateway: Gateway, tmp_path: Path) -> None:
     with nodes.master.wire() as wire:
         wire.must("CONFIG", "RESETSTAT")
         with Head(nodes.master.port, "direct", tmp_path / "ray.log", PASSWORD) as head:

@@ -1,4 +1,4 @@
-"""Each command that Ray sends is done once and answered once, also when its answer was lost and it is repeated."""
+"""Each command of Ray is done once and answered once, even if its answer is lost and the gateway repeats it."""
 
 import os
 from collections.abc import Iterator
@@ -23,13 +23,13 @@ Command = tuple[str | int, ...]
 
 @pytest.fixture(autouse=True)
 def empty(node: Node) -> None:
-    """Nothing of another test is on it."""
+    """Removes the data of other tests."""
     node.ask("FLUSHALL")
 
 
 @pytest.fixture(scope="module")
 def behind(cable: Cable, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway at the other end of the cable, which is told of the node and not of Sentinels."""
+    """A gateway at the other end of the cable, configured with the node instead of Sentinels."""
     node = f"127.0.0.1:{cable.port}"
     gateway = Gateway(tmp_path_factory.mktemp("gateway"), redis=node, wait_replicas=0).wait_ready()
     try:
@@ -39,14 +39,14 @@ def behind(cable: Cable, tmp_path_factory: pytest.TempPathFactory) -> Iterator[G
 
 
 def calls(node: Node, name: str) -> int:
-    """How often a node has done a command, also for scripts."""
+    """The number of times that a node has done a command, including those of scripts."""
     stats = node.ask("INFO", "commandstats").decode()
     line = next((line for line in stats.splitlines() if line.startswith(f"cmdstat_{name.lower()}:")), "calls=0,")
     return int(line.partition("calls=")[2].partition(",")[0])
 
 
 def ask_and_lose_the_answer(wire: Wire, cable: Cable, node: Node, command: Command) -> Any:
-    """What a client is answered when the node has done a command and the connection broke before it could say so."""
+    """The client's answer when the connection breaks after the node has done a command and before it answers."""
     wire.must("PING")
     before = calls(node, str(command[0]))
     cable.mute()
@@ -61,14 +61,14 @@ EXAMPLES: dict[str, tuple[list[Command], Command, Any]] = {
     "HSET of a known field": ([("HSET", "RAYa@KV", "f", "u")], ("HSET", "RAYa@KV", "f", "v"), 0),
     "HSETNX of a new field": ([], ("HSETNX", "RAYa@KV", "f", "v"), 1),
     "HSETNX of a known field": ([("HSET", "RAYa@KV", "f", "v")], ("HSETNX", "RAYa@KV", "f", "v"), 0),
-    "HDEL of what is there": ([("HSET", "RAYa@KV", "f", "v", "g", "v")], ("HDEL", "RAYa@KV", "f", "g", "h"), 2),
-    "HDEL of what is not": ([], ("HDEL", "RAYa@KV", "f"), 0),
+    "HDEL of existing fields": ([("HSET", "RAYa@KV", "f", "v", "g", "v")], ("HDEL", "RAYa@KV", "f", "g", "h"), 2),
+    "HDEL of a missing field": ([], ("HDEL", "RAYa@KV", "f"), 0),
     "INCRBY": ([("INCRBY", "RAYa@JobCounter", 3)], ("INCRBY", "RAYa@JobCounter", 1), 4),
     "DEL": ([("HSET", "RAYa@KV", "f", "v"), ("HSET", "RAYa@JOB", "f", "v")], ("DEL", "RAYa@KV", "RAYa@JOB"), 2),
     "DEL of Ray's probe": ([], ("DEL", "DUMMY"), 0),
     "UNLINK": ([("HSET", "RAYa@KV", "f", "v")], ("UNLINK", "RAYa@KV"), 1),
     "HGET": ([("HSET", "RAYa@KV", "f", "v")], ("HGET", "RAYa@KV", "f"), b"v"),
-    "HGET of nothing": ([], ("HGET", "RAYa@KV", "f"), None),
+    "HGET of a missing field": ([], ("HGET", "RAYa@KV", "f"), None),
     "HMGET": ([("HSET", "RAYa@KV", "f", "v")], ("HMGET", "RAYa@KV", "f", "g"), [b"v", None]),
     "HEXISTS": ([("HSET", "RAYa@KV", "f", "v")], ("HEXISTS", "RAYa@KV", "f"), 1),
     "HGETALL": ([("HSET", "RAYa@KV", "f", "v")], ("HGETALL", "RAYa@KV"), [b"f", b"v"]),
@@ -77,10 +77,10 @@ EXAMPLES: dict[str, tuple[list[Command], Command, Any]] = {
     "HSCAN": ([("HSET", "RAYa@KV", "f", "v")], ("HSCAN", "RAYa@KV", 0), [b"0", [b"f", b"v"]]),
     "SCAN": ([("HSET", "RAYa@KV", "f", "v")], ("SCAN", 0, "MATCH", "RAYa@*"), [b"0", [b"RAYa@KV"]]),
     "PING": ([], ("PING",), b"PONG"),
-    "INFO of Sentinel, which tells Ray that it is none": ([], ("INFO", "SENTINEL"), b""),
+    "INFO of Sentinel, which shows Ray that it is none": ([], ("INFO", "SENTINEL"), b""),
     "INFO of the cluster": ([], ("INFO", "CLUSTER"), b"# Cluster\r\ncluster_enabled:0\r\n"),
 }
-"""What is there before, the command, and what it answers when it is done once."""
+"""Earlier commands, the command, and its answer when it is done once."""
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
@@ -95,9 +95,9 @@ def test_a_command_whose_answer_was_lost_is_done_and_answered_once(
         assert wire.must("PING") == b"PONG"
 
 
-def test_the_examples_are_all_commands_that_the_gateway_takes() -> None:
-    said = {str(command[0]).encode() for _, command, _ in EXAMPLES.values()}
-    assert said == set(COMMANDS) - {b"DBSIZE"}  # which counts the journal too
+def test_the_examples_have_all_commands_that_the_gateway_accepts() -> None:
+    names = {str(command[0]).encode() for _, command, _ in EXAMPLES.values()}
+    assert names == set(COMMANDS) - {b"DBSIZE"}  # which counts the journal too
 
 
 def test_an_error_of_the_node_reaches_the_client_as_it_is(behind: Gateway, node: Node) -> None:
@@ -113,7 +113,7 @@ def test_values_are_bytes_of_any_kind_and_size(behind: Gateway, node: Node) -> N
         assert wire.must("HGET", "RAYa@KV", b"\x00\r\n\xff") == value
 
 
-def test_a_command_has_as_many_arguments_as_ray_sends_and_more(behind: Gateway) -> None:
+def test_a_command_may_have_as_many_arguments_as_ray_sends(behind: Gateway) -> None:
     fields = [f"f{number}" for number in range(6900)]
     with behind.wire() as wire:
         for start in range(0, 6900, 1000):
@@ -123,13 +123,13 @@ def test_a_command_has_as_many_arguments_as_ray_sends_and_more(behind: Gateway) 
         assert "at most 7001" in str(wire.answer())
 
 
-def test_a_journal_goes_with_its_client(behind: Gateway, node: Node) -> None:
+def test_a_journal_is_removed_when_its_client_disconnects(behind: Gateway, node: Node) -> None:
     with behind.wire() as wire:
         wire.must("HSET", "RAYa@KV", "f", "v")
         wire.must("DEL", "RAYa@KV")
         (key,) = node.ask("KEYS", "*")
         assert 0 < node.ask("TTL", key.decode()) <= JOURNAL_SECONDS
-    eventually("the journal is gone", lambda: node.ask("DBSIZE") == 0)
+    eventually("the journal is removed", lambda: node.ask("DBSIZE") == 0)
 
 
 def test_a_write_of_an_older_connection_is_refused(node: Node) -> None:
@@ -148,9 +148,7 @@ def test_a_write_of_an_older_connection_is_refused(node: Node) -> None:
     assert (answers[0], answers[3]) == (1, 2)
 
 
-def test_what_an_older_connection_still_has_in_its_buffers_is_not_done(
-    behind: Gateway, cable: Cable, node: Node
-) -> None:
+def test_a_write_in_the_buffers_of_an_older_connection_is_not_done(behind: Gateway, cable: Cable, node: Node) -> None:
     with behind.wire() as wire:
         wire.must("INCRBY", "RAYa@n", 1)
         with node.paused():
@@ -162,7 +160,7 @@ def test_what_an_older_connection_still_has_in_its_buffers_is_not_done(
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "message"),
     [
         (("SUBSCRIBE", "channel"), "does not take 'SUBSCRIBE'"),
         (("MULTI",), "does not take 'MULTI'"),
@@ -172,11 +170,11 @@ def test_what_an_older_connection_still_has_in_its_buffers_is_not_done(
         (("HGET", "RAYa@KV"), "wrong number of arguments for 'hget'"),
     ],
 )
-def test_a_command_whose_repeat_is_not_understood_is_refused(behind: Gateway, command: Command, said: str) -> None:
+def test_an_unsupported_command_is_refused(behind: Gateway, command: Command, message: str) -> None:
     before = behind.metric("refused_commands_total")
     with behind.wire() as wire:
         answer = wire.ask(*command)
         assert isinstance(answer, hiredis.ReplyError)
-        assert said in str(answer)
+        assert message in str(answer)
         assert wire.must("PING") == b"PONG"
     assert behind.metric("refused_commands_total") == before + 1

@@ -1,4 +1,4 @@
-"""Who may connect, how it is kept secret, and what is said when it does not fit."""
+"""Authentication and encryption of connections, and messages about wrong certificates and passwords."""
 
 import hashlib
 import ssl
@@ -21,13 +21,13 @@ CLIENT_PASSWORD = "a-password-of-the-clients"  # noqa: S105 - of this test
 
 @pytest.fixture
 def certificates(tmp_path: Path) -> Certificates:
-    """Of an authority that everyone here trusts."""
+    """Certificates of an authority that all parts trust."""
     return Certificates(tmp_path)
 
 
 @pytest.fixture
 def encrypted(tmp_path: Path, certificates: Certificates) -> Iterator[Nodes]:
-    """Nodes and Sentinels that speak TLS only, and only with those who show a certificate."""
+    """Nodes and Sentinels that accept only TLS with a client certificate."""
     made = Nodes(tmp_path / "nodes", certificates)
     try:
         made.start()
@@ -50,7 +50,7 @@ def test_everything_is_encrypted_on_both_sides_over_a_failover(
         load.advance()
 
 
-def test_a_client_without_a_certificate_or_without_tls_gets_nowhere(
+def test_a_client_without_a_certificate_or_without_tls_is_refused(
     certificates: Certificates, nodes: Nodes, make_gateway: MakeGateway
 ) -> None:
     files = {"cert": certificates.cert, "key": certificates.key, "ca": certificates.ca}
@@ -66,17 +66,17 @@ def test_a_node_whose_certificate_is_not_trusted_is_not_used(
 ) -> None:
     (tmp_path / "other").mkdir()
     gateway = make_gateway(encrypted, tls_ca_file=Certificates(tmp_path / "other").ca)
-    eventually("it says why", lambda: "certificate verify failed" in gateway.get("readyz")[1])
+    eventually("it reports why", lambda: "certificate verify failed" in gateway.get("readyz")[1])
 
 
 @pytest.mark.parametrize("who", ["redis", "sentinel"])
-def test_a_wrong_password_keeps_the_gateway_unready_and_is_named(
+def test_with_a_wrong_password_the_gateway_is_not_ready_and_reports_it(
     nodes: Nodes, make_gateway: MakeGateway, tmp_path: Path, who: str
 ) -> None:
     wrong = tmp_path / "wrong"
     wrong.write_text("not-the-password")
     gateway = make_gateway(nodes, hold_seconds=0.5, **{f"{who}_password_file": wrong})
-    eventually("it says why", lambda: "WRONGPASS" in gateway.get("readyz")[1])
+    eventually("it reports why", lambda: "WRONGPASS" in gateway.get("readyz")[1])
     assert gateway.get("readyz")[0] == 503
     assert gateway.get("livez")[0] == 200
     with gateway.wire() as wire:
@@ -84,13 +84,13 @@ def test_a_wrong_password_keeps_the_gateway_unready_and_is_named(
     assert "not-the-password" not in gateway.log_text()
 
 
-def test_a_right_that_is_missing_on_the_nodes_is_named_before_a_client_comes(
+def test_a_missing_right_on_the_nodes_is_reported_before_a_client_connects(
     nodes: Nodes, make_gateway: MakeGateway
 ) -> None:
     for node in nodes.redis:
         node.ask("ACL", "SETUSER", "gateway", "-eval")
     gateway = make_gateway(nodes)
-    eventually("it says why", lambda: "no permissions to run the 'eval' command" in gateway.get("readyz")[1])
+    eventually("it reports why", lambda: "no permissions to run the 'eval' command" in gateway.get("readyz")[1])
 
 
 def test_passwords_change_while_the_gateway_runs(nodes: Nodes, make_gateway: MakeGateway, tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_passwords_change_while_the_gateway_runs(nodes: Nodes, make_gateway: Mak
 def test_a_rotation_in_two_steps_loses_no_connection_and_needs_no_restart(
     nodes: Nodes, make_gateway: MakeGateway, tmp_path: Path
 ) -> None:
-    """First the gateway has both passwords and no node knows the new one, then nodes know both, then only the new."""
+    """The gateway gets both passwords before any node accepts the new one. Then nodes accept both, at last only one."""
     file = tmp_path / "passwords"
     file.write_text(PASSWORD)
     gateway = make_gateway(nodes, redis_password_file=file, sentinel_password_file=file).wait_ready()
@@ -127,16 +127,16 @@ def test_a_rotation_in_two_steps_loses_no_connection_and_needs_no_restart(
         load.advance()
 
 
-def test_no_password_of_several_that_fits_keeps_the_gateway_unready(
+def test_without_a_valid_password_the_gateway_is_not_ready(
     nodes: Nodes, make_gateway: MakeGateway, tmp_path: Path
 ) -> None:
     file = tmp_path / "passwords"
     file.write_text("wrong\nwrong-too\n")
     gateway = make_gateway(nodes, redis_password_file=file)
-    eventually("it says why", lambda: "WRONGPASS" in gateway.get("readyz")[1])
+    eventually("it reports why", lambda: "WRONGPASS" in gateway.get("readyz")[1])
 
 
-def test_a_user_that_may_write_the_keys_of_one_tenant_alone_is_enough(nodes: Nodes, make_gateway: MakeGateway) -> None:
+def test_the_user_of_one_tenant_has_enough_rights(nodes: Nodes, make_gateway: MakeGateway) -> None:
     for node in nodes.redis:
         node.ask("ACL", "SETUSER", "gateway", "resetkeys", "~RAYteam-a.*", "~DUMMY", "~redis-gateway:team-a.*")
     gateway = make_gateway(nodes, journal_prefix="redis-gateway:team-a.").wait_ready()
@@ -147,7 +147,9 @@ def test_a_user_that_may_write_the_keys_of_one_tenant_alone_is_enough(nodes: Nod
         assert journal.startswith(b"redis-gateway:team-a.")
 
 
-def test_clients_say_one_of_the_passwords_in_the_file(nodes: Nodes, make_gateway: MakeGateway, tmp_path: Path) -> None:
+def test_clients_authenticate_with_any_password_in_the_file(
+    nodes: Nodes, make_gateway: MakeGateway, tmp_path: Path
+) -> None:
     file = tmp_path / "passwords"
     file.write_text(f"{CLIENT_PASSWORD}\n")
     gateway = make_gateway(nodes, client_password_file=file).wait_ready()
@@ -172,7 +174,9 @@ def test_clients_say_one_of_the_passwords_in_the_file(nodes: Nodes, make_gateway
     assert gateway.metric("denied_clients_total") == 2
 
 
-def test_a_stranger_costs_no_memory(nodes: Nodes, make_gateway: MakeGateway, tmp_path: Path) -> None:
+def test_a_client_without_authentication_uses_no_memory(
+    nodes: Nodes, make_gateway: MakeGateway, tmp_path: Path
+) -> None:
     file = tmp_path / "passwords"
     file.write_text(CLIENT_PASSWORD)
     gateway = make_gateway(nodes, client_password_file=file).wait_ready()
@@ -184,7 +188,7 @@ def test_a_stranger_costs_no_memory(nodes: Nodes, make_gateway: MakeGateway, tmp
         assert "at most 10" in str(wire.answer())
 
 
-def test_logs_hold_no_password_and_no_value(nodes: Nodes, make_gateway: MakeGateway, tmp_path: Path) -> None:
+def test_logs_contain_no_password_and_no_value(nodes: Nodes, make_gateway: MakeGateway, tmp_path: Path) -> None:
     file = tmp_path / "passwords"
     file.write_text(CLIENT_PASSWORD)
     gateway = make_gateway(nodes, client_password_file=file, log_level="debug").wait_ready()

@@ -1,4 +1,4 @@
-"""Waiting for what has to happen."""
+"""Waiting for a condition."""
 
 import time
 from collections.abc import Callable
@@ -7,13 +7,13 @@ from typing import TypeVar
 T = TypeVar("T")
 
 SECONDS = 30.0
-"""How long a test waits for something before it fails."""
+"""Seconds that a test waits for a condition before it fails."""
 
 
 def eventually(what: str, look: Callable[[], T], seconds: float = SECONDS) -> T:
-    """Waits until `look` answers something true, and returns that; fails with `what` was awaited.
+    """Waits until `look` returns a true value, and returns it; fails with `what`, the condition.
 
-    A server that cannot be reached, or closes the connection as a new master does, is one that is not there yet.
+    A server that cannot be reached, or closes the connection like a new master, counts as not ready yet.
     """
     end = time.monotonic() + seconds
     while True:

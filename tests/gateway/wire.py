@@ -1,4 +1,4 @@
-"""A client as thin as a socket: it never reconnects or tries again, so that a test sees what the gateway does."""
+"""A minimal client: it never reconnects and never repeats, so that a test sees the behavior of the gateway."""
 
 import socket
 import ssl
@@ -37,13 +37,13 @@ class Wire:
         self._socket.close()
 
     def send(self, *command: str | bytes | int) -> None:
-        """Sends a command and waits for nothing."""
+        """Sends a command without waiting for its answer."""
         self._socket.sendall(hiredis.pack_command(cast(Any, command)))
 
     def send_until_full(self, *command: str | bytes | int) -> int:
-        """Sends a command again and again until nothing has been taken for a while; returns how many were begun.
+        """Repeats a command until the other side has stopped reading; returns the number of commands that were begun.
 
-        `send_rest` sends what is left of the last.
+        `send_rest` sends the rest of the last one.
         """
         packed = memoryview(hiredis.pack_command(cast(Any, command)))
         self._socket.settimeout(0.3)
@@ -59,11 +59,11 @@ class Wire:
             self._socket.settimeout(SECONDS)
 
     def send_rest(self) -> None:
-        """Sends the rest of the last command, when there is room for it."""
+        """Sends the rest of the last command once the other side reads again."""
         self._socket.sendall(self._rest)
 
     def raw(self, text: bytes) -> None:
-        """Sends what may be no command."""
+        """Sends bytes, which need not be a command."""
         self._socket.sendall(text)
 
     def answer(self) -> Any:
@@ -80,7 +80,7 @@ class Wire:
         return self.answer()
 
     def must(self, *command: str | bytes | int) -> Any:
-        """The answer, which is no error."""
+        """The answer; fails if it is an error."""
         answer = self.ask(*command)
         if isinstance(answer, hiredis.ReplyError):
             pytest.fail(f"{command[0]!r} was answered: {answer}")

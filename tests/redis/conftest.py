@@ -1,4 +1,4 @@
-"""What these tests share: the pods of a Redis."""
+"""Fixtures: the pods of a Redis."""
 
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -13,7 +13,7 @@ __all__ = ["programs"]
 
 @pytest.fixture
 def redis(tmp_path: Path) -> Iterator[Pods]:
-    """Three nodes with their Sentinels, all in step."""
+    """Three nodes in sync, with their Sentinels."""
     yield from _started(tmp_path / "redis")
 
 

@@ -1,7 +1,7 @@
-"""The pods of a Redis as processes: the very commands, environment and files of the manifests, on loopback addresses.
+"""The pods of a Redis as processes: the commands, environment and files of the manifests, on loopback addresses.
 
-What a kubelet and the cluster's DNS do is done here: a container is a process group, a Secret a folder, and a node's
-name is its address.
+This replaces the kubelet and the cluster's DNS: a container is a process group, a Secret a folder, and a node's name is
+its address.
 """
 
 import os
@@ -27,11 +27,11 @@ from tests.gateway.waiting import eventually
 from tests.gateway.wire import Wire
 
 PASSWORDS: dict[str, list[str]] = {NODES_USER: ["nodes-1"], "a": ["a-1"], "a-b": ["b-1"]}
-"""Of two tenants, the name of one beginning with that of the other."""
+"""Passwords of the nodes' user and of two tenants; the name of one tenant begins with that of the other."""
 
 
 def free_addresses(count: int) -> list[str]:
-    """Loopback addresses on which nothing has Redis' ports."""
+    """Loopback addresses on which Redis' ports are free."""
     while True:
         network = f"127.{random.randrange(1, 255)}.{random.randrange(1, 255)}"  # noqa: S311 (to keep tests apart)
         found = [f"{network}.{index + 1}" for index in range(count)]
@@ -48,7 +48,7 @@ class Pod:
     """A pod of the StatefulSet, with its volume."""
 
     tls: ssl.SSLContext | None = None
-    """What clients check certificates with."""
+    """The TLS context of clients."""
 
     def __init__(self, folder: Path, address: str, containers: Sequence[Mapping[str, Any]], nodes: str) -> None:
         self.address, self.data, self._folder, self._containers = address, folder / "data", folder, containers
@@ -63,7 +63,7 @@ class Pod:
             self.start_container(container["name"])
 
     def start_container(self, name: str) -> None:
-        """Starts a container, or starts it again, as a kubelet does: with what it left in its emptyDir."""
+        """Starts a container, or restarts it with the content of its emptyDir, as a kubelet does."""
         container = self._container(name)
         self._run_folder(name).mkdir(parents=True, exist_ok=True)
         with (self._folder / f"{name}.log").open("ab") as log:
@@ -76,10 +76,10 @@ class Pod:
             )
 
     def start_ended(self, name: str) -> bool:
-        """Starts a container again that has ended by itself. Whether it has ever."""
+        """Restarts a container that has ended by itself. Returns whether it ever has."""
         if (process := self._processes[name]).poll() is not None:
             with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # in a container all end with the first
+                os.killpg(process.pid, signal.SIGKILL)  # in a container all processes end with the first
             self.start_container(name)
             self._restarted.add(name)
         return name in self._restarted
@@ -101,23 +101,23 @@ class Pod:
             process.wait()
 
     def delete(self) -> None:
-        """Ends the pod at once, as with its node. What was in its emptyDirs is lost, its volume stays."""
+        """Ends the pod at once, as with its node. The content of its emptyDirs is lost; its volume stays."""
         for container in self._containers:
             self.kill(container["name"])
             shutil.rmtree(self._run_folder(container["name"]), ignore_errors=True)
 
     def lose_data(self) -> None:
-        """Its volume is empty. What goes on in the pod may be writing to it."""
+        """Empties its volume. Processes in the pod may be writing to it."""
         lost = self.data.rename(self.data.with_name("lost"))
         self.data.mkdir()
         shutil.rmtree(lost)
 
     def probe(self, name: str, probe: str = "readinessProbe") -> bool:
-        """What the kubelet sees."""
+        """The result of a probe of the kubelet."""
         return self._run(name, self._container(name)[probe]["exec"]["command"]) == 0
 
     def terminate(self, grace: float = STOP_SECONDS) -> None:
-        """Ends the pod as a kubelet does: all containers are asked to end, and after so many seconds they have to.
+        """Ends the pod as a kubelet does: containers get SIGTERM, and after `grace` seconds SIGKILL.
 
         A pod that is deleted by force has two (kubelet, pkg/kubelet/kuberuntime: minimumGracePeriodInSeconds).
         """
@@ -136,19 +136,19 @@ class Pod:
         return wire
 
     def ask(self, *command: str | int, port: int = REDIS_PORT, password: str = "nodes-1") -> Any:  # noqa: S107 (of a test)
-        """An answer to the nodes' user."""
+        """The answer to a command of the nodes' user."""
         with self.wire(password=password, port=port) as wire:
             return wire.must(*command)
 
     def master_address(self) -> str:
-        """The master that its Sentinel names."""
+        """The master that its Sentinel reports."""
         host, _ = self.ask("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "mymaster", port=SENTINEL_PORT)
         return str(host, "ascii")
 
     def down_after(self) -> int:
-        """After how many milliseconds its Sentinel takes a silent master for lost."""
-        said = self.ask("SENTINEL", "MASTER", "mymaster", port=SENTINEL_PORT)
-        return int(dict(zip(said[::2], said[1::2], strict=True))[b"down-after-milliseconds"])
+        """Milliseconds after which its Sentinel considers a silent master lost."""
+        fields = self.ask("SENTINEL", "MASTER", "mymaster", port=SENTINEL_PORT)
+        return int(dict(zip(fields[::2], fields[1::2], strict=True))[b"down-after-milliseconds"])
 
     def log(self, name: str) -> str:
         return (self._folder / f"{name}.log").read_text()
@@ -169,7 +169,7 @@ class Pod:
         return self._folder / f"{name}-run"
 
     def _environment(self, container: Mapping[str, Any]) -> dict[str, str]:
-        said = {each["name"]: each.get("value", "") for each in container["env"]}
+        configured = {each["name"]: each.get("value", "") for each in container["env"]}
         here = {
             "ME": self.address,
             "LISTEN": self.address,
@@ -179,12 +179,12 @@ class Pod:
             "RUN": str(self._run_folder(container["name"])),
             "BACKUP": str(self._folder.parent / "backup"),
             "HOSTS": str(self._folder / "hosts"),
-            **({"TLS": str(self._folder.parent / "tls")} if said["TLS"] else {}),
-            # Shorter than in a cluster, so that a test need not wait so long.
+            **({"TLS": str(self._folder.parent / "tls")} if configured["TLS"] else {}),
+            # Shorter than in a cluster, so that tests are faster.
             "WATCH_SECONDS": "0.5",
             "DOWN_AFTER_AT_START": "10000",
         }
-        return {"PATH": os.environ["PATH"], **said, **here}
+        return {"PATH": os.environ["PATH"], **configured, **here}
 
 
 class Pods:
@@ -208,7 +208,7 @@ class Pods:
             self.certify(*new_certificate("ray-redis", ["ray-redis-0"]))
 
     def set_users(self, passwords: Mapping[str, Sequence[str]]) -> None:
-        """Changes the Secret, and the files at once, as a kubelet does."""
+        """Changes the Secret and atomically its files, as a kubelet does."""
         new = self._folder / f"users-{random.getrandbits(32)}"
         new.mkdir()
         for name, text in users_files(passwords).items():
@@ -218,8 +218,8 @@ class Pods:
         link.rename(self._folder / "users")
 
     def certify(self, authority: str, certificate: str, key: str) -> None:
-        """Changes the Secret with the certificate. All PEM; names are not checked here, as nodes are called by
-        address."""
+        """Changes the Secret with the certificate. All PEM. Clients do not check names here, because they connect
+        to addresses."""
         for name, text in (("ca.crt", authority), ("tls.crt", certificate), ("tls.key", key)):
             (self._folder / "tls" / name).write_text(text)
         for pod in self.pods:
@@ -233,7 +233,7 @@ class Pods:
         self.wait_ready()
 
     def wait_ready(self) -> None:
-        """Waits for one master, named by all Sentinels, with all others in step."""
+        """Waits until all Sentinels report one master and all other nodes are in sync."""
         eventually("all are ready", self._ready)
 
     def _ready(self) -> bool:
@@ -248,7 +248,7 @@ class Pods:
 
     @property
     def master(self) -> Pod:
-        """The pod that the Sentinels name."""
+        """The master that the Sentinels report."""
         for pod in self.pods:
             try:
                 address = pod.master_address()
@@ -258,17 +258,17 @@ class Pods:
         raise ConnectionError("no Sentinel answers")
 
     def wait_for_master_other_than(self, pod: Pod) -> Pod:
-        """Waits until another is the master, and says so itself."""
+        """Waits until another pod is the master, and reports so itself."""
 
         def moved() -> Pod | None:
             master = self.master
             return master if master is not pod and master.ask("ROLE")[0] == b"master" else None
 
-        found = eventually(f"another than {pod.address} is the master", moved)
+        found = eventually(f"a node other than {pod.address} is the master", moved)
         assert found
         return found
 
     def stop(self) -> None:
-        """Ends all of them."""
+        """Ends all pods."""
         for pod in self.pods:
             pod.delete()

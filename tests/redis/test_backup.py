@@ -1,4 +1,4 @@
-"""Copies of the data, and the way back, with the CronJobs' own containers."""
+"""Copies of the data, and their restoration, with the CronJobs' own containers."""
 
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ def put(redis: Pods, **tables: str) -> None:
         assert wire.must("WAIT", 2, 5000) == 2
 
 
-def test_what_was_lost_after_a_copy_comes_back_from_it(redis: Pods) -> None:
+def test_lost_data_are_restored_from_a_copy(redis: Pods) -> None:
     put(redis, JOB="1", ACTOR="1")
     made = redis.pods[1].run(container(BACKUP))
     assert made.returncode == 0, made.stdout
@@ -57,7 +57,7 @@ def test_the_newest_copies_are_kept(redis: Pods, tmp_path: Path) -> None:
     assert len(left) == KEEP
 
 
-def test_a_copy_that_is_not_there_is_said(redis: Pods) -> None:
+def test_a_missing_copy_is_reported(redis: Pods) -> None:
     made = redis.pods[0].run(container(RESTORE), RESTORE="gone.rdb")
     assert made.returncode == 1
     assert "there is no copy" in made.stdout

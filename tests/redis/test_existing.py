@@ -1,4 +1,4 @@
-"""A Redis that is there already is looked at before RayClusters rely on it."""
+"""An existing Redis is checked before RayClusters use it."""
 
 import socket
 from collections.abc import Iterator
@@ -19,39 +19,39 @@ SECRET = {"username": "default", "password": PASSWORD}
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """A Redis of others, without Sentinels."""
+    """An existing Redis without Sentinels."""
     made = Nodes(tmp_path_factory.mktemp("nodes")).redis[0]
     made.start()
     yield made
     made.kill()
 
 
-def said(**where: Any) -> ExternalSettings:
+def settings(**where: Any) -> ExternalSettings:
     return ExternalSettings.model_validate({**where, "secretName": "redis"})
 
 
 def at(port: int) -> ExternalSettings:
-    return said(address=f"127.0.0.1:{port}")
+    return settings(address=f"127.0.0.1:{port}")
 
 
-def test_one_that_keeps_everything_is_fine(alone: Node) -> None:
+def test_a_redis_that_keeps_everything_is_accepted(alone: Node) -> None:
     check(look(at(alone.port), SECRET))
 
 
-def test_one_that_evicts_is_refused(alone: Node) -> None:
+def test_a_redis_that_evicts_is_refused(alone: Node) -> None:
     alone.ask("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
     with pytest.raises(UnfitError, match=r"has maxmemory-policy allkeys-lru.*: set it to noeviction"):
         check(look(at(alone.port), SECRET))
     alone.ask("CONFIG", "SET", "maxmemory-policy", "noeviction")
 
 
-def test_a_wrong_password_is_said_and_not_shown(alone: Node) -> None:
+def test_a_wrong_password_is_reported_but_not_shown(alone: Node) -> None:
     with pytest.raises(UnfitError, match="does not take the username and password in Secret 'redis'") as raised:
         look(at(alone.port), {"username": "default", "password": "hunter2"})
     assert "hunter2" not in str(raised.value)
 
 
-def test_one_that_does_not_answer_from_here_is_told_apart() -> None:
+def test_a_redis_that_does_not_answer_from_here_is_another_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     with pytest.raises(NotReachedError):
@@ -61,9 +61,9 @@ def test_one_that_does_not_answer_from_here_is_told_apart() -> None:
 def test_sentinels_are_asked_for_the_master(redis: Pods) -> None:
     sentinels = tuple(f"{pod.address}:{SENTINEL_PORT}" for pod in redis.pods)
     mine = {"username": "a", "password": "a-1"}
-    check(look(said(sentinels=sentinels), mine))
+    check(look(settings(sentinels=sentinels), mine))
     with pytest.raises(UnfitError, match="has no master 'other'"):
-        look(said(sentinels=sentinels, masterName="other"), mine)
+        look(settings(sentinels=sentinels, masterName="other"), mine)
     replica = redis.pods[1].address
     with pytest.raises(UnfitError, match="is a slave, which takes no writes"):
-        check(look(said(address=f"{replica}:6379"), mine))
+        check(look(settings(address=f"{replica}:6379"), mine))

@@ -1,4 +1,4 @@
-"""What a Redis of three survives, and that nothing is lost by it."""
+"""Failures that a Redis of three nodes survives without losing data."""
 
 import fcntl
 
@@ -18,7 +18,7 @@ SCRIPT = "redis.call('HSET', KEYS[1], 'field', ARGV[1]) redis.call('HSET', KEYS[
 
 
 def write(pod: Pod, value: str, replicas: int = 2) -> None:
-    """A write that so many replicas have, in a script with another, as the gateway does it."""
+    """A write that this number of replicas have, in a script with a second write, as the gateway sends it."""
     with pod.wire("a", "a-1") as wire:
         wire.must("EVAL", SCRIPT, 1, KEY, value)
         assert wire.must("WAIT", replicas, 5000) == replicas
@@ -49,8 +49,8 @@ def test_a_lost_master_is_replaced_and_comes_back_as_a_replica(redis: Pods) -> N
     assert read(first) == b"before"
 
 
-def test_a_master_that_is_back_before_it_is_missed_waits_for_another(redis: Pods) -> None:
-    """It would be the master for a moment, and who follows it then hears of the new one only ten seconds later."""
+def test_a_master_that_restarts_before_a_failover_waits_for_another(redis: Pods) -> None:
+    """It would be the master for a moment, and replicas that follow it then learn of the new one ten seconds later."""
     first = redis.master
     write(first, "before")
     first.kill("redis")
@@ -62,7 +62,7 @@ def test_a_master_that_is_back_before_it_is_missed_waits_for_another(redis: Pods
     assert [read(pod) for pod in redis.pods] == [b"after"] * 3
 
 
-def test_a_master_whose_replicas_have_died_too_is_the_master_again(redis: Pods) -> None:
+def test_a_master_whose_replicas_were_lost_too_is_the_master_again(redis: Pods) -> None:
     first = redis.master
     write(first, "kept")
     for pod in redis.pods:
@@ -89,8 +89,8 @@ def test_a_master_that_comes_back_empty_does_not_wipe_its_replicas(redis: Pods) 
     assert read(second) == read(first) == b"kept"
 
 
-def test_one_server_at_a_time_has_a_volume(redis: Pods) -> None:
-    """A pod that is deleted by force goes on for a while beside its successor."""
+def test_one_server_at_a_time_uses_a_volume(redis: Pods) -> None:
+    """A pod that is deleted by force keeps running for a while beside its successor."""
     pod = next(pod for pod in redis.pods if pod is not redis.master)
     with (pod.data / "lock").open("w") as lock:
         with pytest.raises(BlockingIOError):
@@ -110,7 +110,10 @@ def test_after_all_were_lost_the_last_master_is_the_master_again(redis: Pods) ->
     second = redis.wait_for_master_other_than(first)
     eventually("the third follows", lambda: len(second.ask("ROLE")[2]) == 1)
     write(second, "new", replicas=1)
-    eventually("all remember", lambda: all(pod is first or remembered(pod) == second.address for pod in redis.pods))
+    eventually(
+        "all have stored the master",
+        lambda: all(pod is first or remembered(pod) == second.address for pod in redis.pods),
+    )
     redis.stop()
     redis.start()
     assert redis.master is second
@@ -118,9 +121,9 @@ def test_after_all_were_lost_the_last_master_is_the_master_again(redis: Pods) ->
 
 
 def has_it_on_disk(pod: Pod) -> bool:
-    """A replica that got all data at once writes its file anew, and until then has the one from before."""
-    said = pod.ask("INFO", "persistence").decode()
-    return "aof_rewrite_in_progress:0" in said and "aof_rewrite_scheduled:0" in said
+    """A replica that received all data at once rewrites its file, and has the old one until then."""
+    info = pod.ask("INFO", "persistence").decode()
+    return "aof_rewrite_in_progress:0" in info and "aof_rewrite_scheduled:0" in info
 
 
 def remembered(pod: Pod) -> str:
@@ -131,7 +134,7 @@ def remembered(pod: Pod) -> str:
 def test_after_all_were_lost_and_the_masters_volume_too_the_replicas_data_are_kept(redis: Pods) -> None:
     first = redis.master
     write(first, "kept")
-    eventually("all remember", lambda: all(remembered(pod) for pod in redis.pods))
+    eventually("all have stored the master", lambda: all(remembered(pod) for pod in redis.pods))
     eventually("all have it on disk", lambda: all(has_it_on_disk(pod) for pod in redis.pods))
     redis.stop()
     first.lose_data()
@@ -140,8 +143,8 @@ def test_after_all_were_lost_and_the_masters_volume_too_the_replicas_data_are_ke
     assert read(first) == b"kept"
 
 
-def test_one_node_alone_takes_no_writes_and_two_do(redis: Pods) -> None:
-    """A master that is cut off would take writes that nobody has after it."""
+def test_one_node_alone_refuses_writes_and_two_accept_them(redis: Pods) -> None:
+    """A partitioned master would accept writes that no other node has."""
     first = redis.master
     write(first, "before")
     others = [pod for pod in redis.pods if pod is not first]
@@ -154,11 +157,11 @@ def test_one_node_alone_takes_no_writes_and_two_do(redis: Pods) -> None:
 
     eventually("it refuses writes", refused)
     others[0].start()
-    eventually("it takes writes", lambda: not refused())
+    eventually("it accepts writes", lambda: not refused())
 
 
-def test_a_replica_that_was_not_told_of_the_master_follows_it_all_the_same(redis: Pods) -> None:
-    """As one whose pod is so new that the Sentinels still speak to its old address."""
+def test_a_replica_follows_a_master_that_no_sentinel_has_reported_to_it(redis: Pods) -> None:
+    """Like a replica whose pod is so new that the Sentinels still use its old address."""
     master, replica, _ = redis.pods
     replica.ask("REPLICAOF", f"{replica.address}9", REDIS_PORT)
     redis.wait_ready()
@@ -167,8 +170,8 @@ def test_a_replica_that_was_not_told_of_the_master_follows_it_all_the_same(redis
 
 
 @pytest.mark.parametrize("grace", [STOP_SECONDS, 2], ids=["in order", "by force"])
-def test_a_master_that_is_deleted_hands_over_before(redis: Pods, grace: float) -> None:
-    """Sooner than the Sentinels would notice that it has gone."""
+def test_a_master_that_is_deleted_hands_over_first(redis: Pods, grace: float) -> None:
+    """Sooner than the Sentinels would notice its loss."""
     first = redis.master
     write(first, "kept")
     first.terminate(grace)
@@ -178,7 +181,7 @@ def test_a_master_that_is_deleted_hands_over_before(redis: Pods, grace: float) -
     assert read(second) == b"kept"
 
 
-def test_a_master_that_reaches_no_other_ends_all_the_same(redis: Pods) -> None:
+def test_a_master_that_reaches_no_other_node_still_ends(redis: Pods) -> None:
     first, *others = redis.pods
     for pod in others:
         pod.kill("sentinel")

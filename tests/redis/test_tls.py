@@ -26,7 +26,7 @@ def with_tls(tmp_path: Path) -> Iterator[Pods]:
         made.stop()
 
 
-def test_nodes_and_sentinels_speak_tls_alone_and_fail_over(with_tls: Pods) -> None:
+def test_nodes_and_sentinels_accept_only_tls_and_fail_over(with_tls: Pods) -> None:
     first = with_tls.master
     for port in (6379, SENTINEL_PORT):
         with pytest.raises(ConnectionError), Wire(port, host=first.address) as plain:
@@ -45,7 +45,7 @@ def issued(authority: trustme.CA) -> tuple[str, str, str]:
 
 
 def test_a_renewed_certificate_is_shown_without_a_failover(tmp_path: Path) -> None:
-    """As cert-manager renews one."""
+    """As cert-manager renews a certificate."""
     authority = trustme.CA()
     with_tls = Pods(tmp_path / "redis", RedisSettings(tls=RedisTlsSettings()))
     with_tls.certify(*issued(authority))
@@ -69,7 +69,7 @@ def renews(with_tls: Pods, authority: trustme.CA) -> None:
                 for port in (6379, SENTINEL_PORT)
             } == {renewed[1]}
 
-        # A Sentinel ends to read it, and is started again as a kubelet does.
+        # A Sentinel ends to read it, and is restarted as by a kubelet.
         eventually("Sentinels end", lambda: all(pod.start_ended("sentinel") for pod in with_tls.pods))
         eventually("the new one is shown", shown)
         assert before.must("PING") == b"PONG"

@@ -1,4 +1,4 @@
-"""Who may do what, and how that changes while Redis runs."""
+"""Rights of users, and their changes while Redis runs."""
 
 import hiredis
 import pytest
@@ -13,26 +13,26 @@ pytestmark = pytest.mark.engine
 
 
 def refusal(wire: Wire, *command: str) -> str:
-    """What a command is refused with."""
+    """The error with which a command is refused."""
     answer = wire.ask(*command)
     assert isinstance(answer, hiredis.ReplyError), f"{command} was answered {answer!r}"
     return str(answer)
 
 
-def lets_in(pod: Pod, user: str, password: str, port: int = 6379) -> bool:
+def accepts(pod: Pod, user: str, password: str, port: int = 6379) -> bool:
     with Wire(port, host=pod.address) as wire:
         return not isinstance(wire.ask("AUTH", user, password), hiredis.ReplyError)
 
 
 def everywhere(redis: Pods, user: str, password: str) -> bool:
-    return all(lets_in(pod, user, password, port) for pod in redis.pods for port in (6379, SENTINEL_PORT))
+    return all(accepts(pod, user, password, port) for pod in redis.pods for port in (6379, SENTINEL_PORT))
 
 
 def nowhere(redis: Pods, user: str, password: str) -> bool:
-    return not any(lets_in(pod, user, password, port) for pod in redis.pods for port in (6379, SENTINEL_PORT))
+    return not any(accepts(pod, user, password, port) for pod in redis.pods for port in (6379, SENTINEL_PORT))
 
 
-def test_a_tenant_reaches_its_own_keys_alone(redis: Pods) -> None:
+def test_a_tenant_reaches_only_its_own_keys(redis: Pods) -> None:
     with redis.master.wire("a", "a-1") as wire:
         wire.must("HSET", "RAYa.training.x@KV", "field", "mine")
         wire.must("DEL", "DUMMY")
@@ -51,7 +51,7 @@ def test_a_tenant_may_not_administer(command: str, redis_of_module: Pods) -> Non
             assert refusal(wire, *command.split()).startswith(("NOPERM", "ERR unknown command"))
 
 
-def test_a_tenant_asks_a_sentinel_for_the_master_and_may_not_move_it(redis_of_module: Pods) -> None:
+def test_a_tenant_may_ask_a_sentinel_for_the_master_but_not_change_it(redis_of_module: Pods) -> None:
     with redis_of_module.pods[1].wire("a", "a-1", SENTINEL_PORT) as wire:
         assert wire.must("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "mymaster")
         # What Ray itself sends.
@@ -61,28 +61,28 @@ def test_a_tenant_asks_a_sentinel_for_the_master_and_may_not_move_it(redis_of_mo
             assert refusal(wire, "SENTINEL", *command.split()).startswith("NOPERM")
 
 
-def test_nobody_is_let_in_without_a_name(redis_of_module: Pods) -> None:
+def test_a_client_without_a_user_is_refused(redis_of_module: Pods) -> None:
     for port in (6379, SENTINEL_PORT):
         with Wire(port, host=redis_of_module.pods[0].address) as wire:
             assert refusal(wire, "PING").startswith("NOAUTH")
             assert refusal(wire, "AUTH", "nodes-1").startswith("WRONGPASS")
 
 
-def test_a_new_tenant_is_let_in_and_an_old_one_put_out_while_others_stay(redis: Pods) -> None:
-    with redis.master.wire("a", "a-1") as stays, redis.master.wire("a-b", "b-1") as goes:
+def test_a_new_tenant_is_accepted_and_a_removed_one_disconnected_while_others_stay(redis: Pods) -> None:
+    with redis.master.wire("a", "a-1") as stays, redis.master.wire("a-b", "b-1") as removed:
         redis.set_users({NODES_USER: ["nodes-1"], "a": ["a-1"], "new": ["new-1"]})
-        eventually("the new one is let in", lambda: everywhere(redis, "new", "new-1"))
-        eventually("the old one is put out", lambda: nowhere(redis, "a-b", "b-1"))
+        eventually("the new tenant is accepted", lambda: everywhere(redis, "new", "new-1"))
+        eventually("the removed tenant is refused", lambda: nowhere(redis, "a-b", "b-1"))
         assert stays.must("PING") == b"PONG"
         with pytest.raises(ConnectionError):
-            goes.ask("PING")
+            removed.ask("PING")
 
 
 def test_a_rotation_in_two_steps_breaks_no_connection_and_no_failover(redis: Pods) -> None:
     master = redis.master
     with master.wire("a", "a-1") as open_before:
         redis.set_users({user: [known[0], f"{user}-2"] for user, known in PASSWORDS.items()})
-        eventually("the new password is taken", lambda: everywhere(redis, "a", "a-2"))
+        eventually("the new password is accepted", lambda: everywhere(redis, "a", "a-2"))
         assert everywhere(redis, "a", "a-1")
         newest = f"{NODES_USER}-2"
         eventually("replicas show the new one", lambda: all(shows(pod, newest) for pod in redis.pods))
@@ -105,6 +105,6 @@ def test_a_rotation_in_two_steps_breaks_no_connection_and_no_failover(redis: Pod
 
 
 def shows(pod: Pod, password: str) -> bool:
-    """Whether a node shows this password to its master."""
+    """Whether a node authenticates to its master with this password."""
     with pod.wire(password=password) as wire:
         return bool(wire.must("CONFIG", "GET", "masterauth")[1] == password.encode())

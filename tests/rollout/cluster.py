@@ -1,6 +1,6 @@
 """Starts a small Ray with nodes that are named as KubeRay names them, prints its address, and ends with its input.
 
-Arguments: the names of the workers. Each has a CPU, two GPUs that are none, and its name for a resource.
+Arguments: the names of the workers. Each has a CPU, two simulated GPUs, and its name as a resource.
 """
 
 import os
@@ -9,7 +9,7 @@ import sys
 from ray.cluster_utils import Cluster
 
 STORE = 80_000_000
-"""Bytes; the least that Ray takes is 75 MiB."""
+"""Bytes; Ray requires at least 75 MiB."""
 
 os.environ["RAY_CLOUD_INSTANCE_ID"] = "head"
 cluster = Cluster(

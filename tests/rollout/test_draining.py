@@ -1,5 +1,4 @@
-"""What is sent to the head of a RayCluster, run with a real Ray: who is busy, what draining does, what was asked of
-GPUs."""
+"""The scripts for the head of a RayCluster, run with a real Ray: busy nodes, draining, and requests for GPUs."""
 
 import json
 import os
@@ -77,20 +76,20 @@ ray.wait(tasks)
 
 
 class Ray:
-    """A Ray of the test's own."""
+    """A Ray for these tests."""
 
     def __init__(self, address: str) -> None:
         self._environment = os.environ | {"RAY_ADDRESS": address}
 
     def head(self, drain: dict[str, int | None]) -> dict[str, Any]:
-        """What the script answers, sent as it is sent to a pod."""
-        return self._told(in_head, json.dumps({"drain": drain}))
+        """The answer of the script, started as in a pod."""
+        return self._answer(in_head, json.dumps({"drain": drain}))
 
     def demand(self) -> Demand:
-        """What it knows of GPUs."""
-        return demand_of(self._told(stacks.history.in_head))
+        """Its demand for GPUs."""
+        return demand_of(self._answer(stacks.history.in_head))
 
-    def _told(self, script: ModuleType, *arguments: str) -> dict[str, Any]:
+    def _answer(self, script: ModuleType, *arguments: str) -> dict[str, Any]:
         assert script.__file__
         command = [sys.executable, "-c", Path(script.__file__).read_text(), *arguments]
         done = subprocess.run(command, env=self._environment, capture_output=True, text=True, check=False)
@@ -109,14 +108,14 @@ class Ray:
 
     @contextmanager
     def task(self, runs: Path, seconds: float, node: str = "") -> "Iterator[subprocess.Popen[str]]":
-        """A task that runs by now, on that node, or on any. `runs`: a file that it makes."""
+        """A running task, on that node or on any. `runs`: a file that it creates."""
         with self.running(TASK, node, str(seconds), str(runs)) as task:
             eventually("the task runs", runs.exists, seconds=SECONDS)
             yield task
 
     @contextmanager
     def running(self, code: str, *arguments: str) -> "Iterator[subprocess.Popen[str]]":
-        """A program that is ended afterwards, if it has not ended."""
+        """A running program, which is killed at the end of the context."""
         command = [sys.executable, "-c", code, *arguments]
         with subprocess.Popen(
             command, env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -129,42 +128,42 @@ class Ray:
 
 @pytest.fixture(scope="module")
 def ray() -> Iterator[Ray]:
-    """The tests are one after the other in its life."""
+    """A Ray for all tests of this file, which run in their order."""
     script = Path(__file__).with_name("cluster.py")
     with subprocess.Popen(
         [sys.executable, script, "one", "two", "three"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
-        # Ray says a few lines of its own before the address.
+        # Ray prints a few lines before the address.
         address = next((line.strip() for line in process.stdout if line.startswith("127.") or line[:1].isdigit()), "")
         assert address, "no Ray has started"
         yield Ray(address)
         process.communicate(timeout=60)
 
 
-def test_the_gpus_that_were_asked_for_are_known_with_their_times(ray: Ray) -> None:
+def test_requested_gpus_are_reported_with_their_times(ray: Ray) -> None:
     ray.runs(GPUS)
 
     def known() -> Demand | None:
         found = ray.demand()
         return found if len(found.jobs) == 6 and not found.running else None
 
-    found = eventually("Ray has heard of all that has ended", known, seconds=SECONDS)
+    found = eventually("Ray has recorded all that has ended", known, seconds=SECONDS)
     assert found
-    # A task, half an actor, three bundles, and two that have to be on one node.
+    # A task, half an actor, three bundles, and two bundles for one node.
     assert Counter(job.gpus for job in found.jobs.values()) == {1: 5, 2: 1}
     assert (found.waiting, found.shared) == (0, 1)
     assert all(1 <= job.duration < 60 for job in found.jobs.values())
     assert all(time.time() - 600 < job.arrival < time.time() for job in found.jobs.values())
 
 
-def test_gpus_that_are_held_and_waited_for_are_known(ray: Ray) -> None:
+def test_used_and_awaited_gpus_are_reported(ray: Ray) -> None:
     with ray.running(WAITING):
         eventually("one runs", lambda: (ray.demand().running, ray.demand().waiting) == (1, 1), seconds=SECONDS)
-        eventually("it is known to be busy", lambda: len(busy_pods(ray.head({})["nodes"])) == 1, seconds=SECONDS)
+        eventually("it is reported as busy", lambda: len(busy_pods(ray.head({})["nodes"])) == 1, seconds=SECONDS)
 
 
-def test_a_busy_node_is_not_ended_for_being_idle_and_an_idle_one_is(ray: Ray, tmp_path: Path) -> None:
+def test_draining_ends_an_idle_node_but_not_a_busy_one(ray: Ray, tmp_path: Path) -> None:
     eventually("it is idle", lambda: ray.state("two") == "IDLE", seconds=SECONDS)
     with ray.task(tmp_path / "runs", 600, "one"):
         answer = ray.head({"one": None, "two": None, "absent": None})
@@ -173,7 +172,7 @@ def test_a_busy_node_is_not_ended_for_being_idle_and_an_idle_one_is(ray: Ray, tm
         assert ray.state("one") == "RUNNING"
 
 
-def test_a_node_that_is_drained_ends_its_task_and_takes_no_other(ray: Ray, tmp_path: Path) -> None:
+def test_a_drained_node_finishes_its_task_and_gets_no_other(ray: Ray, tmp_path: Path) -> None:
     eventually("it is idle", lambda: ray.state("one") == "IDLE", seconds=SECONDS)
     with ray.task(tmp_path / "runs", 60, "one") as task:
         soon = round((time.time() + 1) * 1000)
@@ -181,9 +180,7 @@ def test_a_node_that_is_drained_ends_its_task_and_takes_no_other(ray: Ray, tmp_p
         with ray.task(tmp_path / "another", 0.1) as another:
             output, _ = another.communicate(timeout=SECONDS)
         assert another.returncode == 0, output
-        assert ray.head({"one": soon})["nodes"]["one"] == "DRAINING", (
-            "at the time that it is told Ray itself ends nothing"
-        )
+        assert ray.head({"one": soon})["nodes"]["one"] == "DRAINING", "Ray itself does not end the node at the deadline"
         output, _ = task.communicate(timeout=SECONDS)
         assert task.returncode == 0, output
     eventually("it has ended", lambda: ray.state("one") == "DEAD", seconds=SECONDS)
