@@ -1,4 +1,4 @@
-"""What the tests with real pods share: one node with the stack on it, and what is told of it when a test fails."""
+"""Fixtures of the tests with real pods: one node with the stack, and its logs in the report of a failed test."""
 
 import os
 from collections.abc import Generator, Iterator
@@ -19,10 +19,10 @@ from testbed.pods.platform import GANGS, NAMESPACE, REVIEWED, SECURED, USER, Pla
 from testbed.pods.steps import TABLE, Steps
 from tests.pods.machine import traces
 
-LEFT_OUT = pytest.StashKey[str]()
+SKIPPED = pytest.StashKey[str]()
 
 RECENT = 300.0
-"""Seconds before a test that failed from which on logs are of interest: its fixtures may have had their part in it."""
+"""Logs of a failed test begin this many seconds before it, because its fixtures may be the cause."""
 
 BARE = NodePool(pool="bare", count=1, cpu="8", memory="16Gi", gpus=4)
 
@@ -31,21 +31,21 @@ LAST = "test_removal.py"
 WITHOUT_STACK = ("test_box.py", "test_redis.py")
 
 
-@pytest.hookimpl(trylast=True)  # after -m has chosen
+@pytest.hookimpl(trylast=True)  # after -m has selected
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Puts the removal of stack and node last, and leaves the tier out where it cannot run."""
+    """Puts the removal of stack and node last, and skips the tier where it cannot run."""
     items.sort(key=lambda item: item.path.name == LAST)
     tier = [item for item in items if item.get_closest_marker("pods")]
     reasons = "; ".join(unmet())
     if not tier or not reasons:
         return
-    config.stash[LEFT_OUT] = reasons
+    config.stash[SKIPPED] = reasons
     config.hook.pytest_deselected(items=tier)
     items[:] = [item for item in items if item not in tier]
 
 
 class ByNode(LoadScopeScheduling):  # type: ignore[misc] # the same
-    """Of two processes one has the tests on the node with the stack, the other those on a node without."""
+    """One process runs the tests on the node with the stack, a second one those on a node without."""
 
     def _split_scope(self, nodeid: str) -> str:
         return "node" if nodeid.partition("::")[0].endswith(WITHOUT_STACK) else "stack"
@@ -53,37 +53,37 @@ class ByNode(LoadScopeScheduling):  # type: ignore[misc] # the same
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByNode | None:
-    """Who runs what, with `--dist loadscope`."""
+    """The scheduler for `--dist loadscope`."""
     return ByNode(config, log) if config.getoption("dist") == "loadscope" else None
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A tier that is left out is no mistake of whoever asked for the tests, but continuous integration has to run it.
+    """A skipped tier is not an error, except in continuous integration.
 
-    A process that runs a part of the tests hands what it has to tell to the one that prints.
+    A worker process sends its report to the process that prints.
     """
     stash = session.config.stash
     if (output := getattr(session.config, "workeroutput", None)) is not None:
-        output |= {"table": stash.get(TABLE, []), "left out": stash.get(LEFT_OUT, "")}
-    if LEFT_OUT in stash and os.environ.get("CI") == "true":
+        output |= {"table": stash.get(TABLE, []), "skipped": stash.get(SKIPPED, "")}
+    if SKIPPED in stash and os.environ.get("CI") == "true":
         session.exitstatus = pytest.ExitCode.USAGE_ERROR
-    elif LEFT_OUT in stash and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+    elif SKIPPED in stash and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
         session.exitstatus = pytest.ExitCode.OK
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Takes what one of the processes has to tell."""
+    """Takes the report of a worker process."""
     output = getattr(node, "workeroutput", {})
     node.config.stash.setdefault(TABLE, []).extend(output.get("table", []))
-    if reasons := output.get("left out"):
-        node.config.stash[LEFT_OUT] = reasons
+    if reasons := output.get("skipped"):
+        node.config.stash[SKIPPED] = reasons
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """The steps with their times, or why there are none."""
-    if LEFT_OUT in config.stash:
-        terminalreporter.write_line(f"tests with real pods are left out: {config.stash[LEFT_OUT]}")
+    """Prints the steps with their times, or why there are none."""
+    if SKIPPED in config.stash:
+        terminalreporter.write_line(f"tests with real pods are skipped: {config.stash[SKIPPED]}")
     table = config.stash.get(TABLE, [])
     if table:
         terminalreporter.section("real pods, seconds")
@@ -99,37 +99,37 @@ def steps(pytestconfig: pytest.Config) -> Steps:
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory, steps: Steps) -> None:
-    """The programs and images of the real node are there."""
-    with steps.step("build what the cache does not hold"):
+    """Builds missing programs and images of the real node."""
+    with steps.step("build what the cache lacks"):
         install_missing()
         RealNode(tmp_path_factory.mktemp("none")).build(image.reference for image in IMAGES)
 
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the node with the stack has its things."""
+    """The folder of the node with the stack."""
     return tmp_path_factory.mktemp("pods")
 
 
 @pytest.fixture(scope="session")
 def before(built: None, folder: Path) -> set[str]:
-    """What the machine was like before there was a real node."""
+    """The traces on the machine before the first real node."""
     return traces(folder / "run")
 
 
 SMALL = {"resources": {"requests": {"cpu": "50m", "memory": "256Mi"}, "limits": {"cpu": "500m", "memory": "512Mi"}}}
-"""An autoscaler that reserves little. With KubeRay's own 500m for both of them a machine with two cores has no room for
-a worker beside one that is idle."""
+"""An autoscaler with small requests. With KubeRay's default of 500m for each of two autoscalers, a machine of two
+cores has no room for a worker beside an idle one."""
 
 
 def _tested(settings: dict[str, Any]) -> None:
-    """What the tests change of the stack file: idle workers go soon, Volcano schedules, and there are more RayClusters.
+    """Edits the stack file for the tests: idle workers end soon, Volcano schedules, and there are more RayClusters.
 
-    All come up with the stack. An `up` for each of them, and another to remove it, would take most of the tier's time.
+    All are created with the stack. An `up` to create and one to remove each of them would take most of the tier's time.
     """
     tenant = settings["tenants"][0]
     training(settings)["idleTimeout"] = "5s"
-    alone = {key: said for key, said in training(settings).items() if key not in ("workers", "idleTimeout")}
+    alone = {key: value for key, value in training(settings).items() if key not in ("workers", "idleTimeout")}
     tenant["clusters"] += [
         {**training(settings), "name": SECURED, "tls": {}, "overrides": {"autoscalerOptions": SMALL}},
         {**alone, "name": REVIEWED, "autoscaling": False, "authOptions": {"enableK8sTokenAuth": True}},
@@ -142,7 +142,7 @@ def _tested(settings: dict[str, Any]) -> None:
 
 @pytest.fixture(scope="session")
 def platform(before: set[str], folder: Path, steps: Steps) -> Iterator[Platform]:
-    """The stack for real pods on its node, brought up once for all tests."""
+    """The stack for real pods on its node, created once for all tests."""
     with brought_up(folder, steps, _tested) as platform:
         yield platform
 

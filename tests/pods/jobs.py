@@ -1,4 +1,4 @@
-"""Ray jobs, submitted as people submit them: through the dashboard's API, with a token."""
+"""Ray jobs, submitted as by users: through the dashboard's API, with a token."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -12,10 +12,10 @@ HTTP = urllib3.PoolManager(timeout=30.0)
 
 
 class Jobs:
-    """The jobs of a RayCluster, for whoever has a token."""
+    """The jobs of a RayCluster, with a user's token."""
 
     def __init__(self, address: str, token: str | None) -> None:
-        """`address`: of the dashboard. `token`: None to show none."""
+        """`address`: of the dashboard. `token`: None: requests have none."""
         self._url = f"{address}/api/jobs/"
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
 
@@ -24,7 +24,7 @@ class Jobs:
         return HTTP.request("POST", self._url, json={"entrypoint": entrypoint}, headers=self._headers)
 
     def run(self, entrypoint: str) -> str:
-        """What a job printed. Fails the test unless it succeeds."""
+        """The output of a job. Fails the test unless it succeeds."""
         answer = self.submit(entrypoint)
         assert answer.status == HTTPStatus.OK, answer.data
         job = answer.json()["submission_id"]

@@ -1,4 +1,4 @@
-"""What of this machine a real node could leave changed."""
+"""The traces that a real node could leave on this machine."""
 
 import re
 import subprocess
@@ -12,13 +12,13 @@ from local.real_node.inside import KERNEL_SETTINGS
 from local.supervision import MARK
 
 BOX = re.compile(r"\b(?:rp|ray-platform)-([0-9a-f]{8})\b")
-"""A box, in the names of what is its own on the machine."""
+"""The id of a box in names on the machine."""
 
 
 def traces(run: Path) -> set[str]:
     """Interfaces, mounts, network namespaces, cgroups, packet filter, routes and kernel settings, a line for each.
 
-    What is another rehearsal's than that of the run folder is left out: it comes and goes as it likes.
+    Traces of other rehearsals than that of the run folder are omitted, because they may change at any time.
     """
     own = Box(run).id
     found = {
@@ -26,8 +26,8 @@ def traces(run: Path) -> set[str]:
         *(f"mount {line}" for line in Path("/proc/self/mounts").read_text().splitlines()),
         *(f"network namespace {name}" for name in _network_namespaces(run)),
         *(f"cgroup {folder}" for hierarchy in hierarchies() for folder in hierarchy.glob("*/")),
-        *(f"nftables {line}" for line in _said("nft", "list", "tables")),
-        *(f"route {line}" for line in _said("ip", "route", "show", "table", "all")),
+        *(f"nftables {line}" for line in _output("nft", "list", "tables")),
+        *(f"route {line}" for line in _output("ip", "route", "show", "table", "all")),
         *(f"{name} {(Path('/proc/sys') / name).read_text().strip()}" for name in KERNEL_SETTINGS),
     }
     return {line for line in found if {own}.issuperset(BOX.findall(line))}
@@ -45,12 +45,12 @@ def _network_namespaces(run: Path) -> Iterator[str]:
 
 
 def _rehearsal(process: psutil.Process) -> str | None:
-    """The run folder of the rehearsal that a process, or one that it is a child of, is marked as a part of."""
+    """The run folder in the mark of a process or of one of its parents."""
     for each in (process, *process.parents()):
         if mark := each.environ().get(MARK):
             return mark
     return None
 
 
-def _said(*command: str) -> list[str]:
+def _output(*command: str) -> list[str]:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()

@@ -1,5 +1,5 @@
-"""Who may connect to which port of a RayCluster, and what its pods may connect to: docs/network.md shows it, and the
-tests with real pods try every cell."""
+"""The sources that may connect to each port of a RayCluster, and the destinations of its pods: docs/network.md shows
+these tables, and the tests with real pods try every cell."""
 
 Port = tuple[str, int]
 """A pod of the cluster, `head` or `worker`, and its port."""
@@ -16,7 +16,7 @@ PORTS: dict[Port, str] = {
     ("worker", 8080): "worker: metrics, 8080",
     ("worker", 10002): "worker: any other",
 }
-"""What is tried, and what the page calls it."""
+"""The ports to try, and their names in the page."""
 
 DASHBOARD: Port = ("head", 8265)
 SERVE: set[Port] = {("head", 8000), ("worker", 8000)}
@@ -36,14 +36,14 @@ SOURCES: dict[str, tuple[str, set[Port]]] = {
     "ingress": ("`ingressController`, for clusters with an `ingress`", {DASHBOARD}),
     "elsewhere": ("any other namespace", set()),
 }
-"""Who tries: what the page calls it, and where it gets through."""
+"""The sources by pod: the name in the page, and the ports that they reach."""
 
 DESTINATIONS = {
     "dns-pod": "DNS server, a pod",
     "dns-node": "DNS cache of the node",
     "api-server": "API server",
     "redis": "Redis",
-    "said": "what `egress` says",
+    "egress": "what `egress` allows",
     "same-host": "another port there",
     "foreign-pod": "pods of other namespaces",
 }
@@ -51,22 +51,22 @@ DESTINATIONS = {
 DNS = {"dns-pod", "dns-node"}
 
 REACH: dict[str, tuple[str, set[str]]] = {
-    "head": ("head", {*DNS, "said", "api-server", "redis"}),
-    "cleanup": ("the Job that cleans up after a RayCluster", {*DNS, "said", "redis"}),
-    "worker": ("worker", {*DNS, "said"}),
-    "tenant-pod": ("any other pod of the tenant", {*DNS, "said"}),
+    "head": ("head", {*DNS, "egress", "api-server", "redis"}),
+    "cleanup": ("the Job that cleans up after a RayCluster", {*DNS, "egress", "redis"}),
+    "worker": ("worker", {*DNS, "egress"}),
+    "tenant-pod": ("any other pod of the tenant", {*DNS, "egress"}),
 }
-"""What pods of a tenant reach, beside each other within a cluster."""
+"""The destinations that pods of a tenant reach, besides pods of the same cluster."""
 
 
 def ports_table() -> str:
-    """Who may connect to which port, in Markdown."""
+    """The sources and ports, in Markdown."""
     rows = [(title, [port in allowed for port in PORTS]) for title, allowed in SOURCES.values()]
     return _table("from", [*PORTS.values()], rows)
 
 
 def reach_table() -> str:
-    """What a tenant's pods may connect to, in Markdown."""
+    """The destinations of a tenant's pods, in Markdown."""
     rows = [(title, [place in allowed for place in DESTINATIONS]) for title, allowed in REACH.values()]
     return _table("to", [*DESTINATIONS.values()], rows)
 

@@ -1,4 +1,4 @@
-"""A RayCluster does what people have it for: it says what it has, and runs what they submit, if they may."""
+"""A RayCluster shows its status and runs jobs, for users with its token."""
 
 import json
 import textwrap
@@ -30,11 +30,11 @@ except ConnectionError as error:
 
 ASK_KUBERNETES = textwrap.dedent("""
     import json, ssl, sys, urllib.request
-    said = json.load(sys.stdin)
-    trusted = ssl.create_default_context(cadata=said["ca"])
-    for method, path, kind, body in said["requests"]:
+    given = json.load(sys.stdin)
+    trusted = ssl.create_default_context(cadata=given["ca"])
+    for method, path, kind, body in given["requests"]:
         request = urllib.request.Request(f"https://kubernetes.default.svc{path}", method=method)
-        request.add_header("Authorization", "Bearer " + said["token"])
+        request.add_header("Authorization", "Bearer " + given["token"])
         request.add_header("Content-Type", kind)
         try:
             print(urllib.request.urlopen(request, json.dumps(body).encode() if body else None, context=trusted).status)
@@ -42,7 +42,7 @@ ASK_KUBERNETES = textwrap.dedent("""
             print(error.code)
 """)
 
-TOKEN_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 (where Kubernetes' clients look for theirs)
+TOKEN_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 (the default path of Kubernetes' clients)
 
 PRIVILEGED = {
     "apiVersion": "v1",
@@ -59,7 +59,7 @@ def test_ray_shows_the_head_and_no_worker(platform: Platform) -> None:
     assert platform.workers() == {}
 
 
-def test_a_job_runs_with_the_token_and_none_without(platform: Platform, steps: Steps) -> None:
+def test_a_job_runs_only_with_the_token(platform: Platform, steps: Steps) -> None:
     with platform.forwarded(f"{CLUSTER}-head-svc", 8265) as address:
         assert Jobs(address, None).submit(NODES).status == HTTPStatus.UNAUTHORIZED
         assert Jobs(address, "wrong").submit(NODES).status == HTTPStatus.FORBIDDEN
@@ -67,34 +67,34 @@ def test_a_job_runs_with_the_token_and_none_without(platform: Platform, steps: S
             assert "cluster of 1" in Jobs(address, platform.token()).run(NODES)
 
 
-def test_a_client_with_the_token_is_let_in(platform: Platform) -> None:
+def test_a_client_with_the_token_is_accepted(platform: Platform) -> None:
     client = CLIENT.format(environment={"RAY_AUTH_TOKEN": platform.token()}, retries=6)
-    # Ray starts a process for each client, and gives that up after a time which a busy machine may need.
-    until(lambda: "cluster of 1" in platform.in_head("python", "-c", client), "a client with the token is let in")
+    # Ray starts a process for each client, with a time limit that a busy machine may exceed.
+    until(lambda: "cluster of 1" in platform.in_head("python", "-c", client), "a client with the token is accepted")
 
 
 def test_a_client_without_the_token_is_refused(platform: Platform) -> None:
-    def said(environment: dict[str, str]) -> str:
+    def output(environment: dict[str, str]) -> str:
         return platform.in_head("python", "-c", CLIENT.format(environment=environment, retries=2))
 
     wrong = {"RAY_AUTH_TOKEN": "wrong"}
     none = {"RAY_AUTH_MODE": "disabled", "RAY_AUTH_TOKEN": ""}
-    # At once, because Ray keeps each of them waiting. It tells them no more than that; the test before is the same
-    # script with the token.
+    # Both at the same time, because Ray lets each of them wait. It reports only a timeout; the test before is the
+    # same script with the token.
     with ThreadPoolExecutor() as executor:
-        for answer in executor.map(said, [wrong, none]):
+        for answer in executor.map(output, [wrong, none]):
             assert "refused: ray client connection timeout" in answer
             assert "cluster of" not in answer
 
 
-def test_a_job_finds_no_token_of_kubernetes(platform: Platform) -> None:
+def test_a_job_has_no_token_of_kubernetes(platform: Platform) -> None:
     with platform.forwarded(f"{CLUSTER}-head-svc", 8265) as address:
         found = Jobs(address, platform.token()).run(f"test ! -e {TOKEN_FOLDER} && echo none")
     assert "none" in found
 
 
-def test_with_the_heads_account_nobody_gets_a_privileged_pod_or_a_secret(platform: Platform) -> None:
-    """A job that got hold of the autoscaler's token, and asks Kubernetes from where jobs run."""
+def test_the_heads_account_may_not_create_a_privileged_pod_or_read_a_secret(platform: Platform) -> None:
+    """Requests like those of a job that has obtained the autoscaler's token."""
     token, ca = (
         platform.in_head("cat", f"{TOKEN_FOLDER}/{name}", container="autoscaler") for name in ("token", "ca.crt")
     )
@@ -102,7 +102,7 @@ def test_with_the_heads_account_nobody_gets_a_privileged_pod_or_a_secret(platfor
     privileged = {"spec": {"containers": [{"name": "ray-head", "securityContext": {"privileged": True}}]}}
     json_, patch = "application/json", "application/strategic-merge-patch+json"
     asked = [
-        (HTTPStatus.OK, ("GET", f"{core}/pods", json_, None)),  # the token is good
+        (HTTPStatus.OK, ("GET", f"{core}/pods", json_, None)),  # the token is valid
         (HTTPStatus.FORBIDDEN, ("GET", f"{core}/secrets", json_, None)),
         (HTTPStatus.FORBIDDEN, ("GET", f"{core}/secrets/{CLUSTER}", json_, None)),
         (HTTPStatus.FORBIDDEN, ("POST", f"{core}/pods", json_, PRIVILEGED)),
@@ -113,6 +113,6 @@ def test_with_the_heads_account_nobody_gets_a_privileged_pod_or_a_secret(platfor
     assert list(map(int, answers)) == [expected for expected, _ in asked]
 
 
-def test_a_privileged_pod_is_refused_whoever_makes_it(platform: Platform) -> None:
+def test_a_privileged_pod_is_refused_for_every_user(platform: Platform) -> None:
     refused = platform.refusal("create", "-f", "-", given=yaml.safe_dump(PRIVILEGED))
     assert 'violates PodSecurity "restricted' in refused

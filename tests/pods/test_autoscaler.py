@@ -1,4 +1,4 @@
-"""What a task asks for decides which worker comes, from zero, and it goes when it is idle."""
+"""The request of a task decides which worker starts, from zero, and the worker ends when it is idle."""
 
 import pytest
 
@@ -25,31 +25,31 @@ def test_a_task_gets_the_smallest_worker_that_fits(platform: Platform, steps: St
         assert f"laptop-{variant}" in _ran(platform, f"num_gpus={gpus}")
 
 
-def test_an_idle_worker_goes(platform: Platform, steps: Steps) -> None:
-    with steps.step("the workers are gone"):
+def test_an_idle_worker_ends(platform: Platform, steps: Steps) -> None:
+    with steps.step("the workers have ended"):
         until(lambda: not platform.workers(), "no worker is left")
 
 
 def test_a_task_for_a_full_worker_gets_a_whole_node(platform: Platform, steps: Steps) -> None:
-    with steps.step("a task that only a full worker may run"):
+    with steps.step("a task that only a full worker can run"):
         assert "laptop-8gpu" in _ran(platform, 'resources={"full-worker": 1}')
 
 
-def test_what_no_worker_can_run_is_said_and_starts_nothing(platform: Platform, steps: Steps) -> None:
+def test_a_task_that_fits_no_worker_is_reported_and_starts_none(platform: Platform, steps: Steps) -> None:
     until(lambda: not platform.workers(), "no worker is left")
     with steps.step("a task that fits no worker is reported"):
-        said = _said(platform, "num_gpus=16", code=1)
-    assert "No available node types can fulfill resource requests {'GPU': 16.0}" in said
-    assert "GetTimeoutError" in said
+        output = _output(platform, "num_gpus=16", code=1)
+    assert "No available node types can fulfill resource requests {'GPU': 16.0}" in output
+    assert "GetTimeoutError" in output
     assert platform.workers() == {}
 
 
 def _ran(platform: Platform, options: str) -> str:
-    return _said(platform, options, code=0)
+    return _output(platform, options, code=0)
 
 
-def _said(platform: Platform, options: str, code: int) -> str:
+def _output(platform: Platform, options: str, code: int) -> str:
     task = platform.start_in_head(TASK.format(options=options, seconds=12 if code else WAIT_SECONDS))
-    said, _ = task.communicate(timeout=WAIT_SECONDS + 20)
-    assert task.returncode == code, said
-    return said
+    output, _ = task.communicate(timeout=WAIT_SECONDS + 20)
+    assert task.returncode == code, output
+    return output

@@ -1,4 +1,4 @@
-"""A real node leaves nothing behind, however it ends, and does not meddle with another one."""
+"""A real node leaves nothing behind, however it ends, and does not affect another one."""
 
 import os
 import signal
@@ -32,7 +32,7 @@ from pathlib import Path
 from local.rehearsal import Rehearsal
 Rehearsal(Path(sys.argv[1]), "real").start([])
 """
-"""What `make up` does before it runs Pulumi."""
+"""The first step of `make up`."""
 
 
 def _runs(name: str) -> Callable[[Rehearsal], bool]:
@@ -47,7 +47,7 @@ MOMENTS: dict[str, Callable[[Rehearsal], bool]] = {
     "containerd": _runs("containerd"),
     "the kubelet": _runs("kubelet"),
 }
-"""What is there by and by, and how it is seen."""
+"""Steps of a start in their order, and how to detect each."""
 
 
 @pytest.fixture
@@ -58,13 +58,13 @@ def second(built: None, tmp_path: Path) -> Iterator[Rehearsal]:
     made.stop(clean=True)
 
 
-def test_a_second_node_is_one_of_its_own(node: Node, second: Rehearsal, steps: Steps) -> None:
+def test_a_second_node_is_independent(node: Node, second: Rehearsal, steps: Steps) -> None:
     with steps.step("a second node beside the first"):
         second.start([POOL])
     assert second.placement.address != node.rehearsal.placement.address
-    (there,) = live(second.client())
-    assert there["metadata"]["labels"].items() >= {"tier": "x", "nvidia.com/gpu.product": "NVIDIA-A100"}.items()
-    assert there["status"]["allocatable"]["nvidia.com/gpu"] == "4"
+    (other,) = live(second.client())
+    assert other["metadata"]["labels"].items() >= {"tier": "x", "nvidia.com/gpu.product": "NVIDIA-A100"}.items()
+    assert other["status"]["allocatable"]["nvidia.com/gpu"] == "4"
     node.create_namespace("of-the-first")
     assert "of-the-first" in _namespaces(node.rehearsal) - _namespaces(second)
 
@@ -73,13 +73,13 @@ def test_a_second_node_is_one_of_its_own(node: Node, second: Rehearsal, steps: S
 def test_after_a_kill_stop_leaves_nothing(node: Node, second: Rehearsal, steps: Steps, victim: str) -> None:
     before = traces(second.run)
     second.start([POOL])
-    assert traces(second.run) - before, "the node cannot be seen"
+    assert traces(second.run) - before, "the node leaves no traces"
     os.kill(_process(second, victim).pid, signal.SIGKILL)
     until(lambda: not list(second.supervisor.strays()), "the node's processes are gone", 15)
     with steps.step(f"clean up after {victim} was killed"):
         second.stop()
     assert traces(second.run) - before == set()
-    assert Rehearsal(second.run).kind == "real", "the folder does not remember that its node is a real one"
+    assert Rehearsal(second.run).kind == "real", "the folder has lost its kind of nodes"
     second.start([POOL])
     assert len(live(second.client())) == 1
     node.rehearsal.check()
@@ -91,8 +91,8 @@ def test_a_start_that_is_killed_half_way_is_cleaned_up(
 ) -> None:
     before = traces(second.run)
     with subprocess.Popen([sys.executable, "-c", START, second.run], cwd=paths.ROOT) as start:
-        until(lambda: MOMENTS[moment](second) or start.poll() is not None, f"{moment} can be seen", 120)
-        assert start.poll() is None, "the start has ended before"
+        until(lambda: MOMENTS[moment](second) or start.poll() is not None, f"{moment} exists", 120)
+        assert start.poll() is None, "the start has ended too early"
         start.kill()
     with steps.step(f"clean up after a start that was killed at {moment}"):
         second.stop(clean=True)
@@ -101,12 +101,12 @@ def test_a_start_that_is_killed_half_way_is_cleaned_up(
     node.rehearsal.check()
 
 
-def test_a_proxy_that_leads_nowhere_is_not_asked(behind_a_proxy: None, second: Rehearsal) -> None:
+def test_a_dead_proxy_is_not_used(behind_a_proxy: None, second: Rehearsal) -> None:
     second.start([POOL])
     assert len(live(second.client())) == 1
 
 
-def test_an_address_that_is_taken_is_said(second: Rehearsal) -> None:
+def test_an_address_in_use_is_reported(second: Rehearsal) -> None:
     before = traces(second.run)
     address = f"{Box(second.run).outside}/32"
     subprocess.run(["ip", "address", "add", address, "dev", "lo"], check=True)

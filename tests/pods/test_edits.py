@@ -1,4 +1,4 @@
-"""What people edit while others work."""
+"""Edits of a RayCluster while tasks run."""
 
 import textwrap
 from collections.abc import Iterator
@@ -25,8 +25,8 @@ ray.get(busy.remote())
 
 @pytest.fixture
 def busy_worker(platform: Platform) -> Iterator[str]:
-    """A worker that the autoscaler brought and that runs a task."""
-    until(lambda: not platform.workers(), "no worker is left of other tests")
+    """A worker of the autoscaler that runs a task."""
+    until(lambda: not platform.workers(), "no worker of other tests is left")
     task = platform.start_in_head(BUSY)
     until(lambda: "1.0/1.0 GPU" in platform.in_head("ray", "status"), "the task runs")
     (worker,) = platform.workers()
@@ -68,8 +68,8 @@ print(ray.get(shown.remote()))
 """
 
 
-def test_an_edit_of_the_environment_waits_for_a_busy_worker_and_reaches_all(platform: Platform) -> None:
-    until(lambda: not platform.workers(), "no worker is left of other tests")
+def test_an_edit_of_the_environment_drains_a_busy_worker_and_reaches_all(platform: Platform) -> None:
+    until(lambda: not platform.workers(), "no worker of other tests is left")
     task = platform.start_in_head(BRIEF)
     until(lambda: "1.0/1.0 GPU" in platform.in_head("ray", "status"), "the task runs")
     (busy,) = platform.workers()

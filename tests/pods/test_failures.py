@@ -1,4 +1,4 @@
-"""What is killed comes back, and what ran on it runs again."""
+"""Killed pods are replaced, and their tasks run again."""
 
 import json
 
@@ -31,9 +31,9 @@ def test_a_task_survives_the_worker_that_it_ran_on(platform: Platform, steps: St
     (worker,) = platform.workers()
     with steps.step("a killed worker: its task is done on another"):
         _kill(platform, NAMESPACE, worker)
-        said, _ = task.communicate(timeout=WAIT_SECONDS)
-    assert task.returncode == 0, said
-    assert "done" in said
+        output, _ = task.communicate(timeout=WAIT_SECONDS)
+    assert task.returncode == 0, output
+    assert "done" in output
     assert worker not in platform.workers()
 
 

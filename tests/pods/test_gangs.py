@@ -1,4 +1,4 @@
-"""Two RayClusters that cannot run at once: one runs whole, the other holds nothing until its turn comes."""
+"""Two RayClusters that do not fit at the same time: one runs completely, the other uses nothing until then."""
 
 import copy
 import json
@@ -14,7 +14,7 @@ from testbed.pods.steps import Steps, until
 pytestmark = [pytest.mark.pods, pytest.mark.timeout(300, func_only=True)]
 
 GPUS = 5
-"""Of the node's eight, for the one worker of each."""
+"""Of the node's eight, for the only worker of each."""
 
 NODES = """
 import ray
@@ -23,18 +23,16 @@ print("alive", len([node for node in ray.nodes() if node["Alive"]]), "GPUs", ray
 """
 
 
-def test_of_two_gangs_one_runs_whole_and_the_other_holds_nothing_until_it_ends(
-    platform: Platform, steps: Steps
-) -> None:
+def test_one_of_two_gangs_runs_and_the_other_uses_nothing_until_it_ends(platform: Platform, steps: Steps) -> None:
     until(lambda: not platform.workers(), "no worker holds GPUs")
     first, second = GANGS
     with steps.step("a gang runs"):
         _start(platform, first)
         until(lambda: _ready(platform, first) == 2, "head and worker are ready")
     _start(platform, second)
-    until(lambda: "NotEnoughResources" in _told(platform, second), "Volcano says why the second waits")
+    until(lambda: "NotEnoughResources" in _status(platform, second), "Volcano reports why the second waits")
     assert not [name for name, pod in _pods(platform, second).items() if "nodeName" in pod["spec"]]
-    with steps.step("it ends, and the one that waited runs"):
+    with steps.step("the first ends, and the second runs"):
         _delete(platform, first)
         until(lambda: _ready(platform, second) == 2, "head and worker are ready")
     assert f"alive 2 GPUs {GPUS}.0" in platform.in_head("python", "-c", NODES, cluster=second)
@@ -52,7 +50,7 @@ def _start(platform: Platform, name: str) -> None:
         each[GPU_RESOURCE] = str(GPUS)
     group["rayStartParams"]["num-gpus"] = str(GPUS)
     spec |= {"enableInTreeAutoscaling": False, "workerGroupSpecs": [group]}
-    labels = {key: said for key, said in like["metadata"]["labels"].items() if key != "ray.io/cluster"}
+    labels = {key: value for key, value in like["metadata"]["labels"].items() if key != "ray.io/cluster"}
     metadata = {"name": name, "namespace": NAMESPACE, "labels": labels}
     body = {"apiVersion": like["apiVersion"], "kind": like["kind"], "metadata": metadata, "spec": spec}
     platform.kubectl("create", "-f", "-", given=json.dumps(body))
@@ -70,7 +68,7 @@ def _ready(platform: Platform, name: str) -> int:
     return len([pod for pod in _pods(platform, name).values() if is_ready(pod)])
 
 
-def _told(platform: Platform, name: str) -> str:
-    """What Volcano says of a gang."""
+def _status(platform: Platform, name: str) -> str:
+    """The status that Volcano reports for a gang."""
     group = json.loads(platform.kubectl("get", "podgroup", "-n", NAMESPACE, f"ray-{name}-pg", "-o", "json"))
     return json.dumps(group.get("status", {}))

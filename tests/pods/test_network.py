@@ -21,8 +21,8 @@ pytestmark = [pytest.mark.pods, pytest.mark.timeout(300, func_only=True)]
 
 FILE = paths.ROOT / "tests" / "pods" / "Pulumi.network.yaml"
 
-SAID, NOT_SAID = 8443, 8444
-"""Ports of the node's address: one that the tenant's egress names, and one that it does not."""
+ALLOWED_PORT, OTHER_PORT = 8443, 8444
+"""Ports of the node's address: one that the tenant's egress allows, and one that it does not."""
 
 LISTEN = """
 import asyncio, sys
@@ -46,7 +46,7 @@ def reached(address):
 with concurrent.futures.ThreadPoolExecutor(32) as pool:
     print(json.dumps(list(pool.map(reached, map(tuple, json.loads(sys.argv[1]))))))
 """
-"""A refused connection got through: nobody listens there. One that is stopped on its way is not answered."""
+"""A refused connection counts as reached: no policy blocked it. A blocked one gets no answer."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ THERE = {"ray-system", "kube-system"}
 
 
 class Pods:
-    """The pods, and what connects to what."""
+    """The pods of the tests, and their connections."""
 
     def __init__(self, platform: Platform) -> None:
         self._platform = platform
@@ -105,14 +105,14 @@ class Pods:
         until(self._ready, "all pods are ready")
 
     def delete(self) -> None:
-        there = sorted({place.namespace for place in PLACES.values()} & (MADE_BY_THE_STACK | THERE))
-        for namespace in there:
+        existing = sorted({place.namespace for place in PLACES.values()} & (MADE_BY_THE_STACK | THERE))
+        for namespace in existing:
             names = [name for name, place in PLACES.items() if place.namespace == namespace]
             self._platform.kubectl("delete", "pod", "-n", namespace, *names, "--ignore-not-found", "--wait=false")
         self._platform.kubectl("delete", "namespace", *self._others, "--ignore-not-found", "--wait=false")
 
     def connects(self, source: str, addresses: list[tuple[str, int]]) -> list[bool]:
-        """Whether a pod gets through to each of the addresses."""
+        """Whether a pod reaches each of the addresses."""
         place = PLACES[source]
         command = ["exec", "-n", place.namespace, source, "--", "python", "-c", TRY, json.dumps(addresses)]
         return list(json.loads(self._platform.kubectl(*command)))
@@ -156,12 +156,12 @@ def pod(name: str, place: Place) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def pods(platform: Platform, tmp_path_factory: pytest.TempPathFactory, steps: Steps) -> Iterator[Pods]:
-    """The tenants, by the stack, and pods in them and around them."""
+    """The stack's tenants, and pods in their namespaces and in others."""
     stack = PodsStack("network", tmp_path_factory.mktemp("network"), platform.rehearsal, plugins(), FILE)
     node = platform.rehearsal.placement.address
 
     def open_a_port(settings: dict[str, Any]) -> None:
-        settings["tenants"][0]["network"]["egress"] = [{"cidr": f"{node}/32", "ports": [SAID]}]
+        settings["tenants"][0]["network"]["egress"] = [{"cidr": f"{node}/32", "ports": [ALLOWED_PORT]}]
 
     stack.edit(open_a_port)
     made = Pods(platform)
@@ -178,14 +178,14 @@ def pods(platform: Platform, tmp_path_factory: pytest.TempPathFactory, steps: St
 
 @pytest.fixture(scope="module")
 def tried(pods: Pods, steps: Steps) -> dict[str, list[bool]]:
-    """For each source, where it gets through."""
+    """For each source, which ports it reaches."""
     targets = [(pods.addresses[pod], port) for pod, port in PORTS]
     with steps.step("try every cell of the port matrix"), ThreadPoolExecutor(4) as executor:
         return dict(zip(SOURCES, executor.map(lambda source: pods.connects(source, targets), SOURCES), strict=True))
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_ports_of_a_cluster_are_open_to_those_who_need_them_and_nobody_else(
+def test_ports_of_a_cluster_are_open_only_to_the_sources_of_the_matrix(
     tried: dict[str, list[bool]], source: str
 ) -> None:
     _, allowed = SOURCES[source]
@@ -193,7 +193,7 @@ def test_ports_of_a_cluster_are_open_to_those_who_need_them_and_nobody_else(
 
 
 @pytest.mark.parametrize("source", REACH)
-def test_pods_of_a_tenant_reach_what_they_need_and_what_the_stack_says(
+def test_pods_of_a_tenant_reach_only_the_destinations_of_the_matrix(
     pods: Pods, platform: Platform, source: str
 ) -> None:
     node = platform.rehearsal.placement.address
@@ -202,17 +202,17 @@ def test_pods_of_a_tenant_reach_what_they_need_and_what_the_stack_says(
         "dns-node": (DNS, 53),
         "api-server": ("10.96.0.1", 443),
         "redis": (pods.addresses["redis"], 6379),
-        "said": (node, SAID),
-        "same-host": (node, NOT_SAID),
+        "egress": (node, ALLOWED_PORT),
+        "same-host": (node, OTHER_PORT),
         "foreign-pod": (pods.addresses["elsewhere"], 8000),
     }
     assert set(addresses) == set(DESTINATIONS)
     reached = dict(zip(addresses, pods.connects(source, list(addresses.values())), strict=True))
     _, allowed = REACH[source]
-    assert {place for place, got_there in reached.items() if got_there} == allowed
+    assert {place for place, arrived in reached.items() if arrived} == allowed
 
 
-def test_a_cluster_of_which_the_stack_says_nothing_is_closed(pods: Pods, platform: Platform) -> None:
+def test_a_cluster_without_network_settings_is_closed(pods: Pods, platform: Platform) -> None:
     head = platform.head()
     assert head is not None
     found = json.loads(platform.kubectl("get", "pod", "-n", NAMESPACE, head, "-o", "json"))

@@ -1,4 +1,4 @@
-"""The image of Redis runs as Redis' own does: what a stack says of that one holds on the real node."""
+"""The image of Redis runs like Redis' own image, so that the same stack file works on the real node."""
 
 import json
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ CONTEXTS = {
     "pod": {"runAsNonRoot": True, "runAsUser": 999, "fsGroup": 999, "seccompProfile": {"type": "RuntimeDefault"}},
     "container": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
 }
-"""What that wants."""
+"""The security contexts that this requires."""
 
 
 class Redis:
@@ -60,7 +60,7 @@ class Redis:
         self._node.kubectl("delete", "pod", "-n", self._namespace, "redis", "--ignore-not-found")
 
     def pod(self) -> dict[str, Any]:
-        """As the API server shows it."""
+        """The pod, from the API server."""
         found: dict[str, Any] = json.loads(
             self._node.kubectl("get", "pod", "-n", self._namespace, "redis", "-o", "json")
         )
@@ -71,7 +71,7 @@ class Redis:
         return int(status["restartCount"])
 
     def run(self, *command: str) -> str:
-        """What a command in the container printed."""
+        """The output of a command in the container."""
         return self._node.kubectl("exec", "-n", self._namespace, "redis", "--", *command).strip()
 
 
@@ -86,13 +86,13 @@ def space(node: Node) -> Iterator[str]:
 
 @pytest.fixture
 def restricted(node: Node, space: str) -> Iterator[Redis]:
-    """Where Pod Security is enforced."""
+    """A Redis where Pod Security is enforced."""
     yield from _made(Redis(node, space, ["--appendonly", "yes", "--appendfsync", "always"], CONTEXTS))
 
 
 @pytest.fixture
 def plain(node: Node, space: str) -> Iterator[Redis]:
-    """With nothing said of how it runs."""
+    """A Redis without a security context."""
     yield from _made(Redis(node, "default", [], {}))
 
 
@@ -108,13 +108,13 @@ def test_under_pod_security_restricted_it_keeps_its_keys_over_a_restart(restrict
     assert restricted.run("redis-cli", "ping") == "PONG"
     restricted.run("redis-cli", "set", "colour", "green")
     with steps.step("Redis restarted, with its keys"):
-        # A moment later, because a command ends with the container that it runs in.
+        # Delayed, because a command ends with its container.
         restricted.run("sh", "-c", "(sleep 0.5; kill 1) > /dev/null 2>&1 &")
-        until(lambda: restricted.restarts() == 1 and is_ready(restricted.pod()), "Redis is back", 60)
+        until(lambda: restricted.restarts() == 1 and is_ready(restricted.pod()), "Redis is ready again", 60)
     assert restricted.run("redis-cli", "get", "colour") == "green"
 
 
-def test_it_gives_up_root_and_answers_other_pods(plain: Redis, restricted: Redis) -> None:
+def test_it_drops_root_and_answers_other_pods(plain: Redis, restricted: Redis) -> None:
     assert plain.run("sh", "-c", "stat -c %U:%G /proc/1 /data").split() == ["redis:redis", "redis:root"]
     assert restricted.run("redis-cli", "-h", plain.pod()["status"]["podIP"], "ping") == "PONG"
 

@@ -1,4 +1,4 @@
-"""The last tests: the stack goes, then its node, and nothing of them is left."""
+"""The last tests: the stack is destroyed, then its node, and both leave nothing."""
 
 import json
 
@@ -21,7 +21,7 @@ def test_destroy_leaves_nothing_in_the_cluster(platform: Platform, steps: Steps)
 
 
 def test_the_node_leaves_nothing_on_the_machine(platform: Platform, before: set[str], steps: Steps) -> None:
-    with steps.step("take the node down"):
+    with steps.step("remove the node"):
         platform.rehearsal.stop(clean=True)
     assert traces(platform.rehearsal.run) - before == set()
     assert list(platform.rehearsal.supervisor.strays()) == []

@@ -1,4 +1,4 @@
-"""Ray's processes speak TLS with each other, and with nobody who has no certificate of their cluster's authority."""
+"""Ray's processes use TLS with each other, and refuse clients without a certificate of their cluster's authority."""
 
 import pytest
 
@@ -22,26 +22,26 @@ with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as plain:
     try:
         with context.wrap_socket(plain, server_hostname="127.0.0.1") as secured:
             secured.settimeout(20)
-            print("let in" if secured.recv(1) else "hung up")  # HTTP/2: the server speaks first
+            print("accepted" if secured.recv(1) else "hung up")  # HTTP/2: the server speaks first
     except OSError as error:
         print("refused:", error)
 """
 
 
-def test_a_task_runs_on_a_worker_that_the_autoscaler_brings(platform: Platform) -> None:
-    said = platform.in_head("python", "-c", TASK, cluster=SECURED)
-    assert f"ran on {SECURED}-laptop-1gpu-worker-" in said
+def test_a_task_runs_on_a_worker_of_the_autoscaler(platform: Platform) -> None:
+    output = platform.in_head("python", "-c", TASK, cluster=SECURED)
+    assert f"ran on {SECURED}-laptop-1gpu-worker-" in output
 
 
 @pytest.mark.parametrize("port", [6379, 10001])
-def test_who_has_a_certificate_of_the_cluster_is_let_in_and_nobody_else(platform: Platform, port: int) -> None:
+def test_only_a_client_with_a_certificate_of_the_cluster_is_accepted(platform: Platform, port: int) -> None:
     def knock(how: str) -> str:
         return platform.in_head("python", "-c", KNOCK, str(port), how, cluster=SECURED).strip()
 
-    assert knock("certified") == "let in"
-    assert knock("bare") != "let in"
+    assert knock("certified") == "accepted"
+    assert knock("bare") != "accepted"
 
 
-def test_the_authoritys_key_is_not_where_ray_runs(platform: Platform) -> None:
+def test_the_authoritys_key_is_not_in_rays_pods(platform: Platform) -> None:
     found = platform.in_head("find", "/etc/ray", "-type", "f", cluster=SECURED).split()
     assert sorted(found) == ["/etc/ray/tls/ca.crt", "/etc/ray/tls/tls.crt", "/etc/ray/tls/tls.key"]

@@ -1,1 +1,1 @@
-"""Redis with three nodes, the gateway, and Ray on top: what is lost when a master is lost."""
+"""Redis with three nodes, the gateway and Ray: the effects of losing a master."""

@@ -1,4 +1,4 @@
-"""A node of its own with the stack, and the day on which its masters are lost."""
+"""A separate node with the stack, and the run in which its masters are lost."""
 
 import itertools
 import os
@@ -15,12 +15,12 @@ from testbed.pods.platform import NAMESPACE, Platform, brought_up
 from testbed.pods.steps import Steps
 
 RUNS = int(os.environ.get("FAILOVERS") or 5)
-"""How many times a master is lost: at least once in each way."""
+"""Number of masters to lose: at least one in each way."""
 
 
 @pytest.fixture(scope="session")
 def platform(built: None, folder: Path, steps: Steps) -> Iterator[Platform]:
-    """The stack, up."""
+    """The stack after `pulumi up`."""
     with brought_up(folder, steps, fault_tolerant) as platform:
         yield platform
 
@@ -42,7 +42,7 @@ def day(platform: Platform, redis: Redis, pytestconfig: pytest.Config) -> Day:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Each loss with its times."""
+    """Prints each loss with its times."""
     if day := config.stash.get(DAY, None):
         terminalreporter.section(f"masters of {NAMESPACE}'s Redis lost, seconds")
         terminalreporter.write_line(day.table())

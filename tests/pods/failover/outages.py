@@ -1,4 +1,4 @@
-"""What else befalls a Redis: each outage begins, lasts, and has ended when its function returns."""
+"""Other outages of Redis: each has ended when its function returns."""
 
 import subprocess
 import time
@@ -12,11 +12,11 @@ from testbed.failover.redis import Redis
 from testbed.pods.steps import until
 
 LASTS = 15.0
-"""Seconds that an outage lasts which ends only when the test ends it; the gateway holds writes for 60."""
+"""Seconds of an outage that only the test ends; the gateway holds writes for 60."""
 
 
 def no_quorum(redis: Redis) -> None:
-    """The master is killed while two of three Sentinels hang: nobody may say who is the next until they go on."""
+    """The master is killed while two of three Sentinels hang: no next master can be elected until they continue."""
     master = redis.master()
     with ExitStack() as hanging:
         for pod in set(redis.pods()) - {master}:
@@ -26,14 +26,14 @@ def no_quorum(redis: Redis) -> None:
 
 
 def all_pods(redis: Redis) -> None:
-    """All pods are deleted by force; their volumes stay."""
+    """All pods are force-deleted; their volumes stay."""
     before = {pod["metadata"]["uid"] for pod in redis.pods().values()}
     redis.delete_by_force(*redis.pods())
-    until(lambda: not before & {pod["metadata"]["uid"] for pod in redis.pods().values()}, "the pods are others")
+    until(lambda: not before & {pod["metadata"]["uid"] for pod in redis.pods().values()}, "the pods are new ones")
 
 
 def cut_off_master(redis: Redis) -> None:
-    """No packet passes between the master and the other two nodes: it lives on alone, and Ray still reaches it."""
+    """The master is partitioned from the other two nodes, but Ray still reaches it."""
     master, pods = redis.master(), redis.pods()
     others = [pod["status"]["podIP"] for name, pod in pods.items() if name != master]
     inside = ["nsenter", "--target", str(redis.server(master).pid), "--net", "ip", "route"]
@@ -48,7 +48,7 @@ def cut_off_master(redis: Redis) -> None:
 
 
 def two_masters(redis: Redis) -> None:
-    """The master hangs until another takes over, and then that one does at once."""
+    """The master hangs until another takes over, which then hangs at once."""
     for _ in range(2):
         until(lambda: redis.running_master() != "", "there is a master", 10)
         master = redis.master()

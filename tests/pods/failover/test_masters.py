@@ -1,4 +1,4 @@
-"""Masters of Redis are lost, and nobody who uses Ray loses anything by it."""
+"""Masters of Redis are lost, and users of Ray lose nothing."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from testbed.pods.platform import CLUSTER, NAMESPACE
 pytestmark = [pytest.mark.pods, pytest.mark.timeout(3600)]
 
 
-def test_two_clusters_of_one_name_have_keys_of_their_own(redis: Redis) -> None:
+def test_two_clusters_of_one_name_have_separate_keys(redis: Redis) -> None:
     found = redis.keys()
     for namespace in (NAMESPACE, OTHER):
         assert [key for key in found if key.startswith(f"RAY{namespace}.{CLUSTER}.")], namespace
@@ -30,14 +30,14 @@ def test_no_call_fails(day: Day) -> None:
     }
 
 
-def test_nothing_that_was_acknowledged_is_lost(day: Day) -> None:
+def test_no_acknowledged_write_is_lost(day: Day) -> None:
     assert day.gateway["redis_gateway_lost_writes_total"] == 0
     assert day.noticed["missing_keys"] == []
     assert day.noticed["lost_actors"] == []
     assert day.noticed["keeper_kept"]
 
 
-def test_names_of_nodes_that_came_back_are_known_without_dns(redis: Redis, day: Day) -> None:
+def test_names_of_restarted_nodes_are_known_without_dns(redis: Redis, day: Day) -> None:
     assert any(loss.kind == "force" for loss in day.losses)
     pods = redis.pods()
     for pod in pods:

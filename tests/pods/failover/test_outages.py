@@ -1,4 +1,4 @@
-"""What is worse than a lost master: Ray waits, and goes on where it was."""
+"""Outages that are worse than a lost master: Ray waits, and then continues."""
 
 from functools import partial
 
@@ -39,7 +39,7 @@ print("counted", ray.get(kept.add.remote(), timeout=60))
 def test_nothing_restarts_and_nothing_is_lost(platform: Platform, redis: Redis, steps: Steps, outage: str) -> None:
     until(redis.whole, "Redis is whole")
     before = started(platform)
-    with working(platform) as noticed, steps.step(f"{outage}: lost, and whole again"):
+    with working(platform) as noticed, steps.step(f"{outage}: until Redis is whole again"):
         OUTAGES[outage](redis)
         until(redis.whole, "Redis is whole again")
     assert started(platform) == before
@@ -52,9 +52,7 @@ def test_nothing_restarts_and_nothing_is_lost(platform: Platform, redis: Redis, 
     assert (noticed["missing_keys"], noticed["lost_actors"], noticed["keeper_kept"]) == ([], [], True)
 
 
-def test_an_actor_on_a_worker_outlives_a_control_plane_that_is_killed_again_and_again(
-    platform: Platform, steps: Steps
-) -> None:
+def test_an_actor_on_a_worker_outlives_repeated_kills_of_the_control_plane(platform: Platform, steps: Steps) -> None:
     (worker,) = platform.pods(WORKER, NAMESPACE)
     before = started(platform)[worker]
     assert "counted 1" in platform.in_head("python", "-c", KEEP)

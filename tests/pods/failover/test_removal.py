@@ -1,4 +1,4 @@
-"""The last test: what a RayCluster kept goes with it, and nothing else."""
+"""The last test: the keys of a RayCluster are removed with it, and no others."""
 
 import pytest
 
