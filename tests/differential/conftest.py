@@ -1,4 +1,4 @@
-"""What all tests here ask: the operator, and an API server."""
+"""Fixtures: the operator, and an API server."""
 
 from collections.abc import Iterator
 

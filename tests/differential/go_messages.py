@@ -1,16 +1,16 @@
-"""How the API server and the operator say what our rules say, and where ours are stricter."""
+"""The messages of the API server and the operator that correspond to our rules, and the rules that are stricter."""
 
 from collections.abc import Mapping
 
 STRICTER: Mapping[str, str] = {
-    "replicas-within-bounds": "the operator takes replicas out of bounds and keeps to the bounds without a word",
-    "num-of-hosts": "a group of 0 hosts never gets a pod, and nothing says so",
+    "replicas-within-bounds": "the operator accepts replicas out of bounds and silently uses the bounds",
+    "num-of-hosts": "a group of 0 hosts never gets a pod, and nothing reports it",
     "group-name": "the name becomes part of a pod's name, which the API server then refuses at every try",
-    "auth-mode": "authOptions without a mode leaves the cluster open to all who reach it",
+    "auth-mode": "authOptions without a mode leaves the cluster open to every client",
     "job-submission-mode": "a job of an unknown mode is never submitted, and waits for ever",
-    "cron-feature-gate": "without its feature gate no controller looks at a RayCronJob",
+    "cron-feature-gate": "without its feature gate no controller reads a RayCronJob",
     "incremental-feature-gate": "without its feature gate the upgrade is an ordinary one",
-    "newer-field": "the API server of an older KubeRay drops the field without a word",
+    "newer-field": "the API server of an older KubeRay silently drops the field",
 }
 """Rules that neither the API server nor the operator has, each with the reason."""
 
@@ -105,9 +105,9 @@ MESSAGES: Mapping[str, tuple[str, ...]] = {
     "scheduler-network-tier": ("failed to convert volcano.sh/network-topology-highest-tier-allowed",),
     "scheduler-ray-job": ("gang scheduling does not support", "only RayCluster is supported", "KAI-Scheduler does not"),
 }
-"""For each other rule, parts of what they say."""
+"""For each other rule, parts of their messages."""
 
 
-def says(rule: str, error: str) -> bool:
-    """Whether an error is that rule's."""
+def reports(rule: str, error: str) -> bool:
+    """Whether an error corresponds to that rule."""
     return any(part in error for part in MESSAGES.get(rule, ()))

@@ -1,4 +1,4 @@
-"""The operator's own judgement: a program of its module that answers one manifest after the other."""
+"""The operator's own judgement: a program of its module that judges one manifest after the other."""
 
 import json
 import subprocess
@@ -14,10 +14,10 @@ from local.tools import KUBERAY, KUBERAY_VALIDATION
 
 @dataclass(frozen=True)
 class Answer:
-    """What the API server and the operator say to a manifest."""
+    """The errors of the API server and the operator for a manifest."""
 
     api_server: tuple[str, ...]
-    """Its errors. The operator does not see what it refuses."""
+    """Its errors. The operator does not see manifests that it refuses."""
 
     operator: tuple[str, ...]
     """The first error of each of the operator's functions."""
@@ -31,14 +31,14 @@ class Operator:
     """The running program."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
-        """Keep the program's pipes."""
+        """Keeps the program's pipes."""
         assert process.stdin is not None
         assert process.stdout is not None
         self._questions: IO[str] = process.stdin
         self._answers: IO[str] = process.stdout
 
     def ask(self, body: Any, context: OperatorContext) -> Answer:
-        """What it says to a manifest, started as the context has it."""
+        """The errors for a manifest, with the operator's settings in the context."""
         question = {
             "body": body,
             "featureGates": dict(context.feature_gates),
@@ -52,7 +52,7 @@ class Operator:
 
 @contextmanager
 def running() -> Iterator[Operator]:
-    """Install the program where it is missing, and run it."""
+    """Installs the program if it is missing, and runs it."""
     install_missing((KUBERAY, KUBERAY_VALIDATION))
     program = KUBERAY_VALIDATION.program("kuberay-validation")
     crds = KUBERAY.share("config") / "crd" / "bases"

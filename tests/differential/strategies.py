@@ -1,4 +1,4 @@
-"""Generated manifests: such as people write, with a slip or two, and wild ones."""
+"""Generated manifests: like those of people, with a few mistakes, and wild ones."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ JUNK: st.SearchStrategy[Any] = st.one_of(
                      ["a", 1], {"a": {}}]),
     st.just(GONE),
 )  # fmt: skip
-"""Anything, for anywhere."""
+"""Values for any place."""
 
 CONTEXTS = st.builds(
     OperatorContext,
@@ -47,16 +47,16 @@ FIELDS: Mapping[str, Values] = {
         "spec schedule": SCHEDULES,
     },
 }  # fmt: skip
-"""The fields of each kind that rules look at."""
+"""The fields of each kind that rules read."""
 
 
 @st.composite
 def with_fields(draw: st.DrawFn, fewest: int, most: int) -> tuple[Body, OperatorContext]:
-    """A manifest of any kind with values in so many fields."""
+    """A manifest of any kind with values in this number of fields."""
     kind = draw(KINDS)
     fields = FIELDS[kind]
     places = draw(st.lists(st.sampled_from(list(fields)), min_size=fewest, max_size=most, unique=True))
-    return _said(draw, kind, places), draw(CONTEXTS)
+    return _with_values(draw, kind, places), draw(CONTEXTS)
 
 
 THEMES = (
@@ -75,7 +75,7 @@ THEMES = (
     ("volcano", "rayClusterSpec", "clusterSelector"),
     ("schedule", "YAML", "serveConfig", "Deadline"),
 )
-"""Parts of the names of fields that rules look at together."""
+"""Parts of the names of fields that rules read together."""
 
 
 @st.composite
@@ -87,18 +87,18 @@ def on_one_theme(draw: st.DrawFn) -> tuple[Body, OperatorContext]:
     if not fields:
         return manifest(kind), draw(CONTEXTS)
     places = draw(st.lists(st.sampled_from(list(fields)), min_size=min(2, len(fields)), max_size=6, unique=True))
-    return _said(draw, kind, places), draw(CONTEXTS)
+    return _with_values(draw, kind, places), draw(CONTEXTS)
 
 
-def _said(draw: st.DrawFn, kind: str, places: list[str]) -> Body:
-    # Outer fields first, so that what is said of an inner one stays.
+def _with_values(draw: st.DrawFn, kind: str, places: list[str]) -> Body:
+    # Outer fields first, so that the values of inner ones stay.
     ordered = sorted(places, key=lambda place: (place.count(" "), place))
     return _edited(manifest(kind), {place: draw(FIELDS[kind][place]) for place in ordered})
 
 
 @st.composite
 def wild(draw: st.DrawFn) -> tuple[Body, OperatorContext]:
-    """A manifest with junk in places where something stands, and keys that are spelt wrong."""
+    """A manifest with junk in existing places, and misspelt keys."""
     body, context = draw(with_fields(0, 3))
     for _ in range(draw(st.integers(1, 3))):
         places = [place for place in _places(body) if place not in ("apiVersion", "kind")]
@@ -113,7 +113,7 @@ def wild(draw: st.DrawFn) -> tuple[Body, OperatorContext]:
 
 
 def _edited(body: Body, edits: Mapping[str, Any]) -> Body:
-    """The manifest with the edits that are possible: one that lies in what another took away is not."""
+    """The manifest with all possible edits; one below a removed value is not possible."""
     for place, value in edits.items():
         try:
             body = edited(body, {place: value})
@@ -126,7 +126,7 @@ def _places(value: Any, at: str = "") -> list[str]:
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     found = []
     for key, each in items:
-        # A place is written with blanks.
+        # A place consists of keys separated by blanks.
         if str(key) and " " not in str(key):
             place = f"{at} {key}".strip()
             found += [place, *_places(each, place)]

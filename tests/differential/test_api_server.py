@@ -1,4 +1,4 @@
-"""The program's API server against a real one, which takes the same manifests in a dry run."""
+"""Compares the program's API server with a real one, which gets the same manifests in dry runs."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -27,14 +27,14 @@ NAMESPACE = "default"
 GENERATED = 300
 
 SECONDS = 60
-"""An API server serves a new kind within a few."""
+"""An API server takes a few to serve a new kind."""
 
 Refusal = Callable[[Body], str]
 
 
 @pytest.fixture(scope="module")
 def refusal(cluster: Rehearsal) -> Iterator[Refusal]:
-    """What a real API server with KubeRay's CRDs says to a manifest under strict field validation; empty if nothing."""
+    """A real API server's error for a manifest, with KubeRay's CRDs and strict field validation; empty if none."""
     definitions = client.ApiextensionsV1Api(cluster.client())
     objects = client.CustomObjectsApi(cluster.client())
     crds = [
@@ -76,12 +76,12 @@ def _wait_until_served(objects: Any, plural: str) -> None:
 
 
 def agree(operator: Operator, refusal: Refusal, body: Body) -> None:
-    """Fails where one refuses what the other takes."""
-    said, answer = refusal(body), operator.ask(body, OperatorContext())
-    assert bool(said) == bool(answer.api_server), f"{said!r} and {answer} on {body}"
+    """Fails if only one of the two refuses the manifest."""
+    error, answer = refusal(body), operator.ask(body, OperatorContext())
+    assert bool(error) == bool(answer.api_server), f"{error!r} and {answer} on {body}"
 
 
-def test_examples_are_taken_and_refused_as_by_a_real_one(operator: Operator, refusal: Refusal) -> None:
+def test_examples_are_accepted_and_refused_like_by_a_real_api_server(operator: Operator, refusal: Refusal) -> None:
     bodies = [body for example in EXAMPLES for body in (example.wrong, example.right) if _can_be_sent(body)]
     assert len(bodies) > 150
     for body in bodies:
@@ -89,7 +89,7 @@ def test_examples_are_taken_and_refused_as_by_a_real_one(operator: Operator, ref
 
 
 @pytest.mark.parametrize("cases", [strategies.with_fields(1, 4), strategies.wild()], ids=["with fields", "wild"])
-def test_generated_manifests_are_taken_and_refused_as_by_a_real_one(
+def test_generated_manifests_are_accepted_and_refused_like_by_a_real_api_server(
     operator: Operator, refusal: Refusal, cases: Any
 ) -> None:
     @drawn("manifests", GENERATED)
@@ -103,7 +103,7 @@ def test_generated_manifests_are_taken_and_refused_as_by_a_real_one(
 
 
 def _can_be_sent(body: Body) -> bool:
-    """Whether it is the manifest that is judged: of a kind that is served, in a namespace that is there."""
+    """Whether the API server would judge the manifest: its kind is served, and its namespace exists."""
     metadata = body.get("metadata")
     namespace = metadata.get("namespace", NAMESPACE) if isinstance(metadata, dict) else NAMESPACE
     return body["kind"] in SPECS and body["apiVersion"] == "ray.io/v1" and namespace == NAMESPACE

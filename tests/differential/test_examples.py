@@ -1,4 +1,4 @@
-"""The examples of each rule and KubeRay's own samples: the operator judges them as we do."""
+"""The examples of each rule and KubeRay's own samples: the operator and our rules judge them equally."""
 
 from pathlib import Path
 
@@ -19,23 +19,23 @@ pytestmark = pytest.mark.engine
 SAMPLES = KUBERAY.share("config") / "samples"
 
 
-def test_the_program_and_the_operator_are_of_one_version() -> None:
+def test_the_program_and_the_operator_have_one_version() -> None:
     assert KUBERAY_VALIDATION.version == KUBERAY.version
 
 
-def test_each_rule_is_theirs_or_has_a_reason() -> None:
+def test_each_rule_is_one_of_the_operator_or_has_a_reason() -> None:
     assert set(RULES) == MESSAGES.keys() | STRICTER.keys()
     assert not MESSAGES.keys() & STRICTER.keys()
 
 
 @pytest.mark.usefixtures("operator")
 def test_the_schema_is_that_of_the_operators_crds() -> None:
-    """`python -m local.crd_schemas` makes it anew."""
+    """`python -m local.crd_schemas` writes it again."""
     assert target().read_text() == generate(KUBERAY.share("config") / "crd" / "bases")
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.rule)
-def test_an_example_is_judged_alike(operator: Operator, example: Example) -> None:
+def test_an_example_is_judged_equally(operator: Operator, example: Example) -> None:
     tally = Tally()
     agree(operator, example.wrong, example.operator, tally)
     agree(operator, example.right, example.right_operator, tally)
@@ -43,7 +43,7 @@ def test_an_example_is_judged_alike(operator: Operator, example: Example) -> Non
     assert tally.cases["stricter"] == (example.rule in STRICTER)
 
 
-def test_each_sample_of_kuberay_is_judged_alike(operator: Operator, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_sample_of_kuberay_is_judged_equally(operator: Operator, capsys: pytest.CaptureFixture[str]) -> None:
     tally = Tally()
     for file in sorted(SAMPLES.rglob("*.yaml")):
         for body in yaml.load_all(Path(file).read_text(), yaml.CSafeLoader):

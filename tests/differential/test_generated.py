@@ -1,4 +1,4 @@
-"""Thousands of generated manifests: the operator judges each as we do."""
+"""Thousands of generated manifests: the operator and our rules judge each equally."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ Case = tuple[dict[str, Any], OperatorContext]
         ("wild", strategies.wild(), 2000),
     ],
 )
-def test_generated_manifests_are_judged_alike(
+def test_generated_manifests_are_judged_equally(
     operator: Operator, capsys: pytest.CaptureFixture[str], name: str, cases: Any, count: int
 ) -> None:
     tally = Tally()

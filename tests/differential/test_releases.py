@@ -1,4 +1,4 @@
-"""The table of what came with a release is what its CRDs have and those of the release before have not."""
+"""The table of a release's new fields has the fields of its CRDs that those of the release before lack."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.engine
 
 
 def fields(schema: dict[str, Any], at: Steps) -> Iterator[Steps]:
-    """The fields of a schema, whatever they hold."""
+    """The fields of a schema, at any depth."""
     if "items" in schema:
         yield from fields(schema["items"], (*at, EACH))
     for name, each in schema.get("properties", {}).items():
@@ -25,7 +25,7 @@ def fields(schema: dict[str, Any], at: Steps) -> Iterator[Steps]:
 
 
 def known(tool: Tool, kind: str) -> set[Steps]:
-    """The fields of a kind's spec in a release, and () for the kind itself; nothing where it has none."""
+    """The fields of a kind's spec in a release, and () for the kind itself; empty if the release lacks the kind."""
     file = tool.share("config") / "crd" / "bases" / f"ray.io_{kind.lower()}s.yaml"
     if not file.exists():
         return set()
@@ -35,7 +35,7 @@ def known(tool: Tool, kind: str) -> set[Steps]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_table_of_fields_that_came_with_1_6_is_whole(kind: str) -> None:
+def test_the_table_of_fields_that_came_with_1_6_is_complete(kind: str) -> None:
     install_missing((KUBERAY, KUBERAY_1_5))
     new = known(KUBERAY, kind) - known(KUBERAY_1_5, kind)
     first = {steps for steps in new if not any(steps[:length] in new for length in range(len(steps)))}

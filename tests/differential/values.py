@@ -1,4 +1,4 @@
-"""Values for the fields that rules look at: right ones, wrong ones, and ones at the border."""
+"""Values for the fields that rules read: valid ones, invalid ones, and ones at the limit."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ Values = Mapping[str, st.SearchStrategy[Any]]
 BOOLEANS = st.booleans()
 COUNTS = st.sampled_from([-1, 0, 1, 2, 5, 2**31 - 1, 2**31])
 SMALL_COUNTS = st.sampled_from([-1, 0, 1, 2, 5, 2**31])
-"""The operator adds up the resources of volcano's pod groups pod by pod, and would take all memory for 2^31-1."""
+"""For Volcano's pod groups the operator adds up resources pod by pod; 2^31-1 would take all memory."""
 TEXTS = st.sampled_from(["", "a", "a-b", "A.b_c", "-a", "a b", "é", "a" * 63, "a" * 64, "x/y", "1"])
 RESTARTS = st.sampled_from(["", "Never", "Always", "OnFailure"])
 VERSIONS = st.sampled_from(
