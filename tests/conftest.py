@@ -1,4 +1,4 @@
-"""The tiers of tests: each test is in one, and the summary says how many of each there were.
+"""The tiers of tests: each test is in one, and the summary counts them.
 
 A suite of tests/suites.py that has passed in full is recorded, so that it need not run in full again.
 """
@@ -15,23 +15,23 @@ from local.proxies import PROXIES, corrections
 from tests import suites
 from tests.suites import SUITES
 
-# Before gRPC is imported. Its handlers for forks crash now and then (a segmentation fault in its thread event_engine),
-# and are of no use: what is forked here becomes another program.
+# Set before gRPC is imported. Its handlers for forks sometimes crash (a segmentation fault in its thread event_engine),
+# and are not needed: each child process here runs another program.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
-# API servers and others collect their garbage half as often: a tenth of their CPU, for memory that tests have.
+# API servers and other Go programs collect garbage half as often: this saves a tenth of their CPU and costs memory.
 os.environ.setdefault("GOGC", "200")
 
 TIERS = ("unit", "engine", "stand_ins", "pods")
 
 SLOWEST = 40
-"""Of the engine tests, so many are shown with their times."""
+"""Number of engine tests whose times are shown."""
 
 WAITING = ("tests/gateway/", "tests/redis/", "tests/rollout/")
-"""Tests that wait for most of their time, until Redis or Ray has noticed something, and need no control plane."""
+"""Tests that mostly wait until Redis or Ray has noticed something, and need no control plane."""
 
 WHOLE = pytest.StashKey[dict[str, list[str]]]()
-"""The suites of which all tests are to run, with the ids of these tests."""
+"""The suites of which all tests will run, with the ids of these tests."""
 
 
 NOWHERE = "http://127.0.0.1:9"
@@ -40,7 +40,7 @@ NOWHERE = "http://127.0.0.1:9"
 
 @pytest.fixture
 def behind_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environment names proxies, as on a company's machine, and they do not know this machine's own addresses."""
+    """The environment sets proxies, as in a company's network. They cannot reach this machine's own addresses."""
     for name in PROXIES:
         monkeypatch.setenv(name, NOWHERE)
         monkeypatch.setenv(name.upper(), NOWHERE)
@@ -49,7 +49,7 @@ def behind_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pytest_configure() -> None:
-    """Lets tests reach what they start where the machine is behind a proxy; gives all processes one seed."""
+    """Lets tests reach their servers behind a proxy; gives all processes the same seed."""
     os.environ.update(corrections(os.environ))
     suites.session_seed()
 
@@ -62,7 +62,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 class ByFile(LoadFileScheduling):  # type: ignore[misc] # the same
-    """A file's tests are run by one process, and those of WAITING all by one."""
+    """One process runs all tests of a file, and one process runs all tests of WAITING."""
 
     def _split_scope(self, nodeid: str) -> str:
         return "waiting" if nodeid.startswith(WAITING) else str(super()._split_scope(nodeid))
@@ -70,13 +70,13 @@ class ByFile(LoadFileScheduling):  # type: ignore[misc] # the same
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile | None:
-    """Who runs what, with `--dist loadfile`."""
+    """The scheduler for `--dist loadfile`."""
     return ByFile(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, None, None]:
-    """Sorts the tests, and remembers of which suites all tests are to run."""
+    """Sorts the tests, and stores the suites of which all tests will run."""
     collected = _by_suite(items)
     _sort(items)
     yield
@@ -105,11 +105,11 @@ def _by_suite(items: list[pytest.Item]) -> dict[str, list[pytest.Item]]:
 
 
 def _sort(items: list[pytest.Item]) -> None:
-    """Puts WAITING first, then the longest files, so that no process waits for another's in the end.
+    """Puts WAITING first, then the longest files, so that all processes end at about the same time.
 
-    How long a file is, its tests' time limits tell. Tests with real pods have an order of their own.
+    The time limits of tests estimate how long a file takes. Tests with real pods have their own order.
 
-    Refuses a test without a tier: it would be left out when a tier is run by its name.
+    Refuses a test without a tier: no run of a tier would include it.
     """
     homeless = [item.nodeid for item in items if len([tier for tier in TIERS if item.get_closest_marker(tier)]) != 1]
     if homeless:
@@ -125,19 +125,19 @@ def _sort(items: list[pytest.Item]) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A process that runs a part of the tests tells the one that records which suites were whole."""
+    """A worker process reports which suites it collected in full to the process that records them."""
     if (output := getattr(session.config, "workeroutput", None)) is not None:
         output["whole"] = session.config.stash.get(WHOLE, {})
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Takes what one of the processes has told; all have collected the same."""
+    """Takes the report of a worker process; all have collected the same tests."""
     node.config.stash[WHOLE] = getattr(node, "workeroutput", {}).get("whole", {})
 
 
 def _record_suites(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Records each suite of which all tests ran in full and passed, on inputs that nobody has changed meanwhile."""
+    """Records each suite of which all tests ran in full and passed, if its inputs have not changed meanwhile."""
     outcomes = {
         outcome: {report.nodeid for report in terminalreporter.stats.get(outcome, [])}
         for outcome in ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
@@ -146,11 +146,11 @@ def _record_suites(terminalreporter: pytest.TerminalReporter, config: pytest.Con
     for name, tests in config.stash.get(WHOLE, {}).items():
         if suites.decision(name).full and passed.issuperset(tests) and (now := suites.inputs_if_unchanged(name)):
             suites.record_pass(name, now)
-            terminalreporter.write_line(f"suite {name}: all of it passed, which is recorded")
+            terminalreporter.write_line(f"suite {name}: all of it passed and is recorded")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """The times of the slowest engine tests, a line for each tier with its counts, and why tests were left out."""
+    """The times of the slowest engine tests, a line for each tier with its counts, and why tests were skipped."""
     engine = [report for report in terminalreporter.stats.get("passed", []) if _in_tier(report, "engine")]
     if engine:
         terminalreporter.section("engine tests, seconds")
@@ -162,14 +162,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
             outcome: len([report for report in terminalreporter.stats.get(outcome, []) if _in_tier(report, tier)])
             for outcome in ("passed", "failed", "error", "skipped", "xfailed")
         }
-        if said := ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count):
-            terminalreporter.write_line(f"{tier + ' tests':<14} {said}")
+        if line := ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count):
+            terminalreporter.write_line(f"{tier + ' tests':<14} {line}")
     skipped = Counter(report.longrepr[2] for report in terminalreporter.stats.get("skipped", []))
     for reason, count in skipped.items():
-        terminalreporter.write_line(f"{count} tests are left out: {reason.removeprefix('Skipped: ')}")
+        terminalreporter.write_line(f"{count} tests are skipped: {reason.removeprefix('Skipped: ')}")
     _record_suites(terminalreporter, config)
 
 
 def _in_tier(report: object, tier: str) -> bool:
-    """Whether a report is of a test of that tier; a file that could not be collected is of none."""
+    """Whether a report is of a test of that tier; a file that could not be collected has no tier."""
     return isinstance(report, pytest.TestReport) and tier in report.keywords

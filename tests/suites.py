@@ -2,7 +2,7 @@
 
 Each suite names its inputs: files of the checkout that decide how its tests end. After a full run in which all of its
 tests passed, the digests of these files are recorded in the tool cache. As long as they stay the same, the suite runs
-a small share of its cases with a fresh seed, or is left out. Without a record, or with one that cannot be read, it runs
+a small share of its cases with a fresh seed, or is skipped. Without a record, or with one that cannot be read, it runs
 in full.
 """
 
@@ -45,7 +45,7 @@ class Suite:
     """Tests with the marker `suite(name)`.
 
     Fields: `inputs`: patterns of files, relative to the checkout; `files`: where its tests are, which are inputs, too;
-    `share`: the part of its cases that runs when no input has changed; 0 leaves the suite out.
+    `share`: the part of its cases that runs when no input has changed; 0 skips the suite.
     """
 
     inputs: tuple[str, ...]
@@ -106,7 +106,7 @@ SUITES: Mapping[str, Suite] = {
 
 @dataclass(frozen=True)
 class Decision:
-    """How much of a suite runs: 1 is all of it. And why."""
+    """How much of a suite runs (1 is all of it), and why."""
 
     share: float
     reason: str
@@ -116,15 +116,15 @@ class Decision:
         return self.share == 1.0
 
     def __str__(self) -> str:
-        much = "in full" if self.full else f"{self.share:.0%} of its cases" if self.share else "left out"
+        much = "in full" if self.full else f"{self.share:.0%} of its cases" if self.share else "skipped"
         return f"{much}: {self.reason}"
 
 
 def mode() -> Mode:
-    """As the environment says.
+    """The mode that the environment sets.
 
     Raises:
-        ValueError: it says something else.
+        ValueError: the environment has another value.
     """
     match os.environ.get(MODE) or "full":
         case ("auto" | "full" | "share") as known:
@@ -154,12 +154,12 @@ def record(name: str) -> Path:
     return paths.cache() / "suites" / f"{name.replace(' ', '-')}.json"
 
 
-def decide(name: str, now: Mapping[str, str], wanted: Mode) -> Decision:
+def decide(name: str, now: Mapping[str, str], chosen: Mode) -> Decision:
     """How much of a suite runs, with these digests."""
     suite = SUITES[name]
-    if wanted == "full":
+    if chosen == "full":
         return Decision(1.0, f"{MODE}=full")
-    if wanted == "share":
+    if chosen == "share":
         return Decision(suite.share, f"{MODE}=share")
     try:
         passed = json.loads(record(name).read_text())
@@ -185,23 +185,23 @@ def record_pass(name: str, passed: Mapping[str, str]) -> None:
 
 @cache
 def _at_start(name: str) -> dict[str, str]:
-    """The digests when this session was to decide."""
+    """The digests when this session began."""
     return digests(SUITES[name])
 
 
 @cache
 def decision(name: str) -> Decision:
-    """That of this session."""
+    """The decision of this session."""
     return decide(name, _at_start(name), mode())
 
 
 def inputs_if_unchanged(name: str) -> dict[str, str] | None:
-    """The digests on which this session decided; nothing if a file has changed since, as what ran is not known then."""
+    """The digests on which this session decided; None if a file has changed since."""
     return now if (now := digests(SUITES[name])) == _at_start(name) else None
 
 
 def session_seed() -> int:
-    """The seed of the small shares. Worker processes of one session have the same by the environment."""
+    """The seed of the small shares. Worker processes of a session get it from the environment."""
     if not os.environ.get(SEED):
         os.environ[SEED] = str(random.SystemRandom().randrange(2**32))
     return int(os.environ[SEED])

@@ -1,6 +1,6 @@
 """`python -m tests.tiers`, which `make test` calls: runs the tiers of tests one after the other.
 
-It shows what runs, what is left out and why, and how long each tier took.
+It shows which tiers run, which are skipped and why, and how long each tier took.
 """
 
 import os
@@ -18,15 +18,15 @@ from local.real_node import unmet
 from tests.suites import MODE, SEED, decision, session_seed
 
 TIMES = paths.ROOT / ".test-times"
-"""JUnit XML of the last run of each tier, of which `python -m tests.times` makes a page."""
+"""JUnit XML of the last run of each tier, from which `python -m tests.times` writes a page."""
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
 class Tier:
-    """Fields: `shows`: what its tests show; `arguments`: pytest's; `suites`: those of tests/suites.py in it; `real`: it
-    needs programs and images of the real node."""
+    """Fields: `shows`: what its tests show; `arguments`: pytest's; `suites`: those of tests/suites.py in it; `real`:
+    whether it needs programs and images of the real node."""
 
     shows: str
     arguments: tuple[str, ...]
@@ -42,7 +42,7 @@ _NOT_UNIT = ("--ignore", "tests/unit", "--ignore", "tests/pods")
 
 TIERS: Mapping[str, Tier] = {
     "unit": Tier(
-        "functions and components by themselves, no server",
+        "functions and components alone, no server",
         ("-m", "unit", "tests/unit", "--numprocesses", str(CORES), "--dist", "worksteal"),
         ("stack files", "strategic merge"),
     ),
@@ -90,12 +90,12 @@ def main(
 
 def run(names: Sequence[str], more: Sequence[str] = ()) -> int:
     """Runs tiers in turn. Returns the exit code of the first that fails, else 0."""
-    left_out = {name: reason for name in names if (reason := reason_to_leave_out(TIERS[name]))}
-    plan(names, left_out)
+    skipped = {name: reason for name in names if (reason := reason_to_skip(TIERS[name]))}
+    plan(names, skipped)
     took: dict[str, float] = {}
     code = 0
     for number, name in enumerate(names, start=1):
-        if name in left_out or code:
+        if name in skipped or code:
             continue
         title(f"tier {name} ({number} of {len(names)}): {TIERS[name].shows}")
         begun = time.monotonic()
@@ -103,7 +103,7 @@ def run(names: Sequence[str], more: Sequence[str] = ()) -> int:
         took[name] = time.monotonic() - begun
     title("tiers of tests")
     for name in names:
-        outcome = f"left out: {left_out[name]}" if name in left_out else "did not run"
+        outcome = f"skipped: {skipped[name]}" if name in skipped else "did not run"
         if name in took:
             failed = code and name == list(took)[-1]
             outcome = f"{took[name] / 60:5.1f} min, {'failed' if failed else 'passed'}"
@@ -112,12 +112,12 @@ def run(names: Sequence[str], more: Sequence[str] = ()) -> int:
     return code
 
 
-def plan(names: Sequence[str], left_out: Mapping[str, str]) -> None:
-    """What will run, in which order, and how much of each suite."""
+def plan(names: Sequence[str], skipped: Mapping[str, str]) -> None:
+    """Prints what will run, in which order, and how much of each suite."""
     title("tiers of tests: what runs")
     for name in names:
-        show(f"{name:<10} {'left out: ' + left_out[name] if name in left_out else TIERS[name].shows}")
-        for suite in TIERS[name].suites if name not in left_out else ():
+        show(f"{name:<10} {'skipped: ' + skipped[name] if name in skipped else TIERS[name].shows}")
+        for suite in TIERS[name].suites if name not in skipped else ():
             show(f"{'':<10} suite {suite}: {decision(suite)}")
     shares = [decision(suite).share for name in names for suite in TIERS[name].suites]
     if any(0 < share < 1 for share in shares):
@@ -126,8 +126,8 @@ def plan(names: Sequence[str], left_out: Mapping[str, str]) -> None:
         show(f"to run all of every suite: {MODE}=full")
 
 
-def reason_to_leave_out(tier: Tier) -> str:
-    """Why none of it runs; empty if it does. Continuous integration has to run what others cannot."""
+def reason_to_skip(tier: Tier) -> str:
+    """Why the tier is skipped; empty if it runs. Continuous integration has to run tiers that other machines skip."""
     if tier.real and os.environ.get("CI") != "true" and (reasons := unmet()):
         return "; ".join(reasons)
     decided = [decision(suite) for suite in tier.suites]
@@ -135,7 +135,7 @@ def reason_to_leave_out(tier: Tier) -> str:
 
 
 def run_tier(name: str, tier: Tier, more: Sequence[str]) -> int:
-    """Its exit code."""
+    """Runs a tier; returns its exit code."""
     if tier.real:
         build = [sys.executable, "-m", "local", "build", "--nodes", "real"]
         if code := subprocess.run(build, cwd=paths.ROOT, check=False).returncode:

@@ -1,4 +1,4 @@
-"""`python -m tests.times`: writes docs/test-times.md from what the last run of each tier has left."""
+"""`python -m tests.times`: writes docs/test-times.md from the reports of the last run of each tier."""
 
 import platform
 import time
@@ -17,7 +17,7 @@ SLOWEST_FILES, SLOWEST_TESTS = 30, 60
 
 @dataclass(frozen=True)
 class Timed:
-    """A test and its seconds, with those of its fixtures. `file` is the module's name."""
+    """A test and its seconds, including those of its fixtures. `file` is the module's name."""
 
     file: str
     name: str
@@ -26,7 +26,7 @@ class Timed:
 
 @dataclass(frozen=True)
 class Run:
-    """The last run of a tier: when it began (ISO 8601), its seconds from begin to end, and its tests."""
+    """The last run of a tier: when it began (ISO 8601), its duration in seconds, and its tests."""
 
     tier: str
     at: str
@@ -35,7 +35,7 @@ class Run:
 
 
 def runs(folder: Path = TIMES) -> Iterator[Run]:
-    """The runs whose JUnit XML lies in a folder, in the order of the tiers."""
+    """The runs whose JUnit XML is in a folder, in the order of the tiers."""
     for tier in TIERS:
         file = folder / f"{tier}.xml"
         if file.is_file():
@@ -58,7 +58,7 @@ def page(found: Sequence[Run]) -> str:
         "# How long the tests take",
         "",
         f"Written by `make test-times` after `make test`, on {CORES} cores ({platform.machine()}), "
-        f"{time.strftime('%Y-%m-%d')}. Seconds of a test are those of its fixtures, too, while other files' tests run "
+        f"{time.strftime('%Y-%m-%d')}. Seconds of a test include its fixtures, while tests of other files run "
         "beside it. What the tiers are: [testing.md](testing.md).",
         "",
         "| tier | tests | minutes | begun |",
@@ -82,7 +82,7 @@ def main() -> int:
     """Writes the page."""
     found = list(runs())
     if not found:
-        print("error: no run of tests has left its times: run `make test`")
+        print("error: there is no report of a test run: run `make test`")
         return 1
     PAGE.write_text(page(found))
     print(f"{PAGE.relative_to(paths.ROOT)}: {', '.join(run.tier for run in found)}")

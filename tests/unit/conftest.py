@@ -15,7 +15,7 @@ from local.tools import KUBERAY, KUBERNETES, KUEUE, VOLCANO
 
 @pytest.fixture(autouse=True)
 def no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is no cluster to read RayClusters or an operator from."""
+    """Makes sure that no cluster is found to read RayClusters or an operator from."""
     monkeypatch.setattr("stacks.tenant.read_scaled", lambda *_: None)
     monkeypatch.setattr("components.operator.upgrade.look", lambda *_: Found(None, None))
     monkeypatch.setattr("components.crds.component.differences", lambda *_: ())
@@ -25,7 +25,7 @@ def no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
 def rendered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The pinned KubeRay's `config/default` as kubectl renders it.
 
-    Of the definitions' schemas only the names of the fields below `spec` are kept: whole, they are a megabyte that
+    Of the definitions' schemas only the names of the fields below `spec` are kept: complete, they are a megabyte that
     every test would carry through Pulumi's mocks.
     """
     objects = _kustomized(KUBERAY.share("config") / "default")
@@ -48,7 +48,7 @@ def tree(rendered: Path) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def kubectl_that_renders(rendered: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A `kubectl` alone on the PATH that renders any location to the tree and notes each call in the returned file."""
+    """A `kubectl` alone on the PATH that renders any location to the tree and writes each call to the returned file."""
     calls = tmp_path / "calls"
     calls.touch()
     programs = tmp_path / "bin"
@@ -65,7 +65,7 @@ def kubectl_that_renders(rendered: Path, tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.fixture(scope="session")
 def manifest_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The pinned Volcano's manifest. The definitions' schemas are left out: a megabyte that every test would carry."""
+    """The pinned Volcano's manifest. It omits the definitions' schemas, a megabyte that every test would carry."""
     objects = whole(read(str(VOLCANO.share("installer") / "volcano-development.yaml")))
     return _without_schemas(objects, tmp_path_factory.mktemp("volcano") / "volcano.yaml")
 

@@ -19,18 +19,18 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 GENERATED = {ROOT / "docs" / "reference" / name for name in ("policies.md", "policy-verdicts.md", "stack-file.md")}
-"""Commands write these: their lines are as long as their texts."""
+"""Generated pages: their lines are as long as their texts."""
 
 WRITTEN_BY_TESTS = {ROOT / "docs" / "test-times.md"}
-"""A machine's own page, where somebody has it written (`make test-times`)."""
+"""A page about one machine, if somebody has written it (`make test-times`)."""
 
 LENGTH = 120
 
 TYPER_APPS = {"stacks": "stacks.__main__", "local": "local.__main__", "policies": "policies.command"}
-"""Modules that `python -m` runs, and where their commands are. They are quick to import; benchmarks are not."""
+"""Modules that `python -m` runs, and the modules of their commands, which are quick to import. Benchmarks are not."""
 
 ANY_ARGUMENTS = {"pytest", "pip", "venv"}
-"""Modules of others."""
+"""Modules of other projects."""
 
 FENCE = re.compile(r"^ *```")
 LIST_ITEM = re.compile(r"^ *(?:[-*]|\d+\.) ")
@@ -76,13 +76,13 @@ def spoken(page: Path) -> str:
 
 
 def commands(page: Path) -> list[str]:
-    """All that a reader may type: lines of code, and code spans."""
+    """All commands that a reader may type: lines of code, and code spans."""
     spans = (re.sub(r"\s+", " ", found.group(2)) for found in SPAN.finditer(text(page)))
     return [*filter(None, parts(page)[1]), *spans]
 
 
 def slug(heading: str) -> str:
-    """What GitHub makes of a heading: lower case, no punctuation, hyphens for spaces."""
+    """GitHub's anchor of a heading: lower case, no punctuation, hyphens for spaces."""
     plain = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").replace("*", "")
     kept = "".join(
         character for character in plain.lower() if unicodedata.category(character)[0] in "LMN" or character in "-_ "
@@ -92,7 +92,7 @@ def slug(heading: str) -> str:
 
 @cache
 def anchors(page: Path) -> frozenset[str]:
-    """Where a link may lead in a page."""
+    """The anchors of a page."""
     found = set(ANCHOR.findall(page.read_text()))
     seen: Counter[str] = Counter()
     for line in parts(page)[0]:
@@ -217,7 +217,7 @@ class TestPage:
                 wrong.append(target)
         assert wrong == []
 
-    def test_what_one_may_type_exists(self, page: Path) -> None:
+    def test_commands_exist(self, page: Path) -> None:
         wrong = []
         for command in commands(page):
             wrong += [

@@ -51,8 +51,8 @@ WITH_PULUMI = {
         "last_state.py",
     ),
 }
-"""Files that make resources or speak to the engine. All others of these parts are plain functions and data: they
-are tested and reused without an engine."""
+"""Files that create resources or use the engine. All other files of these parts are plain functions and data, which are
+tested and reused without an engine."""
 
 
 def files_of(part: str) -> list[Path]:
@@ -61,7 +61,7 @@ def files_of(part: str) -> list[Path]:
 
 
 def imports_of(file: Path) -> list[ast.Import | ast.ImportFrom]:
-    """What a file imports, wherever in the file."""
+    """The imports of a file, at any place in it."""
     return [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Import | ast.ImportFrom)]
 
 
@@ -98,8 +98,8 @@ def test_imports_go_one_way(part: str) -> None:
         ("stacks", {"policies.configuration"}),
     ],
 )
-def test_of_policies_the_rules_are_known_and_what_may_be_said_about_them(part: str, known: set[str]) -> None:
-    """And nothing that reads, judges and reports."""
+def test_other_parts_import_only_the_rules_and_their_settings_from_policies(part: str, known: set[str]) -> None:
+    """They do not import what reads, judges and reports."""
     used = {
         node.module
         for file in files_of(part)
@@ -120,7 +120,7 @@ def test_a_component_reaches_into_no_other_package_by_relative_imports() -> None
     assert wrong == []
 
 
-def test_rules_and_bodies_know_no_pulumi() -> None:
+def test_rules_and_bodies_do_not_import_pulumi() -> None:
     parts = ("core", "kuberay", "components", "stacks", "gateway")
     plain = [file for part in parts for file in files_of(part) if file.name not in WITH_PULUMI]
     wrong = [str(file.relative_to(ROOT)) for file in plain if {"pulumi", "pulumi_kubernetes"} & set(imported(file))]

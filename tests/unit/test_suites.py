@@ -1,4 +1,4 @@
-"""What runs in full, as a small share, or not at all, and what is recorded of it."""
+"""Which suites run in full, as a small share, or not at all, and what is recorded."""
 
 import json
 import re
@@ -27,7 +27,7 @@ def new_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", SUITES)
-def test_every_input_of_a_suite_is_there(name: str) -> None:
+def test_every_input_of_a_suite_exists(name: str) -> None:
     assert set(SUITES[name].files) < digests(SUITES[name]).keys()
 
 
@@ -60,7 +60,9 @@ def test_a_small_share_runs_when_nothing_has_changed_since_it_passed() -> None:
     ],
     ids=["edited", "added", "removed", "many"],
 )
-def test_it_runs_in_full_when_an_input_has_changed_which_the_reason_names(now: dict[str, str], named: str) -> None:
+def test_a_suite_runs_in_full_when_an_input_has_changed_and_the_reason_names_it(
+    now: dict[str, str], named: str
+) -> None:
     record_pass(NAME, {"a.py": "1"})
     assert decide(NAME, now, "auto") == Decision(1.0, f"{named} since it last passed")
 
@@ -69,7 +71,7 @@ def test_it_runs_in_full_when_an_input_has_changed_which_the_reason_names(now: d
     "text",
     ["", "{", "[]", "{}", '{"at": 1}', '{"inputs": {"a.py": "1"}}', '{"at": "x", "inputs": {"a.py": "1"}}', "null"],
 )
-def test_a_record_that_cannot_be_read_counts_as_none(text: str) -> None:
+def test_an_unreadable_record_is_ignored(text: str) -> None:
     record(NAME).parent.mkdir(parents=True)
     record(NAME).write_text(text)
     decided = decide(NAME, {"a.py": "1"}, "auto")
@@ -77,7 +79,7 @@ def test_a_record_that_cannot_be_read_counts_as_none(text: str) -> None:
     assert "cannot be read" in decided.reason
 
 
-def test_a_record_of_bytes_or_a_folder_counts_as_none() -> None:
+def test_a_record_of_bytes_or_a_folder_is_ignored() -> None:
     record(NAME).mkdir(parents=True)
     assert decide(NAME, {"a.py": "1"}, "auto").full
     record(NAME).rmdir()
@@ -85,19 +87,19 @@ def test_a_record_of_bytes_or_a_folder_counts_as_none() -> None:
     assert decide(NAME, {"a.py": "1"}, "auto").full
 
 
-def test_whoever_asks_for_all_gets_all_and_for_a_share_a_share() -> None:
+def test_the_mode_decides_if_it_is_full_or_share() -> None:
     assert decide(NAME, {}, "share").share == SHARE
     record_pass(NAME, {})
     assert decide(NAME, {}, "full").full
 
 
-@pytest.mark.parametrize(("text", "wanted"), [("", "full"), ("auto", "auto"), ("share", "share")])
-def test_the_environment_says_which(text: str, wanted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("text", "expected"), [("", "full"), ("auto", "auto"), ("share", "share")])
+def test_the_environment_sets_the_mode(text: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUITES", text)
-    assert suites.mode() == wanted
+    assert suites.mode() == expected
 
 
-def test_another_word_is_refused_with_those_that_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_for_another_mode_names_the_allowed_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUITES", "some")
     with pytest.raises(ValueError, match=r"SUITES is 'some': use auto, full or share"):
         suites.mode()
@@ -117,13 +119,13 @@ def test_a_file_a_version_and_the_plugins_are_inputs(tmp_path: Path, monkeypatch
     assert digests(suite, tmp_path) != before
 
 
-def test_an_input_that_is_gone_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_input_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"no file matches 'code/\*', an input of a suite of tests"):
         digests(Suite(("code/*",), (), 0.0), tmp_path)
 
 
 def drawn(monkeypatch: pytest.MonkeyPatch, decided: Decision, seed: str) -> list[int]:
-    """The numbers that a test of the suite was given."""
+    """The numbers that a test of the suite gets."""
     monkeypatch.setattr(suites, "decision", lambda _name: decided)
     monkeypatch.setenv("SEED", seed)
     numbers = []
@@ -137,7 +139,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch, decided: Decision, seed: str) -> list
     return numbers
 
 
-def test_in_full_all_cases_are_the_same_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_run_always_has_the_same_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     full = Decision(1.0, "")
     assert len(drawn(monkeypatch, full, "1")) == 1000
     assert drawn(monkeypatch, full, "1") == drawn(monkeypatch, full, "2")
@@ -162,25 +164,25 @@ def started(monkeypatch: pytest.MonkeyPatch, names: list[str], code: int = 0) ->
     return tiers.run(names), ran
 
 
-def test_a_tier_without_a_change_is_left_out_and_the_reason_is_shown(
+def test_a_tier_without_a_change_is_skipped_and_the_reason_is_shown(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(tiers, "decision", lambda name: Decision(SUITES[name].share, "no input has changed"))
     assert started(monkeypatch, ["unit", "stand-ins"]) == (0, ["unit"])
     shown = capsys.readouterr().out
     assert "suite stack files: 5% of its cases: no input has changed" in shown
-    assert shown.count("stand-ins  left out: no input has changed") == 2
+    assert shown.count("stand-ins  skipped: no input has changed") == 2
     assert re.search(r"are drawn with SEED=\d+", shown)
 
 
 @pytest.mark.parametrize(("ci", "ran"), [("", []), ("true", ["pods"])])
-def test_real_pods_are_left_out_where_they_cannot_run_but_not_in_continuous_integration(
+def test_real_pods_are_skipped_where_they_cannot_run_except_in_continuous_integration(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], ci: str, ran: list[str]
 ) -> None:
     monkeypatch.setenv("CI", ci)
     monkeypatch.setattr(tiers, "unmet", lambda: ["root is needed"])
     assert started(monkeypatch, ["pods"]) == (0, ran)
-    assert ("pods       left out: root is needed" in capsys.readouterr().out) == (not ran)
+    assert ("pods       skipped: root is needed" in capsys.readouterr().out) == (not ran)
 
 
 def test_unit_tests_are_where_their_tier_looks_for_them() -> None:
@@ -189,7 +191,7 @@ def test_unit_tests_are_where_their_tier_looks_for_them() -> None:
     assert marked == set((tests / "unit").rglob("test_*.py"))
 
 
-def test_tests_that_mostly_wait_are_all_run_by_one_process() -> None:
+def test_one_process_runs_all_tests_that_mostly_wait() -> None:
     scope = ByFile.__new__(ByFile)._split_scope
     for folder in WAITING:
         assert list((paths.ROOT / folder).glob("test_*.py"))
@@ -197,14 +199,14 @@ def test_tests_that_mostly_wait_are_all_run_by_one_process() -> None:
     assert scope("tests/engine/test_a.py::test_b[a::b]") == "tests/engine/test_a.py"
 
 
-def test_after_a_tier_that_fails_none_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_tier_runs_after_one_that_fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(tiers, "decision", lambda _name: Decision(1.0, "SUITES=full"))
     assert started(monkeypatch, ["unit", "engine"], code=1) == (1, ["unit"])
     shown = capsys.readouterr().out
     assert re.search(r"unit +0\.0 min, failed\nengine +did not run", shown)
 
 
-def test_a_record_says_when_and_on_what() -> None:
+def test_a_record_has_the_time_and_the_digests() -> None:
     record_pass(NAME, {"a.py": "1"})
     kept = json.loads(record(NAME).read_text())
     assert kept["inputs"] == {"a.py": "1"}

@@ -22,5 +22,5 @@ def test_each_tier_has_a_line_and_the_slowest_test_is_first(tmp_path: Path) -> N
     assert lines[-2:] == ["| 60.0 | `unit.test_a` test_two |", r"| 1.2 | `unit.test_a` test_one[a\|b] |"]
 
 
-def test_without_a_run_there_is_nothing(tmp_path: Path) -> None:
+def test_without_a_run_there_is_no_page(tmp_path: Path) -> None:
     assert list(runs(tmp_path)) == []
