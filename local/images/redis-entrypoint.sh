@@ -13,8 +13,8 @@ if [ "$1" = redis-server ] && [ "$(id -u)" = 0 ]; then
   exec setpriv --reuid=redis --regid=redis --clear-groups -- "$0" "$@"
 fi
 
-# Its own image has a Redis that is built to answer other pods where nothing is said of protected-mode. This one is the
-# distribution's, and is told so; not Sentinel, which answers anyway, and not where it prints something and ends.
+# The Redis of Redis' own image answers other pods if protected-mode is not set. The distribution's needs the option. It
+# is not passed to Sentinel, which answers anyway, nor to commands that print something and end.
 if [ "$1" = redis-server ]; then
   case " $* " in
     *" --sentinel "* | *" --protected-mode "*) ;;

@@ -1,6 +1,6 @@
-// Program kuberay-validation says what an API server and the KubeRay operator make of manifests, by their own functions.
+// Program kuberay-validation validates manifests with the functions of an API server and of the KubeRay operator.
 //
-// It is given the folder of the CRDs, reads one question as JSON per line and answers each with a line of JSON.
+// Its argument is the folder of the CRDs. It reads a question as JSON from each line, and answers it with a line of JSON.
 package main
 
 import (
@@ -26,9 +26,9 @@ type question struct {
 }
 
 type answer struct {
-	// Errors of the API server; the operator is not asked where there is one.
+	// Errors of the API server; the operator is not called if there is one.
 	APIServer []string `json:"apiServer"`
-	// What each of the operator's functions says first.
+	// The first error of each of the operator's functions.
 	Operator []string `json:"operator"`
 }
 
@@ -62,9 +62,9 @@ func (server apiServer) ask(line []byte) answer {
 	return answer{Operator: reconcile(stored, asked.BatchScheduler)}
 }
 
-// setFeatureGates sets every gate of the operator, to its default where nothing is said, so that nothing is left of the
-// question before.
-func setFeatureGates(said map[string]bool) error {
+// setFeatureGates sets every gate of the operator. A gate that is not configured gets its default instead of the value
+// of the previous question.
+func setFeatureGates(configured map[string]bool) error {
 	known := utilfeature.DefaultMutableFeatureGate.GetAll()
 	gates := map[string]bool{}
 	for _, gate := range []featuregate.Feature{
@@ -77,6 +77,6 @@ func setFeatureGates(said map[string]bool) error {
 	} {
 		gates[string(gate)] = known[gate].Default
 	}
-	maps.Copy(gates, said)
+	maps.Copy(gates, configured)
 	return utilfeature.DefaultMutableFeatureGate.SetFromMap(gates)
 }

@@ -78,7 +78,7 @@ func (found *findings) ask(function func() error) {
 	found.check(function())
 }
 
-// none says whether nothing was found: otherwise the operator goes no further.
+// none reports whether there are no findings: otherwise the operator stops here.
 func (found findings) none() bool { return len(found) == 0 }
 
 // rayCluster asks what RayClusterReconciler asks (raycluster_controller.go: rayClusterReconcile, reconcileServeService,

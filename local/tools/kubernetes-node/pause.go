@@ -1,4 +1,4 @@
-// The first process of every pod on the real node: it holds the pod's namespaces until it is told to end.
+// The first process of every pod on the real node: it holds the pod's namespaces until it gets a signal to end.
 package main
 
 import (

@@ -135,8 +135,8 @@ func (d *decisions) allowed(ctx context.Context, start []byte) bool {
 		klog.Error(err)
 		return false
 	}
-	// A pod has its address some moments before the API server tells of it, and until then no labels that a policy could
-	// select: it waits, and its next try finds it known.
+	// A pod has its address some moments before the API server reports it. Until then its labels are unknown: the
+	// packet is dropped, and the next attempt succeeds.
 	for _, address := range []string{packet.SrcIP.String(), packet.DstIP.String()} {
 		if parsed, err := netip.ParseAddr(address); err != nil || d.podNetwork.Contains(parsed) {
 			if _, known := d.pods.GetPodInfoByIP(address); !known {
