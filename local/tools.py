@@ -1,7 +1,8 @@
 """The programs of the rehearsal and their versions, pinned in local/tools/*/go.mod.
 
-The name of a tool's folder in the cache contains its version and a digest of its go.mod, go.sum and our own Go files.
-So another pin is another folder, and checkouts with the same pins share one. local/install installs them.
+The name of a tool's folder in the cache contains its version and a digest of its go.mod, go.sum, our own Go files and
+how it is linked. So another pin is another folder, and checkouts with the same pins share one. local/install installs
+them.
 """
 
 import hashlib
@@ -18,6 +19,10 @@ ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), p
 """This machine's architecture, in the names of Go and of publishers."""
 
 PLATFORM = f"{platform.system().lower()}-{ARCHITECTURE}"
+
+LINKING = {"CGO_ENABLED": "0"}
+"""Programs are built without shared libraries: some run in images that contain nothing else, none needs a C compiler,
+and Go's standard library is compiled once for all of them."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +58,7 @@ class Tool:
 
     Fields: `name` is the folder under local/tools; `module` the Go module that defines the version; `programs` maps the
     name of a binary to its package, `.` for the one in that folder; `stamps` returns linker variables for the version;
-    `files` names folders of the module that are copied (to `share/`); `pins` is the folder under local/tools of another
-    tool that pins the same module; `environment` is the compiler's; `release` describes the project's published
+    `files` names folders of the module that are copied (to `share/`); `release` describes the project's published
     programs.
     """
 
@@ -63,13 +67,11 @@ class Tool:
     programs: dict[str, str]
     stamps: Callable[[str], dict[str, str]] = field(default=lambda _: {})
     files: tuple[str, ...] = ()
-    pins: str | None = None
-    environment: Mapping[str, str] = field(default_factory=dict)
     release: Release | None = None
 
     @property
     def source(self) -> Path:
-        return paths.ROOT / "local" / "tools" / (self.pins or self.name)
+        return paths.ROOT / "local" / "tools" / self.name
 
     @property
     def version(self) -> str:
@@ -85,7 +87,8 @@ class Tool:
     def folder(self) -> Path:
         """The folder of the installed tool, with `bin/` and `share/`."""
         ours = sorted(self.source.glob("*.go"))
-        pins = b"".join(file.read_bytes() for file in (self.source / "go.mod", self.source / "go.sum", *ours))
+        files = (self.source / "go.mod", self.source / "go.sum", *ours)
+        pins = b"".join([str(LINKING).encode(), *(file.read_bytes() for file in files)])
         return paths.cache() / "tools" / f"{self.name}-{self.version}-{hashlib.sha256(pins).hexdigest()[:12]}"
 
     def program(self, name: str) -> Path:
@@ -162,9 +165,8 @@ VOLCANO = Tool(
     "volcano.sh/volcano",
     {name: f"volcano.sh/volcano/cmd/{name}" for name in ("scheduler", "controller-manager", "webhook-manager")},
     files=("installer",),
-    environment={"CGO_ENABLED": "0"},
 )
-"""Built only for stacks that use it, and for tests. Without shared libraries, for images that contain nothing else."""
+"""Built only for stacks that use it, and for tests."""
 
 KUEUE = Tool(
     "kueue",
@@ -172,7 +174,6 @@ KUEUE = Tool(
     {"kueue": "sigs.k8s.io/kueue/cmd/kueue"},
     stamps=lambda version: {"sigs.k8s.io/kueue/pkg/version.GitVersion": version},
     files=("config/components", "config/default"),
-    environment={"CGO_ENABLED": "0"},
 )
 """As Volcano."""
 
@@ -205,11 +206,6 @@ COREDNS = Tool("coredns", "github.com/coredns/coredns", {"coredns": "."})
 NETWORK_POLICIES = Tool("network-policies", "sigs.k8s.io/kube-network-policies", {"network-policies": "."})
 """Allows or drops the packets of pods."""
 
-KUBERAY_STATIC = Tool(
-    "kuberay-static", KUBERAY.module, KUBERAY.programs, pins=KUBERAY.name, environment={"CGO_ENABLED": "0"}
-)
-"""The operator without shared libraries, for an image that contains nothing else."""
-
 KUBE_SCORE = Tool(
     "kube-score", "github.com/zegl/kube-score", {"kube-score": "github.com/zegl/kube-score/cmd/kube-score"}
 )
@@ -218,7 +214,7 @@ KUBE_SCORE = Tool(
 TOOLS = (ETCD, KWOK, KUBERAY, PULUMI, KUBERNETES)
 """Fast ones first, so that a missing compiler or proxy shows early."""
 
-NODE_TOOLS = (KUBERAY_STATIC, COREDNS, NETWORK_POLICIES, KUBERNETES_NODE)
+NODE_TOOLS = (COREDNS, NETWORK_POLICIES, KUBERNETES_NODE)
 """Additional tools of the real node."""
 
 TEST_TOOLS = (KUBERAY_VALIDATION, KUBERAY_1_5, VOLCANO, KUEUE)

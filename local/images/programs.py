@@ -5,7 +5,7 @@ from pathlib import Path
 
 from local.images.image import Image
 from local.progress import Report
-from local.tools import KUBERAY_STATIC, KUBERNETES_NODE, VOLCANO, Tool
+from local.tools import KUBERAY, KUBERNETES_NODE, VOLCANO, Tool
 
 
 def _image(name: str, reference: str, tool: Tool, program: str, path: str, user: str) -> Image:
@@ -21,8 +21,8 @@ PAUSE = _image("pause", "localhost/pause:1", KUBERNETES_NODE, "pause", "/pause",
 
 OPERATOR = _image(
     "operator",
-    f"quay.io/kuberay/operator:{KUBERAY_STATIC.version}",
-    KUBERAY_STATIC,
+    f"quay.io/kuberay/operator:{KUBERAY.version}",
+    KUBERAY,
     "ray-operator",
     "/manager",
     "65532:65532",

@@ -9,7 +9,10 @@ from pathlib import Path
 
 from local.errors import RehearsalError
 from local.progress import Report, step
-from local.tools import Tool
+from local.tools import LINKING, Tool
+
+FLAGS = ("-trimpath", "-gcflags=all=-dwarf=false")
+"""The linker drops the debugging information, so the compiler need not make it."""
 
 
 class Build:
@@ -52,6 +55,7 @@ def _compile(tool: Tool, programs: list[str], target: Path, report: Report) -> N
     packages = [tool.programs[program] for program in programs]
     report(0.0, "downloading Go modules")
     total = len(_go(tool, "list", "-deps", *packages).splitlines())
+    files = [Path(file).name for file in _go(tool, "list", "-f", "{{.Target}}", *packages).splitlines()]
     flags = " ".join(["-s", "-w", *(f"-X {name}={value}" for name, value in tool.stamps(tool.version).items())])
     done = 0
 
@@ -60,8 +64,11 @@ def _compile(tool: Tool, programs: list[str], target: Path, report: Report) -> N
         done += 1
         report(min(done / total, 1.0), package)
 
-    for program, package in zip(programs, packages, strict=True):
-        _go(tool, "build", "-v", "-trimpath", "-ldflags", flags, "-o", str(target / program), package, each=compiled)
+    target.mkdir(parents=True, exist_ok=True)
+    # All at once, so that they are linked side by side.
+    _go(tool, "build", "-v", *FLAGS, "-ldflags", flags, "-o", str(target), *packages, each=compiled)
+    for file, program in zip(files, programs, strict=True):
+        (target / file).rename(target / program)
 
 
 def _copy_files(tool: Tool, target: Path) -> None:
@@ -82,7 +89,7 @@ def _go(tool: Tool, *arguments: str, each: Callable[[str], None] | None = None) 
         run = subprocess.Popen(
             ["go", *arguments],
             cwd=tool.source,
-            env={**os.environ, **tool.environment},
+            env={**os.environ, **LINKING},
             stdout=output,
             stderr=subprocess.PIPE,
             text=True,

@@ -11,7 +11,7 @@ import pytest
 
 from local.images import IMAGES, RAY, Image, named
 from local.progress import Report
-from local.tools import KUBERAY_STATIC
+from local.tools import KUBERAY
 
 pytestmark = pytest.mark.unit
 
@@ -114,7 +114,7 @@ def test_a_reference_finds_its_image_and_an_unknown_one_is_skipped() -> None:
 
 def test_images_have_the_names_that_stacks_use() -> None:
     names = [image.reference for image in IMAGES]
-    assert f"quay.io/kuberay/operator:{KUBERAY_STATIC.version}" in names
+    assert f"quay.io/kuberay/operator:{KUBERAY.version}" in names
     assert RAY.reference == "docker.io/rayproject/ray:2.60.0"
 
 

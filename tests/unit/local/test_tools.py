@@ -10,7 +10,6 @@ from local.install import install_missing
 from local.tools import (
     KUBERAY,
     KUBERAY_1_5,
-    KUBERAY_STATIC,
     KUBERNETES,
     KUBERNETES_NODE,
     NODE_TOOLS,
@@ -37,8 +36,6 @@ def test_the_version_of_kubernetes_is_stamped_into_its_programs() -> None:
 
 def test_the_real_node_has_the_versions_of_the_rest() -> None:
     assert KUBERNETES_NODE.version == KUBERNETES.version
-    assert KUBERAY_STATIC.version == KUBERAY.version
-    assert KUBERAY_STATIC.folder != KUBERAY.folder
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Published programs are used if they are pinned and reachable; all others are built."""
 
+import shutil
 import socket
 import subprocess
 import tarfile
@@ -123,10 +124,9 @@ def test_without_a_network_a_server_is_asked_once_and_everything_is_built(
         if listening:
             silent.listen()
         release = Release(f"http://127.0.0.1:{silent.getsockname()[1]}/{{program}}")
-        first, second = (
-            Tool(name, released.module, released.programs, pins=released.name, release=release)
-            for name in ("one", "two")
-        )
+        first, second = (Tool(name, released.module, released.programs, release=release) for name in ("one", "two"))
+        for tool in (first, second):
+            shutil.copytree(released.source, tool.source)
         (url,) = first.release_files(ARCHITECTURE)
         _pin(url, "0" * 64)
         install_missing((first, second))
