@@ -26,12 +26,14 @@ CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os
 @dataclass(frozen=True)
 class Tier:
     """Fields: `shows`: what its tests show; `arguments`: pytest's; `suites`: those of tests/suites.py in it; `real`:
-    whether it needs programs and images of the real node."""
+    whether it needs programs and images of the real node; `by_name`: whether it runs only when it is named, because its
+    tests are in another tier too."""
 
     shows: str
     arguments: tuple[str, ...]
     suites: tuple[str, ...] = ()
     real: bool = False
+    by_name: bool = False
 
 
 _BY_FILE = ("--numprocesses", "logical", "--maxprocesses", "6", "--dist", "loadfile", "--no-loadscope-reorder")
@@ -39,6 +41,8 @@ _BY_FILE = ("--numprocesses", "logical", "--maxprocesses", "6", "--dist", "loadf
 
 _NOT_UNIT = ("--ignore", "tests/unit", "--ignore", "tests/pods")
 """Each process collects all files that are not ignored."""
+
+LOSSES = os.environ.get("FAILOVERS") or 5
 
 TIERS: Mapping[str, Tier] = {
     "unit": Tier(
@@ -57,17 +61,15 @@ TIERS: Mapping[str, Tier] = {
         ("stand-ins",),
     ),
     "pods": Tier(
-        "real Ray in real pods",
-        (
-            *("-m", "pods", "tests/pods", "--ignore", "tests/pods/failover"),
-            *("--verbose", "--numprocesses", "2", "--dist", "loadscope", "--durations=25"),
-        ),
+        f"real Ray in real pods; masters of Redis are lost beneath it, {LOSSES} of them",
+        ("-m", "pods", "tests/pods", "--verbose", "--numprocesses", "3", "--dist", "loadscope", "--durations=25"),
         real=True,
     ),
     "failover": Tier(
-        f"masters of Redis are lost beneath real Ray, {os.environ.get('FAILOVERS') or 5} of them",
+        f"masters of Redis are lost beneath real Ray, {LOSSES} of them",
         ("-m", "pods", "tests/pods/failover", "--verbose"),
         real=True,
+        by_name=True,
     ),
 }
 
@@ -77,7 +79,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 @app.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
 def main(
     context: typer.Context,
-    tiers: Annotated[list[str] | None, typer.Option("--tier", help=f"{', '.join(TIERS)}; else all.")] = None,
+    tiers: Annotated[list[str] | None, typer.Option("--tier", help=f"{', '.join(TIERS)}; else all tests.")] = None,
 ) -> None:
     """Run tiers of tests, with further arguments for pytest.
 
@@ -85,7 +87,7 @@ def main(
     """
     if unknown := [name for name in tiers or () if name not in TIERS]:
         raise typer.BadParameter(f"no such tier: {', '.join(unknown)}; there are {', '.join(TIERS)}")
-    raise typer.Exit(run(tiers or list(TIERS), context.args))
+    raise typer.Exit(run(tiers or [name for name, tier in TIERS.items() if not tier.by_name], context.args))
 
 
 def run(names: Sequence[str], more: Sequence[str] = ()) -> int:

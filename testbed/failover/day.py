@@ -51,4 +51,5 @@ class Day:
         return "\n".join(lines)
 
 
-DAY = pytest.StashKey[Day]()
+LOSSES = pytest.StashKey[str]()
+"""The table of a run, printed at the end of the tests."""

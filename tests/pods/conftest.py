@@ -13,6 +13,7 @@ from local.images import IMAGES
 from local.install import install_missing
 from local.real_node import RealNode, unmet
 from local.rehearsal import Rehearsal
+from testbed.failover.day import LOSSES
 from testbed.platform_stack import training
 from testbed.pods.node import Node
 from testbed.pods.platform import GANGS, NAMESPACE, REVIEWED, SECURED, USER, Platform, brought_up
@@ -30,6 +31,8 @@ LAST = "test_removal.py"
 
 WITHOUT_STACK = ("test_box.py", "test_redis.py")
 
+FAILOVER = "tests/pods/failover/"
+
 
 @pytest.hookimpl(trylast=True)  # after -m has selected
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -45,9 +48,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 class ByNode(LoadScopeScheduling):  # type: ignore[misc] # the same
-    """One process runs the tests on the node with the stack, a second one those on a node without."""
+    """One process runs the tests on the node with the stack, a second one those on a node without, and a third one
+    those that lose masters of Redis, on a node of their own."""
 
     def _split_scope(self, nodeid: str) -> str:
+        if nodeid.startswith(FAILOVER):
+            return "failover"
         return "node" if nodeid.partition("::")[0].endswith(WITHOUT_STACK) else "stack"
 
 
@@ -64,7 +70,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """
     stash = session.config.stash
     if (output := getattr(session.config, "workeroutput", None)) is not None:
-        output |= {"table": stash.get(TABLE, []), "skipped": stash.get(SKIPPED, "")}
+        output |= {"table": stash.get(TABLE, []), "skipped": stash.get(SKIPPED, ""), "losses": stash.get(LOSSES, "")}
     if SKIPPED in stash and os.environ.get("CI") == "true":
         session.exitstatus = pytest.ExitCode.USAGE_ERROR
     elif SKIPPED in stash and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
@@ -76,8 +82,9 @@ def pytest_testnodedown(node: Any) -> None:
     """Takes the report of a worker process."""
     output = getattr(node, "workeroutput", {})
     node.config.stash.setdefault(TABLE, []).extend(output.get("table", []))
-    if reasons := output.get("skipped"):
-        node.config.stash[SKIPPED] = reasons
+    for key, name in ((SKIPPED, "skipped"), (LOSSES, "losses")):
+        if text := output.get(name):
+            node.config.stash[key] = text
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -89,6 +96,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.section("real pods, seconds")
         for title, seconds in table:
             terminalreporter.write_line(f"{seconds:7.1f}  {title}")
+    if losses := config.stash.get(LOSSES, ""):
+        terminalreporter.section("masters of Redis lost, seconds")
+        terminalreporter.write_line(losses)
 
 
 @pytest.fixture(scope="session")

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from testbed.failover.day import DAY, Day
+from testbed.failover.day import LOSSES, Day
 from testbed.failover.driver import working
 from testbed.failover.redis import KINDS, Redis
 from testbed.failover.stack import fault_tolerant, gateway_counts, started
-from testbed.pods.platform import NAMESPACE, Platform, brought_up
+from testbed.pods.platform import Platform, brought_up
 from testbed.pods.steps import Steps
 
 RUNS = int(os.environ.get("FAILOVERS") or 5)
@@ -38,11 +38,5 @@ def day(platform: Platform, redis: Redis, pytestconfig: pytest.Config) -> Day:
     with working(platform) as noticed:
         losses = [redis.lose_master(kind) for kind in itertools.islice(itertools.cycle(KINDS), RUNS)]
     day = Day(losses, noticed, before, started(platform), gateway_counts(platform))
-    return pytestconfig.stash.setdefault(DAY, day)
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Prints each loss with its times."""
-    if day := config.stash.get(DAY, None):
-        terminalreporter.section(f"masters of {NAMESPACE}'s Redis lost, seconds")
-        terminalreporter.write_line(day.table())
+    pytestconfig.stash[LOSSES] = day.table()
+    return day
