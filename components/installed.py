@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.types import image_release
-from core.versions import UnsupportedVersionError, release_of
+from core.versions import UnsupportedVersionError, image_release, release_of
 
 from .cluster import request
 

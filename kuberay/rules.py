@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from core.problems import Path, Problem
 
-from .context import OperatorContext
+from .releases import OperatorContext
 
 Body: TypeAlias = dict[str, Any]
 

@@ -17,7 +17,7 @@ from core.nodes import NodePool
 from core.problems import Problem, Problems
 from core.versions import UnsupportedVersionError
 from kuberay import OperatorContext, validate
-from kuberay.supported import check_ray
+from kuberay.releases import check_ray
 
 from .queues import beyond_queue, scheduling_of
 from .redis import redis_of

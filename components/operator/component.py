@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pulumi
 
-from kuberay.supported import check_ray
+from kuberay.releases import check_ray
 
 from ..crds.component import DefinitionsArgs
 from ..crds.definitions import definitions_of

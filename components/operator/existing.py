@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.types import image_tag
-from core.versions import UnsupportedVersionError, release_of
-from kuberay.supported import OLDEST, SUPPORTED, check_ray, crd_release, is_supported, marks_hosts
+from core.versions import UnsupportedVersionError, image_tag, release_of
+from kuberay.releases import OLDEST, SUPPORTED, check_ray, crd_release, is_supported, marks_hosts
 
 from ..cluster import request
 from .manifests import arguments, feature_gates

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import kubernetes
 
 from core.versions import release_of
-from kuberay.supported import HOSTS_GATE, NO_WAY_BACK, RELEASES, groups_with_hosts, marks_hosts, newer
+from kuberay.releases import HOSTS_GATE, NO_WAY_BACK, RELEASES, groups_with_hosts, marks_hosts, newer
 
 from ..cluster import connect, read
 from ..guard import kuberay_objects

@@ -8,6 +8,7 @@ import pulumi
 
 from core.nodes import NodePool
 from core.types import seconds
+from kuberay.releases import FIRST_RAY_WITH_TOKENS
 
 from ..bodies import in_namespace
 from ..kubernetes import KubernetesObject
@@ -35,7 +36,7 @@ from .pod_group import PodGroup, PodGroupArgs
 from .readiness import NotReadyError, status_summary, until_ready
 from .scaled import Scaled, as_scaled, as_scaled_once, scales
 from .scheduling import NO_SCHEDULING, Scheduling
-from .settings import FIRST_RAY_WITH_TOKENS, RayClusterSettings
+from .settings import RayClusterSettings
 from .storage_namespace import StorageNamespace, StorageNamespaceArgs
 from .worker_groups import all_groups
 

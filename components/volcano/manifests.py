@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.pod_security import level_labels
-from core.types import image_release
-from core.versions import release_of
+from core.versions import image_release, release_of
 
 from ..manifest_files import UnexpectedManifestError
 from ..operator.settings import ComputeResources

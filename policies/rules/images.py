@@ -1,6 +1,7 @@
 """Which images run."""
 
-from core.types import ImagePrefix, Settings, image_tag
+from core.types import ImagePrefix, Settings
+from core.versions import image_tag
 
 from ..cel.check import of_containers, of_pods
 from ..cel.expressions import ALWAYS, listed

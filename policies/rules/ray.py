@@ -2,7 +2,8 @@
 
 import re
 
-from core.types import Settings, Version, image_version, version_tuple
+from core.types import Settings, Version
+from core.versions import image_version, version_tuple
 
 from ..cel.check import of_ray
 from ..cel.subjects import HEAD, HEAD_CONTAINER

@@ -11,10 +11,10 @@ from typing import Any
 
 from components.redis.names import NAME as REDIS
 from core.problems import Path
+from kuberay.edits import Steps, Verdict, differences
 
 from ..render import Key, Manifest, Manifests
-from .differences import Steps, differences
-from .effects import Effect, ObjectImpact, Verdict, impact
+from .effects import Effect, ObjectImpact, impact
 from .kinds import AS_RIGHTS, KINDS, Kind
 
 _SHOWN = 6

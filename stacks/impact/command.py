@@ -51,7 +51,7 @@ def impact(
     try:
         after = load(file)
         if from_ == LIVE:
-            from .busy import ask, with_busy
+            from .live import ask, with_busy
 
             live = running(after)
             found = impact_on(live, after, stack_name(file))

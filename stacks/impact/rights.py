@@ -9,9 +9,10 @@ from typing import Any
 
 from components.access.manifests import AUTH_DELEGATOR, Body
 from components.access.personas import Rule, rule
+from kuberay.edits import Verdict
 
 from ..render import Manifests
-from .effects import Effect, ObjectImpact, Verdict, impact
+from .effects import Effect, ObjectImpact, impact
 
 _EVERYWHERE = "the whole cluster"
 

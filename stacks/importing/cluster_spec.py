@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from core.nodes import GPU_RESOURCE
+from kuberay.edits import WORKER_GROUP_DEFAULTS
 
 from .names import duration
 
@@ -63,10 +64,14 @@ def _bounds(group: Mapping[str, Any]) -> dict[str, Any]:
         "groupName": group.get("groupName"),
         "replicas": group.get("replicas") or None,
         "minReplicas": group.get("minReplicas") or None,
-        "maxReplicas": group.get("maxReplicas") if group.get("maxReplicas") != 2147483647 else None,
-        "numOfHosts": group.get("numOfHosts") if group.get("numOfHosts") != 1 else None,
+        "maxReplicas": _unless_default(group, "maxReplicas"),
+        "numOfHosts": _unless_default(group, "numOfHosts"),
         "idleTimeout": duration(seconds) if isinstance(seconds, int) and seconds > 0 else None,
     }
+
+
+def _unless_default(group: Mapping[str, Any], key: str) -> Any:
+    return group.get(key) if group.get(key) != WORKER_GROUP_DEFAULTS[key] else None
 
 
 def _image(group: Mapping[str, Any], heads: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from components.ray_cluster.settings import RayClusterSettings
 from core.problems import Problems
 from core.strategic_merge import difference
 from kuberay import OperatorContext, validate
-from kuberay.context import DEFAULT_FEATURE_GATES
+from kuberay.releases import DEFAULT_FEATURE_GATES
 from kuberay.schema import stored
 
 from ..rendered import as_tenant_gives

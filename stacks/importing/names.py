@@ -4,10 +4,10 @@ import re
 from math import ceil
 from typing import Any
 
-from components.ray_cluster.settings import FIRST_RAY_WITH_TOKENS
 from core.problems import Path
 from core.quantities import NotAQuantityError, amount
-from core.types import image_version, version_tuple
+from core.versions import image_version, version_tuple
+from kuberay.releases import FIRST_RAY_WITH_TOKENS
 
 from .notes import Answers, Note, RefusedError
 from .reader import Log

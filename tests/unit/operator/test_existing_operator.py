@@ -6,7 +6,7 @@ import pytest
 
 from components.operator.existing import Found, check, found
 from core.versions import UnsupportedVersionError
-from kuberay.supported import check_ray
+from kuberay.releases import check_ray
 
 pytestmark = pytest.mark.unit
 

@@ -8,7 +8,7 @@ from components.operator import upgrade
 from components.operator.existing import Found
 from components.operator.settings import OperatorSettings
 from components.operator.upgrade import UnsafeUpgradeError, check, check_hosts, check_release, left_behind
-from kuberay.supported import groups_with_hosts
+from kuberay.releases import groups_with_hosts
 
 pytestmark = pytest.mark.unit
 
