@@ -8,8 +8,8 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes
 
-from components.crds.rows import OUTPUT, OUTPUTS
-from components.whole import whole
+from components.crds.component import OUTPUT, OUTPUTS
+from components.state import whole
 from core.environment import environment_of
 from core.images import with_mirrors
 from core.stack_file import PROJECT

@@ -6,18 +6,17 @@ import pulumi
 
 from components.access.component import ClusterAccess, ClusterAccessArgs
 from components.admission_policies.component import AdmissionPolicies, AdmissionPoliciesArgs
-from components.crds.rows import Rows, explain, rows_of_this_stack
+from components.crds.component import Rows, explain, rows_of_this_stack
 from components.kubernetes import KubernetesObject
 from components.kueue.component import Kueue, KueueArgs
 from components.operator.component import KubeRayOperator, KubeRayOperatorArgs
 from components.priority_classes.component import PriorityClasses
 from components.queues.component import Queues, QueuesArgs
-from components.queues.queue import Queue
-from components.queues.settings import Backend
+from components.queues.settings import Backend, Queue
 from components.redis.component import ExternalRedis, ExternalRedisArgs, RedisHa, RedisHaArgs
 from components.redis.manifests import namespace as redis_namespace
+from components.state import whole
 from components.volcano.component import Volcano, VolcanoArgs
-from components.whole import whole
 
 from .admission import installed_namespaces, tenants_namespaces
 from .environment.part import Part

@@ -11,7 +11,7 @@ from pydantic.alias_generators import to_camel
 
 from components.queues.budget import Room, beyond_quotas, beyond_room, problems_of_queues, rooms
 from components.queues.kueue import problems_with_kueue
-from components.queues.queue import Queue, children
+from components.queues.settings import Queue, children
 from components.queues.volcano import problems_with_volcano
 from components.ray_cluster.scheduling import NO_SCHEDULING, SETTINGS_BY_LABEL, Scheduling
 from components.ray_cluster.settings import RayClusterSettings

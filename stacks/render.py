@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from components.access.manifests import cluster_access, ray_deployer, tenant_access
 from components.bodies import Body, in_namespace
 from components.network.manifests import ingress
-from components.priority_classes.manifests import priority_classes
+from components.priority_classes.settings import priority_classes
 from components.queues.manifests import queue_objects
 from components.ray_cluster.manifests import head_disruption_budget, head_ports, head_service
 from components.ray_cluster.settings import RayClusterSettings
+from components.redis.connection import BACKUP, RESTORE
 from components.redis.manifests import namespace as redis_namespace
-from components.redis.names import BACKUP, RESTORE
 from components.redis.objects import objects as redis_objects
 from components.tenant.manifests import namespace, quota
 from components.tls.manifests import authority_certificate

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from components.access.settings import AccessSettings, RayDeployerSettings, RayUsers, Subject
 from components.admission_policies.settings import AdmissionPoliciesSettings
-from components.capacity.settings import CapacitySettings
+from components.capacity.limits import CapacitySettings
 from components.network.settings import NetworkSettings, TenantNetworkSettings
 from components.operator.settings import OperatorSettings
 from components.priority_classes.settings import PriorityClassesSettings

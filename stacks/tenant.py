@@ -17,10 +17,10 @@ from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.scaled import Scaled, UnknownScaleError, read_scaled
 from components.ray_cluster.scheduling import NO_SCHEDULING, Scheduling
 from components.ray_cluster.settings import RayClusterSettings
+from components.state import whole
 from components.tenant.component import Quota, QuotaArgs
 from components.tenant.guard import TenantGuard, TenantGuardArgs
 from components.tenant.manifests import counted
-from components.whole import whole
 from core.nodes import NodePool
 
 from .access import admins_of, own_accounts

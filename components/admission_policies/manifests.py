@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
-from policies.cel.check import CelCheck
-from policies.cel.expressions import ALWAYS, before, text
-from policies.cel.subjects import resource_rules, variables
+from policies.cel import ALWAYS, CelCheck, before, resource_rules, text, variables
 from policies.rule import Rule
 from policies.rules import RULES
 

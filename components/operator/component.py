@@ -7,12 +7,11 @@ import pulumi
 
 from kuberay.releases import check_ray
 
-from ..crds.component import DefinitionsArgs
+from ..crds.component import DefinitionsArgs, Rows
 from ..crds.definitions import definitions_of
 from ..crds.guard import CrdGuardProvider
-from ..crds.rows import Rows
 from ..install import NOT_INSTALLED, InstallArgs, install
-from ..kustomize import render
+from ..manifest_files import render
 from . import existing, upgrade
 from .manifests import Body, operator_objects
 from .settings import OperatorSettings

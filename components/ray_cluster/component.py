@@ -18,8 +18,8 @@ from ..redis_gateway.supported import UnsupportedKubernetesError, check_kubernet
 from ..rollout.component import Rollout, RolloutArgs
 from ..rollout.replacing import Wanted, cannot_join
 from ..rollout.templates import parts, recreates, stamped
-from ..tls.component import ClusterAuthority, ClusterAuthorityArgs
-from ..whole import whole
+from ..state import whole
+from ..tls.authority import ClusterAuthority, ClusterAuthorityArgs
 from .changes import keeping_workers, letting_go
 from .fault_tolerance import RedisPlace
 from .manifests import (

@@ -24,7 +24,7 @@ from kuberay.releases import FIRST_RAY_WITH_TOKENS
 from ..network.settings import IngressSettings
 from ..queues.settings import QueueName
 from ..rollout.settings import UpdatesSettings
-from ..tls.settings import TlsSettings
+from ..tls.manifests import TlsSettings
 from .fragments import Overrides
 from .node_settings import HeadSettings, WorkerGroupSettings, WorkersSettings
 

@@ -10,9 +10,18 @@ from ..bodies import in_namespace
 from ..kept import Keeper
 from ..kubernetes import KubernetesObject
 from ..tls.certificate import ServerCertificate
-from .connection import CA_KEY, PASSWORD_KEY, PASSWORDS_KEY, SECRET, USERNAME_KEY
+from .connection import (
+    CA_KEY,
+    CERTIFICATE_SECRET,
+    NAME,
+    PASSWORD_KEY,
+    PASSWORDS_KEY,
+    SECRET,
+    USERNAME_KEY,
+    USERS_SECRET,
+    names_of_nodes,
+)
 from .existing import UnfitError, see
-from .external import ExternalSettings
 from .manifests import (
     USERS_KEYS,
     Body,
@@ -23,10 +32,9 @@ from .manifests import (
     users_files,
     users_secret,
 )
-from .names import CERTIFICATE_SECRET, NAME, USERS_SECRET, names_of_nodes
 from .objects import objects
 from .password import Password, PasswordArgs
-from .settings import RedisSettings
+from .settings import ExternalSettings, RedisSettings
 from .users import EXPORTER_USER, NODES_USER
 
 

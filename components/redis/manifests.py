@@ -5,18 +5,22 @@ from typing import Any
 
 from core.pod_security import level_labels
 
-from ..tls.settings import IssuerSettings
-from .connection import CA_KEY, PASSWORD_KEY, PASSWORDS_KEY, SECRET, USERNAME_KEY
-from .names import (
+from ..tls.manifests import IssuerSettings
+from .connection import (
+    CA_KEY,
     CERTIFICATE_SECRET,
     EXPORTER_PORT,
     LABELS,
     NAME,
+    PASSWORD_KEY,
+    PASSWORDS_KEY,
     REDIS_PORT,
     SCRIPTS,
+    SECRET,
     SELECTOR,
     SENTINEL_PORT,
     SENTINELS,
+    USERNAME_KEY,
     USERS_SECRET,
 )
 from .pods import scripts, template

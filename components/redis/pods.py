@@ -6,7 +6,7 @@ from importlib import resources as package
 from typing import Any
 
 from ..operator.settings import ComputeResources
-from .names import (
+from .connection import (
     CERTIFICATE_SECRET,
     EXPORTER_PORT,
     LABELS,
@@ -19,8 +19,7 @@ from .names import (
     host,
     hosts,
 )
-from .settings import RedisSettings
-from .sizes import SENTINEL, max_memory, output_buffer, resources
+from .settings import SENTINEL, RedisSettings, max_memory, output_buffer, resources
 from .users import EXPORTER_USER
 
 Body = dict[str, Any]

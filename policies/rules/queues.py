@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from core.pod_templates import RAY
 
-from ..cel.check import CelCheck
+from ..cel import CelCheck
 from ..rule import Severity, Violations, rule
 from ..values import Node, Object
 from ..walk import RayCluster, Stack

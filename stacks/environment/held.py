@@ -11,7 +11,7 @@ from typing import Any
 
 import pulumi
 
-from components.last_state import last_outputs, last_resources
+from components.state import last_outputs, last_resources
 from core.environment import environment_of
 
 from .part import Part

@@ -9,7 +9,7 @@ queue, Redis, a volume.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from components.redis.names import NAME as REDIS
+from components.redis.connection import NAME as REDIS
 from core.problems import Path
 from kuberay.edits import Steps, Verdict, differences
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from components.queues.admission import KUEUE_QUEUE_LABEL
+from components.queues.volcano import KUEUE_QUEUE_LABEL
 from components.ray_cluster.fault_tolerance import OPTIONS
 from components.ray_cluster.scaled import DIGEST, scales
 from components.ray_cluster.scheduling import LABELS_OF_A_NEW_CLUSTER, SETTINGS_BY_LABEL

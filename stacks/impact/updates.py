@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from components.queues.admission import KUEUE_QUEUE_LABEL
+from components.queues.volcano import KUEUE_QUEUE_LABEL
 from components.ray_cluster.fault_tolerance import OPTIONS
 from components.ray_cluster.scaled import scales
 from components.rollout.settings import UpdatesSettings

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from components.capacity.accounts import Account, Accounts
+from components.capacity.limits import Account, Accounts
 from components.capacity.placement import Workers
 from components.queues.budget import Room
 from components.tenant.demand import Body, Demand, of_stateful_set

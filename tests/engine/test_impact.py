@@ -15,7 +15,7 @@ import pytest
 from kubernetes import client
 
 from components.cluster import read
-from components.priority_classes.manifests import priority_classes
+from components.priority_classes.settings import priority_classes
 from kuberay.pods import PodChange, change_of_pods
 from local.paths import ROOT
 from local.rehearsal import Rehearsal

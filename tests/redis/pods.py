@@ -17,8 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from components.redis.connection import REDIS_PORT, SENTINEL_PORT
 from components.redis.manifests import users_files
-from components.redis.names import REDIS_PORT, SENTINEL_PORT
 from components.redis.pods import DOWN_AFTER, STOP_SECONDS, scripts, template
 from components.redis.settings import RedisSettings
 from components.redis.users import NODES_USER

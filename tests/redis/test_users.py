@@ -3,7 +3,7 @@
 import hiredis
 import pytest
 
-from components.redis.names import SENTINEL_PORT
+from components.redis.connection import SENTINEL_PORT
 from components.redis.users import NODES_USER
 from tests.gateway.waiting import eventually
 from tests.gateway.wire import Wire

@@ -12,7 +12,7 @@ import pytest
 from components.admission_policies.component import AdmissionPolicies, AdmissionPoliciesArgs
 from components.admission_policies.manifests import EXCEPTIONS, admission_policies
 from components.admission_policies.settings import AdmissionPoliciesSettings
-from policies.cel.subjects import WITH_PODS, variables
+from policies.cel import WITH_PODS, variables
 from policies.rule import Severity
 from policies.rules import ENFORCEABLE
 from policies.walk import Stack

@@ -38,8 +38,8 @@ def installed_without_manifests(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"{component}.{reads}", lambda *_, **__: [])
     monkeypatch.setattr("components.operator.existing.look", lambda *_: None)
     monkeypatch.setattr("components.operator.existing.check", lambda *_: "1.6.2")
-    monkeypatch.setattr("components.installed.Installed.look", lambda *_: None)
-    monkeypatch.setattr("components.installed.Installed.check", lambda *_: "1.0.0")
+    monkeypatch.setattr("components.install.Installed.look", lambda *_: None)
+    monkeypatch.setattr("components.install.Installed.check", lambda *_: "1.0.0")
     monkeypatch.setattr("components.redis.component.see", lambda *_: Seen({"username": "u", "password": "p"}, None))
     monkeypatch.setattr("components.ray_cluster.component.check_kubernetes", lambda _: None)
 
