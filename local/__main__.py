@@ -56,7 +56,7 @@ def up(stack: Stack = "dev", plugins: Plugins = "auto", nodes: Nodes = None, pol
     from local.progress import console, step
     from local.pulumi import POLICY_PACK, RehearsalStack
     from local.rehearsal import Rehearsal
-    from stacks.images import images_of
+    from stacks.render import images_of
 
     selection = select(plugins, os.environ)
     settings = _settings(stack)

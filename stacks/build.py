@@ -18,8 +18,7 @@ from .access import named_clusters
 from .environment.held import refuse_foreign
 from .environment.part import Part, part_of
 from .network import tenant_policies
-from .other_platform import other_platform
-from .platform import Platform
+from .platform import Platform, other_platform
 from .queues import scheduling_of
 from .rendered import redis_place
 from .settings import StackSettings, TenantSettings

@@ -21,8 +21,7 @@ from components.tenant.settings import QuotaSettings
 from core.problems import Path, Problem
 from core.quantities import amount
 
-from .once import once
-from .settings import StackSettings, TenantSettings
+from .settings import StackSettings, TenantSettings, once
 
 _NO_SCHEDULER = (
     "needs a scheduler that knows queues and gangs, and the stack has none: set ray-platform:scheduler to "

@@ -24,8 +24,8 @@ from components.tenant.manifests import counted
 from core.nodes import NodePool
 
 from .access import admins_of, own_accounts
+from .rendered import with_tenant_defaults
 from .settings import TenantSettings
-from .tenant_defaults import with_tenant_defaults
 
 
 @dataclass(frozen=True)

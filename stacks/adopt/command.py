@@ -24,8 +24,7 @@ def adopt(
     from core.stack_file import read, stack_file
 
     from ..load import settings_of
-    from .entry import entry
-    from .insertion import CannotInsertError, insert_cluster
+    from .entry import CannotInsertError, entry, insert_cluster
     from .live import CannotAdoptError, live_cluster
 
     namespace, _, name = cluster.partition("/")

@@ -21,12 +21,11 @@ from ..planning.plan import Plan, plan_of
 from ..planning.report import figure, money
 from ..render import render
 from ..settings import StackSettings
-from .beside import of_objects
+from .beside import of_objects, of_rights
 from .effects import ObjectImpact, worst
 from .programs import of_programs
 from .ray_cluster import of_ray_cluster
 from .ray_pods import Known
-from .rights import of_rights
 from .sources import ray_clusters, updates
 from .updates import BY_KUBERAY_ALONE
 

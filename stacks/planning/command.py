@@ -66,9 +66,8 @@ def plan(
 
     from ..load import load
     from . import sharing
-    from .machine import as_object
     from .plan import plan_of
-    from .report import report
+    from .report import as_object, report
 
     paths = [stack_path(each) for each in stacks] if stacks else sorted(Path().glob("Pulumi.*.yaml"))
     if not paths:

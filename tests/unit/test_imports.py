@@ -42,7 +42,6 @@ WITH_PULUMI = {
     *(
         "build.py",
         "platform.py",
-        "other_platform.py",
         "tenant.py",
         "running.py",
         "held.py",

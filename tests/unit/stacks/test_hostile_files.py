@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.yaml_reader.composer import DEEPEST, GREATEST
-from stacks.check.checked import check
-from stacks.check.formats import show
+from stacks.check.findings import check, show
 
 pytestmark = pytest.mark.unit
 
