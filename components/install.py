@@ -10,9 +10,9 @@ from core.versions import UnsupportedVersionError, image_release, release_of
 
 from .bodies import Body, in_namespace
 from .cluster import ClusterUnreachableError, request
-from .crds.component import CustomResourceDefinitions, DefinitionsArgs, Rows, retained_rows
 from .crds.definitions import MissingDefinitionError
 from .crds.guard import CrdGuard, CrdGuardArgs
+from .crds.provider import CustomResourceDefinitions, DefinitionsArgs, Rows, retained_rows
 from .kubernetes import KubernetesObject
 from .manifest_files import ManifestError
 

@@ -4,7 +4,7 @@ import re
 
 from core.problems import Path
 
-from . import features, names
+from . import features, formats
 from .rules import Body, Cluster, Found, problem
 
 _RESOURCE_PARAMS = ("num-cpus", "num-gpus", "memory", "resources")
@@ -89,7 +89,7 @@ def _group(path: Path, group: Body) -> Found:
     if "labels" in params:
         message = "KubeRay does not take rayStartParams.labels: put them under the group's labels"
         yield problem("group-start-labels", (*path, "rayStartParams", "labels"), params["labels"], message)
-    yield from names.labels(group.get("labels", {}), (*path, "labels"), "group-label")
+    yield from formats.check_labels(group.get("labels", {}), (*path, "labels"), "group-label")
 
 
 def _worker_group(path: Path, group: Body) -> Found:

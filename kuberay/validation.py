@@ -5,7 +5,7 @@ from typing import Any
 
 from core.problems import Path, Problem
 
-from . import features, names, ray_cluster, ray_cron_job, ray_job, ray_service, schema
+from . import features, formats, ray_cluster, ray_cron_job, ray_job, ray_service, schema
 from .releases import EACH, SINCE, OperatorContext, Steps
 from .rules import Body, Cluster, Found, problem
 from .schema import shown
@@ -31,7 +31,7 @@ def validate(body: Mapping[str, Any], operator: OperatorContext) -> list[Problem
     stored, problems = schema.stored(body, operator)
     misshapen = [each for each in problems if each.rule in _SHAPE]
     if not any(each.path[:1] in ((), ("metadata",)) for each in misshapen):
-        problems += names.check(stored)
+        problems += formats.check_metadata(stored)
     if misshapen:
         return problems
     problems += _check_newer_fields(stored, operator)

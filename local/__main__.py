@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
-from core.findings import StackFileError
+from core.problems import StackFileError
 from local import paths
 from local.errors import RehearsalError
 from local.plugins import select

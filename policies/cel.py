@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from core.pod_templates import POD_TEMPLATES, RAY, RAY_CLUSTERS, RAY_JOBS, SUBMITTERS, VOLCANO_JOB
+from core.pods import POD_TEMPLATES, RAY, RAY_CLUSTERS, RAY_JOBS, SUBMITTERS, VOLCANO_JOB
 from core.problems import Path
 from core.types import Settings
 

@@ -12,8 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from core.findings import annotation
-from core.problems import dotted
+from core.problems import annotation, dotted
 
 from .configuration import Level
 from .judge import Finding, Report

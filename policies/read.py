@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from core.findings import Finding, StackFileError
 from core.messages import findings
+from core.problems import Finding, StackFileError
 from core.problems import Path as Steps
 from core.stack_file import PREFIX, read, stack_file
 from core.types import Settings

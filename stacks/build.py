@@ -8,7 +8,7 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes
 
-from components.crds.component import OUTPUT, OUTPUTS
+from components.crds.provider import OUTPUT, OUTPUTS
 from components.state import whole
 from core.environment import environment_of
 from core.images import with_mirrors

@@ -10,7 +10,7 @@ import pulumi
 
 from components.access.component import ClusterAccess, ClusterAccessArgs
 from components.admission_policies.component import AdmissionPolicies, AdmissionPoliciesArgs
-from components.crds.component import Rows, explain, rows_of_this_stack
+from components.crds.provider import Rows, explain, rows_of_this_stack
 from components.kubernetes import KubernetesObject
 from components.kueue.component import Kueue, KueueArgs
 from components.operator.component import KubeRayOperator, KubeRayOperatorArgs
@@ -22,7 +22,7 @@ from components.redis.manifests import namespace as redis_namespace
 from components.state import whole
 from components.volcano.component import Volcano, VolcanoArgs
 
-from .admission import installed_namespaces, tenants_namespaces
+from .access import installed_namespaces, tenants_namespaces
 from .environment.part import Part
 from .network import operator_policies, redis_policies, scheduler_policies
 from .queues import queues_of

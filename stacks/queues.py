@@ -16,8 +16,7 @@ from components.queues.volcano import problems_with_volcano
 from components.ray_cluster.scheduling import NO_SCHEDULING, SETTINGS_BY_LABEL, Scheduling
 from components.ray_cluster.settings import RayClusterSettings
 from components.tenant.demand import Demand
-from components.tenant.manifests import hard
-from components.tenant.settings import QuotaSettings
+from components.tenant.settings import QuotaSettings, hard
 from core.problems import Path, Problem
 from core.quantities import amount
 

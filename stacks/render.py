@@ -24,14 +24,13 @@ from components.ray_cluster.settings import RayClusterSettings
 from components.redis.connection import BACKUP, RESTORE
 from components.redis.manifests import namespace as redis_namespace
 from components.redis.objects import objects as redis_objects
-from components.tenant.manifests import namespace, quota
+from components.tenant.settings import namespace, quota
 from components.tls.manifests import authority_certificate
 from components.volcano.manifests import volcano_images
 from core.images import images_in, mirrored, with_mirrors
 from core.problems import Path
 
-from .access import admins_of, named_clusters, own_accounts
-from .admission import enforced
+from .access import admins_of, enforced, named_clusters, own_accounts
 from .network import operator_policies, policies_of_clusters, redis_policies, scheduler_policies
 from .queues import queues_of
 from .redis import redis_parts, redis_stateful_set

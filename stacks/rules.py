@@ -15,14 +15,13 @@ from components.ray_cluster.scheduling import gang_in_part, not_with_kueue
 from components.ray_cluster.settings import RayClusterSettings
 from components.tenant.demand import of_stateful_set
 from components.tenant.rules import beyond_limits, beyond_quota
-from core.findings import place
 from core.nodes import NodePool
-from core.problems import Path, Problem, Problems
+from core.problems import Path, Problem, Problems, place
 from core.versions import UnsupportedVersionError
 from kuberay import OperatorContext, validate
 from kuberay.releases import check_ray
 
-from .admission import problems_of_admission
+from .access import problems_of_admission
 from .environment.part import problems_of_split
 from .planning.overcommitment import overcommitments
 from .planning.plan import plan_of

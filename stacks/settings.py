@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar, TypeVarTuple
 
 from pydantic import Field, Strict
 
-from components.access.settings import AccessSettings, RayDeployerSettings, RayUsers, Subject
+from components.access.personas import AccessSettings, RayDeployerSettings, RayUsers, Subject
 from components.admission_policies.settings import AdmissionPoliciesSettings
 from components.capacity.limits import CapacitySettings
 from components.network.settings import NetworkSettings, TenantNetworkSettings
@@ -27,9 +27,9 @@ from components.tenant.settings import (
 )
 from core.images import ImagesSettings, TenantImagesSettings
 from core.nodes import NodePool
-from core.pod_security import PodSecurityLevel
+from core.pods import PodSecurityLevel
 from core.types import DnsLabel, LabelValue, Settings, StackName, dns_1035_label
-from kuberay.names import derived
+from kuberay.formats import derived
 from policies.configuration import PoliciesSettings
 
 MOST_STACKS = 200

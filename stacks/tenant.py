@@ -7,8 +7,7 @@ from typing import Any
 import pulumi
 
 from components.access.component import RayDeployer, RayDeployerArgs, TenantAccess, TenantAccessArgs
-from components.access.personas import NamedCluster
-from components.access.settings import Subject
+from components.access.personas import NamedCluster, Subject
 from components.network.component import NetworkPolicies, NetworkPoliciesArgs
 from components.network.manifests import Body
 from components.priority_classes.settings import PriorityNames
@@ -20,7 +19,7 @@ from components.ray_cluster.settings import RayClusterSettings
 from components.state import whole
 from components.tenant.component import Quota, QuotaArgs
 from components.tenant.guard import TenantGuard, TenantGuardArgs
-from components.tenant.manifests import counted
+from components.tenant.settings import counted
 from core.nodes import NodePool
 
 from .access import admins_of, own_accounts

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import pulumi
 
-from ..crds.component import DefinitionsArgs, Rows
 from ..crds.definitions import definitions_of
 from ..crds.guard import CrdGuardProvider
+from ..crds.provider import DefinitionsArgs, Rows
 from ..install import NOT_INSTALLED, InstallArgs, Installed, install
 from ..manifest_files import render
 from ..queues.kueue import API_VERSION

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from core.pod_security import level_labels
+from core.pods import level_labels
 from core.versions import image_release, release_of
 
 from ..manifest_files import UnexpectedManifestError

@@ -7,13 +7,15 @@ from typing import Any, ClassVar
 import pulumi
 
 from ..bodies import in_namespace
-from ..kept import Keeper
+from ..dynamic import Keeper
 from ..kubernetes import KubernetesObject
 from ..tls.certificate import ServerCertificate
 from .connection import (
     CA_KEY,
     CERTIFICATE_SECRET,
+    EXPORTER_USER,
     NAME,
+    NODES_USER,
     PASSWORD_KEY,
     PASSWORDS_KEY,
     SECRET,
@@ -35,7 +37,6 @@ from .manifests import (
 from .objects import objects
 from .password import Password, PasswordArgs
 from .settings import ExternalSettings, RedisSettings
-from .users import EXPORTER_USER, NODES_USER
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from ..operator.settings import ComputeResources
 from .connection import (
     CERTIFICATE_SECRET,
     EXPORTER_PORT,
+    EXPORTER_USER,
     LABELS,
     MASTER_NAME,
     REDIS_PORT,
@@ -20,7 +21,6 @@ from .connection import (
     hosts,
 )
 from .settings import SENTINEL, RedisSettings, max_memory, output_buffer, resources
-from .users import EXPORTER_USER
 
 Body = dict[str, Any]
 

@@ -11,8 +11,7 @@ import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider
 
 from ..bodies import in_namespace
-from ..dynamic import Resource
-from ..kept import Keeper, kept
+from ..dynamic import Keeper, Resource, kept
 from ..kubernetes import KubernetesObject
 from .manifests import TlsSettings, authority_certificate, authority_secret, secret_name
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pulumi
 
-from ..crds.component import DefinitionsArgs, Rows
 from ..crds.definitions import definitions_of
+from ..crds.provider import DefinitionsArgs, Rows
 from ..install import NOT_INSTALLED, InstallArgs, Installed, install
 from ..manifest_files import read
 from ..tls.certificate import ServerCertificate

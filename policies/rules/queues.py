@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from decimal import Decimal
 
-from core.pod_templates import RAY
+from core.pods import RAY
 
 from ..cel import CelCheck
 from ..rule import Severity, Violations, rule

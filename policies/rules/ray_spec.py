@@ -2,7 +2,7 @@
 
 import re
 
-from core.pod_templates import RAY
+from core.pods import RAY
 from core.types import Settings
 
 from ..cel import ALWAYS, GROUPS, HEAD, HEAD_CONTAINER, SCALES, of_ray

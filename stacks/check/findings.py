@@ -14,8 +14,8 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from core.findings import UNSHOWN, Finding, StackFileError, annotation, place
 from core.messages import may_be_secret, secret_key
+from core.problems import UNSHOWN, Finding, StackFileError, annotation, place
 from core.stack_file import UNREADABLE, read, stack_file
 
 from ..load import settings_of

@@ -39,7 +39,7 @@ def impact(
 
     Exit code: 0 nothing that runs is hurt; 1 something is, unless --allow-disruption; 2 wrong use, or a file is wrong.
     """
-    from core.findings import StackFileError
+    from core.problems import StackFileError
     from core.stack_file import stack_name
 
     from ..load import load

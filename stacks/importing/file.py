@@ -12,8 +12,7 @@ import yaml
 
 from components.ray_cluster.node_settings import HeadSettings, WorkerGroupSettings
 from components.ray_cluster.settings import RayClusterSettings
-from core.findings import StackFileError
-from core.problems import Path
+from core.problems import Path, StackFileError
 from core.stack_file import PROJECT
 from core.types import Settings
 

@@ -62,7 +62,7 @@ def plan(
     Exit code: 0 it fits, or what does not is no error to the stack; 1 it does not, or a stack file is wrong (see
     `check`); 2 wrong use.
     """
-    from core.findings import StackFileError
+    from core.problems import StackFileError
 
     from ..load import load
     from . import sharing

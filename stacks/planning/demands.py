@@ -8,7 +8,7 @@ from components.capacity.limits import Account, Accounts
 from components.capacity.placement import Workers
 from components.queues.budget import Room
 from components.tenant.demand import Body, Demand, of_stateful_set
-from components.tenant.manifests import hard
+from components.tenant.settings import hard
 from core.quantities import amount
 
 from ..queues import queue_of

@@ -12,7 +12,7 @@ from decimal import Decimal
 from components.capacity.placement import RESOURCES
 from components.queues.budget import on_nodes
 from components.tenant.demand import Usage, total
-from components.tenant.manifests import hard
+from components.tenant.settings import hard
 from core.nodes import GPU_RESOURCE
 from core.quantities import shown
 

@@ -30,7 +30,6 @@ WITH_PULUMI = {
         "install.py",
         "provider.py",
         "dynamic.py",
-        "kept.py",
         "authority.py",
         "certificate.py",
         "password.py",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.findings import StackFileError
+from core.problems import StackFileError
 from kuberay.edits import Verdict
 from stacks.impact.comparison import Impact, impact_of
 from stacks.impact.effects import Effect, ObjectImpact, Range

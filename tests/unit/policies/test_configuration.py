@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from core.findings import StackFileError
+from core.problems import StackFileError
 from core.stack_file import stack_name
 from policies.configuration import Configuration, Level, PoliciesSettings
 from policies.judge import Judge, Report

@@ -6,7 +6,7 @@ import pytest
 
 from components.network.manifests import redis_metrics_policy, redis_policy
 from components.network.settings import DnsSettings
-from components.redis.connection import LABELS, SELECTOR, connection
+from components.redis.connection import EXPORTER_USER, LABELS, NODES_USER, SELECTOR, connection
 from components.redis.manifests import disruption_budget, services, stateful_set, tenant_secret, users_files
 from components.redis.objects import backup_objects, objects
 from components.redis.settings import (
@@ -16,7 +16,6 @@ from components.redis.settings import (
     RedisSettings,
     RedisTlsSettings,
 )
-from components.redis.users import EXPORTER_USER, NODES_USER
 from core.quantities import amount
 
 pytestmark = pytest.mark.unit

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.yaml_reader.composer import DEEPEST, GREATEST
+from core.yaml_reader.document import DEEPEST, GREATEST
 from stacks.check.findings import check, show
 
 pytestmark = pytest.mark.unit
