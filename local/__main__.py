@@ -122,7 +122,7 @@ def kubeconfig() -> None:
 @app.command()
 def env(stack: Stack = "dev") -> None:
     """Print what makes this shell's `pulumi` and `kubectl` use the rehearsal: eval "$(make -s env)"."""
-    from local.pulumi import write_commands
+    from local.rehearsal import write_commands
 
     rehearsal = _running()
     print(f'export PATH={shlex.quote(str(write_commands(rehearsal, stack)))}:"$PATH"')
