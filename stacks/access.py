@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 
 from components.access.personas import NamedCluster, Subject
+from components.admission_policies.settings import admission_policies
 from components.ray_cluster.settings import RayClusterSettings
 from core.problems import Problem
 from kuberay.formats import derived
@@ -69,9 +70,6 @@ def enforced(stack: StackSettings) -> Sequence[Body]:
     """The policies and their bindings as of today: exceptions expire."""
     if stack.admission_policies is None:
         return ()
-    # Imported here because it loads all rules with their expressions, which few stacks and few commands need.
-    from components.admission_policies.settings import admission_policies
-
     return admission_policies(
         stack.admission_policies, tenants_namespaces(stack), installed_namespaces(stack), date.today()
     )

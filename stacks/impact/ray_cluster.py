@@ -10,8 +10,8 @@ from components.ray_cluster.scaled import DIGEST, scales
 from components.ray_cluster.scheduling import LABELS_OF_A_NEW_CLUSTER, SETTINGS_BY_LABEL
 from components.rollout.settings import UpdatesSettings
 from components.rollout.templates import unstamped
-from kuberay.edit_rules import Rule, rule_for
-from kuberay.edits import Steps, Verdict, differences, normal
+from kuberay.edit_rules import rule_for
+from kuberay.edits import Rule, Steps, Verdict, differences, normal
 from kuberay.pods import groups_of, least_running
 
 from .effects import Effect, ObjectImpact, impact

@@ -14,8 +14,7 @@ from components.ray_cluster.fault_tolerance import OPTIONS
 from components.ray_cluster.scaled import scales
 from components.rollout.settings import UpdatesSettings
 from components.rollout.templates import parts, recreates, stamped
-from kuberay.edit_rules import Rule
-from kuberay.edits import Verdict
+from kuberay.edits import Rule, Verdict
 from kuberay.pods import HEAD, groups_of
 
 from .effects import Effect, Range

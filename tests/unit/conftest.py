@@ -9,7 +9,6 @@ import yaml
 
 from components.crds.definitions import whole
 from components.manifest_files import read
-from components.operator.upgrade import Found
 from local.tools import KUBERAY, KUBERNETES, KUEUE, VOLCANO
 
 
@@ -17,7 +16,7 @@ from local.tools import KUBERAY, KUBERNETES, KUEUE, VOLCANO
 def no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     """There is no cluster to read RayClusters or an operator from."""
     monkeypatch.setattr("stacks.tenant.read_scaled", lambda *_: None)
-    monkeypatch.setattr("components.operator.upgrade.look", lambda *_: Found(None, None))
+    monkeypatch.setattr("components.operator.upgrade.check_change", lambda *_: None)
     monkeypatch.setattr("components.crds.provider.differences", lambda *_: ())
 
 

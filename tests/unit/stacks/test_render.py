@@ -36,6 +36,7 @@ def installed_without_manifests(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"{component}.definitions_of", lambda _: [])
         reads = "read" if program == "volcano" else "render"
         monkeypatch.setattr(f"{component}.{reads}", lambda *_, **__: [])
+    monkeypatch.setattr("components.operator.upgrade.look", lambda *_: None)
     monkeypatch.setattr("components.operator.upgrade.check_existing", lambda *_: "1.6.2")
     monkeypatch.setattr("components.install.Installed.look", lambda *_: None)
     monkeypatch.setattr("components.install.Installed.check", lambda *_: "1.0.0")
