@@ -4,7 +4,7 @@ import sys
 
 import pulumi
 
-from core.findings import StackFileError
+from core.problems import StackFileError
 from stacks.build import build
 from stacks.running import running_stack
 

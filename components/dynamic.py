@@ -1,9 +1,22 @@
-"""The base of dynamic resources, whose providers are part of this program."""
+"""The base of dynamic resources, whose providers are part of this program, and the generated values that they keep.
 
+Generated keys and passwords are read from a Secret of this stack if the state has lost them. A state can lose resources
+if an update was killed before the state was written, or if an older state was restored. A newly generated key or
+password would differ from the one that running pods use.
+"""
+
+import base64
 import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+import pulumi
 import pulumi.dynamic
+
+from .bodies import FIELD_MANAGER_ANNOTATION
+from .cluster import request
+from .kubernetes import field_manager
 
 
 class Resource(pulumi.dynamic.Resource):
@@ -21,3 +34,39 @@ class Resource(pulumi.dynamic.Resource):
             super().__init__(*args, **kwargs)
         finally:
             pickler._batch_setitems = original
+
+
+@dataclass(frozen=True)
+class Keeper:
+    """The Secret with a generated value."""
+
+    namespace: pulumi.Input[str]
+
+    secret: str
+
+    context: str | None = None
+    """Context of the kubeconfig, the provider's; None for the current one."""
+
+    def inputs(self) -> dict[str, Any]:
+        """The inputs of a dynamic resource for `kept`."""
+        return {
+            "namespace": self.namespace,
+            "secret": self.secret,
+            "context": self.context,
+            "manager": field_manager(),
+        }
+
+
+def kept(keeper: Mapping[str, Any] | None) -> dict[str, str]:
+    """The data of the Secret; empty if it does not exist or this stack did not create it.
+
+    `keeper`: the result of `Keeper.inputs`; None for no Secret. Raises ClusterUnreachableError.
+    """
+    if keeper is None:
+        return {}
+    path = f"/api/v1/namespaces/{keeper['namespace']}/secrets/{keeper['secret']}"
+    # Pulumi does not send inputs that are None to the provider.
+    body = request(keeper.get("context"), "GET", path)
+    if body is None or (body["metadata"].get("annotations") or {}).get(FIELD_MANAGER_ANNOTATION) != keeper["manager"]:
+        return {}
+    return {key: base64.b64decode(value).decode() for key, value in (body.get("data") or {}).items()}

@@ -9,8 +9,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from .findings import UNKNOWN_FIELD, Finding, in_one_line, shown
-from .problems import Path, Problem, Problems
+from .problems import UNKNOWN_FIELD, Finding, Path, Problem, Problems, in_one_line, shown
 
 _MAPPING = "a mapping (`key: value`) is wanted here"
 _LIST = "a list (`- item`) is wanted here"

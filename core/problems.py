@@ -1,6 +1,8 @@
-"""Problems of configured values: all are found at once, each with its path."""
+"""Problems of configured values, and findings in a stack file: all are found at once, each with its place."""
 
-from collections.abc import Iterable
+import re
+import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
@@ -38,3 +40,94 @@ class Problems(ValueError):  # noqa: N818 -- it contains several instances of Pr
 def dotted(path: Path) -> str:
     """A path for messages: `workers[0].pool`."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
+
+
+_SHOWN = 60
+"""Maximum characters of a value or key in a message."""
+
+UNKNOWN_FIELD = "unknown-field"
+"""Rule of a finding on a key: its place is that of the key, not that of the value."""
+
+UNSHOWN = "\N{REPLACEMENT CHARACTER}"
+"""Replaces characters that a terminal would not print, or would interpret."""
+
+_PLAIN_KEY = re.compile(r"[\w./:-]{1,60}")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """An error in a stack file."""
+
+    path: Path
+    """Path from the key in the stack file: `("ray-platform:tenants", 0, "name")`; empty for the whole file."""
+    value: Any
+    """The value; None if it is missing or a secret."""
+    message: str
+    """What is wrong, what is allowed, what to change: one line, without the path."""
+    rule: str
+    """The stable name of the rule: `unknown-field`."""
+    line: int | None = None
+    """Line in the file, from 1; None if the file is not known, or for the whole file."""
+    column: int | None = None
+    """Column in the line, from 1."""
+    end_column: int | None = None
+    """Column after the value, if it ends on the same line."""
+
+    def __str__(self) -> str:
+        return f"{place(self.path)}: {self.message}" if self.path else self.message
+
+    def in_file(self, file: str) -> str:
+        """The finding in the format of compilers: `Pulumi.dev.yaml:14:11: ray-platform:tenants[0].name: ...`."""
+        return f"{file}:{self.line}:{self.column}: {self}" if self.line else f"{file}: {self}"
+
+
+class StackFileError(Exception):
+    """A stack file is not valid. The text has one line for each finding."""
+
+    def __init__(self, findings: Iterable[Finding], file: str | None = None) -> None:
+        """Sorts the findings by line; `file` is the name before each."""
+        self.findings = tuple(sorted(findings, key=lambda finding: (finding.line or sys.maxsize, finding.column or 0)))
+        super().__init__("\n".join(each.in_file(file) if file else str(each) for each in self.findings))
+
+
+def shown(value: Any) -> str:
+    """A value for a message: as in YAML, in one line, truncated if long."""
+    if isinstance(value, dict):
+        return "a mapping" if value else "an empty mapping"
+    if isinstance(value, list | tuple):
+        return "a list" if value else "an empty list"
+    text = str(value).lower() if isinstance(value, bool) else repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def in_one_line(text: str) -> str:
+    """A text without line breaks and unprintable characters."""
+    return "".join(each if each.isprintable() else UNSHOWN for each in " ".join(text.split()))
+
+
+def place(path: Path) -> str:
+    """A path for messages: `ray-platform:tenants[0].name`."""
+    return "".join(_step(step) for step in path).removeprefix(".")
+
+
+def _step(step: str | int) -> str:
+    if isinstance(step, int):
+        return f"[{step}]"
+    return f".{step}" if _PLAIN_KEY.fullmatch(step) else f"[{shown(step)}]"
+
+
+def annotation(level: str, places: Mapping[str, str | int | None], text: str) -> str:
+    """A workflow command (docs.github.com, Workflow commands: setting an error message).
+
+    `level`: `error`, `warning` or `notice`. `places`: the command's properties, such as `file` and `line`.
+    """
+    properties = ",".join(f"{key}={_property(str(value))}" for key, value in places.items() if value is not None)
+    return f"::{level} {properties}::{_data(text)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from .findings import UNKNOWN_FIELD, Finding, StackFileError, in_one_line
+from .problems import UNKNOWN_FIELD, Finding, StackFileError, in_one_line
 from .yaml_reader.document import Document, DocumentError, Span, document
 
 PROJECT = "ray-platform"

@@ -238,30 +238,6 @@ StackName = Annotated[
 """Full name of a Pulumi stack, as in a StackReference."""
 
 
-def version_tuple(version: str) -> tuple[int, ...]:
-    """A `Version` as numbers, so that 2.9.0 is older than 2.60.0."""
-    return tuple(int(part) for part in version.split("."))
-
-
-def image_tag(image: str) -> str | None:
-    """The tag of an image reference; None without a tag (only a digest, or neither)."""
-    name = image.partition("@")[0]
-    _, colon, tag = name.rpartition("/")[2].partition(":")
-    return tag if colon else None
-
-
-def image_version(image: str) -> str | None:
-    """The version that an image's tag starts with; None if the tag has no version."""
-    found = re.match(r"\d+\.\d+\.\d+(?![0-9])", image_tag(image) or "")
-    return found[0] if found else None
-
-
-def image_release(image: str) -> str | None:
-    """The release in an image's tag, `1.14.1` of `v1.14.1`; None if the tag has no release."""
-    found = re.match(r"v?(\d+\.\d+\.\d+)", image_tag(image) or "")
-    return found[1] if found else None
-
-
 def _network(text: str) -> str:
     try:
         network = ipaddress.ip_network(text, strict=False)

@@ -1,4 +1,6 @@
-"""Versions of programs, and whether they are supported."""
+"""Versions of programs: their numbers, and those in images' tags."""
+
+import re
 
 
 class UnsupportedVersionError(Exception):
@@ -8,3 +10,27 @@ class UnsupportedVersionError(Exception):
 def release_of(version: str) -> str:
     """The minor version: `1.6` of `1.6.2`."""
     return version.rpartition(".")[0]
+
+
+def version_tuple(version: str) -> tuple[int, ...]:
+    """A `Version` as numbers, so that 2.9.0 is older than 2.60.0."""
+    return tuple(int(part) for part in version.split("."))
+
+
+def image_tag(image: str) -> str | None:
+    """The tag of an image reference; None without a tag (only a digest, or neither)."""
+    name = image.partition("@")[0]
+    _, colon, tag = name.rpartition("/")[2].partition(":")
+    return tag if colon else None
+
+
+def image_version(image: str) -> str | None:
+    """The version that an image's tag starts with; None if the tag has no version."""
+    found = re.match(r"\d+\.\d+\.\d+(?![0-9])", image_tag(image) or "")
+    return found[0] if found else None
+
+
+def image_release(image: str) -> str | None:
+    """The release in an image's tag, `1.14.1` of `v1.14.1`; None if the tag has no release."""
+    found = re.match(r"v?(\d+\.\d+\.\d+)", image_tag(image) or "")
+    return found[1] if found else None

@@ -3,7 +3,7 @@
 It does not find pods that Kubernetes refuses later (a container without an image, a volume that does not exist).
 """
 
-from .context import OperatorContext
+from .releases import OperatorContext
 from .rules import RULES
 from .validation import validate
 

@@ -4,7 +4,7 @@ import re
 
 from core.problems import Path
 
-from . import authentication, autoscaler, gcs_fault_tolerance, names
+from . import features, formats
 from .rules import Body, Cluster, Found, problem
 
 _RESOURCE_PARAMS = ("num-cpus", "num-gpus", "memory", "resources")
@@ -21,9 +21,9 @@ SERVE_ANNOTATION = "ray.io/enable-serve-service"
 def check(cluster: Cluster) -> Found:
     """All rules on a RayCluster's spec, in an object of any kind."""
     yield from _groups(cluster)
-    yield from autoscaler.check(cluster)
-    yield from gcs_fault_tolerance.check(cluster)
-    yield from authentication.check(cluster)
+    yield from features.check_autoscaler(cluster)
+    yield from features.check_gcs_fault_tolerance(cluster)
+    yield from features.check_authentication(cluster)
 
 
 def standalone(body: Body, cluster: Cluster) -> Found:
@@ -67,7 +67,7 @@ def _groups(cluster: Cluster) -> Found:
         if name is None:
             continue
         yield from _worker_group(path, group)
-        yield from autoscaler.worker_group(cluster, path, group)
+        yield from features.check_scaled_group(cluster, path, group)
         if name in seen:
             message = f"the worker group name {name!r} is used twice: give each group a name of its own"
             yield problem("group-name-unique", (*path, "groupName"), name, message)
@@ -89,7 +89,7 @@ def _group(path: Path, group: Body) -> Found:
     if "labels" in params:
         message = "KubeRay does not take rayStartParams.labels: put them under the group's labels"
         yield problem("group-start-labels", (*path, "rayStartParams", "labels"), params["labels"], message)
-    yield from names.labels(group.get("labels", {}), (*path, "labels"), "group-label")
+    yield from formats.check_labels(group.get("labels", {}), (*path, "labels"), "group-label")
 
 
 def _worker_group(path: Path, group: Body) -> Found:

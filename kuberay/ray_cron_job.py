@@ -3,8 +3,8 @@
 import zoneinfo
 
 from . import ray_job
-from .context import OperatorContext
 from .formats import duration, integer
+from .releases import OperatorContext
 from .rules import Body, Found, problem
 
 

@@ -1,6 +1,6 @@
 """A RayService's spec: its cluster, its upgrades and its Serve config (validation.go: ValidateRayServiceSpec)."""
 
-from . import authentication, ray_cluster
+from . import features, ray_cluster
 from .formats import duration, integer, is_mapping
 from .rules import Body, Cluster, Found, problem
 
@@ -16,7 +16,7 @@ _GATE = "RayServiceIncrementalUpgrade"
 def check(body: Body, cluster: Cluster) -> Found:
     """All rules on a RayService; `cluster` is its rayClusterConfig."""
     spec = body["spec"]
-    yield from authentication.unsupported(cluster, "RayService")
+    yield from features.check_no_kubernetes_tokens(cluster, "RayService")
     yield from ray_cluster.check(cluster)
     yield from ray_cluster.owned(cluster, "RayService")
     yield from _initializing_timeout(body["metadata"].get("annotations", {}).get(TIMEOUT_ANNOTATION, ""))

@@ -1,15 +1,170 @@
-"""Fields of later releases of KubeRay. With the CRDs of an older one the API server drops such fields silently.
+"""Releases of KubeRay: those that are supported, with the Ray of each; their feature gates, and their new fields."""
 
-The schema here is that of 1.6; tests/differential/test_releases.py compares this table with the CRDs of both.
-"""
-
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from core.problems import Path
+from core.versions import UnsupportedVersionError, release_of, version_tuple
 
-from .context import OperatorContext
-from .rules import Body, Found, problem
+
+@dataclass(frozen=True)
+class Release:
+    """Properties of the operator's releases of one minor version."""
+
+    first: str
+    """Oldest supported version."""
+
+    crd_marker: str
+    """A field of the RayCluster spec that is new in the release. KubeRay's CRDs have no version and all serve `v1`, so
+    their fields identify the release (ray-operator/config/crd/bases/ray.io_rayclusters.yaml at each release's tag)."""
+
+    oldest_ray: str
+    """Oldest Ray that it supports: 2.38.0 since KubeRay 1.3 (docs.ray.io, KubeRay upgrade guide, "KubeRay / Ray
+    compatibility"). Fields that need a newer Ray have separate rules (kuberay/features.py)."""
+
+    new_pods: str = ""
+    """What its pods have and those of the previous release lack (ray-operator/controllers/ray/common/pod.go:
+    initLivenessAndReadinessProbe, setContainerEnvVars)."""
+
+
+RELEASES = {
+    "1.7": Release("1.7.0", crd_marker="tlsOptions", oldest_ray="2.38.0"),
+    "1.6": Release(
+        "1.6.0",
+        crd_marker="upgradeStrategy",
+        oldest_ray="2.38.0",
+        new_pods="health probes by HTTP where Ray is 2.53 or later, and RAY_CLUSTER_NAMESPACE in their environment",
+    ),
+    # 1.5.0 does not support authentication (no authOptions in its CRD), which RayClusters here have by default.
+    "1.5": Release("1.5.1", crd_marker="authOptions", oldest_ray="2.38.0"),
+}
+"""Supported minor versions of the operator, newest first."""
+
+OLDEST = RELEASES[next(reversed(RELEASES))].first
+
+SUPPORTED = f"{OLDEST} to {next(iter(RELEASES))}.x"
+
+FIRST_RAY_WITH_TOKENS = "2.52.0"
+FIRST_RAY_WITH_KUBERNETES_TOKENS = "2.55.0"
+"""Ray authenticates by token, and by Kubernetes' tokens, since these versions; KubeRay refuses `authOptions` with them
+for an older one (ray-operator/controllers/ray/utils/validation.go)."""
+
+FIRST_RAY_WITH_REDIS_USERS = "2.41.0"
+"""Ray knows users of Redis since this version (ray-operator/controllers/ray/common/pod.go)."""
+
+NO_WAY_BACK = (
+    "an older KubeRay drops the fields that it does not know, and leaves finalizers that nobody removes. Keep the "
+    "newer version; to have the older one, delete all RayClusters, RayJobs and RayServices, `pulumi destroy` this "
+    "stack, and install it anew"
+)
+"""Why the operator cannot be downgraded, for messages. The CRDs of an older release drop fields, and 1.6 adds to
+RayServices a finalizer that 1.5 does not know (rayservice_controller.go: RayServiceFinalizer)."""
+
+
+def is_supported(version: str) -> bool:
+    """Whether a version of the operator is supported."""
+    row = RELEASES.get(release_of(version))
+    return row is not None and version_tuple(version) >= version_tuple(row.first)
+
+
+def newer(release: str, than: str) -> bool:
+    """Whether a minor version is newer than another."""
+    return version_tuple(release) > version_tuple(than)
+
+
+def crd_release(crd: dict[str, Any]) -> str | None:
+    """The release of a RayCluster CRD; None if it is older than all supported ones."""
+    schema: dict[str, Any] = next(
+        (each["schema"]["openAPIV3Schema"] for each in crd["spec"]["versions"] if each["name"] == "v1"), {}
+    )
+    fields = schema.get("properties", {}).get("spec", {}).get("properties", {})
+    return next((release for release, row in RELEASES.items() if row.crd_marker in fields), None)
+
+
+def too_old(operator: str, ray_versions: Iterable[str]) -> list[str]:
+    """The versions of Ray that an operator of a supported version does not support."""
+    oldest = RELEASES[release_of(operator)].oldest_ray
+    return [version for version in ray_versions if version_tuple(version) < version_tuple(oldest)]
+
+
+def check_ray(operator: str, ray_versions: Iterable[str]) -> None:
+    """Raises UnsupportedVersionError if the operator does not support one of the versions of Ray."""
+    if old := too_old(operator, ray_versions):
+        raise UnsupportedVersionError(
+            f"KubeRay {operator} does not support Ray {', '.join(old)}: set rayVersion and image to "
+            f"{RELEASES[release_of(operator)].oldest_ray} or later"
+        )
+
+
+_FEATURE_GATES_1_5: Mapping[str, bool] = {
+    "RayClusterStatusConditions": True,
+    "RayJobDeletionPolicy": False,
+    "RayMultiHostIndexing": False,
+    "RayServiceIncrementalUpgrade": False,
+}
+
+DEFAULT_FEATURE_GATES: Mapping[str, bool] = {
+    **_FEATURE_GATES_1_5,
+    "RayJobDeletionPolicy": True,
+    "RayMultiHostIndexing": True,
+    "RayCronJob": False,
+    "AsyncJobInfoQuery": False,
+}
+"""KubeRay 1.6's feature gates (pkg/features/features.go)."""
+
+FEATURE_GATES: Mapping[str, Mapping[str, bool]] = {"1.5": _FEATURE_GATES_1_5, "1.6": DEFAULT_FEATURE_GATES}
+"""Feature gates by release of the operator, with their defaults. An operator does not start with an unknown gate."""
+
+HOSTS_GATE = "RayMultiHostIndexing"
+"""The feature gate for labels that identify the pods of a multi-host worker."""
+
+
+@dataclass(frozen=True)
+class OperatorContext:
+    """The properties of an operator that decide which rules apply."""
+
+    version: str = "1.6.2"
+    """Release of KubeRay. All 1.6 releases validate alike. For 1.5 the stricter rules of 1.6 apply, and those on fields
+    that 1.5 lacks (SINCE). schema.py describes what is not known of 1.7."""
+
+    batch_scheduler: str | None = None
+    """Gang scheduler for which the operator creates pod groups (`--batch-scheduler`)."""
+
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    """Feature gates that are set, by name."""
+
+    @property
+    def release(self) -> str:
+        """The minor version: `1.6` of `1.6.2`."""
+        return ".".join(self.version.split(".")[:2])
+
+    def enabled(self, gate: str) -> bool:
+        """Whether a feature gate is on."""
+        defaults = FEATURE_GATES.get(self.release, DEFAULT_FEATURE_GATES)
+        return self.feature_gates.get(gate, defaults.get(gate, False))
+
+    def since(self, release: str) -> bool:
+        """Whether the operator has that minor version or a later one."""
+        return numbers(self.release) >= numbers(release)
+
+
+def numbers(release: str) -> tuple[int, ...]:
+    """A minor version as numbers, so that 1.9 is older than 1.10."""
+    return tuple(int(part) for part in release.split("."))
+
+
+def marks_hosts(version: str, feature_gates: Mapping[str, bool]) -> bool:
+    """Whether an operator labels the pods of multi-host workers, and identifies such workers only by these labels
+    (ray-operator/controllers/ray/raycluster_controller.go: reconcileMultiHostWorkerGroup)."""
+    operator = OperatorContext(version, feature_gates=feature_gates)
+    return operator.since("1.5") and operator.enabled(HOSTS_GATE)
+
+
+def groups_with_hosts(body: Mapping[str, Any]) -> list[str]:
+    """The multi-host worker groups of a RayCluster."""
+    groups = body["spec"].get("workerGroupSpecs") or ()
+    return [group["groupName"] for group in groups if (group.get("numOfHosts") or 1) > 1]
+
 
 Steps: TypeAlias = tuple[str, ...]
 
@@ -46,30 +201,5 @@ SINCE: Mapping[str, Mapping[str, tuple[Steps, ...]]] = {
     }
 }
 """New fields by release and kind (ray-operator/config/crd/bases at its tag and at the one before). An empty path is the
-kind itself."""
-
-
-def check(body: Body, operator: OperatorContext) -> Found:
-    """Finds fields of a manifest that the CRDs of the operator do not have."""
-    for release, kinds in SINCE.items():
-        if operator.since(release):
-            continue
-        for steps in kinds.get(body["kind"], ()):
-            for path, value in _at(body, steps):
-                name, value = (path[-1], value) if path else (body["kind"], body["kind"])
-                message = (
-                    f"{name} came with KubeRay {release}, and operator.version is {operator.version}: remove it, or "
-                    f"upgrade the operator to {release}"
-                )
-                yield problem("newer-field", path or ("kind",), value, message)
-
-
-def _at(value: Any, steps: Steps, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """The existing values at a path with wildcards, each with its path."""
-    if not steps:
-        yield path, value
-    elif steps[0] == EACH:
-        for index, item in enumerate(value):
-            yield from _at(item, steps[1:], (*path, index))
-    elif steps[0] in value:
-        yield from _at(value[steps[0]], steps[1:], (*path, steps[0]))
+kind itself. With the CRDs of an older release the API server drops such fields silently. The schema here is that of
+1.6; tests/differential/test_releases.py compares this table with the CRDs of both."""

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from core.problems import Path, Problem
 
-from .context import OperatorContext
+from .releases import OperatorContext
 
 Body: TypeAlias = dict[str, Any]
 
@@ -14,7 +14,7 @@ Found: TypeAlias = Iterator[Problem]
 """The problems that a rule finds."""
 
 RULES: Mapping[str, str] = {
-    # The API server, by the CRDs' schema (schema.py) and apimachinery's ValidateObjectMeta (names.py).
+    # The API server, by the CRDs' schema (schema.py) and apimachinery's ValidateObjectMeta (formats.py).
     "unknown-kind": "apiserver",
     "unknown-field": "apiserver",
     "required-field": "apiserver",

@@ -19,7 +19,7 @@ import jsonschema_rs
 
 from core.problems import Path, Problem
 
-from .context import OperatorContext
+from .releases import OperatorContext
 
 Schema = dict[str, Any]
 

@@ -1,12 +1,12 @@
 """Validates one manifest: first as the API server does, then as the operator does."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from core.problems import Path, Problem
 
-from . import batch_scheduler, names, ray_cluster, ray_cron_job, ray_job, ray_service, releases, schema
-from .context import OperatorContext
+from . import features, formats, ray_cluster, ray_cron_job, ray_job, ray_service, schema
+from .releases import EACH, SINCE, OperatorContext, Steps
 from .rules import Body, Cluster, Found, problem
 from .schema import shown
 
@@ -31,10 +31,10 @@ def validate(body: Mapping[str, Any], operator: OperatorContext) -> list[Problem
     stored, problems = schema.stored(body, operator)
     misshapen = [each for each in problems if each.rule in _SHAPE]
     if not any(each.path[:1] in ((), ("metadata",)) for each in misshapen):
-        problems += names.check(stored)
+        problems += formats.check_metadata(stored)
     if misshapen:
         return problems
-    problems += releases.check(stored, operator)
+    problems += _check_newer_fields(stored, operator)
     faulty = {each.path for each in problems}
     return problems + [each for each in _operator_problems(stored, operator) if each.path not in faulty]
 
@@ -54,4 +54,30 @@ def _operator_problems(body: Body, operator: OperatorContext) -> Found:
     else:
         job = spec["jobTemplate"], ("spec", "jobTemplate")
         yield from ray_cron_job.check(body, operator)
-    yield from batch_scheduler.check(body, job, operator.batch_scheduler)
+    yield from features.check_batch_scheduler(body, job, operator.batch_scheduler)
+
+
+def _check_newer_fields(body: Body, operator: OperatorContext) -> Found:
+    """Finds fields of a manifest that the CRDs of the operator do not have."""
+    for release, kinds in SINCE.items():
+        if operator.since(release):
+            continue
+        for steps in kinds.get(body["kind"], ()):
+            for path, value in _at(body, steps):
+                name, value = (path[-1], value) if path else (body["kind"], body["kind"])
+                message = (
+                    f"{name} came with KubeRay {release}, and operator.version is {operator.version}: remove it, or "
+                    f"upgrade the operator to {release}"
+                )
+                yield problem("newer-field", path or ("kind",), value, message)
+
+
+def _at(value: Any, steps: Steps, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """The existing values at a path with wildcards, each with its path."""
+    if not steps:
+        yield path, value
+    elif steps[0] == EACH:
+        for index, item in enumerate(value):
+            yield from _at(item, steps[1:], (*path, index))
+    elif steps[0] in value:
+        yield from _at(value[steps[0]], steps[1:], (*path, steps[0]))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import typer
 
-from core.findings import StackFileError
+from core.problems import StackFileError
 from local import paths
 from local.errors import RehearsalError
 from local.plugins import select
@@ -59,7 +59,7 @@ def up(stack: Stack = "dev", plugins: Plugins = "auto", nodes: Nodes = None, pol
     from local.progress import console, step
     from local.pulumi import POLICY_PACK, RehearsalStack
     from local.rehearsal import Rehearsal
-    from stacks.images import images_of
+    from stacks.render import images_of
 
     selection = select(plugins, os.environ)
     settings = _settings(stack)
@@ -125,7 +125,7 @@ def kubeconfig() -> None:
 @app.command()
 def env(stack: Stack = "dev") -> None:
     """Print what makes this shell's `pulumi` and `kubectl` use the rehearsal: eval "$(make -s env)"."""
-    from local.pulumi import write_commands
+    from local.rehearsal import write_commands
 
     rehearsal = _running()
     print(f'export PATH={shlex.quote(str(write_commands(rehearsal, stack)))}:"$PATH"')

@@ -45,7 +45,7 @@ IN_CODE = {
     "!(has(self.jobStatus) && has(self.jobDeploymentStatus))",
     "has(self.jobStatus) || has(self.jobDeploymentStatus)",
 }
-"""CEL rules of the CRDs that kuberay/deletion.py implements, and the one on changes, which a manifest alone cannot
+"""CEL rules of the CRDs that kuberay/ray_job.py implements, and the one on changes, which a manifest alone cannot
 violate. A rule that is in neither place stops the generator."""
 
 _TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}

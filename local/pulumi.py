@@ -2,7 +2,6 @@
 
 import os
 import secrets
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -17,7 +16,7 @@ from core.stack_file import stack_name
 from local import paths, tools
 from local.checkpoint import Checkpoint
 from local.errors import RehearsalError
-from local.plugins import Selection
+from local.plugins import Selection, prepare_home
 from local.progress import console
 from local.rehearsal import Rehearsal
 from local.supervision import MARK
@@ -279,33 +278,6 @@ def _with_own_scheduler(scheduler: Any) -> None:
         configured = scheduler.get(name) if isinstance(scheduler, dict) else None
         if isinstance(configured, dict) and configured.get("install") != "existing":
             configured.setdefault("location", str(manifest))
-
-
-def prepare_home(home: Path, plugins: Selection) -> None:
-    """A PULUMI_HOME with these plugins, in which the engine keeps no log.
-
-    Since 3.259 the engine writes all properties of all resources into an encrypted log at every command. With KubeRay's
-    CRDs, a megabyte of properties, that takes most of a command's time. No option disables it, but the engine continues
-    without a log if it cannot create the folder (pkg/logging/encrypted.go, StartLogging).
-    """
-    plugins.install(home)
-    logs = home / "logs"
-    if not logs.exists():
-        logs.write_text("A file in place of the folder, so that Pulumi keeps no log here.\n")
-
-
-def write_commands(rehearsal: Rehearsal, stack: str) -> Path:
-    """A folder for the PATH: `pulumi` and `kubectl` configured for the rehearsal of this stack."""
-    folder = rehearsal.run / "bin"
-    folder.mkdir(exist_ok=True)
-    kubectl = folder / "kubectl"
-    kubectl.unlink(missing_ok=True)
-    kubectl.symlink_to(tools.KUBERNETES.program("kubectl"))
-    pulumi = folder / "pulumi"
-    python, root = shlex.quote(sys.executable), shlex.quote(str(paths.ROOT))
-    pulumi.write_text(f'#!/bin/sh\ncd {root} && exec {python} -m local pulumi --stack={shlex.quote(stack)} -- "$@"\n')
-    pulumi.chmod(0o755)
-    return folder
 
 
 def stack_file(stack: str) -> Path:

@@ -1,7 +1,9 @@
 """One rehearsal cluster: starts, checks and stops it."""
 
 import fcntl
+import shlex
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +15,7 @@ from kubernetes import client, config
 from urllib3.exceptions import HTTPError
 
 from core.nodes import NodePool
-from local import control_plane, pki
+from local import control_plane, paths, pki, tools
 from local.errors import RehearsalError
 from local.nodes import SimulatedNodes
 from local.placement import Kind, Placement
@@ -154,3 +156,17 @@ class Rehearsal:
                     f"The last lines of {state.log}:\n\n{state.tail()}"
                 )
             time.sleep(0.1)
+
+
+def write_commands(rehearsal: Rehearsal, stack: str) -> Path:
+    """A folder for the PATH: `pulumi` and `kubectl` configured for the rehearsal of this stack."""
+    folder = rehearsal.run / "bin"
+    folder.mkdir(exist_ok=True)
+    kubectl = folder / "kubectl"
+    kubectl.unlink(missing_ok=True)
+    kubectl.symlink_to(tools.KUBERNETES.program("kubectl"))
+    pulumi = folder / "pulumi"
+    python, root = shlex.quote(sys.executable), shlex.quote(str(paths.ROOT))
+    pulumi.write_text(f'#!/bin/sh\ncd {root} && exec {python} -m local pulumi --stack={shlex.quote(stack)} -- "$@"\n')
+    pulumi.chmod(0o755)
+    return folder

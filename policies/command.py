@@ -62,8 +62,7 @@ def policies(
     from core.stack_file import stack_name
 
     from .judge import Judge
-    from .load import FILE, ConfigurationError, load, of_stack_file
-    from .read import UnreadableError, objects
+    from .read import FILE, ConfigurationError, UnreadableError, load, objects, of_stack_file
 
     try:
         configuration = load(config or FILE)
@@ -89,13 +88,13 @@ def policies(
 
 
 def _list(output: Format, write: bool) -> None:
-    from . import formats, reference
+    from . import formats
     from .rules import RULES
 
     if write:
-        reference.FILE.parent.mkdir(parents=True, exist_ok=True)
-        reference.FILE.write_text(reference.reference_text(), encoding="utf-8")
-        typer.echo(reference.FILE)
+        formats.REFERENCE.parent.mkdir(parents=True, exist_ok=True)
+        formats.REFERENCE.write_text(formats.reference_text(), encoding="utf-8")
+        typer.echo(formats.REFERENCE)
     elif output is Format.JSON:
         typer.echo(formats.rules_as_json())
     elif output is Format.TEXT:

@@ -1,20 +1,23 @@
-"""Reports: for people, and for programs as JSON, SARIF 2.1.0 and annotations of a pull request."""
+"""Formats of a report: for people, and for programs as JSON, SARIF 2.1.0 and annotations of a pull request.
+
+And of the rules themselves: as JSON, and as their reference page.
+"""
 
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
-from core.findings import annotation
-from core.problems import dotted
+from core.problems import annotation, dotted
 
 from .configuration import Level
 from .judge import Finding, Report
 from .rule import Rule, Severity
-from .rules import RULES
+from .rules import ENFORCEABLE, FAMILIES, RULES
 
 _STYLES = {True: "bold red", False: "yellow"}
 
@@ -196,3 +199,51 @@ def _result(finding: Finding) -> dict[str, Any]:
             else {}
         ),
     }
+
+
+REFERENCE = Path(__file__).parents[1] / "docs" / "reference" / "policies.md"
+"""The committed page."""
+
+_HEAD = f"""# Policies: reference
+
+Made from the rules by `python -m policies --list --write`; [the guide](../policies.md) is the way in.
+There are {len(RULES)} rules. Those of severity low are advisory, unless their level is set. The API server can enforce
+{len(ENFORCEABLE)} of them ([which](#in-the-cluster), [how](../policies.md#in-the-cluster)).
+"""
+
+
+def reference_text() -> str:
+    """The text of the page."""
+    return "\n".join([_HEAD, *(line for family in FAMILIES for line in _family_section(family)), *_in_the_cluster()])
+
+
+def _in_the_cluster() -> Iterator[str]:
+    yield "## In the cluster\n\nThe rules that the API server can enforce (`admissionPolicies` of the stack file).\n"
+    yield "| Family | Rules |\n| --- | --- |"
+    for family in FAMILIES:
+        ids = [f"[{rule.id}](#{rule.id})" for rule in ENFORCEABLE.values() if rule.family == family]
+        if ids:
+            yield f"| {family} | {', '.join(ids)} |"
+    yield ""
+
+
+def _family_section(family: str) -> Iterator[str]:
+    about = (FAMILIES[family].__doc__ or "").strip()
+    yield f"## {family}\n\n{about}\n"
+    for rule in RULES:
+        if rule.family == family:
+            yield from _rule_section(rule)
+
+
+def _rule_section(rule: Rule) -> Iterator[str]:
+    yield f"### {rule.id}\n\n{rule.what}\n"
+    yield f"- Severity: {rule.severity}."
+    yield f"- Why: {rule.why}"
+    yield f"- Fix: {rule.fix}"
+    yield f"- Source: {rule.source}"
+    if rule.remedy:
+        yield f"- At level `remediate` the policy pack mends it: {rule.mends}"
+    for name, field in rule.options.model_fields.items():
+        default = json.dumps(field.get_default())
+        yield f"- Option `{field.alias or name}`: {' '.join((field.description or '').split())} Default: `{default}`."
+    yield ""

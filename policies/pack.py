@@ -25,7 +25,7 @@ from core.environment import environment_of, group_of
 from .configuration import Configuration, Level, PoliciesSettings
 from .decode import kubernetes_object, mended
 from .judge import Finding, Judge, Report
-from .load import FILE, ConfigurationError, load, of_config
+from .read import FILE, ConfigurationError, load, of_config
 from .rule import Rule, Severity
 from .rules import BY_ID, RULES
 from .values import Object

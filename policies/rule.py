@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from core.types import Settings
 
-from .cel.check import CelCheck
+from .cel import CelCheck
 from .values import Change, Violation
 
 Violations: TypeAlias = Iterable[Violation]

@@ -8,8 +8,8 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes
 
-from components.crds.rows import OUTPUT, OUTPUTS
-from components.whole import whole
+from components.crds.provider import OUTPUT, OUTPUTS
+from components.state import whole
 from core.environment import environment_of
 from core.images import with_mirrors
 from core.stack_file import PROJECT
@@ -18,8 +18,7 @@ from .access import named_clusters
 from .environment.held import refuse_foreign
 from .environment.part import Part, part_of
 from .network import tenant_policies
-from .other_platform import other_platform
-from .platform import Platform
+from .platform import Platform, other_platform
 from .queues import scheduling_of
 from .rendered import redis_place
 from .settings import StackSettings, TenantSettings

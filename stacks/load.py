@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from core.findings import UNKNOWN_FIELD, Finding, StackFileError, shown
 from core.messages import findings, of_problems
+from core.problems import UNKNOWN_FIELD, Finding, StackFileError, shown
 from core.problems import Path as Place
 from core.stack_file import PREFIX, PROJECT, StackFile, read, stack_file
 

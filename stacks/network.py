@@ -3,15 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from components.kueue.configuration import METRICS_PORT
-from components.kueue.configuration import WEBHOOK_PORT as KUEUE_WEBHOOK_PORT
-from components.kueue.manifests import MANAGER_LABELS
+from components.kueue.manifests import MANAGER_LABELS, METRICS_PORT
+from components.kueue.manifests import WEBHOOK_PORT as KUEUE_WEBHOOK_PORT
 from components.network import manifests
 from components.network.manifests import Body, Openings, RayPods
 from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.manifests import head_ports
 from components.ray_cluster.settings import RayClusterSettings
-from components.redis.names import EXPORTER_PORT, LABELS, REDIS_PORT, SELECTOR, SENTINEL_PORT
+from components.redis.connection import EXPORTER_PORT, LABELS, REDIS_PORT, SELECTOR, SENTINEL_PORT
 from components.volcano.manifests import METRICS_PORTS, WEBHOOK_LABELS, WEBHOOK_PORT
 
 from .redis import RedisPart

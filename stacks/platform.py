@@ -1,31 +1,35 @@
-"""What the cluster admin owns: operator, priorities, cluster-wide access, and the namespaces of tenants."""
+"""What the cluster admin owns: operator, priorities, cluster-wide access, and the namespaces of tenants; or what this
+stack knows about the platform of another stack.
+"""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import pulumi
 
 from components.access.component import ClusterAccess, ClusterAccessArgs
 from components.admission_policies.component import AdmissionPolicies, AdmissionPoliciesArgs
-from components.crds.rows import Rows, explain, rows_of_this_stack
+from components.crds.provider import Rows, explain, rows_of_this_stack
 from components.kubernetes import KubernetesObject
 from components.kueue.component import Kueue, KueueArgs
 from components.operator.component import KubeRayOperator, KubeRayOperatorArgs
 from components.priority_classes.component import PriorityClasses
 from components.queues.component import Queues, QueuesArgs
-from components.queues.queue import Queue
-from components.queues.settings import Backend
+from components.queues.settings import Backend, Queue
 from components.redis.component import ExternalRedis, ExternalRedisArgs, RedisHa, RedisHaArgs
 from components.redis.manifests import namespace as redis_namespace
+from components.state import whole
 from components.volcano.component import Volcano, VolcanoArgs
-from components.whole import whole
 
-from .admission import installed_namespaces, tenants_namespaces
+from .access import installed_namespaces, tenants_namespaces
 from .environment.part import Part
 from .network import operator_policies, redis_policies, scheduler_policies
 from .queues import queues_of
 from .redis import RedisPart, redis_parts, redis_users, uses_redis
 from .render import tenant_namespace
 from .settings import StackSettings, TenantSettings
+from .tenant_only import TOLD, PlatformMismatchError, check
 
 
 class Platform(pulumi.ComponentResource):
@@ -199,3 +203,48 @@ def _any_here(queues: Iterable[Queue], backend: Backend, part: Part) -> bool:
     return any(
         part.has(queue.name) if queue.of_tenant else local and any(map(part.has, queue.namespaces)) for queue in queues
     )
+
+
+@dataclass(frozen=True)
+class OtherPlatform:
+    """A platform of another stack. None of its objects are created by this stack or read from the cluster."""
+
+    operator: pulumi.Input[Mapping[str, Any]]
+    """Version and namespace of the operator."""
+
+    namespaces: Mapping[str, pulumi.Input[str]]
+    """The tenants' namespaces, by the tenants' names."""
+
+    accounts: Mapping[str, pulumi.Input[str | None]]
+    """The accounts that the tenants' RayClusters run as, by the tenants' names."""
+
+
+def other_platform(settings: StackSettings) -> OtherPlatform:
+    """The platform as set in the stack file, or as reported by the platform's stack if `platform` names it.
+
+    All users of that stack's outputs wait for the check that both stacks match. If they do not, the check raises
+    pulumi.RunError, also in previews.
+    """
+    reference = settings.platform.stack if settings.platform else None
+    if reference is None:
+        operator = {"version": settings.operator.version, "namespace": settings.operator.namespace}
+        return OtherPlatform(operator, {tenant.name: tenant.namespace_name for tenant in settings.tenants}, {})
+    stack = pulumi.StackReference(reference)
+    reported = pulumi.Output.all(**{name: stack.get_output(name) for name in TOLD}).apply(
+        lambda outputs: _checked(settings, reference, outputs)
+    )
+    tenants = {tenant.name: reported["tenants"][tenant.namespace_name] for tenant in settings.tenants}
+    return OtherPlatform(
+        reported["operator"],
+        {name: tenant["namespace"] for name, tenant in tenants.items()},
+        # The outputs of a stack contain no nulls: a value that is None is missing.
+        {name: tenant.apply(lambda known: known.get("serviceAccount")) for name, tenant in tenants.items()},
+    )
+
+
+def _checked(settings: StackSettings, platform: str, outputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    try:
+        check(settings, platform, outputs)
+    except PlatformMismatchError as error:
+        raise pulumi.RunError(str(error)) from error
+    return outputs

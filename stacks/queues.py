@@ -11,18 +11,16 @@ from pydantic.alias_generators import to_camel
 
 from components.queues.budget import Room, beyond_quotas, beyond_room, problems_of_queues, rooms
 from components.queues.kueue import problems_with_kueue
-from components.queues.queue import Queue, children
+from components.queues.settings import Queue, children
 from components.queues.volcano import problems_with_volcano
 from components.ray_cluster.scheduling import NO_SCHEDULING, SETTINGS_BY_LABEL, Scheduling
 from components.ray_cluster.settings import RayClusterSettings
 from components.tenant.demand import Demand
-from components.tenant.manifests import hard
-from components.tenant.settings import QuotaSettings
+from components.tenant.settings import QuotaSettings, hard
 from core.problems import Path, Problem
 from core.quantities import amount
 
-from .once import once
-from .settings import StackSettings, TenantSettings
+from .settings import StackSettings, TenantSettings, once
 
 _NO_SCHEDULER = (
     "needs a scheduler that knows queues and gangs, and the stack has none: set ray-platform:scheduler to "

@@ -8,8 +8,7 @@ from components.redis.manifests import Body, stateful_set
 from components.redis.settings import RedisSettings
 from core.problems import Problem
 
-from .once import once
-from .settings import StackSettings, TenantSettings
+from .settings import StackSettings, TenantSettings, once
 
 
 @dataclass(frozen=True)

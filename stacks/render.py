@@ -1,4 +1,4 @@
-"""All objects that the program creates for a stack, as it creates them. Pure functions.
+"""All objects that the program creates for a stack, as it creates them, and the images of their pods. Pure functions.
 
 The components call the same functions (components/*/manifests.py). A test compares their result with the objects that
 the program registers (tests/unit/stacks/test_render.py). Not included, because they cannot be known offline:
@@ -15,27 +15,27 @@ from dataclasses import dataclass
 
 from components.access.manifests import cluster_access, ray_deployer, tenant_access
 from components.bodies import Body, in_namespace
+from components.kueue.manifests import kueue_image
 from components.network.manifests import ingress
-from components.priority_classes.manifests import priority_classes
+from components.priority_classes.settings import priority_classes
 from components.queues.manifests import queue_objects
 from components.ray_cluster.manifests import head_disruption_budget, head_ports, head_service
 from components.ray_cluster.settings import RayClusterSettings
+from components.redis.connection import BACKUP, RESTORE
 from components.redis.manifests import namespace as redis_namespace
-from components.redis.names import BACKUP, RESTORE
 from components.redis.objects import objects as redis_objects
-from components.tenant.manifests import namespace, quota
+from components.tenant.settings import namespace, quota
 from components.tls.manifests import authority_certificate
-from core.images import with_mirrors
+from components.volcano.manifests import volcano_images
+from core.images import images_in, mirrored, with_mirrors
 from core.problems import Path
 
-from .access import admins_of, named_clusters, own_accounts
-from .admission import enforced
+from .access import admins_of, enforced, named_clusters, own_accounts
 from .network import operator_policies, policies_of_clusters, redis_policies, scheduler_policies
-from .once import once
 from .queues import queues_of
 from .redis import redis_parts, redis_stateful_set
 from .rendered import rendered
-from .settings import StackSettings, TenantSettings
+from .settings import StackSettings, TenantSettings, once
 
 Key = tuple[str, str]
 """Kind, and `<namespace>/<name>`, or the name alone for objects without a namespace."""
@@ -179,3 +179,24 @@ def _beside(stack: StackSettings, tenant: TenantSettings, cluster: RayClusterSet
         spec = rendered(stack, tenant, cluster)["spec"]
         service, port = head_service(cluster.name, spec), head_ports(spec)["dashboard"]
         yield ("ingress",), ingress(cluster.name, service, cluster.ingress, port)
+
+
+def images_of(stack: StackSettings) -> set[str]:
+    """All images that the pods of a stack use, by the names in the pods: with the stack's mirrors.
+
+    The containers that KubeRay adds to pods use the image of the Ray container. The operator's image is the one of
+    KubeRay's own kustomize tree unless the settings set another; a tree of another location is not rendered for it.
+    """
+    ours = stack.platform is None and stack.operator.install == "manifests"
+    found = {_operator(stack)} if ours else set()
+    if stack.scheduler and stack.scheduler.volcano and stack.scheduler.volcano.install == "manifests":
+        found.update(volcano_images(stack.scheduler.volcano.version))
+    if stack.scheduler and stack.scheduler.kueue and stack.scheduler.kueue.install == "manifests":
+        found.add(kueue_image(stack.scheduler.kueue.version))
+    found = {mirrored(image, stack.images.mirrors) for image in found}
+    # These use the names of the mirrors already.
+    return found.union(image for each in render(stack).values() for _, image in images_in(each.body))
+
+
+def _operator(stack: StackSettings) -> str:
+    return stack.operator.image or f"quay.io/kuberay/operator:v{stack.operator.version}"

@@ -7,7 +7,7 @@ from typing import Any
 import pulumi
 
 from core.environment import environment_of
-from core.findings import Finding, StackFileError
+from core.problems import Finding, StackFileError
 from core.stack_file import PREFIX, StackFile, read, stack_file
 
 from .load import encrypted, load, parse, settings_of

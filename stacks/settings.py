@@ -1,13 +1,17 @@
-"""All settings of a stack file. `rules` validates the relations between its parts."""
+"""All settings of a stack file, and a cache for what is derived from them.
+
+`rules` validates the relations between its parts.
+"""
 
 import functools
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar, TypeVarTuple
 
-from pydantic import Field
+from pydantic import Field, Strict
 
-from components.access.settings import AccessSettings, RayDeployerSettings, RayUsers, Subject
+from components.access.personas import AccessSettings, RayDeployerSettings, RayUsers, Subject
 from components.admission_policies.settings import AdmissionPoliciesSettings
-from components.capacity.settings import CapacitySettings
+from components.capacity.limits import CapacitySettings
 from components.network.settings import NetworkSettings, TenantNetworkSettings
 from components.operator.settings import OperatorSettings
 from components.priority_classes.settings import PriorityClassesSettings
@@ -23,12 +27,26 @@ from components.tenant.settings import (
 )
 from core.images import ImagesSettings, TenantImagesSettings
 from core.nodes import NodePool
-from core.pod_security import PodSecurityLevel
+from core.pods import PodSecurityLevel
 from core.types import DnsLabel, LabelValue, Settings, StackName, dns_1035_label
-from kuberay.names import derived
+from kuberay.formats import derived
 from policies.configuration import PoliciesSettings
 
-from .environment.settings import SplitSettings
+MOST_STACKS = 200
+"""Each stack's program reads the whole stack file, so stacks for one or two tenants are not worth it."""
+
+
+class SplitSettings(Settings):
+    """Several Pulumi stacks instead of one: one for the platform, and one for each group of tenants.
+
+    Pulumi writes the whole state of a stack at each step. So an update of one stack costs more per tenant the more
+    tenants there are.
+    """
+
+    stacks: Annotated[int, Strict(), Field(ge=1, le=MOST_STACKS)]
+    """Number of groups of tenants. The name of a tenant's namespace decides its group, so that adding or removing
+    tenants moves no other."""
+
 
 LONGEST_TENANT_NAME = 40
 """Characters. Leaves room for the suffixes of its resources' names."""
@@ -195,3 +213,25 @@ class StackSettings(Settings):
     def priorities(self) -> PriorityClassesSettings:
         """`priorityClasses`, with the values that follow from how the operator is installed."""
         return self.priority_classes.beside(self.operator.install)
+
+
+Parts = TypeVarTuple("Parts")
+Result = TypeVar("Result")
+
+
+def once(function: Callable[[StackSettings, *Parts], Result]) -> Callable[[StackSettings, *Parts], Result]:
+    """Caches the result of a function of a stack, or of a stack and some of its tenants and RayClusters.
+
+    All callers get the same object: none of them may change it.
+    """
+
+    @functools.wraps(function)
+    def kept(stack: StackSettings, *parts: *Parts) -> Result:
+        # Settings have no hash. An id is unique while its object lives, and the cache keeps a reference to the object.
+        key = (function, id(stack), *map(id, parts))
+        if key not in stack.kept:
+            stack.kept[key] = function(stack, *parts), stack, parts
+        result: Result = stack.kept[key][0]
+        return result
+
+    return kept

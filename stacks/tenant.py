@@ -7,8 +7,7 @@ from typing import Any
 import pulumi
 
 from components.access.component import RayDeployer, RayDeployerArgs, TenantAccess, TenantAccessArgs
-from components.access.personas import NamedCluster
-from components.access.settings import Subject
+from components.access.personas import NamedCluster, Subject
 from components.network.component import NetworkPolicies, NetworkPoliciesArgs
 from components.network.manifests import Body
 from components.priority_classes.settings import PriorityNames
@@ -17,15 +16,15 @@ from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.scaled import Scaled, UnknownScaleError, read_scaled
 from components.ray_cluster.scheduling import NO_SCHEDULING, Scheduling
 from components.ray_cluster.settings import RayClusterSettings
+from components.state import whole
 from components.tenant.component import Quota, QuotaArgs
 from components.tenant.guard import TenantGuard, TenantGuardArgs
-from components.tenant.manifests import counted
-from components.whole import whole
+from components.tenant.settings import counted
 from core.nodes import NodePool
 
 from .access import admins_of, own_accounts
+from .rendered import with_tenant_defaults
 from .settings import TenantSettings
-from .tenant_defaults import with_tenant_defaults
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ import psutil
 import yaml
 
 from local import paths, tools
-from local.plugins import Selection
-from local.pulumi import ENGINE, prepare_home
+from local.plugins import Selection, prepare_home
+from local.pulumi import ENGINE
 
 PULUMI_SECONDS = 180.0
 """Seconds that one command may take before the test fails with its output."""

@@ -13,7 +13,7 @@ import yaml
 from kubernetes import client
 
 from components.crds.definitions import whole
-from components.kustomize import render
+from components.manifest_files import render
 from components.operator.manifests import operator_objects
 from components.operator.settings import NAME, OperatorSettings
 from core.nodes import NodePool

@@ -8,8 +8,7 @@ import pulumi
 from ..bodies import in_namespace
 from ..kubernetes import KubernetesObject
 from .manifests import cluster_access, ray_deployer, tenant_access
-from .personas import NamedCluster
-from .settings import AccessSettings, RayDeployerSettings, RayUserSettings, Subject
+from .personas import AccessSettings, NamedCluster, RayDeployerSettings, RayUserSettings, Subject
 
 
 @dataclass(frozen=True)

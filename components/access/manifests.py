@@ -17,12 +17,14 @@ from .personas import (
     RAY_USER,
     VIEW,
     NamedCluster,
+    RayDeployerSettings,
+    RayUserSettings,
     Rule,
+    Subject,
     itself,
     ray_cluster_admin,
     use_of,
 )
-from .settings import RayDeployerSettings, RayUserSettings, Subject
 
 Body = dict[str, Any]
 

@@ -6,8 +6,7 @@ from datetime import date
 import pulumi
 
 from ..kubernetes import KubernetesObject
-from .manifests import admission_policies
-from .settings import AdmissionPoliciesSettings
+from .settings import AdmissionPoliciesSettings, admission_policies
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,7 @@ from core.nodes import GPU_RESOURCE, NodePool
 from core.quantities import amount
 
 from ..tenant.demand import Usage
-from .accounts import NO_ACCOUNTS, Accounts
-from .eligibility import eligible
+from .limits import NO_ACCOUNTS, Accounts, eligible
 
 RESOURCES = (GPU_RESOURCE, "cpu", "memory")
 """The known resources of nodes."""

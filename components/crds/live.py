@@ -1,14 +1,16 @@
-"""Reads, applies and deletes CustomResourceDefinitions in the cluster. Reads only metadata where that is enough."""
+"""Reads, compares, applies and deletes CustomResourceDefinitions in the cluster. Reads only metadata where that is
+enough.
+"""
 
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from ..bodies import FIELD_MANAGER_ANNOTATION
 from ..cluster import request
-from .definitions import Body, content
+from .definitions import Body, Definition, content
 
 DIGEST_ANNOTATION = "ray-platform/definition"
 """Annotation with the digest of the last applied content."""
@@ -139,3 +141,77 @@ def _wait(names: Iterable[str], is_done: Callable[[str], bool], problem: str) ->
 
 def _time(entry: Mapping[str, Any]) -> str:
     return str(entry.get("time") or "")
+
+
+_NAMED = 10
+"""The most fields that a message names. Of the others it reports only the number."""
+
+Fields = dict[str, Any]
+"""The schema of each field, by the field's path."""
+
+
+def differences(context: str | None, definitions: Iterable[Definition], manager: str) -> Iterator[str]:
+    """A line for each live definition that the desired one changes.
+
+    Raises ClusterUnreachableError.
+    """
+    for each in definitions:
+        existing = metadata(context, each.name)
+        if existing is None:
+            continue
+        if (existing.get("annotations") or {}).get(DIGEST_ANNOTATION) == each.digest:
+            # The list of versions is one value: whoever replaces the schema becomes its owner.
+            if not owns_versions(existing, manager):
+                others = ", ".join(other_managers(existing, manager)) or "others"
+                yield f"CRD {each.name} was changed by {others}: an update sets it right"
+            continue
+        if (body := read(context, each.name)) and (changes := describe(body, content(each.digest))):
+            yield f"CRD {each.name} changes: {changes}"
+
+
+def describe(before: Body, after: Body) -> str:
+    """The differences of two definitions: `adds v1 spec.authOptions; removes v1alpha1`. Empty if they are equal."""
+    old, new = _fields(before), _fields(after)
+    parts = (
+        ("adds", _topmost(new.keys() - old.keys())),
+        ("removes", _topmost(old.keys() - new.keys())),
+        ("changes", sorted(path for path in old.keys() & new.keys() if old[path] != new[path])),
+    )
+    return "; ".join(f"{verb} {_named(paths)}" for verb, paths in parts if paths)
+
+
+def _fields(body: Body) -> Fields:
+    found: Fields = {}
+    for version in body["spec"]["versions"]:
+        found[version["name"]] = {key: version.get(key) for key in ("served", "storage")}
+        _walk(version["schema"]["openAPIV3Schema"], f"{version['name']} ", found)
+    return found
+
+
+def _walk(schema: Mapping[str, Any], path: str, found: Fields) -> None:
+    for name, field in (schema.get("properties") or {}).items():
+        below = f"{path}{name}"
+        found[below] = {key: value for key, value in field.items() if key not in _NOT_COMPARED}
+        _walk(field, f"{below}.", found)
+    if isinstance(items := schema.get("items"), Mapping):
+        _walk(items, path, found)
+    if isinstance(values := schema.get("additionalProperties"), Mapping):
+        _walk(values, f"{path}*.", found)
+
+
+_NOT_COMPARED = {"properties", "items", "additionalProperties", "description"}
+"""Keys with their own paths, and keys without effect on objects."""
+
+
+def _topmost(paths: Iterable[str]) -> list[str]:
+    """The paths without those below another path."""
+    found: list[str] = []
+    for path in sorted(paths):
+        if not found or not path.startswith((f"{found[-1]}.", f"{found[-1]} ")):
+            found.append(path)
+    return found
+
+
+def _named(paths: list[str]) -> str:
+    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    return f"{', '.join(paths[:_NAMED])}{more}"

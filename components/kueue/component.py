@@ -7,18 +7,15 @@ from typing import ClassVar
 
 import pulumi
 
-from ..crds.component import DefinitionsArgs
 from ..crds.definitions import definitions_of
 from ..crds.guard import CrdGuardProvider
-from ..crds.rows import Rows
-from ..install import NOT_INSTALLED, InstallArgs, install
-from ..installed import Installed
-from ..kustomize import render
+from ..crds.provider import DefinitionsArgs, Rows
+from ..install import NOT_INSTALLED, InstallArgs, Installed, install
+from ..manifest_files import render
 from ..queues.kueue import API_VERSION
 from ..tls.certificate import ServerCertificate
 from .manifests import MANAGER, Body, Certificate, bundle, kueue_objects, webhook_names
-from .settings import KueueSettings
-from .supported import RELEASES
+from .settings import RELEASES, KueueSettings
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.pod_security import level_labels
-from core.types import image_release
-from core.versions import release_of
+import yaml
+
+from core.pods import level_labels
+from core.versions import image_release, release_of
 
 from ..manifest_files import UnexpectedManifestError
-from ..queues.admission import KUEUE_QUEUE_LABEL
-from . import configuration
-from .configuration import INTEGRATIONS
-from .settings import NAMESPACE, KueueSettings
+from ..queues.volcano import KUEUE_QUEUE_LABEL
+from .settings import NAMESPACE, KueueSettings, WaitForPodsReadySettings
 
 Body = dict[str, Any]
 
@@ -35,6 +34,20 @@ WEBHOOK_SECRET = "kueue-webhook-server-cert"  # noqa: S105 -- the name of a Secr
 
 AUTHORITY = "kueue-ca"
 """A name that Kueue requires in the certificate of its authority (pkg/util/cert/cert.go)."""
+
+CONFIGURATION_FILE = "controller_manager_config.yaml"
+"""Name of the file that configures the manager, and its key in the ConfigMap."""
+
+WEBHOOK_PORT = 9443
+METRICS_PORT = 8443
+HEALTH_PORT = 8081
+
+CERTIFICATES = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108 -- where the Secret is mounted
+"""Folder with the certificate of the webhook, as in the Deployment of Kueue's tree."""
+
+INTEGRATIONS = {"ray.io/raycluster": "raycluster", "ray.io/rayjob": "rayjob"}
+"""The enabled integrations, each with the suffix of its webhooks' names. Kueue 0.15 has none for RayServices; KubeRay
+copies the label of a RayService to its RayCluster."""
 
 CONFIGURATION = "ray-platform/configuration"
 """Annotation of pods: a digest of the configuration that they read at start. A change replaces the pods."""
@@ -160,7 +173,7 @@ def _adapted(body: Body, settings: KueueSettings, certificate: Certificate) -> B
         case "ClusterRole" if body["metadata"]["name"] == "kueue-manager-role":
             body["rules"] = [rule for rule in body["rules"] if not _GROUPS_NOT_SERVED & set(rule["apiGroups"])]
         case "ConfigMap":
-            body["data"] = {configuration.FILE: configuration.render(settings)}
+            body["data"] = {CONFIGURATION_FILE: manager_configuration(settings)}
         case "Secret":
             body["type"] = "Opaque"
             pair = {"crt": certificate.certificate, "key": certificate.key}
@@ -201,7 +214,7 @@ def _deployment(body: Body, settings: KueueSettings, certificate: Certificate) -
         amounts = settings.resources.model_dump()
         container["resources"] = {"requests": amounts, "limits": dict(amounts)}
     metadata = spec["template"]["metadata"]
-    digest = hashlib.sha256(configuration.render(settings).encode()).hexdigest()
+    digest = hashlib.sha256(manager_configuration(settings).encode()).hexdigest()
     metadata["annotations"] = {
         **metadata.get("annotations", {}),
         CONFIGURATION: digest,
@@ -228,3 +241,50 @@ def _disruption_budget(settings: KueueSettings) -> Body:
 def _container(deployment: Body) -> Body:
     container: Body = deployment["spec"]["template"]["spec"]["containers"][0]
     return container
+
+
+def manager_configuration(settings: KueueSettings) -> str:
+    """The text of CONFIGURATION_FILE: Kueue's own configuration with the changes of the settings (kueue,
+    apis/config/v1beta2)."""
+    configuration: dict[str, Any] = {
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+        "kind": "Configuration",
+        "namespace": settings.namespace,
+        "health": {"healthProbeBindAddress": f":{HEALTH_PORT}"},
+        "metrics": {"bindAddress": f":{METRICS_PORT}" if settings.metrics else "0"},
+        "webhook": {"port": WEBHOOK_PORT, "certDir": CERTIFICATES},
+        "leaderElection": {
+            "leaderElect": True,
+            "resourceName": "c1f6bfd2.kueue.x-k8s.io",
+            "resourceNamespace": settings.namespace,
+        },
+        "controller": {
+            "groupKindConcurrency": {
+                "Workload.kueue.x-k8s.io": 5,
+                **dict.fromkeys(
+                    (f"{kind}.kueue.x-k8s.io" for kind in ("LocalQueue", "Cohort", "ClusterQueue", "ResourceFlavor")), 1
+                ),
+            }
+        },
+        "clientConnection": {"qps": 50, "burst": 100},
+        # Kueue finds a valid certificate there and keeps it.
+        "internalCertManagement": {"enable": True},
+        "integrations": {"frameworks": list(INTEGRATIONS)},
+        # Visibility adds an aggregated API server. While it is down, namespaces cannot be deleted.
+        "featureGates": {"VisibilityOnDemand": False, "ElasticJobsViaWorkloadSlices": settings.elastic_jobs},
+    }
+    if settings.fair_sharing:
+        configuration["fairSharing"] = {"preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]}
+    if settings.wait_for_pods_ready:
+        configuration["waitForPodsReady"] = _wait_for_pods_ready(settings.wait_for_pods_ready)
+    return yaml.safe_dump(configuration, sort_keys=False)
+
+
+def _wait_for_pods_ready(settings: WaitForPodsReadySettings) -> dict[str, Any]:
+    recovery, limit = settings.recovery_timeout_seconds, settings.backoff_limit_count
+    return {
+        "timeout": f"{settings.timeout_seconds}s",
+        **({"recoveryTimeout": f"{recovery}s"} if recovery else {}),
+        "blockAdmission": settings.block_admission,
+        "requeuingStrategy": {"timestamp": "Eviction", **({} if limit is None else {"backoffLimitCount": limit})},
+    }

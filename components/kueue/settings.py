@@ -1,4 +1,4 @@
-"""Settings of Kueue."""
+"""Settings of Kueue, and its supported releases."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self
@@ -11,7 +11,12 @@ from core.types import DnsLabel, DnsSubdomain, Settings, Version
 from core.versions import release_of
 
 from ..operator.settings import ComputeResources
-from .supported import RELEASES, SUPPORTED
+
+RELEASES = ("0.15",)
+"""Minor versions whose tree and configuration format this package supports."""
+
+SUPPORTED = " or ".join(f"{release}.x" for release in RELEASES)
+
 
 NAMESPACE = "kueue-system"
 """The namespace in Kueue's kustomize tree."""

@@ -5,15 +5,14 @@ from dataclasses import dataclass, field
 
 import pulumi
 
-from kuberay.supported import check_ray
+from kuberay.releases import check_ray
 
-from ..crds.component import DefinitionsArgs
 from ..crds.definitions import definitions_of
 from ..crds.guard import CrdGuardProvider
-from ..crds.rows import Rows
+from ..crds.provider import DefinitionsArgs, Rows
 from ..install import NOT_INSTALLED, InstallArgs, install
-from ..kustomize import render
-from . import existing, upgrade
+from ..manifest_files import render
+from . import upgrade
 from .manifests import Body, operator_objects
 from .settings import OperatorSettings
 
@@ -70,11 +69,11 @@ class KubeRayOperator(pulumi.ComponentResource):
         settings = args.settings
         try:
             if settings.install == "existing":
-                live = existing.look(args.context, settings.namespace)
-                version = existing.check(live, settings.namespace, args.ray_versions)
+                live = upgrade.look(args.context, settings.namespace)
+                version = upgrade.check_existing(live, settings.namespace, args.ray_versions)
             else:
                 check_ray(settings.version, args.ray_versions)
-                if warning := upgrade.check(args.context, settings):
+                if warning := upgrade.check_change(args.context, settings):
                     pulumi.log.warn(warning, self)
                 tree = render(settings.tree, pinned=settings.location is None)
                 first, access, last = operator_objects(tree, settings)

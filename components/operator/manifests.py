@@ -4,7 +4,7 @@ import copy
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from core.pod_security import level_labels
+from core.pods import level_labels
 
 from ..manifest_files import UnexpectedManifestError
 from .settings import NAME, OperatorSettings, Toleration

@@ -8,8 +8,7 @@ from pydantic.alias_generators import to_camel
 from core.problems import Problem, Problems
 from core.types import DnsLabel, DnsSubdomain, Env, Image, Labels, Memory, Quantity, Settings, Version
 from core.versions import release_of
-from kuberay.context import FEATURE_GATES
-from kuberay.supported import SUPPORTED, is_supported
+from kuberay.releases import FEATURE_GATES, SUPPORTED, is_supported
 
 NAME = "kuberay-operator"
 """Name of the Deployment, its ServiceAccount and its roles in KubeRay's kustomize tree."""

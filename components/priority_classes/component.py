@@ -3,8 +3,7 @@
 import pulumi
 
 from ..kubernetes import KubernetesObject
-from .manifests import priority_classes
-from .settings import PriorityClassesSettings
+from .settings import PriorityClassesSettings, priority_classes
 
 
 class PriorityClasses(pulumi.ComponentResource):

@@ -12,8 +12,7 @@ from core.problems import Problem
 from core.quantities import amount, shown
 
 from ..tenant.demand import Demand, Group, total
-from .queue import Queue, children, parents_first
-from .settings import key_of
+from .settings import Queue, children, key_of, parents_first
 
 Numbers = Mapping[str, Decimal]
 """Amounts by resource."""

@@ -9,11 +9,10 @@ from core.nodes import NodePool
 
 from ..bodies import Body, in_namespace
 from ..kubernetes import KubernetesObject
-from .admission import KUEUE_QUEUE_LABEL, QUEUE_LABEL
 from .guard import QueueGuard, QueueGuardArgs
 from .manifests import queue_objects
-from .queue import Queue
-from .settings import Backend
+from .settings import Backend, Queue
+from .volcano import KUEUE_QUEUE_LABEL, QUEUE_LABEL
 
 _LABELS: Mapping[Backend, str] = {"volcano": QUEUE_LABEL, "kueue": KUEUE_QUEUE_LABEL}
 """The label of a RayCluster with its queue."""

@@ -14,8 +14,7 @@ from core.nodes import GPU_PRODUCT_LABEL, GPU_RESOURCE, NodePool
 from core.problems import Problem
 
 from .budget import on_nodes
-from .queue import Queue, children, parents_first
-from .settings import QueueAmounts
+from .settings import Queue, QueueAmounts, children, parents_first
 
 Body = dict[str, Any]
 

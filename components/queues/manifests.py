@@ -8,10 +8,8 @@ from core.nodes import NodePool
 
 from ..bodies import in_namespace
 from . import kueue
-from .admission import allowed_namespaces
-from .queue import Queue, children, parents_first
-from .settings import Backend
-from .volcano import volcano_queue
+from .settings import Backend, Queue, children, parents_first
+from .volcano import allowed_namespaces, volcano_queue
 
 Body = dict[str, Any]
 

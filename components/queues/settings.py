@@ -1,13 +1,15 @@
 """Settings of queues and of their scheduler."""
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, Strict, model_validator
 
 from core.nodes import GPU_RESOURCE
-from core.problems import Problem, Problems
+from core.problems import Path, Problem, Problems
 from core.quantities import amount
 from core.types import DnsLabel, LabelKey, LabelValue, Memory, Quantity, QuantityOrZero, Settings
 
@@ -225,3 +227,38 @@ class SchedulerSettings(Settings):
             message = "names no scheduler: write {volcano: {}}, or remove it for Kubernetes' own"
             raise Problems([Problem((), None, message, "one-scheduler")])
         return self
+
+
+@dataclass(frozen=True)
+class Queue:
+    """A queue that the stack creates."""
+
+    name: str
+
+    settings: QueueSettings
+
+    namespaces: tuple[str, ...] = ()
+    """Namespaces that may use it."""
+
+    path: Path = ()
+    """Path of its settings."""
+
+    of_tenant: bool = False
+    """Whether it is a tenant's own queue, with the name of the tenant's namespace."""
+
+
+def children(queues: Iterable[Queue]) -> Mapping[str | None, list[Queue]]:
+    """The children of each queue by its name; under None, the queues without a parent."""
+    found: dict[str | None, list[Queue]] = defaultdict(list)
+    for queue in queues:
+        found[queue.settings.parent].append(queue)
+    return found
+
+
+def parents_first(queues: Iterable[Queue]) -> list[Queue]:
+    """The queues, each after its parent. Queues with an unknown parent or in a cycle are omitted."""
+    below = children(queues)
+    ordered = list(below[None])
+    for queue in ordered:
+        ordered += below[queue.name]
+    return ordered

@@ -8,6 +8,7 @@ import pulumi
 
 from core.nodes import NodePool
 from core.types import seconds
+from kuberay.releases import FIRST_RAY_WITH_TOKENS
 
 from ..bodies import in_namespace
 from ..kubernetes import KubernetesObject
@@ -17,8 +18,8 @@ from ..redis_gateway.supported import UnsupportedKubernetesError, check_kubernet
 from ..rollout.component import Rollout, RolloutArgs
 from ..rollout.replacing import Wanted, cannot_join
 from ..rollout.templates import parts, recreates, stamped
-from ..tls.component import ClusterAuthority, ClusterAuthorityArgs
-from ..whole import whole
+from ..state import whole
+from ..tls.authority import ClusterAuthority, ClusterAuthorityArgs
 from .changes import keeping_workers, letting_go
 from .fault_tolerance import RedisPlace
 from .manifests import (
@@ -35,7 +36,7 @@ from .pod_group import PodGroup, PodGroupArgs
 from .readiness import NotReadyError, status_summary, until_ready
 from .scaled import Scaled, as_scaled, as_scaled_once, scales
 from .scheduling import NO_SCHEDULING, Scheduling
-from .settings import FIRST_RAY_WITH_TOKENS, RayClusterSettings
+from .settings import RayClusterSettings
 from .storage_namespace import StorageNamespace, StorageNamespaceArgs
 from .worker_groups import all_groups
 

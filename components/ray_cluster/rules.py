@@ -9,7 +9,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, TypeAdapter
 
 from core.problems import Path, Problem, Problems
-from core.types import image_version, version_tuple
+from core.versions import image_version, version_tuple
+from kuberay.releases import FIRST_RAY_WITH_REDIS_USERS, FIRST_RAY_WITH_TOKENS
 
 from ..redis_gateway.manifests import METRICS_PORT, NAME, PORT, VOLUME
 from ..rollout.templates import recreates
@@ -97,8 +98,8 @@ def _authentication(cluster: RayClusterSettings) -> Iterator[Problem]:
     options = cluster.auth_options
     if options and options.mode == "token" and not cluster.knows_tokens:
         message = (
-            f"authOptions.mode 'token' needs Ray 2.52.0 or later, and rayVersion is {cluster.ray_version!r}: "
-            "raise rayVersion, or set authOptions.mode to disabled"
+            f"authOptions.mode 'token' needs Ray {FIRST_RAY_WITH_TOKENS} or later, and rayVersion is "
+            f"{cluster.ray_version!r}: raise rayVersion, or set authOptions.mode to disabled"
         )
         yield Problem(("authOptions", "mode"), options.mode, message, "token-needs-ray")
 
@@ -130,10 +131,6 @@ def _updates(cluster: RayClusterSettings) -> Iterator[Problem]:
             "upgradeStrategy from overrides"
         )
         yield Problem(("updates", "strategy"), updates.strategy, message, "updates")
-
-
-FIRST_RAY_WITH_REDIS_USERS = "2.41.0"
-"""Ray knows users of Redis since this version (ray-operator/controllers/ray/common/pod.go)."""
 
 
 def _fault_tolerance(cluster: RayClusterSettings) -> Iterator[Problem]:
@@ -191,7 +188,7 @@ def _without_autoscaler(cluster: RayClusterSettings) -> Iterator[Problem]:
 
 
 _OF_KUBERAY = {"redis-annotation", "redis-address-env", "redis-password", "redis-username", "redis-namespace"}
-"""KubeRay's own rules on settings that conflict with its options (kuberay/gcs_fault_tolerance.py)."""
+"""KubeRay's own rules on settings that conflict with its options (kuberay/features.py)."""
 
 _STORAGE_NAMESPACE = "RAY_external_storage_namespace"
 """KubeRay does not override it, and then cleans up another namespace (pod.go: configureGCSFaultTolerance)."""

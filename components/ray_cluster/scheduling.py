@@ -10,8 +10,8 @@ from typing import Any
 from core.problems import Problem
 
 from ..kueue.settings import KueueSettings
-from ..queues.admission import KUEUE_QUEUE_LABEL, QUEUE_LABEL
 from ..queues.settings import RESERVED, Backend
+from ..queues.volcano import KUEUE_QUEUE_LABEL, QUEUE_LABEL
 from .settings import RayClusterSettings
 
 PRIORITY_LABEL = "ray.io/priority-class-name"

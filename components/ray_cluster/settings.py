@@ -17,19 +17,15 @@ from core.types import (
     Settings,
     Version,
     dns_1035_label,
-    version_tuple,
 )
+from core.versions import version_tuple
+from kuberay.releases import FIRST_RAY_WITH_TOKENS
 
 from ..network.settings import IngressSettings
 from ..queues.settings import QueueName
 from ..rollout.settings import UpdatesSettings
-from ..tls.settings import TlsSettings
-from .fragments import Overrides
-from .node_settings import HeadSettings, WorkerGroupSettings, WorkersSettings
-
-FIRST_RAY_WITH_TOKENS = "2.52.0"
-"""Ray authenticates by token since this version; KubeRay refuses `authOptions.mode: token` for an older one
-(ray-operator/controllers/ray/utils/validation.go)."""
+from ..tls.manifests import TlsSettings
+from .node_settings import HeadSettings, Overrides, WorkerGroupSettings, WorkersSettings
 
 RAYS_USER = 1000
 """User ID of `ray` in Ray's images, whose group is 100 (ray-project/ray, docker/base-deps/Dockerfile)."""

@@ -11,8 +11,20 @@ from core.types import seconds
 from ..priority_classes.settings import NO_PRIORITIES, PriorityNames
 from .fault_tolerance import OPTIONS, RedisPlace, beside_head, options
 from .node_settings import WorkersSettings
-from .pod_defaults import ended_soon, ray_container, with_autoscaler_token
-from .pods import HEAD_CONTAINER, WORKER_CONTAINER, Body, Standing, container, for_tls, laid_over, placement, template
+from .pods import (
+    HEAD_CONTAINER,
+    WORKER_CONTAINER,
+    Body,
+    Standing,
+    container,
+    container_defaults,
+    ended_soon,
+    for_tls,
+    laid_over,
+    placement,
+    template,
+    with_autoscaler_token,
+)
 from .settings import RayClusterSettings
 from .worker_groups import WorkerGroup, all_groups, pool_named
 
@@ -83,7 +95,7 @@ def _head_that_scales(
     if not settings.scales:
         return {"headGroupSpec": head}
     secured = {key: value for key, value in for_tls(settings).items() if value}
-    options = {**autoscaler_options(settings), **ray_container(settings), **secured}
+    options = {**autoscaler_options(settings), **container_defaults(settings), **secured}
     template, options = with_autoscaler_token(settings, ended_soon(settings, head["template"]), options)
     head = {**head, "template": template}
     return {"enableInTreeAutoscaling": True, "autoscalerOptions": options, "headGroupSpec": head}

@@ -7,12 +7,23 @@ from typing import Any, ClassVar
 import pulumi
 
 from ..bodies import in_namespace
-from ..kept import Keeper
+from ..dynamic import Keeper
 from ..kubernetes import KubernetesObject
 from ..tls.certificate import ServerCertificate
-from .connection import CA_KEY, PASSWORD_KEY, PASSWORDS_KEY, SECRET, USERNAME_KEY
+from .connection import (
+    CA_KEY,
+    CERTIFICATE_SECRET,
+    EXPORTER_USER,
+    NAME,
+    NODES_USER,
+    PASSWORD_KEY,
+    PASSWORDS_KEY,
+    SECRET,
+    USERNAME_KEY,
+    USERS_SECRET,
+    names_of_nodes,
+)
 from .existing import UnfitError, see
-from .external import ExternalSettings
 from .manifests import (
     USERS_KEYS,
     Body,
@@ -23,11 +34,9 @@ from .manifests import (
     users_files,
     users_secret,
 )
-from .names import CERTIFICATE_SECRET, NAME, USERS_SECRET, names_of_nodes
 from .objects import objects
 from .password import Password, PasswordArgs
-from .settings import RedisSettings
-from .users import EXPORTER_USER, NODES_USER
+from .settings import ExternalSettings, RedisSettings
 
 
 @dataclass(frozen=True)

@@ -3,25 +3,34 @@
 from collections.abc import Sequence
 from typing import Any
 
-from core.pod_security import level_labels
+from core.pods import level_labels
 
-from ..tls.settings import IssuerSettings
-from .connection import CA_KEY, PASSWORD_KEY, PASSWORDS_KEY, SECRET, USERNAME_KEY
-from .names import (
+from ..tls.manifests import IssuerSettings
+from .connection import (
+    CA_KEY,
     CERTIFICATE_SECRET,
     EXPORTER_PORT,
+    EXPORTER_USER,
     LABELS,
     NAME,
+    NODES_USER,
+    PASSWORD_KEY,
+    PASSWORDS_KEY,
     REDIS_PORT,
     SCRIPTS,
+    SECRET,
     SELECTOR,
     SENTINEL_PORT,
     SENTINELS,
+    USERNAME_KEY,
     USERS_SECRET,
+    Passwords,
+    newest_first,
+    redis_acl,
+    sentinel_acl,
 )
 from .pods import scripts, template
 from .settings import RedisSettings, RedisStorageSettings
-from .users import EXPORTER_USER, NODES_USER, Passwords, newest_first, redis_acl, sentinel_acl
 
 Body = dict[str, Any]
 

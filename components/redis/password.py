@@ -10,8 +10,7 @@ from typing import Any
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider
 
-from ..dynamic import Resource
-from ..kept import Keeper, kept
+from ..dynamic import Keeper, Resource, kept
 
 _BYTES = 32
 

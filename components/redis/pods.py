@@ -6,9 +6,10 @@ from importlib import resources as package
 from typing import Any
 
 from ..operator.settings import ComputeResources
-from .names import (
+from .connection import (
     CERTIFICATE_SECRET,
     EXPORTER_PORT,
+    EXPORTER_USER,
     LABELS,
     MASTER_NAME,
     REDIS_PORT,
@@ -19,9 +20,7 @@ from .names import (
     host,
     hosts,
 )
-from .settings import RedisSettings
-from .sizes import SENTINEL, max_memory, output_buffer, resources
-from .users import EXPORTER_USER
+from .settings import SENTINEL, RedisSettings, max_memory, output_buffer, resources
 
 Body = dict[str, Any]
 

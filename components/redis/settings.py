@@ -1,18 +1,84 @@
-"""Settings of the Redis in which RayClusters with `faultTolerance` store the tables of their GCS."""
+"""Settings of the Redis in which RayClusters with `faultTolerance` store the tables of their GCS, own or external.
 
+And the resources of its nodes.
+"""
+
+from decimal import Decimal
 from itertools import pairwise
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, Strict, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, Strict, model_validator
 from pydantic.alias_generators import to_camel
 
 from core.problems import Problem, Problems
-from core.types import DnsLabel, DnsSubdomain, Image, Labels, Memory, Settings
+from core.quantities import amount
+from core.types import Cidr, DnsLabel, DnsSubdomain, Image, Labels, Memory, Settings
 
 from ..operator.settings import ComputeResources, Toleration
 from ..redis_gateway.settings import GatewaySettings
-from ..tls.settings import IssuerSettings
-from .external import ExternalSettings
+from ..tls.manifests import IssuerSettings
+
+MOST_HOST = 253
+
+
+def _host_and_port(value: Any) -> Any:
+    host, colon, port = value.rpartition(":") if isinstance(value, str) else ("", "", "")
+    if not colon or not host or "/" in host or not port.isdigit() or not 0 < int(port) < 65536 or len(host) > MOST_HOST:
+        raise ValueError(f"{value!r} is not HOST:PORT, for example redis.example.com:6379, with a port from 1 to 65535")
+    return value
+
+
+HostAndPort = Annotated[str, BeforeValidator(_host_and_port)]
+"""Host and port: `redis.example.com:6379`."""
+
+
+class ExternalSettings(Settings):
+    """An external Redis: its Sentinels, or its own address. It must not evict keys (`maxmemory-policy noeviction`): a
+    RayCluster whose tables are lost does not start again."""
+
+    sentinels: tuple[HostAndPort, ...] = ()
+    """All of its Sentinels."""
+
+    master_name: str = "mymaster"
+    """The Sentinels' name of the master."""
+
+    address: HostAndPort | None = None
+    """Address of Redis itself, if it has no Sentinels."""
+
+    replicas: Annotated[int, Strict(), Field(ge=0, le=16)] = 0
+    """Replicas beside the master. With them writes are acknowledged once a replica has them."""
+
+    secret_name: DnsSubdomain
+    """Secret with keys `username` (`default` if Redis has no users) and `password`, with `tls` also `ca.crt`. It is in
+    `secretNamespace`, from where each tenant gets a copy, or else in each tenant's namespace."""
+
+    secret_namespace: DnsLabel | None = None
+    """Namespace of the Secret. Default: each tenant's namespace has a Secret of that name."""
+
+    tls: bool = False
+    """True: TLS, with a certificate of the authority in `ca.crt`."""
+
+    namespace: DnsLabel | None = None
+    """Namespace of its pods, to which NetworkPolicies allow connections of heads. Default: it is outside the
+    cluster."""
+
+    cidrs: tuple[Cidr, ...] = ()
+    """Its addresses outside the cluster, to which NetworkPolicies allow connections of heads."""
+
+    verify: bool = True
+    """False: it is not checked before it is used."""
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Self:
+        if bool(self.sentinels) == bool(self.address):
+            problem = "names both sentinels and an address" if self.address else "says neither sentinels nor an address"
+            message = f"{problem}: name all of its Sentinels, or, where it has none, its address"
+            raise Problems([Problem((), None, message, "redis-external")])
+        if self.namespace and self.cidrs:
+            message = "cidrs are for a Redis outside the cluster, and namespace says that it is inside: remove one"
+            raise Problems([Problem(("cidrs",), list(self.cidrs), message, "redis-external")])
+        return self
+
 
 DEFAULT_IMAGE = "docker.io/library/redis:7.2.11"
 """Redis' own image. 7.2 is the last release line with a BSD licence."""
@@ -183,3 +249,40 @@ class RedisSettings(Settings):
     def nodes(self) -> int:
         """The number of nodes."""
         return 3 if self.mode == "managed" else 1
+
+
+SENTINEL = ComputeResources(cpu="100m", memory="64Mi")
+"""A Sentinel uses 7 MiB, and must answer even if Redis beside it does not."""
+
+_CPU = (100, 10)
+_MEMORY = (256, 64)
+"""Millicores and MiB: of a node without clusters, and for each cluster. The tables of a RayCluster are some MiB. Most
+of that is data of its jobs (functions, runtime environments up to 16 MiB)."""
+
+_DATA = Decimal("0.6")
+"""Share of a node's memory for data. The rest is for copies during a rewrite of the AOF, for replicas that lag behind,
+and for connections."""
+
+_LAG = Decimal("0.15")
+"""Share of a node's memory for writes that wait for a replica. Beyond it the replica is disconnected and has to
+synchronize again."""
+
+
+def resources(settings: RedisSettings, clusters: int) -> ComputeResources:
+    """CPU and memory of a node. `clusters`: how many RayClusters keep their tables there."""
+    if settings.resources:
+        return settings.resources
+    # Changed resources restart every node, so few changes of the number of RayClusters change them: 1, 2, 4, 8, ...
+    counted = 1 << max(clusters - 1, 0).bit_length()
+    cpu, memory = (each[0] + each[1] * counted for each in (_CPU, _MEMORY))
+    return ComputeResources(cpu=f"{cpu}m", memory=f"{memory}Mi")
+
+
+def max_memory(memory: str) -> int:
+    """Bytes for data (`maxmemory`). Redis refuses more with an error and evicts nothing."""
+    return int(amount(memory) * _DATA)
+
+
+def output_buffer(memory: str) -> int:
+    """Bytes that may wait for a replica (`client-output-buffer-limit`)."""
+    return int(amount(memory) * _LAG)

@@ -6,8 +6,7 @@ import pulumi
 
 from ..bodies import in_namespace
 from ..kubernetes import KubernetesObject
-from .manifests import quota
-from .settings import LimitSettings, QuotaSettings
+from .settings import LimitSettings, QuotaSettings, quota
 
 
 @dataclass(frozen=True)

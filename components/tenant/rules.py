@@ -8,8 +8,7 @@ from core.problems import Path, Problem, dotted
 from core.quantities import amount, shown
 
 from .demand import RESOURCES, Container, Demand, Given, Group, Usage, defaults, total
-from .manifests import hard
-from .settings import ENTRIES, LimitSettings, QuotaSettings
+from .settings import ENTRIES, LimitSettings, QuotaSettings, hard
 
 _KEYS = {entry: key for key, entries in ENTRIES.items() for entry in entries}
 

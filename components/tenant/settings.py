@@ -1,21 +1,25 @@
-"""Settings of a tenant's namespace, quota and limits."""
+"""Settings of a tenant's namespace, quota and limits, and the objects that they are rendered into."""
 
+import json
+from collections.abc import Mapping
 from itertools import pairwise
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, Strict, model_validator
 
-from core import pod_security
 from core.nodes import GPU_RESOURCE
+from core.pods import POD_SECURITY_PREFIX, PodSecurityLevel, level_labels
 from core.problems import Problem, Problems
 from core.quantities import amount
 from core.types import LabelKey, Labels, Memory, Quantity, QuantityOrZero, Settings
+
+Body = dict[str, Any]
 
 OWN = "ray-platform"
 """Prefix of the labels with a namespace's tenant and owner."""
 
 _RESERVED_PREFIXES = {
-    f"{pod_security.PREFIX}/": "podSecurity",
+    f"{POD_SECURITY_PREFIX}/": "podSecurity",
     f"{OWN}/": "owner and costCenter",
     "kubernetes.io/metadata.name": "namespace",
 }
@@ -150,3 +154,83 @@ class LimitSettings(Settings):
 DEFAULT_LIMITS = LimitSettings(default=Amounts(memory="512Mi"), default_request=Amounts(cpu="100m"))
 """The limits with a quota, if the stack file sets none: without them Kubernetes refuses each pod without the resources
 that the quota counts. They are meant for sidecars; Ray's own containers must set their resources."""
+
+NAME = "ray-platform"
+"""Name of the ResourceQuota and of the LimitRange. A namespace may also have others."""
+
+ESCAPED = r"\."
+"""A dot in a name, in a JSONPath."""
+
+
+def namespace(
+    name: str,
+    tenant: str,
+    pod_security: PodSecurityLevel,
+    owner: str | None = None,
+    cost_center: str | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> Body:
+    """The Namespace, with labels for its Pod Security level and its owner."""
+    whose = {"tenant": tenant, "owner": owner, "cost-center": cost_center}
+    own = {f"{OWN}/{key}": value for key, value in whose.items() if value is not None}
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": name, "labels": {**(labels or {}), **own, **level_labels(pod_security)}},
+    }
+
+
+def hard(settings: QuotaSettings) -> dict[str, str]:
+    """The entries of a ResourceQuota."""
+    configured = settings.model_dump(by_alias=True, exclude_none=True)
+    entries = {
+        entry: str(configured[key]) for key, entries in ENTRIES.items() if key in configured for entry in entries
+    }
+    return {**entries, **settings.hard}
+
+
+def counted(settings: QuotaSettings) -> list[str]:
+    """The entries that count objects of KubeRay's kinds."""
+    return [entry for entry in hard(settings) if entry.startswith("count/") and entry.endswith(".ray.io")]
+
+
+def quota(settings: QuotaSettings | None, limits: LimitSettings | None) -> dict[str, Body]:
+    """The ResourceQuota and the LimitRange, if they are set."""
+    bodies = {
+        "resource-quota": resource_quota(settings) if settings else None,
+        "limit-range": limit_range(limits) if limits else None,
+    }
+    return {part: body for part, body in bodies.items() if body is not None}
+
+
+def resource_quota(settings: QuotaSettings) -> Body:
+    """The ResourceQuota. Pulumi waits until Kubernetes counts objects of KubeRay's kinds.
+
+    Until then the API server refuses these objects ("status unknown for quota"; apiserver
+    pkg/admission/plugin/resourcequota/controller.go). Kubernetes looks for new kinds every 30 seconds, and counts their
+    objects when it next syncs the quota (kube-controller-manager --resource-quota-sync-period: 5m).
+    """
+    metadata: Body = {"name": NAME}
+    if entries := counted(settings):
+        known = [f"jsonpath={{.status.used.{entry.replace('.', ESCAPED)}}}" for entry in entries]
+        metadata["annotations"] = {"pulumi.com/waitFor": json.dumps(known)}
+    return {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": metadata,
+        "spec": {"hard": hard(settings)},
+    }
+
+
+def limit_range(settings: LimitSettings) -> Body | None:
+    """The LimitRange for containers; None if it has no values."""
+    parts = settings.model_dump(by_alias=True, exclude_none=True)
+    configured = {key: amounts for key, amounts in parts.items() if amounts}
+    if not configured:
+        return None
+    return {
+        "apiVersion": "v1",
+        "kind": "LimitRange",
+        "metadata": {"name": NAME},
+        "spec": {"limits": [{"type": "Container", **configured}]},
+    }

@@ -1,6 +1,7 @@
-"""A certificate authority for the pods of one RayCluster: created once, its key a secret of Pulumi.
+"""The certificate authority for the pods of one RayCluster: created once by the stack, or by cert-manager.
 
-Pulumi's own provider for this, pulumi-tls, would be one more plugin to download for a key and a certificate.
+Its key is a secret of Pulumi. Pulumi's own provider for this, pulumi-tls, would be one more plugin to download for a
+key and a certificate.
 """
 
 from dataclasses import dataclass
@@ -9,8 +10,10 @@ from typing import Any
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider
 
-from ..dynamic import Resource
-from ..kept import Keeper, kept
+from ..bodies import in_namespace
+from ..dynamic import Keeper, Resource, kept
+from ..kubernetes import KubernetesObject
+from .manifests import TlsSettings, authority_certificate, authority_secret, secret_name
 
 
 class _Provider(ResourceProvider):
@@ -61,3 +64,38 @@ class Authority(Resource, module="ray-platform", name="Authority"):
             {"name": args.name, "keeper": args.keeper.inputs(), "certificate": None, "key": None},
             pulumi.ResourceOptions.merge(opts, secret),
         )
+
+
+@dataclass(frozen=True)
+class ClusterAuthorityArgs:
+    """Arguments of ClusterAuthority."""
+
+    settings: TlsSettings
+
+    cluster: str
+    """Name of the RayCluster."""
+
+    namespace: pulumi.Input[str]
+
+    context: str | None = None
+    """Context of the kubeconfig, the provider's; None for the current one."""
+
+
+class ClusterAuthority(pulumi.ComponentResource):
+    """The Secret with which each pod of a RayCluster creates its certificate. The RayCluster depends on this component.
+
+    The stack creates it, or cert-manager if the settings name an issuer.
+    """
+
+    def __init__(self, name: str, args: ClusterAuthorityArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ray-platform:index:ClusterAuthority", name, None, opts)
+        own = pulumi.ResourceOptions(parent=self)
+        if args.settings.issuer:
+            body = authority_certificate(args.cluster, args.settings.issuer)
+            KubernetesObject(f"{name}-certificate", in_namespace(body, args.namespace), own)
+        else:
+            keeper = Keeper(args.namespace, secret_name(args.cluster), args.context)
+            authority = Authority(f"{name}-authority", AuthorityArgs(args.cluster, keeper), own)
+            body = authority_secret(args.cluster, authority.certificate, authority.key)
+            KubernetesObject(f"{name}-secret", in_namespace(body, args.namespace), own)
+        self.register_outputs({})

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider
 
-from ..dynamic import Resource
-from ..kept import Keeper, kept
+from ..dynamic import Keeper, Resource, kept
 
 
 class _Provider(ResourceProvider):

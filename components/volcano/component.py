@@ -7,17 +7,14 @@ from dataclasses import dataclass
 
 import pulumi
 
-from ..crds.component import DefinitionsArgs
 from ..crds.definitions import definitions_of
-from ..crds.rows import Rows
-from ..install import NOT_INSTALLED, InstallArgs, install
-from ..installed import Installed
+from ..crds.provider import DefinitionsArgs, Rows
+from ..install import NOT_INSTALLED, InstallArgs, Installed, install
 from ..manifest_files import read
 from ..tls.certificate import ServerCertificate
 from .guard import crd_guard
 from .manifests import SCHEDULER, Body, Certificate, volcano_objects, webhook_names
-from .settings import VolcanoSettings
-from .supported import RELEASES
+from .settings import RELEASES, VolcanoSettings
 
 
 @dataclass(frozen=True)

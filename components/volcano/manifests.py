@@ -7,18 +7,26 @@ request signed certificates; and the namespace of Volcano's own Prometheus.
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.pod_security import level_labels
-from core.types import image_release
-from core.versions import release_of
+import yaml
+
+from core.pods import level_labels
+from core.versions import image_release, release_of
 
 from ..manifest_files import UnexpectedManifestError
 from ..operator.settings import ComputeResources
-from . import scheduler_conf
-from .settings import CONTROLLERS_REQUESTS, NAMESPACE, SCHEDULER_REQUESTS, WEBHOOK_REQUESTS, VolcanoSettings
+from .plugins import BinpackSettings
+from .settings import (
+    CONTROLLERS_REQUESTS,
+    NAMESPACE,
+    SCHEDULER_REQUESTS,
+    WEBHOOK_REQUESTS,
+    VolcanoSchedulerSettings,
+    VolcanoSettings,
+)
 
 Body = dict[str, Any]
 
@@ -37,6 +45,9 @@ WEBHOOK_LABELS = {"app": WEBHOOK}
 
 METRICS_PORTS = (8080, 8081)
 """Ports of the scheduler and the controllers."""
+
+SCHEDULER_CONF_FILE = "volcano-scheduler.conf"
+"""Name of the file that configures the scheduler, and its key in the ConfigMap."""
 
 CONFIGURATION = "ray-platform/configuration"
 """Annotation of pods: a digest of the configuration that they read at start. A change replaces the pods."""
@@ -144,7 +155,7 @@ def _adapted(body: Body, settings: VolcanoSettings, certificate: Certificate) ->
     if body["kind"] == "ClusterRole" and name == WEBHOOK:
         body["rules"] = [rule for rule in body["rules"] if rule["apiGroups"] != ["certificates.k8s.io"]]
     if body["kind"] == "ConfigMap" and name == "volcano-scheduler-configmap":
-        body["data"] = {scheduler_conf.FILE: scheduler_conf.render(settings.scheduler)}
+        body["data"] = {SCHEDULER_CONF_FILE: scheduler_conf(settings.scheduler)}
     if body["kind"] in _WEBHOOK_KINDS:
         for webhook in body["webhooks"]:
             webhook["failurePolicy"] = settings.webhook.failure_policy
@@ -177,7 +188,7 @@ def _deployment(body: Body, settings: VolcanoSettings, certificate: Certificate)
             # The manifest has no leader election, so two schedulers would place pods at the same time.
             spec["strategy"] = {"type": "Recreate"}
             _sized(container, settings.scheduler.resources, SCHEDULER_REQUESTS)
-            _annotate(spec, hashlib.sha256(scheduler_conf.render(settings.scheduler).encode()).hexdigest())
+            _annotate(spec, hashlib.sha256(scheduler_conf(settings.scheduler).encode()).hexdigest())
         case _:
             spec["strategy"] = {"type": "Recreate"}
             _sized(container, settings.controllers.resources, CONTROLLERS_REQUESTS)
@@ -223,3 +234,62 @@ def _disruption_budget(settings: VolcanoSettings) -> Body:
 def _container(deployment: Body) -> Body:
     container: Body = deployment["spec"]["template"]["spec"]["containers"][0]
     return container
+
+
+def scheduler_conf(settings: VolcanoSchedulerSettings) -> str:
+    """The text of SCHEDULER_CONF_FILE. Names are those of pkg/scheduler/conf/scheduler_conf.go.
+
+    Plugins are in tiers. The scheduler asks the second tier only if the first has not decided
+    (pkg/scheduler/framework/session_plugins.go). It evicts pods that all plugins of a tier agree on (Reclaimable).
+    Volcano's own manifest has the shares of queues in the second tier. Then a queue loses all pods that its gangs do
+    not need, also those within its deserved share. So here the shares are in the first tier.
+    """
+    tiers = [{"plugins": list(_job_order(settings))}, {"plugins": list(_node_order(settings))}]
+    conf = {"actions": ", ".join(settings.actions), "tiers": tiers}
+    return yaml.safe_dump(conf, sort_keys=False)
+
+
+def _job_order(settings: VolcanoSchedulerSettings) -> Iterator[dict[str, Any]]:
+    """The plugins that order jobs, make them wait, and select pods to evict."""
+    plugins = settings.plugins
+    if plugins.priority:
+        yield {"name": "priority"}
+    if plugins.gang:
+        # As in Volcano's manifest: preemption within a queue is by priority.
+        yield {"name": "gang", "enablePreemptable": False, "enableReclaimable": not plugins.gang.reclaim_minimum}
+    if plugins.conformance:
+        yield {"name": "conformance"}
+    if settings.queue_shares == "capacity":
+        yield {"name": "capacity", "enableHierarchy": True}
+    else:
+        yield {"name": "proportion"}
+    if plugins.overcommit:
+        yield {"name": "overcommit", "arguments": {"overcommit-factor": plugins.overcommit.factor}}
+
+
+def _node_order(settings: VolcanoSchedulerSettings) -> Iterator[dict[str, Any]]:
+    """The plugins that choose nodes."""
+    plugins = settings.plugins
+    if plugins.drf:
+        yield {"name": "drf", "enablePreemptable": False}
+    if plugins.predicates:
+        yield {"name": "predicates"}
+    if plugins.node_order:
+        arguments = {f"{name.replace('_', '')}.weight": weight for name, weight in plugins.node_order}
+        yield {"name": "nodeorder", "arguments": arguments}
+    if plugins.binpack:
+        yield {"name": "binpack", "arguments": _binpack(plugins.binpack)}
+    if plugins.network_topology_aware:
+        yield {"name": "network-topology-aware"}
+    for plugin in settings.extra_plugins:
+        yield {"name": plugin.name, "arguments": plugin.arguments} if plugin.arguments else {"name": plugin.name}
+
+
+def _binpack(binpack: BinpackSettings) -> dict[str, Any]:
+    return {
+        "binpack.weight": binpack.weight,
+        "binpack.cpu": binpack.cpu,
+        "binpack.memory": binpack.memory,
+        "binpack.resources": ", ".join(binpack.resources),
+        **{f"binpack.resources.{name}": weight for name, weight in binpack.resources.items()},
+    }

@@ -1,4 +1,4 @@
-"""Settings of Volcano."""
+"""Settings of Volcano, and its supported releases."""
 
 from collections.abc import Iterator
 from typing import Annotated, Literal, Self
@@ -12,7 +12,12 @@ from core.versions import release_of
 
 from ..operator.settings import ComputeResources
 from .plugins import ExtraPlugin, PluginsSettings
-from .supported import RELEASES, SUPPORTED
+
+RELEASES = ("1.14",)
+"""Minor versions whose manifest and scheduler configuration this package supports."""
+
+SUPPORTED = " or ".join(f"{release}.x" for release in RELEASES)
+
 
 NAMESPACE = "volcano-system"
 """The namespace in Volcano's manifest."""

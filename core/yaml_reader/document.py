@@ -1,17 +1,20 @@
-"""YAML documents: values with their lines and columns."""
+"""YAML documents: values with their lines and columns, composed from libyaml's events as Pulumi does.
+
+The composer of PyYAML follows nesting and aliases without limits, and crashes or hangs on a malicious file. Tags, dates
+and keys that are not text are refused, because the program would receive something other than what was written.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import yaml
-from yaml._yaml import CParser
+from yaml._yaml import CParser, Mark
 from yaml.reader import ReaderError
 
 from core.problems import Path
 
-from .composer import Composer, mark_of
-from .scalars import DocumentError, Node, Span
+from .scalars import DocumentError, Node, NotPlainError, Span, resolve
 
 __all__ = ["Document", "DocumentError", "Node", "Span", "document", "documents"]
 
@@ -75,3 +78,201 @@ def _not_yaml(error: yaml.MarkedYAMLError, text: str) -> DocumentError:
         return DocumentError("a tab: indent with spaces", span)
     context = f" {error.context}" if error.context else ""
     return DocumentError(f"this is not YAML: {error.problem}{context}; correct it here or just before", span)
+
+
+DEEPEST = 50
+"""Maximum nesting of mappings and lists. The deepest field of a RayCluster is below 20."""
+
+GREATEST = 200_000
+"""Maximum values in a document. Aliased values count each time; text counts by its length. A cluster has 10 to 100."""
+
+_MERGE = object()
+"""Value of the key `<<`, which is not text."""
+
+_TEXT = "tag:yaml.org,2002:str"
+_CHARACTERS = 100
+"""Characters of text that count as one value."""
+
+
+class _Open:
+    """A mapping or list that is not complete."""
+
+    __slots__ = ("anchor", "key", "merged", "node")
+
+    def __init__(self, node: Node, anchor: str | None) -> None:
+        self.node = node
+        self.anchor = anchor
+        self.key: Node | None = None
+        self.merged: list[Node] = []
+
+
+class Composer:
+    """Composes the node of one document from its events, without recursion."""
+
+    def __init__(self, parser: CParser) -> None:
+        """`parser` has started the document."""
+        self._parser = parser
+        self._open: list[_Open] = []
+        self._anchors: dict[str, Node] = {}
+        self._size = 0
+
+    def compose(self) -> Node:
+        """The root node of the document; leaves the parser after it."""
+        root: Node | None = None
+        while not isinstance(event := self._parser.get_event(), yaml.DocumentEndEvent):
+            node = self._node(event)
+            if node is not None and self._open:
+                self._put(node)
+            elif node is not None:
+                root = node
+        return root or Node(None, Span(1, 1))
+
+    def _node(self, event: yaml.Event | None) -> Node | None:
+        """The node that an event completes; None if it starts one."""
+        if isinstance(event, yaml.ScalarEvent):
+            node = _scalar(event)
+            if event.implicit[0] and event.value == "<<" and self._open and self._awaits_key():
+                node.value = _MERGE
+            if event.anchor:
+                self._anchors[event.anchor] = node
+            return self._counted(node)
+        if isinstance(event, yaml.AliasEvent):
+            return self._counted(self._aliased(event))
+        if isinstance(event, yaml.CollectionStartEvent):
+            self._start(event)
+            return None
+        done = self._open.pop()
+        if done.anchor:
+            self._anchors[done.anchor] = done.node
+        for merged in done.merged:
+            self._merge(merged, done.node)
+        return done.node
+
+    def _start(self, event: yaml.CollectionStartEvent) -> None:
+        span = _span(event)
+        if len(self._open) == DEEPEST:
+            raise _too_deep(span)
+        if not event.implicit:
+            raise _tagged(event.tag, span)
+        if self._open and self._awaits_key():
+            raise DocumentError("a key that is a mapping or a list: write a word before the colon", span)
+        if event.anchor:
+            self._anchors.pop(event.anchor, None)
+        value: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
+        node = self._counted(Node(value, span))
+        node.children, node.key_spans = {}, {}
+        self._open.append(_Open(node, event.anchor))
+
+    def _awaits_key(self) -> bool:
+        top = self._open[-1]
+        return isinstance(top.node.value, dict) and top.key is None
+
+    def _aliased(self, event: yaml.AliasEvent) -> Node:
+        """The node that an alias refers to."""
+        name, span = event.anchor, _span(event)
+        if any(each.anchor == name for each in self._open):
+            raise DocumentError(f"alias *{name} stands within what it repeats: write the values out", span)
+        if name not in self._anchors:
+            raise DocumentError(f"alias *{name} has no anchor &{name} before it", span)
+        node = self._anchors[name]
+        if len(self._open) + node.depth > DEEPEST:
+            raise _too_deep(span)
+        return node
+
+    def _counted(self, node: Node) -> Node:
+        self._size += node.size
+        if self._size > GREATEST:
+            raise DocumentError(
+                f"more than {GREATEST} values, aliases counted as what they repeat: is it a stack file?", node.span
+            )
+        return node
+
+    def _put(self, node: Node) -> None:
+        """Adds a node to the innermost incomplete mapping or list."""
+        top = self._open[-1]
+        parent = top.node
+        if isinstance(parent.value, list):
+            parent.children[len(parent.value)] = node
+            parent.value.append(node.value)
+        elif top.key is None:
+            top.key = _key(node, parent)
+            return
+        elif top.key.value is _MERGE:
+            if top.merged:
+                raise DocumentError("<< is there already: write one list of aliases", top.key.span, "repeated-key")
+            top.merged = _mappings(node)
+            top.key = None
+            return
+        else:
+            parent.children[top.key.value] = node
+            parent.key_spans[top.key.value] = top.key.span
+            parent.value[top.key.value] = node.value
+            top.key = None
+        parent.size += node.size
+        parent.depth = max(parent.depth, node.depth + 1)
+
+    def _merge(self, merged: Node, into: Node) -> None:
+        """Adds the keys of `<<` that the mapping does not have itself."""
+        self._counted(merged)
+        into.size += merged.size
+        into.depth = max(into.depth, merged.depth)
+        into.value.update({key: value for key, value in merged.value.items() if key not in into.value})
+        into.children.update({key: child for key, child in merged.children.items() if key not in into.children})
+        into.key_spans.update({key: span for key, span in merged.key_spans.items() if key not in into.key_spans})
+
+
+def _scalar(event: yaml.ScalarEvent) -> Node:
+    span = _span(event)
+    plain, quoted = event.implicit
+    if not plain and not quoted and event.tag != _TEXT:
+        raise _tagged(event.tag, span)
+    try:
+        value = resolve(event.value) if plain else event.value
+    except NotPlainError as error:
+        raise DocumentError(str(error), span) from error
+    node = Node(value, span)
+    node.size += len(event.value) // _CHARACTERS
+    return node
+
+
+def _key(node: Node, parent: Node) -> Node:
+    if node.value is _MERGE:
+        return node
+    if not isinstance(node.value, str):
+        written = "an empty key" if node.value is None else f"key {str(node.value).lower()}"
+        raise DocumentError(f"{written} is not text: put it in quotes", node.span)
+    if node.value in parent.value:
+        first = parent.key_spans[node.value].line
+        raise DocumentError(
+            f"key {node.value!r} is there already, in line {first}: keep one", node.span, "repeated-key"
+        )
+    return node
+
+
+def _mappings(node: Node) -> list[Node]:
+    """The mappings in the value of `<<`."""
+    found = list(node.children.values()) if isinstance(node.value, list) else [node]
+    if all(isinstance(each.value, dict) for each in found):
+        return found
+    raise DocumentError("behind << stands no mapping: write an alias of one, or a list of such aliases", node.span)
+
+
+def _tagged(tag: str | None, span: Span) -> DocumentError:
+    written = (tag or "!").replace("tag:yaml.org,2002:", "!!")
+    return DocumentError(f"tag {written} is not allowed: remove it, and put what is text in quotes", span)
+
+
+def _span(event: yaml.Event) -> Span:
+    start, end = mark_of(event.start_mark), mark_of(event.end_mark)
+    same_line = start.line == end.line and end.column > start.column
+    return Span(start.line + 1, start.column + 1, end.column + 1 if same_line else None)
+
+
+def mark_of(mark: object) -> Mark:
+    """Asserts that a mark is set: libyaml sets both marks of an event, and one of two of an error."""
+    assert isinstance(mark, Mark)
+    return mark
+
+
+def _too_deep(span: Span) -> DocumentError:
+    return DocumentError(f"more than {DEEPEST} mappings and lists within each other: is it a stack file?", span)

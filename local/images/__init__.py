@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 
+from core.images import full_name
 from local.images.gateway import GATEWAY
 from local.images.image import Image
 from local.images.programs import OPERATOR, PAUSE, VOLCANO_PROGRAMS
 from local.images.ray import RAY
 from local.images.redis import REDIS
-from stacks.images import full_name
 
 __all__ = ["GATEWAY", "IMAGES", "OPERATOR", "PAUSE", "RAY", "REDIS", "Image", "full_name", "named"]
 

@@ -3,11 +3,12 @@
 import shutil
 from pathlib import Path
 
+from components.redis_gateway.settings import IMAGE as GATEWAY_IMAGE
+from core.images import full_name
 from local import paths
 from local.images import python
 from local.images.image import Image
 from local.progress import Report
-from stacks.images import GATEWAY_IMAGE, full_name
 
 SOURCE = paths.ROOT / "gateway"
 

@@ -109,6 +109,19 @@ def select(mode: Mode, environ: Mapping[str, str] = os.environ) -> Selection:
     return Selection(tuple(_choose(known, mode, environ) for known in KNOWN))
 
 
+def prepare_home(home: Path, plugins: Selection) -> None:
+    """A PULUMI_HOME with these plugins, in which the engine keeps no log.
+
+    Since 3.259 the engine writes all properties of all resources into an encrypted log at every command. With KubeRay's
+    CRDs, a megabyte of properties, that takes most of a command's time. No option disables it, but the engine continues
+    without a log if it cannot create the folder (pkg/logging/encrypted.go, StartLogging).
+    """
+    plugins.install(home)
+    logs = home / "logs"
+    if not logs.exists():
+        logs.write_text("A file in place of the folder, so that Pulumi keeps no log here.\n")
+
+
 def _choose(known: Known, mode: Mode, environ: Mapping[str, str]) -> Plugin:
     if mode != "stand-in":
         for place in _places(known, environ):

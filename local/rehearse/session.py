@@ -16,9 +16,9 @@ from local.rehearse import comparison
 from local.rehearse.cluster import Cluster
 from local.rehearse.players import play
 from local.rehearse.rehearsed import Rehearsed
-from stacks.images import images_of
 from stacks.load import load
 from stacks.planning.plan import Plan, plan_of
+from stacks.render import images_of
 
 _LOOK_SECONDS = 2.0
 

@@ -1,10 +1,9 @@
 """Which images run."""
 
-from core.types import ImagePrefix, Settings, image_tag
+from core.types import ImagePrefix, Settings
+from core.versions import image_tag
 
-from ..cel.check import of_containers, of_pods
-from ..cel.expressions import ALWAYS, listed
-from ..cel.subjects import OWN_CONTAINERS
+from ..cel import ALWAYS, OWN_CONTAINERS, listed, of_containers, of_pods
 from ..rule import Severity, Violations, rule
 from ..values import NotKnownYetError, is_placeholder
 from ..walk import Container

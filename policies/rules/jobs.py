@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from core.types import Settings
 
-from ..cel.check import CelCheck, of_jobs
+from ..cel import CelCheck, of_jobs
 from ..rule import Severity, Violations, rule
 from ..values import Node, Object
 

@@ -2,8 +2,7 @@
 
 from core.types import Settings
 
-from ..cel.check import of_containers, of_pods
-from ..cel.expressions import listed
+from ..cel import listed, of_containers, of_pods
 from ..rule import Severity, Violations, rule
 from ..walk import Container, Pod
 from . import remedies

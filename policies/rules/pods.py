@@ -2,9 +2,7 @@
 
 from core.secrets import ABOUT_A_SECRET, HARMLESS, PLACEHOLDER, SECRET, SECRET_VALUE, is_secret
 
-from ..cel.check import of_containers, of_pods, of_ray
-from ..cel.expressions import quantity, text
-from ..cel.subjects import OWN_CONTAINERS
+from ..cel import OWN_CONTAINERS, of_containers, of_pods, of_ray, quantity, text
 from ..rule import Severity, Violations, rule
 from ..values import is_placeholder
 from ..walk import Container, Pod

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from decimal import Decimal
 
-from core.pod_templates import RAY
+from core.pods import RAY
 
-from ..cel.check import CelCheck
+from ..cel import CelCheck
 from ..rule import Severity, Violations, rule
 from ..values import Node, Object
 from ..walk import RayCluster, Stack

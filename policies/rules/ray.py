@@ -2,10 +2,10 @@
 
 import re
 
-from core.types import Settings, Version, image_version, version_tuple
+from core.types import Settings, Version
+from core.versions import image_version, version_tuple
 
-from ..cel.check import of_ray
-from ..cel.subjects import HEAD, HEAD_CONTAINER
+from ..cel import HEAD, HEAD_CONTAINER, of_ray
 from ..rule import Severity, Violations, rule
 from ..values import Node
 from ..walk import Container, RayCluster

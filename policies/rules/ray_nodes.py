@@ -2,9 +2,7 @@
 
 from core.types import Settings
 
-from ..cel.check import of_ray
-from ..cel.expressions import quantity
-from ..cel.subjects import GROUPS, HEAD, HEAD_CONTAINER
+from ..cel import GROUPS, HEAD, HEAD_CONTAINER, of_ray, quantity
 from ..rule import Severity, Violations, rule
 from ..walk import Pod, RayCluster
 from . import remedies

@@ -2,8 +2,7 @@
 
 from core.types import Settings
 
-from ..cel.check import of_ray
-from ..cel.subjects import GROUPS, SCALES
+from ..cel import GROUPS, SCALES, of_ray
 from ..rule import Severity, Violations, rule
 from ..walk import RayCluster
 

@@ -2,12 +2,10 @@
 
 import re
 
-from core.pod_templates import RAY
+from core.pods import RAY
 from core.types import Settings
 
-from ..cel.check import of_ray
-from ..cel.expressions import ALWAYS
-from ..cel.subjects import GROUPS, HEAD, HEAD_CONTAINER, SCALES
+from ..cel import ALWAYS, GROUPS, HEAD, HEAD_CONTAINER, SCALES, of_ray
 from ..rule import Severity, Violations, rule
 from ..walk import RayCluster
 

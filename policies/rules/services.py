@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 from core.types import Settings
 
-from ..cel.check import CelCheck
-from ..cel.expressions import listed
+from ..cel import CelCheck, listed
 from ..rule import Severity, Violations, rule
 from ..values import Object
 from ..walk import Stack

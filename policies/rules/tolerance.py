@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from ..cel.check import of_ray
-from ..cel.subjects import HEAD
+from ..cel import HEAD, of_ray
 from ..rule import Severity, Violations, rule
 from ..values import Node
 from ..walk import Pod, RayCluster, Stack

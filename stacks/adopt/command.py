@@ -20,12 +20,11 @@ def adopt(
 
     Only reads the cluster. Shows the lines to add as a diff, or adds them with --write.
     """
-    from core.findings import StackFileError
+    from core.problems import StackFileError
     from core.stack_file import read, stack_file
 
     from ..load import settings_of
-    from .entry import entry
-    from .insertion import CannotInsertError, insert_cluster
+    from .entry import CannotInsertError, entry, insert_cluster
     from .live import CannotAdoptError, live_cluster
 
     namespace, _, name = cluster.partition("/")

@@ -36,15 +36,15 @@ def check(
         typer.echo("there is no Pulumi.*.yaml here: name a stack or a file", err=True)
         raise typer.Exit(MISUSED)
 
-    from .checked import check as checked_file
+    from .findings import check as checked_file
 
     checked = [checked_file(path) for path in paths]
     if output is Format.TEXT:
-        from .formats import show
+        from .findings import show
 
         show(checked)
     else:
-        from .formats import as_annotations, as_json
+        from .findings import as_annotations, as_json
 
         for line in [as_json(checked)] if output is Format.JSON else as_annotations(checked):
             typer.echo(line)

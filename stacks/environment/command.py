@@ -13,7 +13,7 @@ from ..check.command import FOUND, MISUSED, stack_path
 
 if TYPE_CHECKING:
     from ..settings import StackSettings
-    from .outcome import Operation, Outcome
+    from .running import Operation, Outcome
     from .workspace import Stacks
 
 INTERRUPTED = 130
@@ -136,7 +136,7 @@ def move_state(
 
 
 def _loaded(stack: str, config_file: Path | None) -> "tuple[Stacks, StackSettings]":
-    from core.findings import StackFileError
+    from core.problems import StackFileError
 
     from ..load import load
     from .workspace import Stacks, StacksError
@@ -161,8 +161,7 @@ def _run(
     only: list[str] | None = None,
     as_json: bool = False,
 ) -> "list[Outcome]":
-    from .outcome import as_object, progress, summary
-    from .running import Options, run
+    from .running import Options, as_object, progress, run, summary
     from .workspace import StacksError
 
     signal.signal(signal.SIGTERM, _as_ctrl_c)
@@ -202,7 +201,7 @@ def _needs_terminal(operation: str) -> None:
 
 
 def _ended(outcomes: "list[Outcome]") -> None:
-    from .outcome import exit_code
+    from .running import exit_code
 
     if code := exit_code(outcomes):
         raise typer.Exit(code)

@@ -11,11 +11,11 @@ from typing import Any
 
 import pulumi
 
-from components.last_state import last_outputs, last_resources
+from components.state import last_outputs, last_resources
 from core.environment import environment_of
 
+from .arrangement import ROOT_TYPE, tenants_among, types_in
 from .part import Part
-from .rows import ROOT_TYPE, tenants_among, types_in
 
 _SHOWN = 3
 """Number of names in a message."""

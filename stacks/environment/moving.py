@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ..settings import StackSettings
-from .arrangement import Rows, arranged
+from .arrangement import ROOT_TYPE, Row, Rows, arranged, namespace_of
 from .part import stack_of, stacks_of
-from .rows import ROOT_TYPE, Row, namespace_of
 from .workspace import Stacks, State
 
 

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from core.environment import environment_of, group_of, tenants_stack
-from core.findings import Finding, StackFileError
-from core.problems import Problem
+from core.problems import Finding, Problem, StackFileError
 from core.stack_file import PREFIX
 
 from ..settings import StackSettings, TenantSettings

@@ -39,7 +39,7 @@ def impact(
 
     Exit code: 0 nothing that runs is hurt; 1 something is, unless --allow-disruption; 2 wrong use, or a file is wrong.
     """
-    from core.findings import StackFileError
+    from core.problems import StackFileError
     from core.stack_file import stack_name
 
     from ..load import load
@@ -51,7 +51,7 @@ def impact(
     try:
         after = load(file)
         if from_ == LIVE:
-            from .busy import ask, with_busy
+            from .live import ask, with_busy
 
             live = running(after)
             found = impact_on(live, after, stack_name(file))

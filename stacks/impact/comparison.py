@@ -1,4 +1,4 @@
-"""What an edit of a stack file does to all objects of the stack. Pure functions."""
+"""What an edit of a stack file does to all objects of the stack, and to its GPUs, cost and promises. Pure functions."""
 
 from __future__ import annotations
 
@@ -9,25 +9,61 @@ from typing import Any
 from components.ray_cluster.fault_tolerance import OPTIONS
 from components.ray_cluster.scheduling import SETTINGS_BY_LABEL
 from components.rollout.settings import UpdatesSettings
+from components.tenant.demand import Usage
+from core.nodes import GPU_RESOURCE
 from core.stack_file import PROJECT
 from core.versions import release_of
+from kuberay.edit_rules import RULES
+from kuberay.edits import Verdict
 
+from ..planning.overcommitment import overcommitments
+from ..planning.plan import Plan, plan_of
+from ..planning.report import figure, money
 from ..render import render
 from ..settings import StackSettings
-from .beside import of_objects
-from .effects import ObjectImpact, Verdict, worst
-from .figures import Budget, budget
-from .kuberay_rules import RULES
+from .beside import of_objects, of_rights
+from .effects import ObjectImpact, worst
 from .programs import of_programs
 from .ray_cluster import of_ray_cluster
-from .ray_clusters import ray_clusters, updates
 from .ray_pods import Known
-from .rights import of_rights
+from .sources import ray_clusters, updates
 from .updates import BY_KUBERAY_ALONE
 
 Body = Mapping[str, Any]
 
 KEYS = "externalStorageNamespace"
+
+ALL = "all tenants"
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """GPUs, and their cost."""
+
+    always: str
+    most: str
+    cost: str
+    """Per hour, from the GPUs that always run to the most; `-` if no price is set."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The figures of one tenant, or of all together, before and after. None: the tenant does not exist then."""
+
+    whose: str
+    before: Amounts | None
+    after: Amounts | None
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The figures that differ."""
+
+    rows: tuple[Figures, ...] = ()
+
+    promises: tuple[str, ...] = ()
+    """What the nodes could provide before, but not any more."""
+
 
 NO_BUDGET = Budget()
 
@@ -127,3 +163,24 @@ def _release(stack: StackSettings) -> str:
 def _of_release(stack: StackSettings) -> Iterator[str]:
     if (release := _release(stack)) not in RULES:
         yield f"The rules are those of KubeRay {next(iter(RULES))}; this stack has {release}, which may do otherwise."
+
+
+def budget(before: StackSettings, after: StackSettings, price: float | None = None) -> Budget:
+    """The figures that differ, tenant by tenant. `price`: of a GPU in an hour, for pools that set none."""
+    was, will = plan_of(before, price), plan_of(after, price)
+    had, has = dict(_amounts(was)), dict(_amounts(will))
+    rows = (Figures(whose, had.get(whose), has.get(whose)) for whose in dict.fromkeys([*had, *has]))
+    known = {problem.message for problem in overcommitments(was)}
+    new = (problem.message for problem in overcommitments(will) if problem.message not in known)
+    return Budget(tuple(row for row in rows if row.before != row.after), tuple(new))
+
+
+def _amounts(plan: Plan) -> Iterator[tuple[str, Amounts]]:
+    for tenant in plan.tenants:
+        yield tenant.settings.name, Amounts(_gpus(tenant.starts), _gpus(tenant.greatest), money(tenant.cost))
+    if plan.tenants:
+        yield ALL, Amounts(_gpus(plan.started.taken()), _gpus(plan.promised), money(plan.cost))
+
+
+def _gpus(usage: Usage) -> str:
+    return figure({GPU_RESOURCE: usage[GPU_RESOURCE]} if GPU_RESOURCE in usage else {}, GPU_RESOURCE)

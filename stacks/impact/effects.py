@@ -2,40 +2,8 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import StrEnum
 
-
-class Verdict(StrEnum):
-    """In order of harm, the least first."""
-
-    NOTHING = "nothing"
-    IN_PLACE = "in place"
-    CREATES = "creates"
-    NEW_PODS = "only new pods"
-    """Running pods stay as they are until each is recreated."""
-    IGNORED = "silently ignored"
-    """KubeRay accepts the edit, but never applies it."""
-    ROLLING = "rolling"
-    REFUSED = "fails"
-    """`pulumi up` ends with an error; running pods stay as they are."""
-    STRANDS = "strands new workers"
-    """Running pods continue; new workers cannot join the head."""
-    ORPHANS = "orphans pods"
-    """Pods keep running, with their GPUs, but nothing counts or deletes them."""
-    ENDS = "ends pods"
-    RECREATES = "recreates pods"
-    REPLACES = "deletes and makes anew"
-    DELETES = "deletes"
-
-    @property
-    def harm(self) -> int:
-        """Its position in the order of harm."""
-        return list(Verdict).index(self)
-
-    @property
-    def hurts(self) -> bool:
-        """Whether something that runs is stopped, lost, or does not work as before."""
-        return self.harm >= Verdict.STRANDS.harm
+from kuberay.edits import Verdict
 
 
 @dataclass(frozen=True)

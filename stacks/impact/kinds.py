@@ -6,7 +6,7 @@ the object would repeat that.
 
 from dataclasses import dataclass
 
-from .effects import Verdict
+from kuberay.edits import Verdict
 
 AS_RIGHTS = frozenset({"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"})
 """Kinds that `rights` shows."""

@@ -4,20 +4,19 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from components.queues.admission import KUEUE_QUEUE_LABEL
+from components.queues.volcano import KUEUE_QUEUE_LABEL
 from components.ray_cluster.fault_tolerance import OPTIONS
 from components.ray_cluster.scaled import DIGEST, scales
 from components.ray_cluster.scheduling import LABELS_OF_A_NEW_CLUSTER, SETTINGS_BY_LABEL
 from components.rollout.settings import UpdatesSettings
 from components.rollout.templates import unstamped
+from kuberay.edit_rules import rule_for
+from kuberay.edits import Rule, Steps, Verdict, differences, normal
+from kuberay.pods import groups_of, least_running
 
-from .differences import Steps, differences, normal
-from .effects import Effect, ObjectImpact, Verdict, impact
-from .kuberay_rules import Rule, rule_for
-from .left_behind import left_behind
-from .pods import groups_of, least_running
+from .effects import Effect, ObjectImpact, impact
 from .ray_pods import Known, all_running, beyond_most, of_pods, range_of, sent, shown
-from .updates import BY_KUBERAY_ALONE, left, reached
+from .updates import BY_KUBERAY_ALONE, left, left_behind, reached
 
 Body = Mapping[str, Any]
 

@@ -6,9 +6,8 @@ from typing import Any
 
 from components.ray_cluster.scaled import OWNED, Scaled, as_scaled, scales
 from components.rollout.settings import UpdatesSettings
-
-from .effects import Effect, Range, Verdict
-from .pods import (
+from kuberay.edits import Verdict
+from kuberay.pods import (
     HEAD,
     UNLIMITED,
     Counts,
@@ -19,6 +18,8 @@ from .pods import (
     least_running,
     most_running,
 )
+
+from .effects import Effect, Range
 
 Body = Mapping[str, Any]
 

@@ -5,9 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from ..planning.report import NONE, Report, Table
-from .comparison import Impact
+from .comparison import Amounts, Budget, Figures, Impact
 from .effects import Effect, ObjectImpact, Range
-from .figures import Amounts, Budget, Figures
 
 _NAMED = 2
 """Number of objects that are named in a shared row."""

@@ -1,14 +1,20 @@
-"""Sources of stack files to compare: a file, a revision of git, or the cluster."""
+"""What is compared: stack files, from a file or a revision of git, and RayClusters, of a stack or of the cluster."""
 
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from components.rollout.settings import UpdatesSettings
 from core.stack_file import stack_file
 from core.versions import release_of
 
+from .. import render
 from ..load import load, settings_of
 from ..settings import StackSettings
 from .ray_pods import Known
+
+Body = Mapping[str, Any]
 
 LIVE = "live"
 """The word that selects the cluster."""
@@ -67,3 +73,17 @@ def _git(file: Path, *arguments: str, missing: str = "") -> str:
     if done.returncode:
         raise NoSuchSourceError(missing or f"git cannot read {arguments[-1]}: {done.stderr.strip()}")
     return done.stdout
+
+
+def ray_clusters(stack: StackSettings) -> Mapping[str, Body]:
+    """All RayClusters of a stack, without values that only an update knows: the prefixes of their keys in Redis."""
+    return {name: each.body for (_, name), each in render.ray_clusters(stack).items()}
+
+
+def updates(stack: StackSettings) -> dict[str, UpdatesSettings]:
+    """How edits reach the running pods of each RayCluster."""
+    return {
+        f"{tenant.namespace_name}/{cluster.name}": cluster.updates
+        for tenant in stack.tenants
+        for cluster in tenant.clusters
+    }

@@ -22,7 +22,7 @@ def import_(
     2 wrong use.
     """
     from .file import import_file
-    from .notes import Answers
+    from .reader import Answers
 
     if output and output.exists() and not force:
         typer.echo(f"{output} is there already: name another file, or add --force to write over it", err=True)

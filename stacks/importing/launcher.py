@@ -5,14 +5,20 @@ from typing import Any
 
 from core.nodes import GPU_RESOURCE
 
-from .docker import image_of, pull_policy, run_options
+from .cluster_spec import pod_settings
+from .launcher_parts import (
+    NodeType,
+    image_of,
+    node_types,
+    note_machine,
+    note_provider,
+    note_top_level,
+    pull_policy,
+    run_options,
+)
 from .names import bytes_quantity, dns_name, duration, number, versions, whole_cpus
-from .no_counterpart import note_machine, note_provider, note_top_level
-from .node_types import NodeType, node_types
-from .notes import Answers, Imported
-from .pods import pod_settings
 from .ray_start import RayStart, quoted, ray_start
-from .reader import Reader
+from .reader import Answers, Imported, Reader
 
 MEMORY_PER_CPU = 4
 """Gi of memory per CPU of a worker if the file sets none: the ratio of general-purpose machines."""

@@ -10,18 +10,17 @@ from typing import Any
 from pydantic import ValidationError
 
 from components.ray_cluster.settings import RayClusterSettings
-from core.problems import Problems
+from core.problems import Path, Problems, dotted
 from core.strategic_merge import difference
 from kuberay import OperatorContext, validate
-from kuberay.context import DEFAULT_FEATURE_GATES
+from kuberay.releases import DEFAULT_FEATURE_GATES
 from kuberay.schema import stored
 
 from ..rendered import as_tenant_gives
 from ..settings import TenantSettings
 from .cluster_spec import image_of, settings_of
 from .names import versions
-from .notes import Answers, Imported, Note, Path, RefusedError, dotted
-from .reader import Log, Reader
+from .reader import Answers, Imported, Log, Note, Reader, RefusedError
 
 _TENANT = TenantSettings(name="any")
 """A placeholder for the cluster's tenant, without accounts."""

@@ -1,16 +1,19 @@
-"""Names, quantities and durations in the format of the stack file."""
+"""Names, quantities, durations and versions in the format of the stack file.
+
+And environment variables that it must not have in plain text.
+"""
 
 import re
 from math import ceil
 from typing import Any
 
-from components.ray_cluster.settings import FIRST_RAY_WITH_TOKENS
 from core.problems import Path
 from core.quantities import NotAQuantityError, amount
-from core.types import image_version, version_tuple
+from core.secrets import ADVICE, is_secret
+from core.versions import image_version, version_tuple
+from kuberay.releases import FIRST_RAY_WITH_TOKENS
 
-from .notes import Answers, Note, RefusedError
-from .reader import Log
+from .reader import Answers, Log, Note, Reader, RefusedError
 
 
 def dns_name(text: str, limit: int, fallback: str) -> str:
@@ -90,3 +93,11 @@ def versions(image: str | None, answers: Answers, log: Log, path: Path, configur
 
 def _release(configured: Any) -> str | None:
     return configured if isinstance(configured, str) and _RELEASE.fullmatch(configured) else None
+
+
+def is_noted_secret(name: str, value: str, part: Reader) -> bool:
+    """Whether a variable is a secret in plain text; if so, it is noted without its value."""
+    if not is_secret(name, value):
+        return False
+    part.note(f"{name!r} looks like a secret, and a stack file is plain text", ADVICE)
+    return True

@@ -7,12 +7,12 @@ document.
 from collections.abc import Mapping
 from typing import Any
 
-from .documents import parsed
+from core.problems import Path
+
+from .cluster_spec import pod_settings
 from .launcher import read_launcher
 from .names import versions
-from .notes import Answers, Imported, Note, Path, RefusedError
-from .pods import pod_settings
-from .reader import Reader
+from .reader import Answers, Imported, Note, Reader, RefusedError, parsed
 
 FIRST_OPERATOR = "cluster.ray.io"
 PROPOSAL = "ray.k8s.io"

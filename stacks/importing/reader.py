@@ -1,9 +1,128 @@
-"""Reads a document and records what was used of each part, so that no part is dropped without a note."""
+"""Reads the documents of a file, and records what was used of each part: no part is dropped without a note."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path as File
 from typing import Any, Self
 
-from .notes import Note, Path, RefusedError
+from core.problems import Path, dotted
+from core.stack_file import LARGEST_FILE
+from core.yaml_reader import document as yaml_document
+
+
+@dataclass(frozen=True)
+class Note:
+    """A part of the input that is not, or not exactly, in the stack file."""
+
+    path: Path
+    """Its place in the document."""
+
+    why: str
+    """What has no counterpart, or what it was converted into."""
+
+    instead: str = ""
+    """What to do, if `why` does not include that."""
+
+    at: Path | None = None
+    """Place in the cluster's entry where a person has to decide; the stack file gets a comment there."""
+
+    line: int | None = None
+    """Line of the file, if it cannot be found by the path."""
+
+    def __str__(self) -> str:
+        place = f"{dotted(self.path)}: " if self.path else ""
+        return f"{place}{self.why}{'; ' if self.instead else ''}{self.instead}"
+
+
+@dataclass(frozen=True)
+class Imported:
+    """One cluster of the input."""
+
+    cluster: dict[str, Any]
+    """An entry of `tenants[].clusters[]`."""
+
+    namespace: str | None
+    """The namespace in the input."""
+
+    notes: tuple[Note, ...]
+
+
+class RefusedError(ValueError):
+    """The input cannot be imported."""
+
+    def __init__(self, *notes: Note) -> None:
+        super().__init__("\n".join(str(note) for note in notes))
+        self.notes = notes
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Required values that the file may lack."""
+
+    ray_version: str | None = None
+    """Version of Ray in the image."""
+
+    name: str | None = None
+    """Name of the cluster."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """One document of a file."""
+
+    yaml: yaml_document.Document
+
+    first_line: int = 1
+    """Line of the file on which the YAML begins."""
+
+    @property
+    def value(self) -> Any:
+        """The parsed value of the document."""
+        return self.yaml.value
+
+    def line(self, path: Path) -> int:
+        """The line of the part at `path`, or of its deepest existing parent."""
+        node = self.yaml.root
+        for index, step in enumerate(path):
+            if step not in node.children:
+                return self._line_within(node, path[:index], path[index:])
+            node = node.children[step]
+        return self._line_of(path)
+
+    def _line_of(self, path: Path) -> int:
+        return self.first_line + self.yaml.span(path).line - 1
+
+    def _line_within(self, node: yaml_document.Node, outer: Path, inner: Path) -> int:
+        """The line of a part inside a YAML text, which begins below the key; else the line of the part's parent."""
+        line = self._line_of(outer)
+        if not isinstance(node.value, str) or "\n" not in node.value:
+            return line
+        found = parsed(node.value, outer)
+        return Document(found, line + 1).line(inner) if found else line
+
+
+def parsed(text: str, path: Path) -> yaml_document.Document | None:
+    """Parses the YAML text at `path`. Raises RefusedError."""
+    try:
+        return yaml_document.document(text)
+    except yaml_document.DocumentError as error:
+        raise RefusedError(Note(path, f"its line {error.span.line}: {error}")) from error
+
+
+def documents(file: File) -> list[Document]:
+    """The documents of a file that are not empty. Raises RefusedError if the file cannot be read or is not YAML."""
+    try:
+        if file.stat().st_size > LARGEST_FILE:
+            raise RefusedError(Note((), f"it has more than {LARGEST_FILE} bytes", "give a smaller file"))
+        found = [Document(each) for each in yaml_document.documents(file.read_text(encoding="utf-8"))]
+    except OSError as error:
+        raise RefusedError(Note((), f"it cannot be read: {error.strerror}", "give a file")) from error
+    except UnicodeDecodeError as error:
+        raise RefusedError(Note((), "it is not text in UTF-8", "give a YAML file")) from error
+    except yaml_document.DocumentError as error:
+        raise RefusedError(Note((), str(error), line=error.span.line)) from error
+    return [each for each in found if each.value is not None]
+
 
 UNKNOWN = ("the import does not know it", "see what it is for, and say it with podTemplate or overrides")
 

@@ -62,13 +62,12 @@ def plan(
     Exit code: 0 it fits, or what does not is no error to the stack; 1 it does not, or a stack file is wrong (see
     `check`); 2 wrong use.
     """
-    from core.findings import StackFileError
+    from core.problems import StackFileError
 
     from ..load import load
     from . import sharing
-    from .machine import as_object
     from .plan import plan_of
-    from .report import report
+    from .report import as_object, report
 
     paths = [stack_path(each) for each in stacks] if stacks else sorted(Path().glob("Pulumi.*.yaml"))
     if not paths:

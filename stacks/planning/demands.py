@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from components.capacity.accounts import Account, Accounts
+from components.capacity.limits import Account, Accounts
 from components.capacity.placement import Workers
 from components.queues.budget import Room
 from components.tenant.demand import Body, Demand, of_stateful_set
-from components.tenant.manifests import hard
+from components.tenant.settings import hard
 from core.quantities import amount
 
 from ..queues import queue_of

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from html import escape
 
-from components.capacity.eligibility import eligible
+from components.capacity.limits import eligible
 from components.capacity.placement import RESOURCES, Node, Nodes, Workers, held
 from core.quantities import shown
 

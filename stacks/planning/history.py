@@ -18,8 +18,8 @@ from core.types import seconds
 from ..history.autoscaler import Size
 from ..history.jobs import Job
 from ..history.proposal import Outcome, Sizes, outcome, proposal
+from ..rendered import with_tenant_defaults
 from ..settings import StackSettings
-from ..tenant_defaults import with_tenant_defaults
 from .report import NONE, Report, Table
 
 Own = Mapping[int, Mapping[str, Any]]

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from components.capacity.accounts import Accounts
+from components.capacity.limits import Accounts
 from components.capacity.placement import NOTHING, Nodes, Workers, held
-from components.queues.queue import Queue
+from components.queues.settings import Queue
 from components.tenant.demand import Usage, total
 from core.nodes import GPU_RESOURCE, NodePool
 

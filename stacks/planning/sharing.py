@@ -9,10 +9,9 @@ from core.nodes import GPU_RESOURCE, NodePool
 from core.problems import Problem
 
 from ..settings import StackSettings
-from .machine import numbers
 from .overcommitment import SAID_AT, more_than
 from .plan import Plan
-from .report import Report, Table, figure, money, triple
+from .report import Report, Table, figure, money, numbers, triple
 
 Planned = tuple[str, "StackSettings", Plan]
 """A stack's name, its settings, its plan."""

@@ -39,8 +39,7 @@ def recover(
     """
     from components.cluster import ClusterUnreachableError
 
-    from .cli import Cli, PulumiError
-    from .lock import LockedError
+    from .cli import Cli, LockedError, PulumiError
     from .repair import ForeignObjectsError, examine, repair
 
     if not yes and not sys.stdin.isatty():

@@ -1,6 +1,13 @@
-"""The JSON Schema of a stack file, for editors. Generated from the models; `check` validates more than a schema can."""
+"""The JSON Schema of a stack file, for editors. Generated from the models; `check` validates more than a schema can.
 
+It contains KubeRay's own fields, so that editors complete `overrides` and `podTemplate`. These are a strategic merge
+patch on the derived spec: no field is required, null removes a field, `$patch` an item. Unknown fields are allowed,
+because a later KubeRay may have them; `check` validates against the operator's version.
+"""
+
+import functools
 import json
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +17,6 @@ from pydantic_core import core_schema
 from core.stack_file import PROJECT
 
 from ..settings import StackSettings
-from . import kuberay
 
 FILE = Path(__file__).parents[2] / "stack-file.schema.json"
 """The committed schema; the first line of a stack file names it."""
@@ -27,6 +33,16 @@ PULUMIS_OWN: Schema = {
     "environment": {"type": ["array", "object"], "description": "Pulumi ESC environments that are imported."},
 }
 """Keys that Pulumi keeps in a stack file beside `config` (pkg/workspace, ProjectStack)."""
+
+RELEASE = "1.6"
+"""The release of KubeRay whose CRDs are used."""
+
+_PREFIX = "KubeRay."
+
+_GREATEST = 2**31 - 1
+"""From this value on, a bound only reflects the integer's storage type."""
+
+_DIRECTIVE: Schema = {"$patch": {"enum": ["delete", "replace"]}}
 
 
 class _ForEditors(GenerateJsonSchema):
@@ -73,7 +89,7 @@ def stack_file_schema() -> Schema:
         "additionalProperties": False,
         "definitions": {
             **{name: _with_kuberays_words(model) for name, model in settings["$defs"].items()},
-            **kuberay.definitions(),
+            **_kuberay_definitions(),
         },
     }
     return dict(_in_lines(schema))
@@ -81,7 +97,7 @@ def stack_file_schema() -> Schema:
 
 def _with_kuberays_words(model: Schema) -> Schema:
     """A model whose settings with KubeRay's own fields refer to KubeRay's schema."""
-    words = kuberay.settings()
+    words = _kuberay_settings()
     described = {
         key: {"description": value["description"], **words[key]} if key in words else value
         for key, value in model.get("properties", {}).items()
@@ -109,3 +125,59 @@ def paragraphs(docstring: str) -> str:
 def schema_text() -> str:
     """The text of the committed schema."""
     return json.dumps(stack_file_schema(), indent=1, ensure_ascii=False) + "\n"
+
+
+def _kuberay_definitions() -> Schema:
+    """All parts of KubeRay's schema, under unique names."""
+    return {f"{_PREFIX}{name}": _patch(part) for name, part in _crds().items() if not name.startswith("Ray")}
+
+
+@functools.cache
+def _kuberay_settings() -> Schema:
+    """The schemas of settings that contain KubeRay's own fields, by their keys."""
+    spec = _at(_crds()["RayCluster"], "spec")
+    template = _at(spec, "headGroupSpec", "template")
+    pod = _at(template, "spec")
+    container = _resolved(_at(pod, "containers"))["items"]
+    return {
+        "overrides": _patch(spec),
+        "podTemplate": _patch(template),
+        "volumes": _patch(_at(pod, "volumes")),
+        "volumeMounts": _patch(_at(container, "volumeMounts")),
+    }
+
+
+@functools.cache
+def _crds() -> Schema:
+    text = resources.files("kuberay").joinpath("schemas", f"{RELEASE}.json").read_text(encoding="utf-8")
+    return dict(json.loads(text)["$defs"])
+
+
+def _at(schema: Schema, *keys: str) -> Schema:
+    """The schema of a nested field, as a reference if it is one."""
+    for key in keys:
+        schema = _resolved(schema)["properties"][key]
+    return schema
+
+
+def _resolved(schema: Schema) -> Schema:
+    return _crds()[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+
+
+def _patch(schema: Schema) -> Schema:
+    """The schema of a patch for an object with the given schema."""
+    if "$ref" in schema:
+        return {"$ref": f"#/definitions/{_PREFIX}{schema['$ref'].rpartition('/')[2]}"}
+    patch: Schema = {}
+    if types := schema.get("type"):
+        patch["type"] = [*([types] if isinstance(types, str) else types), "null"]
+    if "enum" in schema:
+        patch["enum"] = [*schema["enum"], None]
+    if "properties" in schema:
+        patch["properties"] = {**{key: _patch(part) for key, part in schema["properties"].items()}, **_DIRECTIVE}
+    if isinstance(values := schema.get("additionalProperties"), dict):
+        patch["additionalProperties"] = _patch(values)
+    if "items" in schema:
+        patch["items"] = _patch(schema["items"])
+    patch |= {key: schema[key] for key in ("pattern", "minLength", "maxLength") if key in schema}
+    return patch | {key: schema[key] for key in ("minimum", "maximum") if abs(schema.get(key, _GREATEST)) < _GREATEST}

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from kuberay.edits import Verdict
 from stacks.impact.comparison import Impact
-from stacks.impact.effects import Effect, Verdict
+from stacks.impact.effects import Effect
 from stacks.impact.ray_pods import Known
 
 from .autoscalers import Worker

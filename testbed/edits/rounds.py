@@ -10,7 +10,7 @@ from typing import Any
 from kubernetes import client
 
 from components.operator.settings import OperatorSettings
-from core.findings import StackFileError
+from core.problems import StackFileError
 from core.versions import release_of
 from stacks.impact.comparison import impact_on
 from stacks.impact.live import in_namespace

@@ -7,7 +7,7 @@ from typing import Any
 
 import psutil
 
-from components.redis.names import SELECTOR
+from components.redis.connection import SELECTOR
 from testbed.failover.day import Loss
 from testbed.pods.node import is_ready
 from testbed.pods.platform import Platform

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from core.pod_security import level_labels
+from core.pods import level_labels
 from local import tools
 from local.rehearsal import Rehearsal
 

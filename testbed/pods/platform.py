@@ -14,8 +14,8 @@ from typing import Any, cast
 from local import paths
 from local.plugins import Mode, Selection, select
 from local.rehearsal import Rehearsal
-from stacks.images import images_of
 from stacks.load import load
+from stacks.render import images_of
 from testbed.platform_stack import Stack
 from testbed.pods.node import Node, is_ready
 from testbed.pods.steps import Steps

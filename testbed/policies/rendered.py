@@ -11,7 +11,7 @@ from unittest.mock import patch
 import pulumi
 import yaml
 
-from components.operator.existing import Found
+from components.operator.upgrade import Found
 from core.stack_file import PREFIX
 from local import paths, tools
 from policies.decode import kubernetes_object

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from components.admission_policies.manifests import admission_policies
-from components.admission_policies.settings import AdmissionPoliciesSettings
+from components.admission_policies.settings import AdmissionPoliciesSettings, admission_policies
 from local.rehearsal import Rehearsal
 from policies.configuration import Configuration
 from policies.judge import Judge

@@ -8,9 +8,8 @@ from pulumi.dynamic import CreateResult, ReadResult, UpdateResult
 
 from components import cluster as access
 from components.crds.definitions import Definition, definitions_of, referred
-from components.crds.differences import differences
 from components.crds.guard import CrdGuardProvider
-from components.crds.live import DefinitionError
+from components.crds.live import DefinitionError, differences
 from components.crds.provider import DefinitionsProvider
 from components.guard import InUseError
 from local.rehearsal import Rehearsal

@@ -15,12 +15,12 @@ import pytest
 from kubernetes import client
 
 from components.cluster import read
-from components.priority_classes.manifests import priority_classes
+from components.priority_classes.settings import priority_classes
+from kuberay.pods import PodChange, change_of_pods
 from local.paths import ROOT
 from local.rehearsal import Rehearsal
-from stacks.impact.pods import PodChange, change_of_pods
-from stacks.impact.ray_clusters import ray_clusters
 from stacks.impact.ray_pods import sent
+from stacks.impact.sources import ray_clusters
 from stacks.load import load
 from testbed.kubectl import Kubectl
 from testbed.platform_stack import DEV

@@ -10,9 +10,9 @@ import yaml
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.rules import sound
 from local.tools import KUBERAY
+from stacks.importing.file import tenants
 from stacks.importing.manifests import KINDS, defaulted, from_manifest, has_cluster
-from stacks.importing.notes import Answers, RefusedError
-from stacks.importing.writing import tenants
+from stacks.importing.reader import Answers, RefusedError
 from stacks.load import parse
 
 pytestmark = pytest.mark.engine

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from local import paths, tools
-from local.plugins import Selection
-from local.pulumi import ENGINE, PROJECT, prepare_home
+from local.plugins import Selection, prepare_home
+from local.pulumi import ENGINE, PROJECT
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(300)]
 

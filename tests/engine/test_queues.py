@@ -14,10 +14,8 @@ from kubernetes import client
 
 from components.crds.definitions import whole
 from components.manifest_files import read
-from components.queues.admission import allowed_namespaces
-from components.queues.queue import Queue
-from components.queues.settings import QueueSettings
-from components.queues.volcano import volcano_queue
+from components.queues.settings import Queue, QueueSettings
+from components.queues.volcano import allowed_namespaces, volcano_queue
 from components.ray_cluster.pod_group import pod_group
 from local import paths, tools
 from local.rehearsal import Rehearsal

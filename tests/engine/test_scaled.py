@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from components.ray_cluster import autoscaler_race
-from components.ray_cluster.autoscaler_race import restore
+from components.ray_cluster import changes
+from components.ray_cluster.changes import restore
 from components.ray_cluster.scaled import DIGEST
 from local.rehearsal import Rehearsal
 from testbed.kubectl import Kubectl
@@ -124,7 +124,7 @@ def test_scaling_between_the_last_read_and_the_update_is_restored(
     scaling: Stack, autoscaler: Autoscaler, rays: Rays, cluster: Rehearsal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That moment is too short to hit on purpose, so the test itself sends the update, with another field manager."""
-    monkeypatch.setattr(autoscaler_race, "connect", lambda _context: cluster.client())
+    monkeypatch.setattr(changes, "connect", lambda _context: cluster.client())
     looked_at = rays.read(NAMESPACE, NAME)
     version, replicas = looked_at["metadata"]["resourceVersion"], autoscaler.groups()["a100-1gpu"]["replicas"]
     autoscaler.write("a100-1gpu", "replicas", replicas + 1)

@@ -17,11 +17,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from components.redis.connection import NODES_USER, REDIS_PORT, SENTINEL_PORT
 from components.redis.manifests import users_files
-from components.redis.names import REDIS_PORT, SENTINEL_PORT
 from components.redis.pods import DOWN_AFTER, STOP_SECONDS, scripts, template
 from components.redis.settings import RedisSettings
-from components.redis.users import NODES_USER
 from components.tls.issuing import new_certificate
 from tests.gateway.waiting import eventually
 from tests.gateway.wire import Wire

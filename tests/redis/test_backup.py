@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from components.redis.backup import backup_objects
-from components.redis.names import BACKUP, RESTORE
+from components.redis.connection import BACKUP, RESTORE
+from components.redis.objects import backup_objects
 from components.redis.settings import RedisBackupSettings, RedisSettings
 from tests.redis.pods import Pods
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from components.redis.connection import SENTINEL_PORT
 from components.redis.existing import NotReachedError, UnfitError, check, look
-from components.redis.external import ExternalSettings
-from components.redis.names import SENTINEL_PORT
+from components.redis.settings import ExternalSettings
 from tests.gateway.nodes import PASSWORD, Node, Nodes
 from tests.redis.pods import Pods
 

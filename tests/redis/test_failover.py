@@ -4,7 +4,7 @@ import fcntl
 
 import pytest
 
-from components.redis.names import REDIS_PORT, SENTINEL_PORT
+from components.redis.connection import REDIS_PORT, SENTINEL_PORT
 from components.redis.pods import STOP_SECONDS
 from tests.gateway.waiting import eventually
 from tests.redis.pods import Pod, Pods

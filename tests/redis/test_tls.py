@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from components.redis.names import SENTINEL_PORT
+from components.redis.connection import SENTINEL_PORT
 from components.redis.settings import RedisSettings, RedisTlsSettings
 from tests.gateway.waiting import eventually
 from tests.gateway.wire import Wire

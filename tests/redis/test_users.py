@@ -3,8 +3,7 @@
 import hiredis
 import pytest
 
-from components.redis.names import SENTINEL_PORT
-from components.redis.users import NODES_USER
+from components.redis.connection import NODES_USER, SENTINEL_PORT
 from tests.gateway.waiting import eventually
 from tests.gateway.wire import Wire
 from tests.redis.pods import PASSWORDS, Pod, Pods

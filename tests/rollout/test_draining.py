@@ -17,7 +17,7 @@ import pytest
 import stacks.history.in_head
 from components.rollout import in_head
 from stacks.history.live import Demand, demand_of
-from stacks.impact.busy import busy_pods
+from stacks.impact.live import busy_pods
 from tests.gateway.waiting import eventually
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]

@@ -9,7 +9,6 @@ import yaml
 
 from components.crds.definitions import whole
 from components.manifest_files import read
-from components.operator.existing import Found
 from local.tools import KUBERAY, KUBERNETES, KUEUE, VOLCANO
 
 
@@ -17,8 +16,8 @@ from local.tools import KUBERAY, KUBERNETES, KUEUE, VOLCANO
 def no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes sure that no cluster is found to read RayClusters or an operator from."""
     monkeypatch.setattr("stacks.tenant.read_scaled", lambda *_: None)
-    monkeypatch.setattr("components.operator.upgrade.look", lambda *_: Found(None, None))
-    monkeypatch.setattr("components.crds.component.differences", lambda *_: ())
+    monkeypatch.setattr("components.operator.upgrade.check_change", lambda *_: None)
+    monkeypatch.setattr("components.crds.provider.differences", lambda *_: ())
 
 
 @pytest.fixture(scope="session")

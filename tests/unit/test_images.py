@@ -10,8 +10,8 @@ from components.ray_cluster.rules import sound
 from core.images import full_name, images_in, mirrored, not_allowed, with_mirrors
 from core.nodes import NodePool
 from stacks.load import parse
+from stacks.rendered import with_tenant_defaults
 from stacks.settings import TenantSettings
-from stacks.tenant_defaults import with_tenant_defaults
 
 pytestmark = pytest.mark.unit
 

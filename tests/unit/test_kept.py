@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from components import kept
+from components import dynamic
 from components.redis.password import _Provider as Password
 from components.tls.authority import _Provider as Authority
 from components.tls.certificate import _Provider as Certificate
@@ -24,7 +24,7 @@ def live(monkeypatch: pytest.MonkeyPatch, manager: str, **texts: str) -> None:
     """A Secret in the cluster."""
     data = {key.replace("_", "."): base64.b64encode(text.encode()).decode() for key, text in texts.items()}
     body = {"metadata": {"annotations": {"pulumi.com/patchFieldManager": manager}}, "data": data}
-    monkeypatch.setattr(kept, "request", lambda *_: body)
+    monkeypatch.setattr(dynamic, "request", lambda *_: body)
 
 
 def made(**props: Any) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def test_what_another_stack_made_is_not_taken(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_where_there_is_none_one_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "request", lambda *_: None)
+    monkeypatch.setattr(dynamic, "request", lambda *_: None)
     assert "BEGIN CERTIFICATE" in made(keeper=KEEPER)["certificate"]
 
 

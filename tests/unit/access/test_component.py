@@ -7,8 +7,7 @@ import pulumi
 import pytest
 
 from components.access.component import ClusterAccess, ClusterAccessArgs, TenantAccess, TenantAccessArgs
-from components.access.personas import NamedCluster
-from components.access.settings import AccessSettings, RayUserSettings
+from components.access.personas import AccessSettings, NamedCluster, RayUserSettings
 from testbed.recorder import Registered, record
 
 pytestmark = pytest.mark.unit

@@ -18,8 +18,7 @@ from components.access.manifests import (
     tenant_grants,
     token_review,
 )
-from components.access.personas import NamedCluster
-from components.access.settings import RayDeployerSettings, RayUsers, RayUserSettings
+from components.access.personas import NamedCluster, RayDeployerSettings, RayUsers, RayUserSettings
 
 pytestmark = pytest.mark.unit
 

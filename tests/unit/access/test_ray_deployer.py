@@ -5,7 +5,7 @@ import pytest
 
 from components.access.component import RayDeployer, RayDeployerArgs
 from components.access.manifests import ray_deployer
-from components.access.settings import RayDeployerSettings
+from components.access.personas import RayDeployerSettings
 from testbed.recorder import record
 
 pytestmark = pytest.mark.unit

@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 
 from components.admission_policies.component import AdmissionPolicies, AdmissionPoliciesArgs
-from components.admission_policies.manifests import EXCEPTIONS, admission_policies
-from components.admission_policies.settings import AdmissionPoliciesSettings
-from policies.cel.subjects import WITH_PODS, variables
+from components.admission_policies.settings import EXCEPTIONS, AdmissionPoliciesSettings, admission_policies
+from policies.cel import WITH_PODS, variables
 from policies.rule import Severity
 from policies.rules import ENFORCEABLE
 from policies.walk import Stack
-from stacks.admission import installed_namespaces, tenants_namespaces
+from stacks.access import installed_namespaces, tenants_namespaces
 from stacks.build import build
 from stacks.load import parse
 from testbed.recorder import record

@@ -10,7 +10,7 @@ from stacks.adopt.entry import entry, tenant_name
 from stacks.adopt.live import CannotAdoptError
 from stacks.load import parse
 from stacks.rendered import rendered as as_rendered
-from stacks.tenant_defaults import with_tenant_defaults
+from stacks.rendered import with_tenant_defaults
 from tests.unit.adopt.live import IMAGE, live
 
 pytestmark = pytest.mark.unit

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from core.findings import StackFileError
+from core.problems import StackFileError
+from kuberay.edits import Verdict
 from stacks.impact.comparison import Impact, impact_of
-from stacks.impact.effects import Effect, ObjectImpact, Range, Verdict
+from stacks.impact.effects import Effect, ObjectImpact, Range
 from stacks.impact.ray_pods import Known
 from testbed.edits.autoscalers import Worker
 from testbed.edits.drawn import CHANGES, Cluster, edited, first, scales, seeded, strategy, wrong

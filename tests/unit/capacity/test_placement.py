@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from components.capacity.accounts import Account
-from components.capacity.eligibility import eligible
+from components.capacity.limits import Account, eligible
 from components.capacity.placement import PODS_PER_NODE, RESOURCES, Nodes, Workers, held
 from components.tenant.demand import Usage
 from core.nodes import GPU_RESOURCE, NodePool

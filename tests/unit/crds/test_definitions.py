@@ -16,7 +16,7 @@ from components.crds.definitions import (
     referred,
     whole,
 )
-from components.crds.differences import describe
+from components.crds.live import describe
 
 pytestmark = pytest.mark.unit
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from components.crds.rows import OUTPUTS, Rows, rows_of_this_stack
+from components.crds.provider import OUTPUTS, Rows, rows_of_this_stack
 from components.operator.component import KubeRayOperator, KubeRayOperatorArgs
 from components.operator.settings import OperatorSettings
 from testbed.recorder import record

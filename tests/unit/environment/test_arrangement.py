@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from stacks.environment.arrangement import Rows, arranged
+from stacks.environment.arrangement import Row, Rows, arranged, namespace_of, tenants_among
 from stacks.environment.part import stack_of
-from stacks.environment.rows import Row, namespace_of, tenants_among
 from stacks.load import parse
 from stacks.settings import StackSettings
 

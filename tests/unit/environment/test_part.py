@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from components.manifest_files import read
-from core.findings import StackFileError
+from core.problems import StackFileError
 from stacks.build import build
 from stacks.environment.part import group_for, part_of, stack_of, stacks_of
 from stacks.load import parse

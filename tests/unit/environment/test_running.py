@@ -12,8 +12,7 @@ import pytest
 import yaml
 from pulumi.automation import CommandError, CommandResult, EngineEvent
 
-from stacks.environment.outcome import Operation, Outcome, exit_code
-from stacks.environment.running import Options, run
+from stacks.environment.running import Operation, Options, Outcome, exit_code, run
 from stacks.environment.workspace import ROOT, Stacks, StacksError, configuration_of
 from stacks.load import load, parse
 from stacks.running import running_stack

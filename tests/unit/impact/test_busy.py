@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from components.rollout.pods import UnknownRayError
-from stacks.impact import busy
-from stacks.impact.busy import Answer, ask, with_busy
+from stacks.impact import live
 from stacks.impact.comparison import Impact, impact_on
 from stacks.impact.effects import Effect, Range
-from stacks.impact.ray_clusters import ray_clusters
+from stacks.impact.live import Answer, ask, with_busy
 from stacks.impact.ray_pods import Known
 from stacks.impact.report import as_object, report
+from stacks.impact.sources import ray_clusters
 from tests.unit.planning.stacks import stack, tenant
 
 from .stacks import effects_on, ray
@@ -80,7 +80,7 @@ def test_what_is_only_stopped_when_it_is_idle_takes_no_busy_one() -> None:
 def test_it_is_in_the_table_and_for_programs() -> None:
     impact = edited(ray(**AT_ONCE), ray(**BOTH), Answer(["w-2"]))
     assert report("an edit", impact).tables[0].rows[0][2] == "4, 1 busy"
-    assert busy.AT_THIS_MOMENT in impact.notes
+    assert live.AT_THIS_MOMENT in impact.notes
     told = [each for each in as_object(impact)["objects"][0]["effects"] if each["podsEnded"]["most"]]
     assert [each["podsEndedBusy"] for each in told] == [{"least": 1, "most": 1}] * 2
     nobody = edited(ray(**AT_ONCE), ray(**BOTH), Answer())
@@ -119,7 +119,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> type[Played]:
     class Here(Played):
         asked: list[str] = []  # noqa: RUF012 -- of this one test
 
-    monkeypatch.setattr(busy, "Pods", Here)
+    monkeypatch.setattr(live, "Pods", Here)
     return Here
 
 

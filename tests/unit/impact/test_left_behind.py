@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from components.rollout.templates import ANNOTATION, parts, stamped
+from kuberay.edits import Verdict
 from stacks.impact.comparison import impact_of, impact_on
-from stacks.impact.effects import Effect, Range, Verdict
-from stacks.impact.ray_clusters import ray_clusters
+from stacks.impact.effects import Effect, Range
 from stacks.impact.ray_pods import Known
+from stacks.impact.sources import ray_clusters
 from tests.unit.planning.stacks import stack, tenant
 
 from .stacks import effects_on, ray

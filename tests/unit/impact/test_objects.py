@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from kuberay.edits import Verdict
 from stacks.impact.comparison import Impact, impact_of
-from stacks.impact.effects import Verdict
 from stacks.load import load
 from stacks.settings import StackSettings
 from tests.unit.planning.stacks import stack, tenant

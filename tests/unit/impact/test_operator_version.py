@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from kuberay.edits import Verdict
 from stacks.impact.comparison import impact_of
-from stacks.impact.effects import Effect, Verdict
+from stacks.impact.effects import Effect
 from stacks.settings import StackSettings
 from tests.unit.planning.stacks import stack, tenant
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from stacks.impact.pods import HEAD, PodChange, change_of_pods, recreates
+from kuberay.pods import HEAD, PodChange, change_of_pods, recreates
 from tests.engine.ray_edits import ANY_CLUSTER, WITH_SEVERAL_HOSTS, WITHOUT_AUTOSCALER, Edit, Spec, spec
 
 pytestmark = pytest.mark.unit

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from components.rollout.templates import stamped
+from kuberay.edits import Verdict
 from stacks.impact.comparison import impact_of, impact_on
-from stacks.impact.effects import Verdict
-from stacks.impact.ray_clusters import ray_clusters
 from stacks.impact.ray_pods import Known
+from stacks.impact.sources import ray_clusters
 from tests.unit.planning.stacks import cluster, stack, tenant
 
 from .stacks import EIGHT, effects, effects_on, ray, verdicts

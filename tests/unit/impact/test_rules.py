@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from stacks.impact.differences import Steps
-from stacks.impact.effects import Verdict
-from stacks.impact.kuberay_rules import RULES, rule_for
+from kuberay.edit_rules import RULES, rule_for
+from kuberay.edits import Steps, Verdict
 
 pytestmark = pytest.mark.unit
 

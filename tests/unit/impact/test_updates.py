@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from components.rollout.templates import parts, stamped
-from stacks.impact.kuberay_rules import rule_for
-from stacks.impact.ray_clusters import ray_clusters
+from kuberay.edit_rules import rule_for
+from stacks.impact.sources import ray_clusters
 from tests.unit.planning.stacks import stack, tenant
 
 from .stacks import ray

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from stacks.importing.documents import documents
-from stacks.importing.notes import RefusedError
+from stacks.importing.reader import RefusedError, documents
 
 pytestmark = pytest.mark.unit
 

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from stacks.importing.launcher import from_launcher
-from stacks.importing.notes import Answers, Imported, RefusedError
+from stacks.importing.reader import Answers, Imported, RefusedError
 
 pytestmark = pytest.mark.unit
 

@@ -9,7 +9,7 @@ import yaml
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.rules import sound
 from stacks.importing.manifests import defaulted, from_manifest
-from stacks.importing.notes import Answers, Imported, RefusedError
+from stacks.importing.reader import Answers, Imported, RefusedError
 
 pytestmark = pytest.mark.unit
 

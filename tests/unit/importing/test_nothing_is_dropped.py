@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stacks.importing.file import clusters_in
-from stacks.importing.notes import Answers, RefusedError
-from stacks.importing.reader import leaves
+from stacks.importing.reader import Answers, RefusedError, leaves
 
 from .test_manifests import FULL, PLAIN, job
 from .test_operators_before_kuberay import FIRST_OPERATOR, WITH_FIELDS

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from stacks.importing.file import import_file
-from stacks.importing.notes import Answers
+from stacks.importing.reader import Answers
 from stacks.load import load
 
 pytestmark = pytest.mark.unit

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from stacks.importing.notes import Imported, Note
-from stacks.importing.writing import stack_file
+from stacks.importing.file import stack_file
+from stacks.importing.reader import Imported, Note
 
 pytestmark = pytest.mark.unit
 

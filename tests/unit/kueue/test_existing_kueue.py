@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.installed import found
+from components.install import found
 from components.kueue.component import KUEUE
 from core.versions import UnsupportedVersionError
 

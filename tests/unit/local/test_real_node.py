@@ -13,8 +13,8 @@ from local.images import OPERATOR, RAY, full_name
 from local.real_node import RealNode, requirements
 from local.real_node.box import Box
 from local.rehearsal import Rehearsal
-from stacks.images import images_of
 from stacks.load import load
+from stacks.render import images_of
 
 pytestmark = pytest.mark.unit
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from components.operator.existing import Found, check, found
+from components.operator.upgrade import Found, check_existing, found
 from core.versions import UnsupportedVersionError
-from kuberay.supported import check_ray
+from kuberay.releases import check_ray
 
 pytestmark = pytest.mark.unit
 
@@ -18,7 +18,7 @@ def test_a_supported_operator_with_its_own_crds_is_taken(tree: Tree) -> None:
     deployment = next(body for body in tree if body["kind"] == "Deployment")
     live = found(crd, deployment)
     assert live == Found("1.6.2", "1.6", ("v1", "v1alpha1"))
-    assert check(live, "ray-system", ["2.60.0"]) == "1.6.2"
+    assert check_existing(live, "ray-system", ["2.60.0"]) == "1.6.2"
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_whether_the_operator_marks_workers_with_several_hosts_follows_from_its_
 
 
 def test_an_operator_of_an_earlier_release_is_taken_with_crds_of_that_release() -> None:
-    assert check(Found("1.5.1", "1.5", ("v1",), marks_hosts=False), "ray-system", ["2.60.0"]) == "1.5.1"
+    assert check_existing(Found("1.5.1", "1.5", ("v1",), marks_hosts=False), "ray-system", ["2.60.0"]) == "1.5.1"
 
 
 def test_an_image_without_a_tag_is_known_by_the_deployments_label(tree: Tree) -> None:
@@ -66,7 +66,7 @@ def test_an_image_without_a_tag_is_known_by_the_deployments_label(tree: Tree) ->
 )
 def test_another_is_refused_with_what_was_found_and_what_is_supported(there: Found, message: str) -> None:
     with pytest.raises(UnsupportedVersionError, match=message):
-        check(there, "ray-system", [])
+        check_existing(there, "ray-system", [])
 
 
 def test_a_ray_that_the_operator_does_not_support_is_refused() -> None:

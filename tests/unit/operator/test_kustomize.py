@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from components.kustomize import KustomizeError, render
-from components.manifest_files import ManifestError
+from components.manifest_files import KustomizeError, ManifestError, render
 
 pytestmark = pytest.mark.unit
 

@@ -5,10 +5,9 @@ from typing import Any
 import pytest
 
 from components.operator import upgrade
-from components.operator.existing import Found
 from components.operator.settings import OperatorSettings
-from components.operator.upgrade import UnsafeUpgradeError, check, check_hosts, check_release, left_behind
-from kuberay.supported import groups_with_hosts
+from components.operator.upgrade import Found, UnsafeUpgradeError, check_change, check_hosts, check_release, left_behind
+from kuberay.releases import groups_with_hosts
 
 pytestmark = pytest.mark.unit
 
@@ -95,7 +94,7 @@ def test_pods_are_looked_at_only_where_the_operator_begins_to_mark_them(
 
     monkeypatch.setattr(upgrade, "look", lambda *_: there)
     monkeypatch.setattr(upgrade, "without_marks", without_marks)
-    check("staging", wanted("1.6.2", **settings))
+    check_change("staging", wanted("1.6.2", **settings))
     assert asked == ["staging"] * looked
 
 

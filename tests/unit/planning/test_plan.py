@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.findings import StackFileError
 from core.nodes import GPU_RESOURCE
+from core.problems import StackFileError
 from stacks.planning.overcommitment import overcommitments
 from stacks.planning.plan import Plan, plan_of
 from stacks.planning.report import report

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from policies import reference
+from policies import formats
 from policies.command import app
 from policies.rules import RULES
 from testbed.policies.bodies import deployment, ray_cluster
@@ -150,7 +150,7 @@ def test_rules_are_listed() -> None:
 
 
 def test_the_reference_page_is_current() -> None:
-    assert reference.FILE.read_text() == reference.reference_text(), "run `python -m policies --list --write`"
+    assert formats.REFERENCE.read_text() == formats.reference_text(), "run `python -m policies --list --write`"
 
 
 def test_it_runs_as_a_program() -> None:

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from core.findings import StackFileError
+from core.problems import StackFileError
 from core.stack_file import stack_name
 from policies.configuration import Configuration, Level, PoliciesSettings
 from policies.judge import Judge, Report
-from policies.load import ConfigurationError, load, of_config, of_stack_file
+from policies.read import ConfigurationError, load, of_config, of_stack_file
 from policies.rules import BY_ID
 from policies.values import UNKNOWN, Object
 from stacks.load import load as settings_of_file

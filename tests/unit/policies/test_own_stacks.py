@@ -10,7 +10,7 @@ import yaml
 from core.stack_file import PREFIX
 from policies.configuration import Configuration
 from policies.judge import Judge
-from policies.load import of_stack_file
+from policies.read import of_stack_file
 from policies.values import Object
 from stacks.build import build
 from stacks.load import parse

@@ -4,8 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from components.priority_classes.component import PriorityClasses
-from components.priority_classes.manifests import priority_classes
-from components.priority_classes.settings import NO_PRIORITIES, PriorityClassesSettings, PriorityNames
+from components.priority_classes.settings import NO_PRIORITIES, PriorityClassesSettings, PriorityNames, priority_classes
 from testbed.recorder import record
 
 pytestmark = pytest.mark.unit

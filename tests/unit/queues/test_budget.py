@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from components.queues.budget import beyond_quotas, beyond_room, on_nodes, problems_of_queues, rooms
-from components.queues.queue import Queue, children, parents_first
-from components.queues.settings import QueueSettings
+from components.queues.settings import Queue, QueueSettings, children, parents_first
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.rules import sound
 from components.tenant.demand import Demand, demand

@@ -5,8 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from components.queues.queue import Queue
-from components.queues.settings import QueueSettings
+from components.queues.settings import Queue, QueueSettings
 from core.nodes import NodePool
 
 POOL = NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8, gpu_product="NVIDIA-A100-SXM4-80GB")

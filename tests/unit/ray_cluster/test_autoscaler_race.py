@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from components.ray_cluster import autoscaler_race
-from components.ray_cluster.autoscaler_race import overwritten, restore
+from components.ray_cluster import changes
+from components.ray_cluster.changes import overwritten, restore
 from components.ray_cluster.scaled import DIGEST
 
 pytestmark = pytest.mark.unit
@@ -61,10 +61,10 @@ def test_it_is_written_again_where_the_group_is_as_the_update_made_it(monkeypatc
         def patch_namespaced_custom_object(self, *arguments: Any, **_options: Any) -> None:
             patches.append(arguments)
 
-    monkeypatch.setattr(autoscaler_race, "connect", lambda _context: None)
+    monkeypatch.setattr(changes, "connect", lambda _context: None)
     monkeypatch.setattr("kubernetes.client.CustomObjectsApi", Api)
-    monkeypatch.setattr(autoscaler_race, "read_bytes", lambda *_, **__: history(before, body("new", one=2, two=1)))
-    monkeypatch.setattr(autoscaler_race, "read", lambda *_: body("new", two=1, one=2))
+    monkeypatch.setattr(changes, "read_bytes", lambda *_, **__: history(before, body("new", one=2, two=1)))
+    monkeypatch.setattr(changes, "read", lambda *_: body("new", two=1, one=2))
     assert restore(SENT, "41", None) == ["one"]
     [(*place, patch)] = patches
     assert place == ["ray.io", "v1", "team-a", "rayclusters", "training"]

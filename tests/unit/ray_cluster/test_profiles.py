@@ -17,8 +17,8 @@ from components.ray_cluster.sizes import tiling
 from components.ray_cluster.worker_groups import WorkerGroup, worker_groups
 from core.nodes import NodePool
 from core.quantities import amount
+from stacks.rendered import with_tenant_defaults
 from stacks.settings import TenantSettings
-from stacks.tenant_defaults import with_tenant_defaults
 
 pytestmark = pytest.mark.unit
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from stacks.recovery.deployment import Wanted
-from stacks.recovery.live import is_own
+from stacks.recovery.repair import is_own
 
 pytestmark = pytest.mark.unit
 

@@ -9,8 +9,7 @@ import sys
 
 import pytest
 
-from stacks.recovery.cli import Cli, PulumiError
-from stacks.recovery.lock import LockedError, release
+from stacks.recovery.cli import Cli, LockedError, PulumiError, release
 
 pytestmark = pytest.mark.unit
 

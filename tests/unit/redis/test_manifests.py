@@ -6,14 +6,16 @@ import pytest
 
 from components.network.manifests import redis_metrics_policy, redis_policy
 from components.network.settings import DnsSettings
-from components.redis.backup import backup_objects
-from components.redis.connection import connection
-from components.redis.external import ExternalSettings
+from components.redis.connection import EXPORTER_USER, LABELS, NODES_USER, SELECTOR, connection
 from components.redis.manifests import disruption_budget, services, stateful_set, tenant_secret, users_files
-from components.redis.names import LABELS, SELECTOR
-from components.redis.objects import objects
-from components.redis.settings import RedisBackupSettings, RedisExporterSettings, RedisSettings, RedisTlsSettings
-from components.redis.users import EXPORTER_USER, NODES_USER
+from components.redis.objects import backup_objects, objects
+from components.redis.settings import (
+    ExternalSettings,
+    RedisBackupSettings,
+    RedisExporterSettings,
+    RedisSettings,
+    RedisTlsSettings,
+)
 from core.quantities import amount
 
 pytestmark = pytest.mark.unit

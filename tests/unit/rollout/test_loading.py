@@ -12,7 +12,7 @@ pytestmark = pytest.mark.unit
 READS = """
 import sys
 from components.cluster import ClusterUnreachableError
-from components.operator.existing import look
+from components.operator.upgrade import look
 from components.rollout.pods import Pods
 for read in (Pods(None, "team-a", "training").all, lambda: look(None, "ray-system")):
     try:

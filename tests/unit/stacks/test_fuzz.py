@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.findings import Finding, StackFileError
+from core.problems import Finding, StackFileError
 from core.stack_file import stack_file
 from core.yaml_reader.document import document
 from stacks.load import settings_of

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from core.yaml_reader.composer import DEEPEST, GREATEST
-from stacks.check.checked import check
-from stacks.check.formats import show
+from core.yaml_reader.document import DEEPEST, GREATEST
+from stacks.check.findings import check, show
 
 pytestmark = pytest.mark.unit
 

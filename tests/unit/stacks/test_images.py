@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from stacks.images import images_of
 from stacks.load import parse
+from stacks.render import images_of
 
 pytestmark = pytest.mark.unit
 

@@ -36,10 +36,10 @@ def installed_without_manifests(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"{component}.definitions_of", lambda _: [])
         reads = "read" if program == "volcano" else "render"
         monkeypatch.setattr(f"{component}.{reads}", lambda *_, **__: [])
-    monkeypatch.setattr("components.operator.existing.look", lambda *_: None)
-    monkeypatch.setattr("components.operator.existing.check", lambda *_: "1.6.2")
-    monkeypatch.setattr("components.installed.Installed.look", lambda *_: None)
-    monkeypatch.setattr("components.installed.Installed.check", lambda *_: "1.0.0")
+    monkeypatch.setattr("components.operator.upgrade.look", lambda *_: None)
+    monkeypatch.setattr("components.operator.upgrade.check_existing", lambda *_: "1.6.2")
+    monkeypatch.setattr("components.install.Installed.look", lambda *_: None)
+    monkeypatch.setattr("components.install.Installed.check", lambda *_: "1.0.0")
     monkeypatch.setattr("components.redis.component.see", lambda *_: Seen({"username": "u", "password": "p"}, None))
     monkeypatch.setattr("components.ray_cluster.component.check_kubernetes", lambda _: None)
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from core.findings import Finding, StackFileError
 from core.messages import MOST
+from core.problems import Finding, StackFileError
 from core.stack_file import LARGEST_FILE
 from stacks.load import load, parse
 from stacks.running import running_stack

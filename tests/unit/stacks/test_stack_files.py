@@ -13,9 +13,8 @@ from typing import Any, get_args
 import pytest
 from pydantic import BaseModel
 
-from stacks.check import checked
-from stacks.check.checked import Checked
-from stacks.check.formats import as_annotations, as_json, show
+from stacks.check import findings
+from stacks.check.findings import Checked, as_annotations, as_json, show
 from stacks.load import load
 from stacks.settings import StackSettings
 
@@ -30,7 +29,7 @@ EXPECT = re.compile(r"# expect: (\d+):(\d+) (.*)")
 @functools.cache
 def check(file: Path) -> Checked:
     """Each file is checked once, and shown in three formats."""
-    return checked.check(file)
+    return findings.check(file)
 
 
 def name(file: Path) -> str:

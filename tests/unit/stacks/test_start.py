@@ -18,7 +18,7 @@ CLUSTER = {"kubernetes", "pulumi", "pulumi_kubernetes", "pulumi_policy", "grpc",
 SETTINGS = {"pydantic", "yaml", "jsonschema_rs"}
 RARE = {"cryptography", "redis", "supervisor", "psutil"}
 
-CHECK = "from stacks.check import checked, formats; import stacks.__main__"
+CHECK = "from stacks.check import findings; import stacks.__main__"
 PLAN = "from stacks.planning import plan, text; from stacks import rules, settings; import stacks.__main__"
 IMPACT = "from stacks.impact import comparison, report, sources; from stacks import rules; import stacks.__main__"
 

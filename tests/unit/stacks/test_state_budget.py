@@ -38,7 +38,7 @@ def test_each_further_tenant_costs_as_much_as_those_before(kubectl_that_renders:
     few, more, most = (sum(built(tenants).sizes) for tenants in (2, 6, 10))
     assert most - more == pytest.approx(more - few, rel=0.01), (
         "the rows of a tenant grow with the number of tenants: something depends on a component, and so on each "
-        "resource below it; use components.whole.whole"
+        "resource below it; use components.state.whole"
     )
     each = (most - more) / 4
     assert each <= BYTES_OF_A_TENANT, (

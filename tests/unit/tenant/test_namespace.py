@@ -6,8 +6,15 @@ import pulumi
 import pytest
 
 from components.tenant.component import Quota, QuotaArgs
-from components.tenant.manifests import limit_range, namespace, resource_quota
-from components.tenant.settings import DEFAULT_LIMITS, Amounts, LimitSettings, QuotaSettings
+from components.tenant.settings import (
+    DEFAULT_LIMITS,
+    Amounts,
+    LimitSettings,
+    QuotaSettings,
+    limit_range,
+    namespace,
+    resource_quota,
+)
 from core.nodes import GPU_RESOURCE
 from stacks.settings import TenantSettings
 from testbed.recorder import record

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.installed import found
+from components.install import found
 from components.volcano.component import VOLCANO
 from core.versions import UnsupportedVersionError
 

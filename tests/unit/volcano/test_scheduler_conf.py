@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 import yaml
 
-from components.volcano.scheduler_conf import render
+from components.volcano.manifests import scheduler_conf
 from components.volcano.settings import VolcanoSchedulerSettings
 
 pytestmark = pytest.mark.unit
 
 
 def conf(**settings: Any) -> dict[str, Any]:
-    text = render(VolcanoSchedulerSettings.model_validate(settings))
+    text = scheduler_conf(VolcanoSchedulerSettings.model_validate(settings))
     return dict(yaml.safe_load(text))
 
 

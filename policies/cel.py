@@ -1,15 +1,48 @@
-"""Subjects of rules in CEL: the kinds of objects that a rule applies to, and the pods and containers in them.
+"""Rules in CEL, for the API server (kubernetes.io, Common Expression Language in Kubernetes).
 
-They are the subjects of policies/walk.py: a rule in Python and in CEL sees the same pods and containers. Only CEL sees
-ephemeral containers, which only running pods have.
+Each rule's expression is beside its Python check (policies/rules/). The subjects are those of policies/walk.py: a rule
+in Python and in CEL sees the same pods and containers. Only CEL sees ephemeral containers, which only running pods
+have.
 """
 
+import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
-from core.pod_templates import POD_TEMPLATES, RAY, RAY_CLUSTERS, RAY_JOBS, SUBMITTERS, VOLCANO_JOB
+from core.pods import POD_TEMPLATES, RAY, RAY_CLUSTERS, RAY_JOBS, SUBMITTERS, VOLCANO_JOB
+from core.problems import Path
+from core.types import Settings
 
-from .expressions import before, text, under
+ALWAYS = "true"
+"""An expression that is always true."""
+
+
+def text(value: str) -> str:
+    """A string literal. CEL has the escapes of JSON."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def listed(values: Iterable[str]) -> str:
+    """A list of string literals."""
+    return f"[{', '.join(map(text, values))}]"
+
+
+def under(of: str, path: Path) -> str:
+    """The optional value at a path below."""
+    return "".join([of, *(f".?{step}" for step in path)])
+
+
+def before(expression: str) -> str:
+    """The same expression for the object before an update."""
+    return re.sub(r"\bvariables\.(\w+)", r"variables.\1Before", re.sub(r"\bobject\b", "oldObject", expression))
+
+
+def quantity(of: str) -> str:
+    """A quantity of Kubernetes. Custom resources may have it as a number."""
+    return f"quantity(string({of}))"
+
 
 Kind = tuple[str, str]
 """API group and kind."""
@@ -119,3 +152,67 @@ def _needed(expressions: Iterable[str]) -> Iterator[str]:
             yield name
             of = _VARIABLES[name.removesuffix("Before")]
             yield from _needed([before(of) if name.endswith("Before") else of])
+
+
+Expression = str | Callable[[Any], str]
+"""CEL, or a function from the options of the rule to CEL."""
+
+
+def _in_cel(expression: Expression, options: Settings) -> str:
+    return expression if isinstance(expression, str) else expression(options)
+
+
+@dataclass(frozen=True)
+class CelCheck:
+    """A rule's check in CEL."""
+
+    kinds: tuple[Kind, ...]
+    """Kinds that it applies to."""
+
+    expression: Expression
+    """True if the object meets the rule."""
+
+    places: Expression | None = None
+    """A text with the places of violations, such as names of containers."""
+
+    def holds(self, options: Settings) -> str:
+        """CEL for whether an object meets the rule."""
+        return _in_cel(self.expression, options)
+
+    def where(self, options: Settings) -> str | None:
+        """CEL for the places of violations in an object."""
+        return None if self.places is None else _in_cel(self.places, options)
+
+
+def _each(subjects: str, name: str, keeps: str) -> str:
+    """CEL for whether each of the subjects meets the rule."""
+    return ALWAYS if keeps == ALWAYS else f"{subjects}.all({name}, {keeps})"
+
+
+def of_pods(keeps: Expression) -> CelCheck:
+    """A rule about each `pod`."""
+    return CelCheck(WITH_PODS, lambda options: _each("variables.pods", "pod", _in_cel(keeps, options)))
+
+
+def of_containers(keeps: Expression) -> CelCheck:
+    """A rule about each container `c` of each `pod`."""
+
+    def holds(options: Settings) -> str:
+        return _each("variables.pods", "pod", _each("pod.containers", "c", _in_cel(keeps, options)))
+
+    def where(options: Settings) -> str:
+        violating = f"pod.containers.filter(c, !({_in_cel(keeps, options)}))"
+        names = f"{violating}.map(c, string(c.?name.orValue('autoscaler'))).join(', ')"
+        return f"'container ' + variables.pods.map(pod, {names}).filter(names, names != '').join(', ')"
+
+    return CelCheck(WITH_PODS, holds, where)
+
+
+def of_ray(keeps: Expression, kinds: tuple[Kind, ...] = WITH_RAY_CLUSTERS) -> CelCheck:
+    """A rule about the spec of a RayCluster, `ray`."""
+    return CelCheck(kinds, lambda options: _each("variables.ray", "ray", _in_cel(keeps, options)))
+
+
+def of_jobs(keeps: Expression) -> CelCheck:
+    """A rule about the spec of a RayJob, `job`."""
+    return CelCheck(WITH_RAY_JOBS, lambda options: _each("variables.jobs", "job", _in_cel(keeps, options)))

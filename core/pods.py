@@ -1,4 +1,6 @@
-"""Paths of pod templates and of RayCluster specs, by kind."""
+"""Pods: the paths of pod templates and of RayCluster specs by kind, and Pod Security levels of namespaces."""
+
+from typing import Literal
 
 from .problems import Path
 
@@ -34,3 +36,24 @@ SUBMITTERS: dict[str, Path] = {kind: (*path, "submitterPodTemplate") for kind, p
 
 VOLCANO_JOB = ("batch.volcano.sh", "Job")
 """API group and kind of Volcano's Job, each of whose tasks has a pod template."""
+
+
+PodSecurityLevel = Literal["restricted", "baseline", "privileged"]
+"""Levels of Kubernetes' Pod Security Standards (kubernetes.io, Pod Security Standards), the strictest first."""
+
+POD_SECURITY_PREFIX = "pod-security.kubernetes.io"
+"""Prefix of the labels of Kubernetes' Pod Security admission."""
+
+_MODES = ("enforce", "audit", "warn")
+
+
+def level_labels(level: PodSecurityLevel) -> dict[str, str]:
+    """Labels of a namespace whose pods must meet the level: the API server refuses others.
+
+    The level is that of the cluster's Kubernetes version (`latest`): a pinned version would miss later restrictions.
+    """
+    return {
+        f"{POD_SECURITY_PREFIX}/{mode}{part}": value
+        for mode in _MODES
+        for part, value in (("", level), ("-version", "latest"))
+    }

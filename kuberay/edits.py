@@ -1,18 +1,94 @@
-"""The differences of two Kubernetes bodies. Pure functions.
+"""Edits of a RayCluster: the fields that differ, what an edit of a field can mean, and a rule for it. Pure functions.
 
 Items of lists are compared by name, so that a new first item does not make all others differ.
 """
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Literal
 
 from core.quantities import NotAQuantityError, amount
 
 Steps = tuple[str, ...]
 """A path in a body: keys, and names of the items of lists."""
 
-DEFAULTS: dict[str, Any] = {"replicas": 0, "minReplicas": 0, "maxReplicas": 2**31 - 1, "numOfHosts": 1}
+REST = "**"
+ANY = "*"
+"""Steps of a rule's path: everything below, and any one step."""
+
+
+class Verdict(StrEnum):
+    """In order of harm, the least first."""
+
+    NOTHING = "nothing"
+    IN_PLACE = "in place"
+    CREATES = "creates"
+    NEW_PODS = "only new pods"
+    """Running pods stay as they are until each is recreated."""
+    IGNORED = "silently ignored"
+    """KubeRay accepts the edit, but never applies it."""
+    ROLLING = "rolling"
+    REFUSED = "fails"
+    """`pulumi up` ends with an error; running pods stay as they are."""
+    STRANDS = "strands new workers"
+    """Running pods continue; new workers cannot join the head."""
+    ORPHANS = "orphans pods"
+    """Pods keep running, with their GPUs, but nothing counts or deletes them."""
+    ENDS = "ends pods"
+    RECREATES = "recreates pods"
+    REPLACES = "deletes and makes anew"
+    DELETES = "deletes"
+
+    @property
+    def harm(self) -> int:
+        """Its position in the order of harm."""
+        return list(Verdict).index(self)
+
+    @property
+    def hurts(self) -> bool:
+        """Whether something that runs is stopped, lost, or does not work as before."""
+        return self.harm >= Verdict.STRANDS.harm
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The effect of editing the fields at `path`."""
+
+    path: str
+    """`*` matches any one step. `**` at the end matches everything below, and the field itself."""
+
+    verdict: Verdict
+
+    says: str
+    """`{groups}`: the worker groups of these fields."""
+
+    reason: str
+
+    safer: str = ""
+
+    source: str = ""
+
+    scaling: bool | None = None
+    """Applies only with the autoscaler (True) or without it (False). None: to both."""
+
+    pods: Literal["head", "workers", "all"] | None = None
+    """Which pods the field configures; a RayCluster's `updates` decide when the edit reaches these."""
+
+    def matches(self, path: Steps, scales: bool) -> bool:
+        """Whether the rule applies to a path in a RayCluster's spec."""
+        if self.scaling is not None and self.scaling != scales:
+            return False
+        pattern = self.path.split(".")
+        below = pattern[-1] == REST
+        pattern = pattern[:-1] if below else pattern
+        if len(path) < len(pattern) or (len(path) > len(pattern) and not below):
+            return False
+        return all(expected in (ANY, step) for expected, step in zip(pattern, path, strict=False))
+
+
+WORKER_GROUP_DEFAULTS: dict[str, Any] = {"replicas": 0, "minReplicas": 0, "maxReplicas": 2**31 - 1, "numOfHosts": 1}
 """Defaults of a worker group (kuberay, ray-operator/apis/ray/v1/raycluster_types.go: WorkerGroupSpec)."""
 
 _EMPTY = frozenset({"labels", "annotations", "nodeSelector", "limits", "requests", "rayStartParams", "resources"})
@@ -63,7 +139,7 @@ def normal(value: Any, key: str = "") -> Any:
             return {name: _quantity(each) for name, each in value.items()}
         found = {name: normal(each, name) for name, each in value.items()}
         found = {name: each for name, each in found.items() if not _is_empty(name, each)}
-        return {**DEFAULTS, **found} if "groupName" in found else found
+        return {**WORKER_GROUP_DEFAULTS, **found} if "groupName" in found else found
     if isinstance(value, list | tuple):
         return [normal(each) for each in value]
     return value

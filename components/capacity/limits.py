@@ -1,11 +1,27 @@
-"""The pools that a pod may run on, as far as the stack file describes their nodes. Pure functions."""
+"""Limits of pods: the pools that a pod may run on, quotas and queues, and the setting of overcommitment."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, Literal
 
 from core.nodes import GPU_PRODUCT_LABEL, NodePool, Taint
+from core.types import Settings
+
+from ..tenant.demand import Usage
 
 Body = Mapping[str, Any]
+
+_NONE = Decimal(0)
+
+
+class CapacitySettings(Settings):
+    """Overcommitment: promises that the nodes cannot keep all at once. `python -m stacks plan` shows them."""
+
+    overcommitment: Literal["allowed", "warning", "error"] = "warning"
+    """The action if not all RayClusters can start at the same time, or if the tenants' limits together exceed the
+    nodes.
+    `error`: `check` and previews refuse it. `warning`: `plan` reports it. `allowed`: it is not reported."""
 
 
 def eligible(spec: Body, pools: Sequence[NodePool]) -> tuple[NodePool, ...]:
@@ -66,3 +82,37 @@ def _tolerates(toleration: Body, taint: Taint) -> bool:
     if toleration.get("operator") == "Exists":
         return toleration.get("key") in (None, "", taint.key)
     return toleration.get("key") == taint.key and (toleration.get("value") or "") == taint.value
+
+
+@dataclass
+class Account:
+    """The limits of a group of pods, and what is left of them."""
+
+    limits: Mapping[str, Decimal]
+    """The limits, by entries of a usage."""
+
+    used: Usage = field(default_factory=dict)
+
+    def admits(self, usage: Usage, at_most: int) -> int:
+        """How many times the usage still fits, up to `at_most`."""
+        for entry, most in self.limits.items():
+            if not at_most:
+                break
+            left, one = most - self.used.get(entry, _NONE), usage.get(entry, _NONE)
+            if left < one or left < 0:
+                return 0
+            if one:
+                at_most = min(at_most, int(left // one))
+        return at_most
+
+    def take(self, usage: Usage, times: int = 1) -> None:
+        """Subtracts the usage `times` times from the limits."""
+        for entry in self.limits if times else ():
+            if entry in usage:
+                self.used[entry] = self.used.get(entry, _NONE) + usage[entry] * times
+
+
+Accounts = Mapping[str, Sequence[Account]]
+"""The accounts of pods, by their owner."""
+
+NO_ACCOUNTS: Accounts = {}

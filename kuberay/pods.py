@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .differences import DEFAULTS, normal
+from .edits import WORKER_GROUP_DEFAULTS, normal
 
 Spec = Mapping[str, Any]
 
@@ -19,7 +19,7 @@ Counts = Mapping[str, int]
 HEAD = "headgroup"
 """The head's group (ray-operator/controllers/ray/utils/constant.go: RayNodeHeadGroupLabelValue)."""
 
-UNLIMITED = DEFAULTS["maxReplicas"]
+UNLIMITED = WORKER_GROUP_DEFAULTS["maxReplicas"]
 
 _UNHASHED = ("replicas", "minReplicas", "maxReplicas")
 _UNHASHED_OF_PODS = ("tolerations", "schedulingGates")
@@ -115,7 +115,7 @@ def _hashed(spec: Spec) -> Any:
 def groups_of(spec: Spec) -> dict[str, dict[str, Any]]:
     """The worker groups by name, with KubeRay's defaults."""
     groups = {group["groupName"]: group for group in spec.get("workerGroupSpecs") or ()}
-    return {name: {**DEFAULTS, **_set_fields(group)} for name, group in groups.items()}
+    return {name: {**WORKER_GROUP_DEFAULTS, **_set_fields(group)} for name, group in groups.items()}
 
 
 def desired(group: Spec) -> int:

@@ -1,18 +1,11 @@
 """What KubeRay does when a field of a RayCluster is edited: rules by release of the operator. Data.
 
-They are for fields that do not change the number of pods (these: `pods`), and for RayClusters without `upgradeStrategy:
-Recreate`, which deletes all pods for nearly every edit. The first rule that matches a path applies. `updates` has the
-additional effects of a RayCluster's `updates`.
+They are for fields that do not change the number of pods (these: kuberay/pods.py), and for RayClusters without
+`upgradeStrategy: Recreate`, which deletes all pods for nearly every edit. The first rule that matches a path applies.
+What a RayCluster's `updates` add is in stacks/impact/updates.py.
 """
 
-from dataclasses import dataclass
-from typing import Literal
-
-from .differences import Steps
-from .effects import Verdict
-
-REST = "**"
-ANY = "*"
+from .edits import Rule, Steps, Verdict
 
 _CONTROLLER = "kuberay ray-operator/controllers/ray/raycluster_controller.go"
 _AUTOSCALER = "ray python/ray/autoscaler/_private/kuberay/autoscaling_config.py"
@@ -23,42 +16,6 @@ _IN_QUIET_TIMES = (
     "makes them as edited; or make a second RayCluster under another name, move the work, and remove the first"
 )
 _WORKERS_ANEW = "delete idle workers' pods one after the other, or let the autoscaler end them when they are idle"
-
-
-@dataclass(frozen=True)
-class Rule:
-    """The effect of editing the fields at `path`."""
-
-    path: str
-    """`*` matches any one step. `**` at the end matches everything below, and the field itself."""
-
-    verdict: Verdict
-
-    says: str
-    """`{groups}`: the worker groups of these fields."""
-
-    reason: str
-
-    safer: str = ""
-
-    source: str = ""
-
-    scaling: bool | None = None
-    """Applies only with the autoscaler (True) or without it (False). None: to both."""
-
-    pods: Literal["head", "workers", "all"] | None = None
-    """Which pods the field configures; a RayCluster's `updates` decide when the edit reaches these."""
-
-    def matches(self, path: Steps, scales: bool) -> bool:
-        """Whether the rule applies to a path in a RayCluster's spec."""
-        if self.scaling is not None and self.scaling != scales:
-            return False
-        pattern = self.path.split(".")
-        below = pattern[-1] == REST
-        pattern = pattern[:-1] if below else pattern
-        if len(path) < len(pattern) or (len(path) > len(pattern) and not below):
-            return False
-        return all(expected in (ANY, step) for expected, step in zip(pattern, path, strict=False))
 
 
 _1_6 = (

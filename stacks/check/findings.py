@@ -1,18 +1,53 @@
-"""Output formats of findings. For people: like a compiler's, with the source line and a mark below it."""
+"""The findings of stack files, and their formats.
+
+For people: like a compiler's, with the source line and a mark below it.
+"""
 
 import functools
 import json
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
-from core.findings import UNSHOWN, Finding, annotation, place
 from core.messages import may_be_secret, secret_key
+from core.problems import UNSHOWN, Finding, StackFileError, annotation, place
+from core.stack_file import UNREADABLE, read, stack_file
 
-from .checked import Checked
+from ..load import settings_of
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A stack file and its findings."""
+
+    file: str
+    """The name that the user gave."""
+    findings: tuple[Finding, ...] = ()
+    """In the order of their lines."""
+    lines: tuple[str, ...] = ()
+    """The file's text."""
+
+    @property
+    def unreadable(self) -> bool:
+        """Whether the file cannot be read, so that there is only this finding."""
+        return any(finding.rule == UNREADABLE for finding in self.findings)
+
+
+def check(file: Path) -> Checked:
+    """Reads a stack file and returns all its findings."""
+    text = ""
+    try:
+        text = read(file)
+        settings_of(stack_file(file, text))
+    except StackFileError as error:
+        return Checked(str(file), error.findings, tuple(text.splitlines()))
+    return Checked(str(file))
+
 
 _WIDEST = 110
 """Characters of a source line that are shown."""

@@ -1,1 +1,0 @@
-"""Rules in CEL, for the API server. Each expression is beside the Python check of its rule (policies/rules/)."""

@@ -1,0 +1,65 @@
+"""The NetworkPolicies of the namespaces of the operator and of schedulers."""
+
+from typing import Any
+
+import pytest
+
+from stacks.load import parse
+from stacks.network import operator_policies, scheduler_policies
+
+pytestmark = pytest.mark.unit
+
+
+def tcp(*ports: int) -> list[dict[str, Any]]:
+    return [{"protocol": "TCP", "port": port} for port in ports]
+
+
+def test_the_operators_namespace_is_closed_as_well() -> None:
+    deny, operator = operator_policies(parse({"operator": {"watchNamespaces": ["a"]}}))
+    assert {body["metadata"]["namespace"] for body in (deny, operator)} == {"ray-system"}
+    assert deny["spec"]["podSelector"] == {}
+    assert "ingress" not in operator["spec"]
+    names = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["a"]}
+    heads = {
+        "namespaceSelector": {"matchExpressions": [names]},
+        "podSelector": {"matchLabels": {"ray.io/node-type": "head"}},
+    }
+    assert {"to": [heads], "ports": tcp(8265, 8000)} in operator["spec"]["egress"]
+
+
+def test_an_operator_that_is_there_already_is_left_as_it_is() -> None:
+    assert operator_policies(parse({"operator": {"install": "existing"}})) == []
+
+
+def test_volcanos_namespace_is_closed_but_for_its_webhook_and_metrics() -> None:
+    settings = {"network": {"monitoring": ["monitoring"]}, "scheduler": {"volcano": {"namespace": "gangs"}}}
+    deny, volcano, webhook = scheduler_policies(parse(settings))
+    assert {body["metadata"]["namespace"] for body in (deny, volcano, webhook)} == {"gangs"}
+    assert deny["spec"]["policyTypes"] == ["Ingress", "Egress"]
+    assert volcano["spec"]["ingress"][0]["ports"] == tcp(8080, 8081)
+    # The API server calls it, from an unknown address.
+    assert webhook["spec"]["ingress"] == [{"ports": tcp(8443)}]
+    assert webhook["spec"]["podSelector"] == {"matchLabels": {"app": "volcano-admission"}}
+
+
+def test_kueues_namespace_is_closed_but_for_its_webhook_and_metrics() -> None:
+    settings = {"network": {"monitoring": ["monitoring"]}, "scheduler": {"kueue": {"namespace": "queues"}}}
+    deny, kueue, webhook = scheduler_policies(parse(settings))
+    assert [body["metadata"]["name"] for body in (deny, kueue, webhook)] == ["default-deny", "kueue", "kueue-webhook"]
+    assert {body["metadata"]["namespace"] for body in (deny, kueue, webhook)} == {"queues"}
+    assert kueue["spec"]["ingress"][0]["ports"] == tcp(8443)
+    assert webhook["spec"]["ingress"] == [{"ports": tcp(9443)}]
+    assert webhook["spec"]["podSelector"] == {"matchLabels": {"control-plane": "controller-manager"}}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {},
+        {"scheduler": {"kueue": {"install": "existing"}}},
+        {"scheduler": {"volcano": {"install": "existing"}}},
+        {"scheduler": {"volcano": {}}, "network": {"policies": False}},
+    ],
+)
+def test_there_are_none_for_a_scheduler_that_the_stack_does_not_make(said: dict[str, Any]) -> None:
+    assert scheduler_policies(parse(said)) == []
