@@ -38,6 +38,11 @@ SPAN = re.compile(r"(`+)(.+?)\1", re.DOTALL)
 LINK = re.compile(r"\]\(\s*<?([^)\s>]+)>?\s*\)")
 HEADING = re.compile(r"^(#{1,6}) +(.*?) *#*$")
 ANCHOR = re.compile(r"<a (?:id|name)=\"([^\"]+)\"")
+FILE = re.compile(
+    r"(?:benchmarks|components|core|docs|gateway|kuberay|local|policies|stacks|testbed|tests)/[\w./-]*\.(?:go|md|py|sh|yaml)"
+)
+"""A code span that is the path of a file from the top folder."""
+
 MAKE = re.compile(r"(?:^|[|;&(])\s*(?:[A-Z]+=\S+ +)*make(?: +-\w+)*(?: +[A-Z]+=\S+)* +([a-z][a-z-]*)")
 PYTHON = re.compile(r"(?<![\w-])python3? -m ([A-Za-z_][\w.]*)([^\n#;&`)]*)")
 ROOM_FOR_A_LINK = 1
@@ -216,6 +221,10 @@ class TestPage:
             if not file.exists() or (anchor and file.suffix == ".md" and anchor not in anchors(file)):
                 wrong.append(target)
         assert wrong == []
+
+    def test_files_exist(self, page: Path) -> None:
+        spans = [found.group(2) for found in SPAN.finditer(text(page))]
+        assert [span for span in spans if FILE.fullmatch(span) and not (ROOT / span).exists()] == []
 
     def test_commands_exist(self, page: Path) -> None:
         wrong = []

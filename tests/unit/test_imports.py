@@ -1,4 +1,5 @@
-"""Imports go one way: core, kuberay, policies, components, stacks, and then what works with stacks."""
+"""Imports go one way (core, kuberay, policies, components, stacks, and then what works with stacks), and files stay
+short."""
 
 import ast
 from collections.abc import Iterator
@@ -17,6 +18,8 @@ ALONE = {"__main__.py": {"stacks", "core"}, "gateway": {"gateway"}}
 """Other parts, and all that they import."""
 
 MAY_IMPORT = {part: {*ORDER[: place + 1]} for place, part in enumerate(ORDER)} | ALONE
+
+LINES = 300
 
 RULES = {"policies.rule", "policies.rules"}
 """The rules of policies/, and what they are."""
@@ -121,3 +124,10 @@ def test_rules_and_bodies_do_not_import_pulumi() -> None:
     plain = [file for part in parts for file in files_of(part) if file.name not in WITH_PULUMI]
     wrong = [str(file.relative_to(ROOT)) for file in plain if {"pulumi", "pulumi_kubernetes"} & set(imported(file))]
     assert wrong == []
+
+
+def test_files_have_at_most_300_lines() -> None:
+    """A longer one has more than one thought: split it where one ends."""
+    files = [*IMPORTS, *(ROOT / "tests").rglob("*.py")]
+    lengths = {str(file.relative_to(ROOT)): len(file.read_text().splitlines()) for file in files}
+    assert {file: length for file, length in lengths.items() if length > LINES} == {}

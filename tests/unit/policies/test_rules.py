@@ -54,7 +54,8 @@ def test_what_is_not_known_before_up_never_passes(each: Case) -> None:
 
 
 def test_every_rule_has_a_case() -> None:
-    assert {rule.id for rule in RULES} == {each.rule for each in CASES}
+    cases = {each.rule for each in CASES}
+    assert {rule.id for rule in RULES} == cases, "add a case to a file cases_of_*.py beside this one"
 
 
 def test_ids_are_unique_and_families_are_modules() -> None:
