@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -98,6 +99,6 @@ def _definitions(cluster: Rehearsal) -> list[Body]:
 
 def state_file(project: Project) -> Path:
     """The newest checkpoint of the project's stack."""
-    backend = Path(project.environment["PULUMI_BACKEND_URL"].removeprefix("file://"))
+    backend = Path(urlsplit(project.environment["PULUMI_BACKEND_URL"]).path)
     [file] = (backend / ".pulumi" / "stacks").rglob("*.json")
     return file
