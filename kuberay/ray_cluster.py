@@ -40,7 +40,7 @@ def owned(cluster: Cluster, owner: str) -> Found:
     """The rules on a RayCluster that the operator creates for another object (ValidateRayClusterUpgradeOptions)."""
     strategy = cluster.spec.get("upgradeStrategy", {}).get("type")
     if strategy is not None:
-        message = f"KubeRay takes no upgradeStrategy for the cluster of a {owner}: remove it"
+        message = f"KubeRay does not allow upgradeStrategy for the cluster of a {owner}: remove it"
         yield problem("cluster-upgrade-strategy", (*cluster.path, "upgradeStrategy", "type"), strategy, message)
 
 
@@ -82,12 +82,11 @@ def _group(path: Path, group: Body) -> Found:
     params = group.get("rayStartParams", {})
     resource_params = [name for name in _RESOURCE_PARAMS if params.get(name)]
     if resource_params and group.get("resources"):
-        message = (
-            f"resources and rayStartParams ({', '.join(resource_params)}) both say what Ray may use: keep one of them"
-        )
+        params_set = ", ".join(resource_params)
+        message = f"resources and rayStartParams ({params_set}) both set the resources of Ray: keep one of them"
         yield problem("group-resources", (*path, "resources"), group["resources"], message)
     if "labels" in params:
-        message = "KubeRay does not take rayStartParams.labels: put them under the group's labels"
+        message = "KubeRay does not allow rayStartParams.labels: set labels of the group instead"
         yield problem("group-start-labels", (*path, "rayStartParams", "labels"), params["labels"], message)
     yield from formats.check_labels(group.get("labels", {}), (*path, "labels"), "group-label")
 

@@ -36,15 +36,13 @@ def _ending(spec: Body, path: Path) -> Found:
     """The end of the job, and its retries."""
     shutdown, ttl = spec.get("shutdownAfterJobFinishes", False), spec["ttlSecondsAfterFinished"]
     if spec.get("suspend") and not shutdown:
-        message = "a job can be suspended where its cluster goes with it: set shutdownAfterJobFinishes to true"
+        message = "a job can be suspended only if its cluster is deleted with it: set shutdownAfterJobFinishes to true"
         yield problem("job-suspend", (*path, "suspend"), True, message)
     if ttl < 0:
         message = f"ttlSecondsAfterFinished is {ttl}: give 0 or more"
         yield problem("job-ttl", (*path, "ttlSecondsAfterFinished"), ttl, message)
     elif ttl and not shutdown:
-        message = (
-            f"ttlSecondsAfterFinished {ttl} is for a cluster that is shut down: set shutdownAfterJobFinishes to true"
-        )
+        message = f"ttlSecondsAfterFinished {ttl} has no effect: set shutdownAfterJobFinishes to true"
         yield problem("job-ttl", (*path, "ttlSecondsAfterFinished"), ttl, message)
     if (deadline := spec.get("activeDeadlineSeconds", 1)) <= 0:
         message = f"activeDeadlineSeconds is {deadline}: give 1 or more, or remove it"
@@ -144,7 +142,7 @@ def _check_deletion(spec: Body, path: Path, gate: bool, autoscaling: bool) -> Fo
         yield problem("deletion-feature-gate", at, None, message)
     rules, legacy = strategy.get("deletionRules"), [name for name in ("onSuccess", "onFailure") if name in strategy]
     if rules is not None and legacy:
-        message = f"deletionRules cannot stand beside {' and '.join(legacy)}: write these as rules too"
+        message = f"deletionRules are not allowed together with {' and '.join(legacy)}: write these as rules too"
         yield problem("deletion-strategy-style", at, None, message)
     elif rules is None and len(legacy) < 2:
         message = "deletionStrategy needs deletionRules, or both onSuccess and onFailure: add them"
@@ -165,7 +163,7 @@ def _check_deletion(spec: Body, path: Path, gate: bool, autoscaling: bool) -> Fo
 def _legacy_deletion(policy: str | None, path: Path, shutdown: bool, selects: bool, autoscaling: bool) -> Found:
     """validateLegacyDeletionPolicies."""
     if policy is None:
-        message = "no policy is said: set it to DeleteCluster, DeleteWorkers, DeleteSelf or DeleteNone"
+        message = "the policy is not set: set it to DeleteCluster, DeleteWorkers, DeleteSelf or DeleteNone"
         yield problem("deletion-policy", path, None, message)
     else:
         yield from _possible(policy, path, selects, autoscaling)

@@ -50,9 +50,9 @@ def no_latest(container: Container) -> Violations:
     fix="Set image.",
     cel=of_pods(f"{OWN_CONTAINERS}.all(c, has(c.image))"),
 )
-def said(container: Container) -> Violations:
+def has_image(container: Container) -> Violations:
     """Requires an image. The default for the autoscaler is the image of Ray's container."""
-    if container.role != "autoscaler" and not container.image.said:
+    if container.role != "autoscaler" and not container.image.is_set:
         yield container.image.wrong("names no image")
 
 

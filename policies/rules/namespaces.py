@@ -30,7 +30,7 @@ def pod_security(owner: Object, options: PodSecurity) -> Violations:
     """One of the levels is enforced."""
     level = owner.label("pod-security.kubernetes.io/enforce")
     if level.text not in options.levels:
-        yield level.wrong(f"is {level.shown()}" if level.said else "is not set")
+        yield level.wrong(f"is {level.shown()}" if level.is_set else "is not set")
 
 
 @rule(
@@ -129,4 +129,4 @@ def pod_security_warns(owner: Object) -> Violations:
     enforced = owner.label("pod-security.kubernetes.io/enforce").text
     warned = owner.label("pod-security.kubernetes.io/warn")
     if enforced and warned.text != enforced:
-        yield warned.wrong(f"is {warned.shown()}" if warned.said else "is not set")
+        yield warned.wrong(f"is {warned.shown()}" if warned.is_set else "is not set")

@@ -30,7 +30,7 @@ def _is_set(value: Node) -> bool:
 def _types(policy: Object) -> set[str | None]:
     types = [each.text for each in policy.root.at("spec", "policyTypes").items()]
     # The default of the API server: always Ingress, and Egress if the policy has egress rules.
-    return set(types) or {"Ingress", *(["Egress"] if policy.root.at("spec", "egress").said else [])}
+    return set(types) or {"Ingress", *(["Egress"] if policy.root.at("spec", "egress").is_set else [])}
 
 
 @rule(
@@ -191,5 +191,5 @@ def peer_not_empty(owner: Object) -> Violations:
     """Rejects peers that select all pods of all namespaces."""
     for peer in _peers(owner):
         everywhere = peer.at("namespaceSelector")
-        if everywhere.said and _empty(everywhere) and _empty(peer.at("podSelector")):
+        if everywhere.is_set and _empty(everywhere) and _empty(peer.at("podSelector")):
             yield everywhere.wrong("is every pod of every namespace")

@@ -11,7 +11,7 @@ from .remedies import in_force
 _STANDARDS = "https://kubernetes.io/docs/concepts/security/pod-security-standards/"
 _RESTRICTED = f"{_STANDARDS}#restricted"
 _BASELINE = f"{_STANDARDS}#baseline"
-_AUTOSCALER = "; KubeRay gives the autoscaler's container only what autoscalerOptions says"
+_AUTOSCALER = "; KubeRay gives the autoscaler's container only the fields of autoscalerOptions"
 
 
 def _in_force_in_cel(*steps: str) -> str:
@@ -115,7 +115,7 @@ def seccomp(container: Container) -> Violations:
     """Requires the profile of the container runtime or one of the node."""
     profile = in_force(container, "seccompProfile", "type")
     if profile.text not in ("RuntimeDefault", "Localhost"):
-        yield profile.wrong(f"the profile is {profile.shown() if profile.said else 'not said'}")
+        yield profile.wrong(f"the profile is {profile.shown() if profile.is_set else 'not set'}")
 
 
 @rule(
@@ -228,5 +228,5 @@ def readonly_root(container: Container) -> Violations:
 def proc_mount(container: Container) -> Violations:
     """`procMount` is `Default`."""
     mount = container.node.at("securityContext", "procMount")
-    if mount.said and mount.text != "Default":
+    if mount.is_set and mount.text != "Default":
         yield mount.wrong(f"is {mount.shown()}")

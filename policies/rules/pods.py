@@ -26,7 +26,7 @@ def requests(container: Container) -> Violations:
         return
     for resource in ("cpu", "memory"):
         request, limit = (container.node.at("resources", kind, resource) for kind in ("requests", "limits"))
-        if not request.said and not limit.said:
+        if not request.is_set and not limit.is_set:
             yield request.wrong(f"asks for no {resource}")
 
 
@@ -48,9 +48,9 @@ def memory_limit(container: Container) -> Violations:
     if container.pod.ray is None or container.role != "container":
         return
     request, limit = (container.node.at("resources", kind, "memory") for kind in ("requests", "limits"))
-    if not limit.said:
+    if not limit.is_set:
         yield limit.wrong("has no limit of memory")
-    elif request.said and request.quantity != limit.quantity:
+    elif request.is_set and request.quantity != limit.quantity:
         yield request.wrong(f"asks for {request.shown()} and may have {limit.shown()}")
 
 
@@ -68,7 +68,7 @@ def probes(container: Container) -> Violations:
     if container.role == "init":
         return
     for key in ("readinessProbe", "livenessProbe"):
-        if not container.node.at(key).said:
+        if not container.node.at(key).is_set:
             yield container.node.at(key).wrong("is missing")
 
 
@@ -114,7 +114,7 @@ def memory_volume_limit(pod: Pod) -> Violations:
     """Requires a `sizeLimit` if the medium is memory."""
     for volume in pod.spec.at("volumes").items():
         empty_dir = volume.at("emptyDir")
-        if empty_dir.at("medium").text == "Memory" and not empty_dir.at("sizeLimit").said:
+        if empty_dir.at("medium").text == "Memory" and not empty_dir.at("sizeLimit").is_set:
             yield empty_dir.at("sizeLimit").wrong("may take all memory of the pod")
 
 

@@ -94,15 +94,15 @@ def children_fit(stack: Stack) -> Violations:
 def has_limit(owner: Object) -> Violations:
     """Requires a capability."""
     capability = owner.root.at("spec", "capability")
-    if owner.group == _VOLCANO and not capability.said:
-        yield capability.wrong("is not said")
+    if owner.group == _VOLCANO and not capability.is_set:
+        yield capability.wrong("is not set")
 
 
 @rule(
     "ray-queue-exists",
     Severity.HIGH,
     what="The queue that a RayCluster waits in is there.",
-    why="Its pods stay pending for good, and only its PodGroup says why.",
+    why="Its pods stay pending for good, and only its PodGroup reports the reason.",
     source="https://docs.ray.io/en/latest/cluster/kubernetes/k8s-ecosystem/volcano.html",
     fix="Name a queue of the stack in label volcano.sh/queue-name.",
 )
@@ -181,13 +181,13 @@ def _replicas(task: Node) -> int:
 def job_scheduler(owner: Object) -> Violations:
     """Requires `volcano`, which is the default."""
     scheduler = owner.root.at("spec", "schedulerName")
-    if owner.group == "batch.volcano.sh" and scheduler.said and scheduler.text != "volcano":
+    if owner.group == "batch.volcano.sh" and scheduler.is_set and scheduler.text != "volcano":
         yield scheduler.wrong(f"is {scheduler.shown()}")
 
 
 def _kueue_labels(owner: Object) -> Iterator[Node]:
     label = owner.label(_KUEUE_LABEL)
-    if label.said:
+    if label.is_set:
         yield label
 
 
@@ -199,7 +199,7 @@ def _labelled_in_cel(key: str) -> str:
     "ray-one-scheduler",
     Severity.HIGH,
     what="A RayCluster waits in one queue only: Kueue's or Volcano's.",
-    why="Each holds back what the other has let go, and neither counts what the other gives.",
+    why="Each holds back what the other has admitted, and neither counts what the other gives.",
     source="https://docs.ray.io/en/latest/cluster/kubernetes/k8s-ecosystem/kueue.html",
     fix="Remove one of the labels.",
     kinds=("RayCluster", "RayJob"),
@@ -211,8 +211,8 @@ def _labelled_in_cel(key: str) -> str:
 def one_scheduler(owner: Object) -> Violations:
     """Rejects both labels on one object."""
     for label in _kueue_labels(owner):
-        if owner.label(_QUEUE_LABEL).said:
-            yield label.wrong(f"stands beside {_QUEUE_LABEL}")
+        if owner.label(_QUEUE_LABEL).is_set:
+            yield label.wrong(f"is not allowed together with {_QUEUE_LABEL}")
 
 
 @rule(

@@ -46,7 +46,7 @@ def auth_token(cluster: RayCluster) -> Violations:
     mode = cluster.spec.at("authOptions", "mode")
     variable = cluster.head.first.env("RAY_AUTH_MODE") if mode.text != "token" else None
     if mode.text != "token" and (variable is None or variable.at("value").text != "token"):
-        yield mode.wrong(f"is {mode.shown()}" if mode.said else "is not said: anybody is let in")
+        yield mode.wrong(f"is {mode.shown()}" if mode.is_set else "is not set: everybody has access")
 
 
 class MinimalVersion(Settings):
@@ -80,10 +80,10 @@ def _minimal_version_in_cel(options: MinimalVersion) -> str:
 def minimal_version(cluster: RayCluster, options: MinimalVersion) -> Violations:
     """`rayVersion`, or else the tag of the head's image, is a release that is not older than the option."""
     ray_version, image = cluster.spec.at("rayVersion"), cluster.head.first.image
-    tagged = None if ray_version.said else image_version(image.text or "")
+    tagged = None if ray_version.is_set else image_version(image.text or "")
     version = version_tuple(tagged) if tagged else _version(ray_version)
     if version is None:
-        yield ray_version.wrong(f"{ray_version.shown()} is no release" if ray_version.said else "is not said")
+        yield ray_version.wrong(f"{ray_version.shown()} is no release" if ray_version.is_set else "is not set")
     elif version < version_tuple(options.version):
         place = image if tagged else ray_version
         yield place.wrong(f"{place.shown()} is older than {options.version}")
@@ -167,7 +167,7 @@ def background_delete(cluster: RayCluster) -> Violations:
     """Requires the annotation on resources of Pulumi."""
     propagation = cluster.owner.annotation("pulumi.com/deletionPropagationPolicy")
     if cluster.owner.protected is not None and propagation.text != "background":
-        yield propagation.wrong(f"is {propagation.shown()}" if propagation.said else "is not said")
+        yield propagation.wrong(f"is {propagation.shown()}" if propagation.is_set else "is not set")
 
 
 class OperatorVersion(Settings):

@@ -38,8 +38,8 @@ def head_zero_cpu(cluster: RayCluster) -> Violations:
     """The head offers no CPU to Ray, in its start parameters or its group's resources, if the cluster has workers."""
     group = cluster.spec.at("headGroupSpec")
     cpus, group_cpu = group.at("rayStartParams", "num-cpus"), group.at("resources", "CPU")
-    if not cluster.alone and (group_cpu if group_cpu.said else cpus).quantity != 0:
-        yield cpus.wrong(f"is {cpus.shown()}: tasks run on the head" if cpus.said else "tasks run on the head")
+    if not cluster.alone and (group_cpu if group_cpu.is_set else cpus).quantity != 0:
+        yield cpus.wrong(f"is {cpus.shown()}: tasks run on the head" if cpus.is_set else "tasks run on the head")
 
 
 @rule(
@@ -99,8 +99,8 @@ def head_priority(cluster: RayCluster) -> Violations:
     if cluster.alone:
         return
     head = cluster.head.spec.at("priorityClassName")
-    if not head.said:
-        yield head.wrong("is not said")
+    if not head.is_set:
+        yield head.wrong("is not set")
     elif head.text in [pod.spec.at("priorityClassName").text for pod in cluster.workers()]:
         yield head.wrong(f"{head.shown()} is the workers' too")
 
@@ -126,7 +126,7 @@ def gpu_node_affinity(cluster: RayCluster) -> Violations:
             resource.endswith("/gpu") and amount.quantity
             for resource, amount in pod.first.node.at("resources", "limits").entries()
         )
-        if asks and not pod.spec.at("nodeSelector").said and not pod.spec.at("affinity", "nodeAffinity").said:
+        if asks and not pod.spec.at("nodeSelector").is_set and not pod.spec.at("affinity", "nodeAffinity").is_set:
             yield pod.spec.at("nodeSelector").wrong("runs on any node with a GPU")
 
 

@@ -38,7 +38,7 @@ def persistent(owner: Object) -> Violations:
     if not _runs_redis(owner) or list(owner.root.at("spec", "volumeClaimTemplates").items()):
         return
     volumes = Pod(owner, owner.root if owner.kind == "Pod" else owner.root.at("spec", "template")).spec.at("volumes")
-    if not any(each.at("persistentVolumeClaim").said or each.at("ephemeral").said for each in volumes.items()):
+    if not any(each.at("persistentVolumeClaim").is_set or each.at("ephemeral").is_set for each in volumes.items()):
         yield volumes.wrong("has no PersistentVolumeClaim")
 
 
@@ -62,7 +62,7 @@ def topology(owner: Object, options: Topology) -> Violations:
     """`replicas` is not less than the option."""
     replicas = owner.root.at("spec", "replicas")
     if _runs_redis(owner) and (1 if replicas.number is None else replicas.number) < options.nodes:
-        yield replicas.wrong(f"{replicas.shown() if replicas.said else 1} is less than {options.nodes}")
+        yield replicas.wrong(f"{replicas.shown() if replicas.is_set else 1} is less than {options.nodes}")
 
 
 @rule(
@@ -78,7 +78,7 @@ def spread(owner: Object) -> Violations:
     """Requires either setting if there is more than one replica."""
     spec = owner.root.at("spec", "template", "spec")
     several = (owner.root.at("spec", "replicas").number or 1) > 1
-    is_spread = list(spec.at("topologySpreadConstraints").items()) or spec.at("affinity", "podAntiAffinity").said
+    is_spread = list(spec.at("topologySpreadConstraints").items()) or spec.at("affinity", "podAntiAffinity").is_set
     if several and _runs_redis(owner) and not is_spread:
         yield spec.at("topologySpreadConstraints").wrong("nothing keeps its pods apart")
 

@@ -80,12 +80,14 @@ def no_external_ips(owner: Object) -> Violations:
 )
 def ingress_tls(owner: Object) -> Violations:
     """The host of every rule is in `tls`, unless the pods or the load balancer terminate TLS."""
-    if owner.annotation(_PASSTHROUGH).text == "true" or owner.annotation(_CERTIFICATE).said:
+    if owner.annotation(_PASSTHROUGH).text == "true" or owner.annotation(_CERTIFICATE).is_set:
         return
     secured = {host.text for each in owner.root.at("spec", "tls").items() for host in each.at("hosts").items()}
     for each in owner.root.at("spec", "rules").items():
         if each.at("host").text not in secured:
-            yield each.at("host").wrong(f"{each.at('host').shown() if each.at('host').said else 'any host'} has no TLS")
+            yield each.at("host").wrong(
+                f"{each.at('host').shown() if each.at('host').is_set else 'any host'} has no TLS"
+            )
 
 
 @rule(

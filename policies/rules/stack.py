@@ -54,17 +54,17 @@ def api_not_deprecated(owner: Object) -> Violations:
 @rule(
     "explicit-names",
     Severity.MEDIUM,
-    what="Objects have names that are said.",
-    why="Pulumi makes up others at random, which people, bindings and Services cannot name.",
+    what="Objects have explicit names.",
+    why="Pulumi generates others at random, which people, bindings and Services cannot refer to.",
     source="https://www.pulumi.com/docs/iac/concepts/resources/names/#autonaming",
     fix="Set metadata.name.",
 )
 def explicit_names(owner: Object) -> Violations:
     """Requires a name. A file may have `generateName` instead, which `kubectl create` accepts."""
     name = owner.root.at("metadata", "name")
-    generated = owner.protected is None and owner.root.at("metadata", "generateName").said
-    if not name.said and not generated and not owner.kind.endswith("List"):
-        yield name.wrong("is not said")
+    generated = owner.protected is None and owner.root.at("metadata", "generateName").is_set
+    if not name.is_set and not generated and not owner.kind.endswith("List"):
+        yield name.wrong("is not set")
 
 
 @rule(
@@ -79,7 +79,7 @@ def unique_objects(stack: Stack) -> Violations:
     """No two objects have the same group, kind, namespace and name."""
     seen: dict[tuple[str | None, ...], Object] = {}
     for owner in stack.objects:
-        if not owner.root.at("metadata", "name").said:
+        if not owner.root.at("metadata", "name").is_set:
             continue
         other = seen.setdefault((owner.group, owner.kind, owner.namespace, owner.name), owner)
         if other is not owner:
@@ -103,7 +103,7 @@ def secrets_encrypted(owner: Object) -> Violations:
         values = owner.root.at(key)
         if not values.secret:
             plain = (value for name, value in values.entries() if not value.secret and name not in _PUBLIC)
-            yield from (value.wrong("is not encrypted") for value in plain if value.said)
+            yield from (value.wrong("is not encrypted") for value in plain if value.is_set)
 
 
 @rule(
@@ -129,7 +129,7 @@ def no_plain_secrets(owner: Object) -> Violations:
     "protect-stateful",
     Severity.LOW,
     what="Pulumi refuses to delete what holds data.",
-    why="A renamed resource is deleted and made anew, its volume with it.",
+    why="A renamed resource is deleted and recreated, and its volume with it.",
     source="https://www.pulumi.com/docs/iac/concepts/resources/options/protect/",
     fix="Set protect=True on PersistentVolumeClaims; a StatefulSet keeps its claims with whenDeleted: Retain.",
     kinds=("PersistentVolumeClaim", "StatefulSet"),

@@ -33,7 +33,7 @@ def _options(cluster: RayCluster) -> Node:
 )
 def on(cluster: RayCluster) -> Violations:
     """Requires the options, or the older annotation. The rule skips RayJobs, whose cluster lives for one job."""
-    if not _options(cluster).said and cluster.owner.annotation("ray.io/ft-enabled").text != "true":
+    if not _options(cluster).is_set and cluster.owner.annotation("ray.io/ft-enabled").text != "true":
         yield _options(cluster).wrong("is not set")
 
 
@@ -49,10 +49,10 @@ def on(cluster: RayCluster) -> Violations:
 def address(cluster: RayCluster) -> Violations:
     """Requires one host and one port."""
     redis_address = _options(cluster).at("redisAddress")
-    if not _options(cluster).said:
+    if not _options(cluster).is_set:
         return
     if not redis_address.text:
-        yield redis_address.wrong("is not said")
+        yield redis_address.wrong("is not set")
     elif _host_and_port(redis_address.text) is None:
         yield redis_address.wrong(f"{redis_address.shown()} is not an address with a port from 1 to 65535")
 
@@ -98,15 +98,15 @@ def redis_tls(cluster: RayCluster) -> Violations:
 )
 def password_from_secret(cluster: RayCluster) -> Violations:
     """Requires `valueFrom` and rejects `value`. Messages never show the value."""
-    if not _options(cluster).said:
+    if not _options(cluster).is_set:
         return
     password = _options(cluster).at("redisPassword")
-    if password.at("value").said:
+    if password.at("value").is_set:
         yield password.at("value").wrong("a password stands in plain text")
-    elif not password.at("valueFrom", "secretKeyRef").said:
-        yield password.wrong("is not said")
+    elif not password.at("valueFrom", "secretKeyRef").is_set:
+        yield password.wrong("is not set")
     parameter = cluster.spec.at("headGroupSpec", "rayStartParams", "redis-password")
-    if parameter.said:
+    if parameter.is_set:
         yield parameter.wrong("a password stands in a command line")
 
 
@@ -121,7 +121,7 @@ def password_from_secret(cluster: RayCluster) -> Violations:
 )
 def reconnect_order(cluster: RayCluster) -> Violations:
     """Compares the variable of each worker group with that of the head."""
-    if not _options(cluster).said:
+    if not _options(cluster).is_set:
         return
     head_seconds, _ = _seconds(cluster.head)
     for pod in cluster.workers():
@@ -159,5 +159,5 @@ def storage_namespace_unique(stack: Stack) -> Violations:
 def _storage_namespaces(stack: Stack) -> Iterator[tuple[RayCluster, Node]]:
     for cluster in stack.ray_clusters():
         storage_namespace = _options(cluster).at("externalStorageNamespace")
-        if storage_namespace.said:
+        if storage_namespace.is_set:
             yield cluster, storage_namespace

@@ -75,10 +75,10 @@ def test_each_list_merges_by_the_key_that_kubernetes_gives_it(name: str, base: A
 @pytest.mark.parametrize(
     ("over", "path", "message"),
     [
-        ({"a": {"$patch": "remove"}}, ("a", "$patch"), "'remove' cannot stand here"),
-        ({"env": [{"name": "x", "$patch": "merge"}]}, ("env", 0, "$patch"), "'merge' cannot stand here"),
-        ({"env": [{"name": "x", "$patch": "replace"}]}, ("env", 0, "$patch"), "'replace' cannot stand here"),
-        ({"a": {"containers": [{"image": "i"}]}}, ("a", "containers", 0), "has no name, which says what it is"),
+        ({"a": {"$patch": "remove"}}, ("a", "$patch"), "'remove' is not allowed here"),
+        ({"env": [{"name": "x", "$patch": "merge"}]}, ("env", 0, "$patch"), "'merge' is not allowed here"),
+        ({"env": [{"name": "x", "$patch": "replace"}]}, ("env", 0, "$patch"), "'replace' is not allowed here"),
+        ({"a": {"containers": [{"image": "i"}]}}, ("a", "containers", 0), "has no name, which identifies the item"),
         ({"ports": [{"name": "p"}]}, ("ports", 0), "has no containerPort or port"),
     ],
 )

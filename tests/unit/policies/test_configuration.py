@@ -115,7 +115,7 @@ def test_an_exception_holds_for_nothing_else(other: dict[str, str]) -> None:
         ({"options": {"ray-min-version": {"versions": "2.60.0"}}}, "unknown key 'versions': did you mean 'version'?"),
         ({"options": {"pod-no-host": {}}}, "options.pod-no-host: unknown key 'pod-no-host'"),
         ({"option": {}}, "option: unknown key 'option': did you mean 'options'?"),
-        (["a"], "a list is not allowed: a mapping (`key: value`) is wanted here"),
+        (["a"], "a list is not allowed: a mapping (`key: value`) is expected here"),
     ],
 )
 def test_a_fault_is_said_with_its_place(said: Any, message: str, tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_a_fault_in_a_stack_file_is_said_with_its_line(tmp_path: Path) -> None:
     assert str(refused.value).endswith(message)
     with pytest.raises(StackFileError, match="there is no rule 'pod-no-hosts'"):
         settings_of_file(file)
-    with pytest.raises(ConfigurationError, match=r"ray-platform:policies.*a mapping .* is wanted here"):
+    with pytest.raises(ConfigurationError, match=r"ray-platform:policies.*a mapping .* is expected here"):
         of_config({"ray-platform:policies": "advisory"})
 
 
