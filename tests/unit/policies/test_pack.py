@@ -62,7 +62,7 @@ def names(diagnostics: list[Any], level: int) -> list[str]:
     return [each.policyName for each in diagnostics if each.enforcementLevel == level]
 
 
-def test_a_broken_rule_is_told_with_its_place_and_blocks_in_prod() -> None:
+def test_a_violation_is_reported_with_its_place_and_blocks_in_prod() -> None:
     diagnostics = asked(Pack(Configuration(), "prod"), breaking(hostNetwork=True))
     assert names(diagnostics, analyzer_pb2.MANDATORY) == ["pod-no-host"]
     [one] = [each for each in diagnostics if each.policyName == "pod-no-host"]
@@ -72,7 +72,7 @@ def test_a_broken_rule_is_told_with_its_place_and_blocks_in_prod() -> None:
 
 
 @pytest.mark.parametrize("stack", ["dev", "dev.tenants-01"])
-def test_the_stack_s_name_says_what_rules_weigh(stack: str) -> None:
+def test_the_stack_s_name_decides_the_levels_of_rules(stack: str) -> None:
     """All stacks of an environment have its levels."""
     configuration = Configuration.model_validate({"environments": {"dev": {"level": "advisory"}}})
     pack = Pack(configuration, "")
@@ -84,7 +84,7 @@ def test_the_stack_s_name_says_what_rules_weigh(stack: str) -> None:
     assert len(info.policies) == len(RULES)
 
 
-def test_what_a_stack_s_own_configuration_says_goes_before() -> None:
+def test_a_stack_s_own_configuration_takes_precedence() -> None:
     config = {"ray-platform:policies": '{"level": "advisory", "rules": {"pod-no-host": "disabled"}}'}
     pack = Pack(Configuration(), "prod")
     pack.ConfigureStack(analyzer_pb2.AnalyzerStackConfigureRequest(stack="prod", config=config), CONTEXT)
@@ -95,7 +95,7 @@ def test_what_a_stack_s_own_configuration_says_goes_before() -> None:
         pack.ConfigureStack(wrong, CONTEXT)
 
 
-def test_what_is_wrong_in_several_places_of_an_object_is_told_once() -> None:
+def test_a_rule_violated_in_several_places_of_an_object_is_reported_once() -> None:
     body = breaking()
     body["spec"]["template"]["spec"]["containers"] *= 3
     for each in body["spec"]["template"]["spec"]["containers"]:
@@ -104,7 +104,7 @@ def test_what_is_wrong_in_several_places_of_an_object_is_told_once() -> None:
     assert "containers[0].securityContext.privileged and 2 more: is privileged." in one.message
 
 
-def test_what_is_not_known_is_said_and_does_not_block() -> None:
+def test_an_unknown_value_is_reported_and_does_not_block() -> None:
     diagnostics = asked(Pack(Configuration(), "prod"), breaking(hostNetwork=UNKNOWN))
     assert names(diagnostics, analyzer_pb2.MANDATORY) == []
     [unknown] = [each for each in diagnostics if "cannot be known before `pulumi up`" in each.message]
@@ -112,7 +112,7 @@ def test_what_is_not_known_is_said_and_does_not_block() -> None:
     assert unknown.message.endswith("pod-no-host")
 
 
-def test_secrets_are_judged_and_never_told() -> None:
+def test_secrets_are_judged_and_never_shown() -> None:
     env = [{"name": "PASSWORD", "value": {**SECRET, "value": "hunter2"}}]
     body = deployment()
     body["spec"]["template"]["spec"]["containers"][0] |= {"env": env, "image": {**SECRET, "value": "hunter2"}}
@@ -184,7 +184,7 @@ def test_the_parents_of_tenants_queues_may_be_in_another_stack_of_the_environmen
     assert names(list(found.diagnostics), analyzer_pb2.MANDATORY) == broken
 
 
-def test_the_engine_s_configuration_goes_before_the_pack_s() -> None:
+def test_the_engine_s_configuration_takes_precedence_over_the_pack_s() -> None:
     pack = Pack(Configuration.model_validate({"options": {"ray-min-version": {"version": "2.0.0"}}}), "prod")
     request = analyzer_pb2.ConfigureAnalyzerRequest()
     request.policyConfig["pod-no-host"].enforcementLevel = analyzer_pb2.DISABLED
@@ -199,7 +199,7 @@ def test_the_engine_s_configuration_goes_before_the_pack_s() -> None:
         pack.Configure(request, CONTEXT)
 
 
-def test_the_engine_s_configuration_goes_before_the_stack_s() -> None:
+def test_the_engine_s_configuration_takes_precedence_over_the_stack_s() -> None:
     pack = Pack(Configuration(), "prod", {"ray-platform:policies": '{"rules": {"pod-no-host": "disabled"}}'})
     request = analyzer_pb2.ConfigureAnalyzerRequest()
     request.policyConfig["pod-no-host"].enforcementLevel = analyzer_pb2.MANDATORY
@@ -220,7 +220,7 @@ def started(configuration: Path) -> "subprocess.Popen[str]":
 
 
 def test_it_is_started_by_its_folder_and_prints_its_port_alone(tmp_path: Path) -> None:
-    configuration = tmp_path / "said.yaml"
+    configuration = tmp_path / "configuration.yaml"
     configuration.write_text("environments: {dev: {level: disabled}}")
     with started(configuration) as process:
         try:
@@ -234,7 +234,7 @@ def test_it_is_started_by_its_folder_and_prints_its_port_alone(tmp_path: Path) -
 
 
 def test_a_wrong_configuration_ends_it_with_a_message(tmp_path: Path) -> None:
-    configuration = tmp_path / "said.yaml"
+    configuration = tmp_path / "configuration.yaml"
     configuration.write_text("option: {}")
     with started(configuration) as process:
         output, error = process.communicate(timeout=60)
