@@ -106,7 +106,7 @@ def _worker_group(path: Path, group: Body) -> Found:
             "replicas-within-bounds",
             (*path, "replicas"),
             group["replicas"],
-            f"{message}, and KubeRay keeps to these: change one",
+            f"{message}, and KubeRay enforces these bounds: change one",
         )
     if group["numOfHosts"] < 1:
         message = f"numOfHosts is {group['numOfHosts']}, so the group would have no pods: give 1 or more"

@@ -59,7 +59,7 @@ def policies(
         _list(output, write)
         return
     if write:
-        raise typer.BadParameter("goes with --list", param_hint="--write")
+        raise typer.BadParameter("needs --list", param_hint="--write")
     if not files:
         raise typer.BadParameter("name a file, a folder or -", param_hint="FILE")
 

@@ -12,7 +12,7 @@ from ..walk import Container, Pod
     "pod-requests",
     Severity.MEDIUM,
     what="Containers say how much CPU and memory they need.",
-    why="Ray counts what a pod asks for as what it has, and Volcano and quotas can count nothing else.",
+    why="Ray takes what a pod requests as its capacity, and Volcano and quotas can count nothing else.",
     source="https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/config.html#resources",
     fix="Set resources.requests.cpu and .memory, or the limits, which count for both.",
     cel=of_pods(
@@ -34,7 +34,7 @@ def requests(container: Container) -> Violations:
     "pod-memory-limit",
     Severity.MEDIUM,
     what="The memory that a container asks for is what it may have, in pods of Ray.",
-    why="Ray plans with the limit: what was not asked for is taken back, and the kubelet kills the pod.",
+    why="Ray plans with the limit: memory beyond the request is not reserved, and the kubelet may kill the pod.",
     source="https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/config.html#resources",
     fix="Set resources.limits.memory and resources.requests.memory to the same amount.",
     cel=of_ray(
@@ -57,8 +57,8 @@ def memory_limit(container: Container) -> Violations:
 @rule(
     "pod-probes",
     Severity.LOW,
-    what="Programs that run for long are asked whether they do.",
-    why="Kubernetes sends work to, and waits for, a program that hangs. KubeRay gives Ray's containers probes itself.",
+    what="Long-running programs have probes.",
+    why="Otherwise Kubernetes sends work to a program that hangs. KubeRay adds probes to Ray's containers.",
     source="https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/",
     fix="Set readinessProbe and livenessProbe.",
     kinds=("Deployment", "StatefulSet", "DaemonSet"),
@@ -102,7 +102,7 @@ def no_plain_secret(container: Container) -> Violations:
     "pod-memory-volume-limit",
     Severity.MEDIUM,
     what="Volumes in memory have a limit.",
-    why="They count as the container's memory: one that fills up kills Ray. KubeRay's own /dev/shm has one.",
+    why="They count as the container's memory: a full volume kills Ray. KubeRay's own /dev/shm has a limit.",
     source="https://kubernetes.io/docs/concepts/storage/volumes/#emptydir",
     fix="Set emptyDir.sizeLimit.",
     cel=of_pods(
@@ -122,7 +122,7 @@ def memory_volume_limit(pod: Pod) -> Violations:
     "pod-binary-quantities",
     Severity.MEDIUM,
     what="Memory is at least one mebibyte.",
-    why="`64` and `64m` are bytes and thousandths of them: Kubernetes takes them, and the container is killed at once.",
+    why="`64` and `64m` are bytes and thousandths of bytes. Kubernetes accepts both, and kills the container at once.",
     source="https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/#meaning-of-memory",
     fix="Write the unit: 64Gi.",
     cel=of_containers(

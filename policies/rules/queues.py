@@ -25,8 +25,8 @@ def _queues(stack: Stack) -> dict[str, Object]:
 @rule(
     "queue-guarantee-fits",
     Severity.HIGH,
-    what="A queue is guaranteed no more than it may have.",
-    why="Volcano's webhook refuses it, in the middle of an update.",
+    what="The guarantee of a queue is within its deserved resources and its capability.",
+    why="Volcano's webhook refuses the queue in the middle of an update.",
     source=_VALIDATE,
     fix="Let guarantee.resource <= deserved <= capability, for each resource.",
     kinds=("Queue",),
@@ -46,8 +46,8 @@ def guarantee_fits(owner: Object) -> Violations:
 @rule(
     "queue-parent-exists",
     Severity.HIGH,
-    what="The parents of queues are there.",
-    why="Volcano's webhook refuses a queue whose parent it does not know.",
+    what="The parents of queues exist.",
+    why="Volcano's webhook refuses a queue whose parent does not exist.",
     source=_VALIDATE,
     fix="Add the parent to the stack, or remove spec.parent.",
 )
@@ -63,8 +63,8 @@ def parent_exists(stack: Stack) -> Violations:
 @rule(
     "queue-children-fit",
     Severity.HIGH,
-    what="Queues guarantee their children no more than they are guaranteed.",
-    why="Volcano's webhook refuses the child that goes beyond it.",
+    what="The guarantees of a queue's children are within its own guarantee.",
+    why="Volcano's webhook refuses the child that exceeds it.",
     source=_VALIDATE,
     fix="Raise the parent's guarantee, or lower those of its children.",
 )
@@ -85,8 +85,8 @@ def children_fit(stack: Stack) -> Violations:
 @rule(
     "queue-has-limit",
     Severity.LOW,
-    what="Queues say how much they may have at most.",
-    why="One without a capability may take the whole cluster; its guarantees to others then wait for what runs.",
+    what="Queues have a limit.",
+    why="A queue without a capability may take the whole cluster; other queues then wait for their guarantees.",
     source="https://volcano.sh/en/docs/queue/",
     fix="Set spec.capability.",
     kinds=("Queue",),
@@ -101,7 +101,7 @@ def has_limit(owner: Object) -> Violations:
 @rule(
     "ray-queue-exists",
     Severity.HIGH,
-    what="The queue that a RayCluster waits in is there.",
+    what="The queue of a RayCluster exists.",
     why="Its pods stay pending for good, and only its PodGroup reports the reason.",
     source="https://docs.ray.io/en/latest/cluster/kubernetes/k8s-ecosystem/volcano.html",
     fix="Name a queue of the stack in label volcano.sh/queue-name.",
@@ -119,7 +119,7 @@ def queue_exists(stack: Stack) -> Violations:
     "ray-gang-fits-queue",
     Severity.HIGH,
     what="A gang fits the queue that it waits in.",
-    why="Volcano starts a gang whole or not at all: one that never fits waits for good.",
+    why="Volcano starts a gang whole or not at all: a gang that never fits waits for ever.",
     source="kuberay ray-operator/controllers/ray/batchscheduler/volcano/volcano_scheduler.go",
     fix="Lower minReplicas, or replicas where the cluster does not scale; or raise the queue's capability.",
 )
@@ -149,7 +149,7 @@ def _gpus(cluster: RayCluster, group: Node | None, container: Node) -> Decimal:
     "volcano-job-gang",
     Severity.HIGH,
     what="A Job of Volcano's waits for no more pods than it has.",
-    why="It would wait for good; Volcano's webhook refuses it.",
+    why="It would wait for ever; Volcano's webhook refuses it.",
     source="volcano pkg/webhooks/admission/jobs/validate/admit_job.go",
     fix="Let minAvailable be at most the sum of its tasks' replicas.",
     kinds=("Job",),
@@ -173,7 +173,7 @@ def _replicas(task: Node) -> int:
     "volcano-job-scheduler",
     Severity.MEDIUM,
     what="A Job of Volcano's is scheduled by Volcano.",
-    why="Another scheduler knows nothing of its gang and of its queue.",
+    why="Another scheduler ignores its gang and its queue.",
     source="https://volcano.sh/en/docs/vcjob/",
     fix="Set spec.schedulerName: volcano.",
     kinds=("Job",),
@@ -219,7 +219,7 @@ def one_scheduler(owner: Object) -> Violations:
     "ray-kueue-job-ends",
     Severity.HIGH,
     what="A RayJob that waits in Kueue shuts its cluster down.",
-    why="KubeRay cannot suspend another: it is refused when Kueue holds it back, and keeps its GPUs when it is done.",
+    why="KubeRay cannot suspend other RayJobs: it refuses them while they wait, and they keep their GPUs at the end.",
     source="kuberay ray-operator/controllers/ray/utils/validation.go: ValidateRayJobSpec",
     fix="Set shutdownAfterJobFinishes: true.",
     kinds=("RayJob",),

@@ -89,7 +89,7 @@ def mended(pack: Pack, made: Body, type_: str) -> Body:
     return json_format.MessageToDict(response.remediations[-1].properties)
 
 
-def broken(pack: Pack, made: Body, type_: str) -> list[str]:
+def violated(pack: Pack, made: Body, type_: str) -> list[str]:
     return names(list(pack.Analyze(asked(made, type_), CONTEXT).diagnostics), analyzer_pb2.REMEDIATE)
 
 
@@ -104,9 +104,9 @@ def without_seccomp(each: Remedy) -> Body:
 @pytest.mark.parametrize("each", CASES, ids=IDS)
 def test_a_remedy_fixes_the_violation_and_changes_nothing_else(each: Remedy) -> None:
     pack, made = pack_that_mends(each.rule), without_seccomp(each)
-    assert broken(pack, made, each.type) == [each.rule]
+    assert violated(pack, made, each.type) == [each.rule]
     after = mended(pack, made, each.type)
-    assert broken(pack, after, each.type) == []
+    assert violated(pack, after, each.type) == []
     put(made, each.at, each.remedied)
     assert after == made
 
@@ -117,7 +117,7 @@ def test_a_configured_value_is_not_changed(each: Remedy) -> None:
     pack, made = pack_that_mends(each.rule), without_seccomp(each)
     put(made, each.at, each.violating)
     assert mended(pack, made, each.type) == made
-    assert broken(pack, made, each.type) == [each.rule]
+    assert violated(pack, made, each.type) == [each.rule]
 
 
 @pytest.mark.parametrize("each", CASES, ids=IDS)
@@ -163,7 +163,7 @@ def test_where_something_may_depend_on_it_nothing_is_mended(rule: str, at: str, 
     put(made, at, value)
     pack = pack_that_mends(rule)
     assert mended(pack, made, each.type) == made
-    assert broken(pack, made, each.type) == [rule]
+    assert violated(pack, made, each.type) == [rule]
 
 
 def test_several_remedies_mend_one_object_and_are_reported() -> None:
