@@ -196,5 +196,5 @@ def _volcano_labels(body: Body, job: tuple[Body, Path] | None) -> Found:
         return
     tier = labels.get(_TIER_LABEL)
     if tier is not None and _MODE_LABEL in labels and integer(tier) is None:
-        message = f"{tier!r} is no tier of a network topology: give a whole number"
+        message = f"{tier!r} is not a tier of a network topology: give a whole number"
         yield problem("scheduler-network-tier", ("metadata", "labels", _TIER_LABEL), tier, message)

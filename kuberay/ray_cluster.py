@@ -77,7 +77,7 @@ def _groups(cluster: Cluster) -> Found:
 def _group(path: Path, group: Body) -> Found:
     """Head or workers (validateRayGroupResources, validateRayGroupLabels)."""
     if not group["template"].get("spec", {}).get("containers"):
-        message = "there is no container: give the Ray container first"
+        message = "there is no container: add the Ray container as the first"
         yield problem("group-containers", (*path, "template", "spec", "containers"), None, message)
     params = group.get("rayStartParams", {})
     resource_params = [name for name in _RESOURCE_PARAMS if params.get(name)]
@@ -101,7 +101,7 @@ def _worker_group(path: Path, group: Body) -> Found:
         message = f"minReplicas {least} is more than maxReplicas {most}: raise maxReplicas or lower minReplicas"
         yield problem("replica-bounds", (*path, "minReplicas"), least, message)
     elif group["replicas"] and not least <= group["replicas"] <= most:
-        message = f"replicas {group['replicas']} is not from minReplicas {least} to maxReplicas {most}"
+        message = f"replicas {group['replicas']} is not between minReplicas {least} and maxReplicas {most}"
         yield problem(
             "replicas-within-bounds",
             (*path, "replicas"),
@@ -112,5 +112,7 @@ def _worker_group(path: Path, group: Body) -> Found:
         message = f"numOfHosts is {group['numOfHosts']}, so the group would have no pods: give 1 or more"
         yield problem("num-of-hosts", (*path, "numOfHosts"), group["numOfHosts"], message)
     if len(name) > 63 or not _GROUP_NAME.fullmatch(name):
-        message = f"{name!r} makes no name of a pod: use at most 63 letters, digits and hyphens, no hyphen at an end"
+        message = (
+            f"{name!r} is not valid in a pod name: use at most 63 letters, digits and hyphens, no hyphen at an end"
+        )
         yield problem("group-name", (*path, "groupName"), name, message)

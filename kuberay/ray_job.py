@@ -96,7 +96,7 @@ def _submission(spec: Body, path: Path) -> Found:
     """The submission of the job. The operator reads these fields after the cluster is ready."""
     mode = spec["submissionMode"]
     if mode not in MODES:
-        message = f"{mode!r} is no way to submit a job, so it would never start: use one of {', '.join(MODES)}"
+        message = f"{mode!r} is not a submission mode, so the job would never start: use one of {', '.join(MODES)}"
         yield problem("job-submission-mode", (*path, "submissionMode"), mode, message)
     if not is_mapping(spec.get("runtimeEnvYAML", "")):
         message = "this is not a YAML mapping: write a runtime environment such as pip: [numpy]"
@@ -108,7 +108,7 @@ def _submission(spec: Body, path: Path) -> Found:
         yield problem("job-entrypoint-resources", (*path, "entrypointResources"), spec["entrypointResources"], message)
     template = spec.get("submitterPodTemplate")
     if mode == "K8sJobMode" and template is not None and not template.get("spec", {}).get("containers"):
-        message = "there is no container: give the one that submits first"
+        message = "there is no container: add the container that submits as the first"
         at = (*path, "submitterPodTemplate", "spec", "containers")
         yield problem("job-submitter-containers", at, None, message)
 
@@ -174,7 +174,7 @@ def _legacy_deletion(policy: str | None, path: Path, shutdown: bool, selects: bo
 
 def _possible(policy: str, path: Path, selects: bool, autoscaling: bool) -> Found:
     if selects and policy in _OF_CLUSTER:
-        message = f"{policy} is not for a cluster that clusterSelector selects: use DeleteSelf or DeleteNone"
+        message = f"{policy} is not allowed for a cluster that clusterSelector selects: use DeleteSelf or DeleteNone"
         yield problem("deletion-policy", path, policy, message)
     elif autoscaling and policy == "DeleteWorkers":
         message = (
@@ -190,7 +190,7 @@ def _deletion_rules(rules: list[Body], path: Path, selects: bool, autoscaling: b
         policy, condition = rule["policy"], rule["condition"]
         statuses = [name for name in ("jobStatus", "jobDeploymentStatus") if name in condition]
         if len(statuses) != 1:
-            message = "a condition is of one of jobStatus and jobDeploymentStatus: give one of them"
+            message = "a condition needs exactly one of jobStatus and jobDeploymentStatus: set one of them"
             yield problem("deletion-condition", (*path, index, "condition"), condition, message)
             continue
         impossible = list(_possible(policy, (*path, index, "policy"), selects, autoscaling))
@@ -215,7 +215,7 @@ def _order(event: str, times: Mapping[str, tuple[int, int]], path: Path) -> Foun
         seconds, index = times[later]
         if seconds < times[earlier][0]:
             message = (
-                f"on {event} {later} comes after {seconds} s, before {earlier} after {times[earlier][0]} s: "
+                f"on {event}, {later} applies after {seconds} s, before {earlier} after {times[earlier][0]} s: "
                 f"give it {times[earlier][0]} or more"
             )
             yield problem("deletion-order", (*path, index, "condition", "ttlSeconds"), seconds, message)

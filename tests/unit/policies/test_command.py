@@ -119,8 +119,8 @@ def test_standard_input_folders_and_lists_are_read(folder: Path) -> None:
     ("text", "message"),
     [
         ("a: [", "bad.yaml:2:1: this is not YAML"),
-        ("config: {}", "bad.yaml:1: this is no object of Kubernetes: it has no apiVersion and kind"),
-        ("- 1", "this is no object of Kubernetes"),
+        ("config: {}", "bad.yaml:1: this is not a Kubernetes object: it has no apiVersion and kind"),
+        ("- 1", "this is not a Kubernetes object"),
     ],
 )
 def test_a_file_without_kubernetes_objects_is_refused(text: str, message: str, folder: Path) -> None:
