@@ -217,9 +217,7 @@ def check_metadata(body: Body) -> Found:
     yield from _name(metadata, kind)
     namespace = metadata.get("namespace", "")
     if namespace and not is_dns_1123_label(namespace):
-        message = (
-            f"{namespace!r} is not a valid name of a namespace: use at most 63 lower-case letters, digits and hyphens"
-        )
+        message = f"{namespace!r} is not a valid namespace: use at most 63 lower-case letters, digits and hyphens"
         yield problem("object-name", ("metadata", "namespace"), namespace, message)
     yield from check_labels(metadata.get("labels", {}), ("metadata", "labels"), "object-label")
     annotations = metadata.get("annotations", {})
@@ -256,9 +254,7 @@ def check_labels(labels: Body, path: Path, rule: str) -> Found:
     """Label keys and values in Kubernetes' syntax (apimachinery: IsQualifiedName, IsValidLabelValue)."""
     for key, value in labels.items():
         if not is_qualified_name(key):
-            message = (
-                f"{key!r} is not a valid label key: use letters, digits and -_. after an optional DNS prefix and /"
-            )
+            message = f"{key!r} is not a label key: use letters, digits and -_. after an optional DNS prefix and /"
             yield problem(rule, (*path, key), value, message)
         if not is_label_value(value):
             message = f"{value!r} is not a label value: use at most 63 letters, digits and -_., a letter or digit at both ends"
