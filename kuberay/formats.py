@@ -257,5 +257,5 @@ def check_labels(labels: Body, path: Path, rule: str) -> Found:
             message = f"{key!r} is not a label key: use letters, digits and -_. after an optional DNS prefix and /"
             yield problem(rule, (*path, key), value, message)
         if not is_label_value(value):
-            message = f"{value!r} is not a label value: use at most 63 letters, digits and -_., a letter or digit at both ends"
+            message = f"{value!r} is not a label value: use at most 63 letters, digits and -_., but no -_. at an end"
             yield problem(rule, (*path, key), value, message)
