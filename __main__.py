@@ -1,4 +1,4 @@
-"""Ray on Kubernetes, as the stack file says."""
+"""Provisions Ray on Kubernetes as the stack file describes."""
 
 import sys
 
@@ -8,12 +8,12 @@ from core.problems import StackFileError
 from stacks.build import build
 from stacks.running import running_stack
 
-TOLD = 32
-"""Exit code after which Pulumi's language host adds no error of its own: the user has seen one already."""
+REPORTED = 32
+"""Exit code for an error that the program has reported itself: Pulumi's language host adds no error of its own."""
 
 try:
     for name, value in build(running_stack()).items():
         pulumi.export(name, value)
 except (StackFileError, pulumi.RunError) as error:
     pulumi.log.error(str(error))
-    sys.exit(TOLD)
+    sys.exit(REPORTED)

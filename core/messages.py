@@ -11,24 +11,24 @@ from pydantic_core import ErrorDetails
 
 from .problems import UNKNOWN_FIELD, Finding, Path, Problem, Problems, in_one_line, shown
 
-_MAPPING = "a mapping (`key: value`) is wanted here"
-_LIST = "a list (`- item`) is wanted here"
-_WHOLE = "a whole number is wanted here"
-_NUMBER = "a number is wanted here"
+_MAPPING = "a mapping (`key: value`) is expected here"
+_LIST = "a list (`- item`) is expected here"
+_WHOLE = "a whole number is expected here"
+_NUMBER = "a number is expected here"
 
 _EXPECTED = {
     "model_type": ("wrong-type", _MAPPING),
     "dict_type": ("wrong-type", _MAPPING),
     "tuple_type": ("wrong-type", _LIST),
     "list_type": ("wrong-type", _LIST),
-    "string_type": ("wrong-type", "text is wanted here; put in quotes what YAML takes for a number or a truth value"),
+    "string_type": ("wrong-type", "text is expected here; put numbers and booleans in quotes"),
     "int_type": ("wrong-type", _WHOLE),
     "int_parsing": ("wrong-type", _WHOLE),
     "int_from_float": ("wrong-type", _WHOLE),
-    "int_parsing_size": ("out-of-range", "a smaller number is wanted here"),
+    "int_parsing_size": ("out-of-range", "a smaller number is expected here"),
     "float_type": ("wrong-type", _NUMBER),
     "float_parsing": ("wrong-type", _NUMBER),
-    "finite_number": ("out-of-range", "a finite number is wanted here"),
+    "finite_number": ("out-of-range", "a finite number is expected here"),
     "bool_type": ("wrong-type", "write true or false"),
     "bool_parsing": ("wrong-type", "write true or false"),
     "literal_error": ("not-allowed-value", "use {expected}"),
@@ -112,7 +112,7 @@ def _problems(fault: ErrorDetails, model: type[BaseModel]) -> Iterator[Problem]:
         message = _unknown_key(str(location[-1]), tuple(_keys(model, location[:-1])))
         yield Problem(location, None, message, UNKNOWN_FIELD)
     elif kind == "missing":
-        yield Problem(location, None, "is required and not there", "required-field")
+        yield Problem(location, None, "is required, but missing", "required-field")
     elif kind == "value_error":
         reason = fault["ctx"]["error"]
         if isinstance(reason, Problems):

@@ -17,7 +17,7 @@ _DECIMAL = {
     suffix: Decimal(10) ** power for suffix, power in zip("numkMGTPE", (-9, -6, -3, 3, 6, 9, 12, 15, 18), strict=True)
 }
 
-GREATEST = 2**63 - 1
+LARGEST = 2**63 - 1
 """Kubernetes caps larger amounts."""
 
 

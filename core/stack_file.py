@@ -65,7 +65,7 @@ def read(file: Path) -> str:
         reason = error.strerror if isinstance(error, OSError) else error
         raise _refused(file, f"cannot be read: {reason}", UNREADABLE) from error
     if len(content) > LARGEST_FILE:
-        raise _refused(file, f"the file is greater than {LARGEST_FILE} bytes: is it a stack file?", "file-size")
+        raise _refused(file, f"the file is larger than {LARGEST_FILE} bytes: is it a stack file?", "file-size")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -91,10 +91,10 @@ def stack_file(name: str | Path, text: str) -> StackFile:
     keys = found.value if isinstance(found.value, dict) else {}
     config = keys.get("config")
     if not keys.keys() & {"config", *PULUMIS_OWN}:
-        message = "this is no stack file: it is a mapping with the key `config`"
+        message = "this is not a stack file: a stack file is a mapping with the key `config`"
         raise _refused(name, message, "no-stack-file", found.span(()))
     if config is not None and not isinstance(config, dict):
-        message = "this is no stack file: under `config` stands a mapping of keys such as `ray-platform:tenants`"
+        message = "this is not a stack file: `config` must be a mapping with keys such as `ray-platform:tenants`"
         raise _refused(name, message, "no-stack-file", found.span(("config",)))
     return StackFile(str(name), text, found)
 

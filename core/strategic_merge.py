@@ -45,18 +45,18 @@ def merge(base: Any, over: Any) -> Any:
     return _merge(base, over, ())
 
 
-def difference(base: Any, wanted: Any) -> Any:
-    """The patch from `base` to `wanted`: `merge(base, difference(base, wanted)) == wanted`.
+def difference(base: Any, desired: Any) -> Any:
+    """The patch from `base` to `desired`: `merge(base, difference(base, desired)) == desired`.
 
     A null counts as missing, as in the API server. No mapping may have a key `$patch`.
     """
-    if not (isinstance(base, Mapping) and isinstance(wanted, Mapping)):
-        return _whole(wanted)
-    wanted = {key: value for key, value in wanted.items() if value is not None}
-    removed = {key: None for key in base if key not in wanted}
+    if not (isinstance(base, Mapping) and isinstance(desired, Mapping)):
+        return _whole(desired)
+    desired = {key: value for key, value in desired.items() if value is not None}
+    removed = {key: None for key in base if key not in desired}
     changed = {
         key: _difference_at(key, base.get(key), value)
-        for key, value in wanted.items()
+        for key, value in desired.items()
         if key not in base or _plain(base[key]) != _plain(value)
     }
     return {**removed, **changed}
@@ -129,26 +129,26 @@ def _unknown_directive(path: Path, directive: Any) -> Problem:
     return Problem(
         (*path, DIRECTIVE),
         directive,
-        f"{directive!r} cannot stand here: in a mapping write replace or delete; in an item of a list delete, or an "
-        "item of its own that is `$patch: replace` alone, which makes the others the whole list",
+        f"{directive!r} is not allowed here: in a mapping, write replace or delete; in an item of a list, write "
+        "delete, or add an item with only `$patch: replace`, so that the other items replace the list",
         "patch-directive",
     )
 
 
 def _without_key(path: Path, item: Any) -> Problem:
     name = " or ".join(_keys(path[-2]))
-    return Problem(path, item, f"has no {name}, which says what it is merged into: give it one", "merge-key")
+    return Problem(path, item, f"has no {name}, which identifies the item to merge with: add it", "merge-key")
 
 
-def _difference_at(name: str, base: Any, wanted: Any) -> Any:
-    if not (isinstance(wanted, list) and _keys(name) and all(isinstance(item, Mapping) for item in wanted)):
-        return difference(base, wanted)
+def _difference_at(name: str, base: Any, desired: Any) -> Any:
+    if not (isinstance(desired, list) and _keys(name) and all(isinstance(item, Mapping) for item in desired)):
+        return difference(base, desired)
     before = _by_key(name, base) if isinstance(base, list) else {}
-    after = _by_key(name, wanted)
+    after = _by_key(name, desired)
     remaining = [key for key in before or () if key in (after or ())]
     in_order = after is not None and list(after)[: len(remaining)] == remaining
     if before is None or after is None or not in_order or (before and not remaining):
-        return [{DIRECTIVE: "replace"}, *map(_whole, wanted)]
+        return [{DIRECTIVE: "replace"}, *map(_whole, desired)]
     return [_item_difference(name, before.get(key), after.get(key)) for key in _changed(before, after)]
 
 
@@ -170,9 +170,9 @@ def _by_key(name: str, items: list[Any]) -> dict[_Key, Any] | None:
     return found if len(found) == len(items) else None
 
 
-def _whole(wanted: Any) -> Any:
+def _whole(desired: Any) -> Any:
     """A patch that yields the value without a base. It replaces lists whose items a merge could not identify."""
-    return difference({}, wanted) if isinstance(wanted, Mapping) else _plain(wanted)
+    return difference({}, desired) if isinstance(desired, Mapping) else _plain(desired)
 
 
 def _plain(value: Any) -> Any:

@@ -21,7 +21,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from .problems import Problems
-from .quantities import GREATEST, amount
+from .quantities import LARGEST, amount
 from .secrets import plain_secrets
 
 NonEmptyText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -47,8 +47,8 @@ def _number_as_text(value: Any) -> Any:
     # YAML reads `cpu: 64` as a number; true and false are numbers to Python, but no quantity.
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
-    if isinstance(value, int) and abs(value) > GREATEST:
-        raise ValueError(f"a number of more than {len(str(GREATEST))} digits is too great: write a smaller one")
+    if isinstance(value, int) and abs(value) > LARGEST:
+        raise ValueError(f"a number of more than {len(str(LARGEST))} digits is too large: write a smaller one")
     return str(value)
 
 
@@ -59,8 +59,8 @@ def _amount_of(text: str) -> Decimal:
     value = amount(text)
     if value < 0:
         raise ValueError(f"{text!r} is less than zero; write for example 8, 500m or 64Gi")
-    if value > GREATEST:
-        raise ValueError(f"{text!r} is greater than Kubernetes can count (2^63 - 1): write a smaller amount")
+    if value > LARGEST:
+        raise ValueError(f"{text!r} is larger than the maximum of Kubernetes (2^63 - 1): write a smaller amount")
     return value
 
 
@@ -245,8 +245,8 @@ def _network(text: str) -> str:
         raise ValueError(f"{text!r} is not a network such as 10.20.0.0/16 or 2001:db8::/32") from None
     if network.prefixlen == 0:
         raise ValueError(
-            f"{text!r} is every address, those of other tenants and of the cloud's metadata service among them: "
-            "name the networks that are meant (egress may say internet: true)"
+            f"{text!r} contains every address, also those of other tenants and of the cloud's metadata service: "
+            "name only the necessary networks (for egress, set internet: true)"
         )
     if str(network) != text:
         raise ValueError(f"{text!r} is not written as a network: write {network}")
@@ -269,7 +269,7 @@ def seconds(duration: str) -> int:
 
 def _countable(duration: str) -> str:
     if seconds(duration) > MOST_SECONDS:
-        raise ValueError(f"{duration!r} is longer than KubeRay can count (2^31 - 1 seconds): write a shorter time")
+        raise ValueError(f"{duration!r} is longer than the maximum of KubeRay (2^31 - 1 seconds): write a shorter time")
     return duration
 
 

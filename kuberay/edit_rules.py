@@ -15,7 +15,9 @@ _IN_QUIET_TIMES = (
     "when nothing runs, delete all pods of the RayCluster (`kubectl delete pod -l ray.io/cluster=NAME`), and KubeRay "
     "makes them as edited; or make a second RayCluster under another name, move the work, and remove the first"
 )
-_WORKERS_ANEW = "delete idle workers' pods one after the other, or let the autoscaler end them when they are idle"
+_RECREATE_IDLE_WORKERS = (
+    "delete idle workers' pods one after the other, or let the autoscaler end them when they are idle"
+)
 
 
 _1_6 = (
@@ -46,9 +48,9 @@ _1_6 = (
     Rule(
         "enableInTreeAutoscaling",
         Verdict.IGNORED,
-        "the autoscaler is added to or removed from the head only when the head's pod is made anew",
+        "the autoscaler is added to or removed from the head only when the head's pod is recreated",
         "the autoscaler is a container of the head's pod, and KubeRay changes no pod that runs. Until then nobody adds "
-        "workers after it is switched on, and after it is switched off the old autoscaler goes on scaling",
+        "workers after it is switched on, and after it is switched off the old autoscaler continues to scale",
         _IN_QUIET_TIMES,
         "kuberay ray-operator/controllers/ray/common/pod.go: DefaultHeadPodTemplate",
         pods="head",
@@ -56,21 +58,21 @@ _1_6 = (
     Rule(
         "autoscalerOptions.idleTimeoutSeconds",
         Verdict.IN_PLACE,
-        "the autoscaler heeds the new idle timeout within seconds; workers idle for longer end",
+        "the autoscaler applies the new idle timeout within seconds; workers idle for longer end",
         "it reads the RayCluster in each of its rounds",
         source=_AUTOSCALER,
     ),
     Rule(
         "autoscalerOptions.upscalingMode",
         Verdict.IN_PLACE,
-        "the autoscaler heeds it within seconds",
+        "the autoscaler applies it within seconds",
         "it reads the RayCluster in each of its rounds",
         source=_AUTOSCALER,
     ),
     Rule(
         "autoscalerOptions.**",
         Verdict.IGNORED,
-        "the autoscaler's container stays as it is until the head's pod is made anew",
+        "the autoscaler's container stays as it is until the head's pod is recreated",
         "it is a container of the head's pod, and KubeRay changes no pod that runs",
         _IN_QUIET_TIMES,
         "kuberay ray-operator/controllers/ray/common/pod.go: DefaultHeadPodTemplate",
@@ -79,7 +81,7 @@ _1_6 = (
     Rule(
         "rayVersion",
         Verdict.STRANDS,
-        "the head keeps its Ray version until its pod is made anew; workers that start meanwhile have the new one and "
+        "the head keeps its Ray version until its pod is recreated; workers that start meanwhile have the new one and "
         "cannot join, so the cluster scales no more and a lost worker is not replaced",
         "KubeRay changes no pod that runs, and Ray refuses a worker of another version than the head's",
         _IN_QUIET_TIMES,
@@ -89,7 +91,7 @@ _1_6 = (
     Rule(
         "authOptions.**",
         Verdict.STRANDS,
-        "the head asks for what it asked for before until its pod is made anew; workers that start meanwhile have the "
+        "the head uses the earlier setting until its pod is recreated; workers that start meanwhile have the "
         "new setting and are refused by it, so the cluster scales no more and a lost worker is not replaced",
         "how callers are authenticated is in the environment of each pod, and KubeRay changes no pod that runs",
         _IN_QUIET_TIMES,
@@ -99,9 +101,9 @@ _1_6 = (
     Rule(
         "gcsFaultToleranceOptions.**",
         Verdict.IGNORED,
-        "the head keeps its tables where it kept them until its pod is made anew",
-        "where Redis is stands in the environment of the head's container, and KubeRay changes no pod that runs. "
-        "Workers that run lose the head when it is made anew for the first time: only what Redis has is found again",
+        "the head keeps its tables in the earlier place until its pod is recreated",
+        "the address of Redis is in the environment of the head's container, and KubeRay changes no pod that runs. "
+        "Workers that run lose the head when it is recreated for the first time: only the state in Redis survives",
         _IN_QUIET_TIMES,
         "kuberay ray-operator/controllers/ray/common/pod.go: configureGCSFaultTolerance",
         pods="head",
@@ -111,7 +113,7 @@ _1_6 = (
         Verdict.IGNORED,
         "the head's Service stays as it is",
         "KubeRay makes the head's Service once and never changes it",
-        "make the same change to the Service with kubectl; or delete it, and KubeRay makes it anew: for a moment "
+        "make the same change to the Service with kubectl; or delete it, and KubeRay recreates it: for a moment "
         "clients and new workers do not find the head",
         f"{_CONTROLLER}: reconcileHeadService",
     ),
@@ -120,7 +122,7 @@ _1_6 = (
         Verdict.IGNORED,
         "the head's Service stays as it is",
         "KubeRay makes the head's Service once and never changes it",
-        "delete the Service, and KubeRay makes it anew: for a moment clients and new workers do not find the head",
+        "delete the Service, and KubeRay recreates it: for a moment clients and new workers do not find the head",
         f"{_CONTROLLER}: reconcileHeadService",
     ),
     Rule(
@@ -128,7 +130,7 @@ _1_6 = (
         Verdict.IGNORED,
         "the head's Service stays as it is",
         "KubeRay makes the head's Service once and never changes it",
-        "delete the Service, and KubeRay makes it anew: for a moment clients and new workers do not find the head",
+        "delete the Service, and KubeRay recreates it: for a moment clients and new workers do not find the head",
         f"{_CONTROLLER}: reconcileHeadService",
     ),
     Rule(
@@ -142,9 +144,9 @@ _1_6 = (
     Rule(
         "headGroupSpec.template.spec.containers.*.ports.**",
         Verdict.IGNORED,
-        "the head's Service keeps its ports for good, and the pod its own until it is made anew",
+        "the head's Service keeps its ports for good, and the pod keeps its own until it is recreated",
         "KubeRay makes the head's Service once and never changes it",
-        "after the head's pod was made anew, delete the Service, and KubeRay makes it with the new ports",
+        "after the head's pod was recreated, delete the Service, and KubeRay makes it with the new ports",
         f"{_CONTROLLER}: reconcileHeadService",
         pods="head",
     ),
@@ -152,7 +154,7 @@ _1_6 = (
         Rule(
             f"headGroupSpec.template.spec.containers.*.env.{variable}.**",
             Verdict.STRANDS,
-            f"the head keeps the {what} that it started with until its pod is made anew; workers that start meanwhile "
+            f"the head keeps the {what} that it started with until its pod is recreated; workers that start meanwhile "
             "have the new one and cannot join, so the cluster scales no more and a lost worker is not replaced",
             "it is in the environment of each pod, and KubeRay changes no pod that runs",
             _IN_QUIET_TIMES,
@@ -164,7 +166,7 @@ _1_6 = (
     Rule(
         "headGroupSpec.template.spec.serviceAccountName",
         Verdict.IGNORED,
-        "the head runs as the account that it has until its pod is made anew, and KubeRay's RoleBinding for the "
+        "the head runs with its earlier account until its pod is recreated, and KubeRay's RoleBinding for the "
         "autoscaler stays with the old account: the new one may not scale",
         "KubeRay makes account, Role and RoleBinding of the autoscaler once and never changes them",
         "delete the RoleBinding that is named as the RayCluster, and KubeRay makes it for the new account; then, when "
@@ -176,7 +178,7 @@ _1_6 = (
     Rule(
         "headGroupSpec.template.**",
         Verdict.IGNORED,
-        "the head stays as it is until its pod is made anew",
+        "the head stays as it is until its pod is recreated",
         "without upgradeStrategy KubeRay changes no pod that runs",
         _IN_QUIET_TIMES,
         f"{_CONTROLLER}: reconcilePods",
@@ -185,7 +187,7 @@ _1_6 = (
     Rule(
         "headGroupSpec.**",
         Verdict.IGNORED,
-        "the head stays as it is until its pod is made anew",
+        "the head stays as it is until its pod is recreated",
         "what Ray is started with is in the head's pod, and KubeRay changes no pod that runs",
         _IN_QUIET_TIMES,
         f"{_CONTROLLER}: reconcilePods",
@@ -194,7 +196,7 @@ _1_6 = (
     Rule(
         "workerGroupSpecs.*.replicas",
         Verdict.NOTHING,
-        "the number of workers is the autoscaler's: what it has set stays",
+        "the autoscaler decides the number of workers: its value stays",
         "an update reads what the autoscaler has set, and sends it back",
         source="components/ray_cluster/scaled.py",
         scaling=True,
@@ -202,7 +204,7 @@ _1_6 = (
     Rule(
         "workerGroupSpecs.*.replicas",
         Verdict.IN_PLACE,
-        "KubeRay makes or deletes pods until there are as many",
+        "KubeRay creates or deletes pods until their number is the configured one",
         "it compares their number at each reconciliation",
         source=f"{_CONTROLLER}: reconcilePods",
         scaling=False,
@@ -224,14 +226,14 @@ _1_6 = (
     Rule(
         "workerGroupSpecs.*.idleTimeoutSeconds",
         Verdict.IN_PLACE,
-        "the autoscaler heeds the new idle timeout of {groups} within seconds; workers idle for longer end",
+        "the autoscaler applies the new idle timeout of {groups} within seconds; workers idle for longer end",
         "it reads the RayCluster in each of its rounds",
         source=_AUTOSCALER,
     ),
     Rule(
         "workerGroupSpecs.*.scaleStrategy.**",
         Verdict.NOTHING,
-        "which workers go is the autoscaler's: what it has set stays",
+        "the autoscaler decides which workers are removed: its value stays",
         "an update reads what the autoscaler has set, and sends it back",
         source="components/ray_cluster/scaled.py",
     ),
@@ -245,8 +247,8 @@ _1_6 = (
     Rule(
         "workerGroupSpecs.*.numOfHosts",
         Verdict.IN_PLACE,
-        "pods of {groups} are counted anew",
-        "a worker of several hosts is that many pods, which come and go together",
+        "pods of {groups} are counted again",
+        "a worker of several hosts is that many pods, which are created and deleted together",
         source=f"{_CONTROLLER}: reconcileMultiHostWorkerGroup",
     ),
     Rule(
@@ -254,7 +256,7 @@ _1_6 = (
         Verdict.NEW_PODS,
         "workers of {groups} that run stay as they are; those that start from now on are as edited",
         "without upgradeStrategy KubeRay changes no pod that runs",
-        _WORKERS_ANEW,
+        _RECREATE_IDLE_WORKERS,
         f"{_CONTROLLER}: reconcilePods",
         pods="workers",
     ),
@@ -262,13 +264,13 @@ _1_6 = (
         "workerGroupSpecs",
         Verdict.NOTHING,
         "another order of the worker groups makes no difference",
-        "KubeRay goes by their names",
+        "KubeRay identifies them by their names",
         source=f"{_CONTROLLER}: reconcilePods",
     ),
     Rule(
         "**",
         Verdict.IGNORED,
-        "pods that run stay as they are; those that are made anew are as edited",
+        "pods that run stay as they are; those that are recreated are as edited",
         "without upgradeStrategy KubeRay changes no pod that runs",
         _IN_QUIET_TIMES,
         f"{_CONTROLLER}: reconcilePods",

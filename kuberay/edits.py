@@ -38,7 +38,7 @@ class Verdict(StrEnum):
     """Pods keep running, with their GPUs, but nothing counts or deletes them."""
     ENDS = "ends pods"
     RECREATES = "recreates pods"
-    REPLACES = "deletes and makes anew"
+    REPLACES = "deletes and recreates"
     DELETES = "deletes"
 
     @property
@@ -61,7 +61,7 @@ class Rule:
 
     verdict: Verdict
 
-    says: str
+    effect: str
     """`{groups}`: the worker groups of these fields."""
 
     reason: str
@@ -74,7 +74,7 @@ class Rule:
     """Applies only with the autoscaler (True) or without it (False). None: to both."""
 
     pods: Literal["head", "workers", "all"] | None = None
-    """Which pods the field configures; a RayCluster's `updates` decide when the edit reaches these."""
+    """Which pods the field configures; a RayCluster's `updates` decide when the edit reaches them."""
 
     def matches(self, path: Steps, scales: bool) -> bool:
         """Whether the rule applies to a path in a RayCluster's spec."""

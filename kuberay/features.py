@@ -75,7 +75,7 @@ def check_autoscaler(cluster: Cluster) -> Found:
             yield problem("autoscaler-version-env", path, value, message)
         if cluster.autoscaling and "version" in options:
             message = (
-                f"autoscalerOptions.version and the head's {V2_VARIABLE} both say the version: remove the variable"
+                f"autoscalerOptions.version and the head's {V2_VARIABLE} both set the version: remove the variable"
             )
             yield problem("autoscaler-version-env", path, value, message)
     if cluster.autoscaling and cluster.autoscaler_v2:
@@ -97,7 +97,7 @@ def check_scaled_group(cluster: Cluster, path: Path, group: Body) -> Found:
         message = f"idleTimeoutSeconds is {idle}: give 0 or more"
         yield problem("group-idle-timeout", (*path, "idleTimeoutSeconds"), idle, message)
     elif idle is not None and not _is_v2(cluster):
-        message = "a group has an idle time of its own with autoscaler v2 only: set autoscalerOptions.version to v2"
+        message = "idleTimeoutSeconds of a group needs autoscaler v2: set autoscalerOptions.version to v2"
         yield problem("group-idle-timeout", (*path, "idleTimeoutSeconds"), idle, message)
     if group.get("suspend"):
         if not cluster.operator.enabled("RayJobDeletionPolicy"):
@@ -133,33 +133,33 @@ def check_gcs_fault_tolerance(cluster: Cluster) -> Found:
 
     if annotated and has_options:
         message = (
-            f"the annotation {ENABLED_ANNOTATION} and {_OPTIONS} both say that the GCS is kept: remove the annotation"
+            f"the annotation {ENABLED_ANNOTATION} and {_OPTIONS} both enable GCS fault tolerance: remove the annotation"
         )
         yield problem("redis-annotation", ("metadata", "annotations", ENABLED_ANNOTATION), annotated, message)
     if address := cluster.head_env("RAY_REDIS_ADDRESS"):
         if has_options:
-            message = f"the head's RAY_REDIS_ADDRESS stands beside {_OPTIONS}: say it as its redisAddress alone"
+            message = f"the head's RAY_REDIS_ADDRESS conflicts with {_OPTIONS}: set only redisAddress there"
             yield problem("redis-address-env", *address, message)
         elif annotated.lower() != "true":
             message = (
-                f"RAY_REDIS_ADDRESS keeps the GCS in Redis without KubeRay knowing: say it as {_OPTIONS}.redisAddress"
+                f"RAY_REDIS_ADDRESS enables GCS fault tolerance without KubeRay: set {_OPTIONS}.redisAddress instead"
             )
             yield problem("redis-address-env", *address, message)
     if has_options:
         if params.get("redis-password"):
-            message = f"redis-password stands beside {_OPTIONS}: say it as its redisPassword"
+            message = f"redis-password conflicts with {_OPTIONS}: set redisPassword there instead"
             yield problem("redis-password", (*params_at, "redis-password"), None, message)
         if password := cluster.head_env("REDIS_PASSWORD"):
-            message = f"the head's REDIS_PASSWORD stands beside {_OPTIONS}: say it as its redisPassword"
+            message = f"the head's REDIS_PASSWORD conflicts with {_OPTIONS}: set redisPassword there instead"
             yield problem("redis-password", password[0], None, message)
         if namespace := cluster.annotations.get(NAMESPACE_ANNOTATION):
-            message = f"the annotation stands beside {_OPTIONS}: say it as its externalStorageNamespace"
+            message = f"the annotation conflicts with {_OPTIONS}: set externalStorageNamespace there instead"
             yield problem("redis-namespace", ("metadata", "annotations", NAMESPACE_ANNOTATION), namespace, message)
     if user := params.get("redis-username"):
-        message = f"KubeRay does not take redis-username: say it as {_OPTIONS}.redisUsername"
+        message = f"KubeRay does not allow redis-username: set {_OPTIONS}.redisUsername instead"
         yield problem("redis-username", (*params_at, "redis-username"), user, message)
     if variable := cluster.head_env("REDIS_USERNAME"):
-        message = f"KubeRay does not take REDIS_USERNAME: say it as {_OPTIONS}.redisUsername"
+        message = f"KubeRay does not allow REDIS_USERNAME: set {_OPTIONS}.redisUsername instead"
         yield problem("redis-username", *variable, message)
 
 
@@ -196,5 +196,5 @@ def _volcano_labels(body: Body, job: tuple[Body, Path] | None) -> Found:
         return
     tier = labels.get(_TIER_LABEL)
     if tier is not None and _MODE_LABEL in labels and integer(tier) is None:
-        message = f"{tier!r} is no tier of a network topology: give a whole number"
+        message = f"{tier!r} is not a tier of a network topology: give a whole number"
         yield problem("scheduler-network-tier", ("metadata", "labels", _TIER_LABEL), tier, message)

@@ -217,14 +217,14 @@ def check_metadata(body: Body) -> Found:
     yield from _name(metadata, kind)
     namespace = metadata.get("namespace", "")
     if namespace and not is_dns_1123_label(namespace):
-        message = f"{namespace!r} is no name of a namespace: use at most 63 lower-case letters, digits and hyphens"
+        message = f"{namespace!r} is not a valid namespace: use at most 63 lower-case letters, digits and hyphens"
         yield problem("object-name", ("metadata", "namespace"), namespace, message)
     yield from check_labels(metadata.get("labels", {}), ("metadata", "labels"), "object-label")
     annotations = metadata.get("annotations", {})
     for key in annotations:
         if not is_qualified_name(key.lower()):
             message = (
-                f"{key!r} is no key of an annotation: use letters, digits and -_. behind an optional DNS prefix and /"
+                f"{key!r} is not a valid annotation key: use letters, digits and -_. after an optional DNS prefix and /"
             )
             yield problem("object-annotation", ("metadata", "annotations", key), annotations[key], message)
     size = sum(len(text.encode()) for item in annotations.items() for text in item)
@@ -236,7 +236,7 @@ def check_metadata(body: Body) -> Found:
 def _name(metadata: Body, kind: str) -> Found:
     name, prefix, longest = metadata.get("name", ""), metadata.get("generateName") or "", LONGEST[kind]
     if name and prefix and not is_dns_subdomain(prefix[:-1] + prefix[-1].replace("-", "a")):
-        message = f"{prefix!r} is no beginning of a name: use lower-case letters, digits and hyphens, or remove it"
+        message = f"{prefix!r} is not a valid name prefix: use lower-case letters, digits and hyphens, or remove it"
         yield problem("object-name", ("metadata", "generateName"), prefix, message)
     if not name and prefix:
         name = prefix[:_LONGEST_PREFIX] + _GENERATED
@@ -244,7 +244,7 @@ def _name(metadata: Body, kind: str) -> Found:
         yield problem("required-field", ("metadata", "name"), None, "'name' is missing: add it")
     elif len(name) > longest or not is_dns_1035_label(name):
         message = (
-            f"{name!r} is no name of a {kind}: use at most {longest} lower-case letters, digits and hyphens, "
+            f"{name!r} is not a valid name of a {kind}: use at most {longest} lower-case letters, digits and hyphens, "
             "a letter first and no hyphen last"
         )
         yield problem(_RULES[kind], ("metadata", "name"), name, message)
@@ -254,10 +254,8 @@ def check_labels(labels: Body, path: Path, rule: str) -> Found:
     """Label keys and values in Kubernetes' syntax (apimachinery: IsQualifiedName, IsValidLabelValue)."""
     for key, value in labels.items():
         if not is_qualified_name(key):
-            message = f"{key!r} is no key of a label: use letters, digits and -_. behind an optional DNS prefix and /"
+            message = f"{key!r} is not a label key: use letters, digits and -_. after an optional DNS prefix and /"
             yield problem(rule, (*path, key), value, message)
         if not is_label_value(value):
-            message = (
-                f"{value!r} is no value of a label: use at most 63 letters, digits and -_., none of these at an end"
-            )
+            message = f"{value!r} is not a label value: use at most 63 letters, digits and -_., but no -_. at an end"
             yield problem(rule, (*path, key), value, message)

@@ -40,7 +40,7 @@ def owned(cluster: Cluster, owner: str) -> Found:
     """The rules on a RayCluster that the operator creates for another object (ValidateRayClusterUpgradeOptions)."""
     strategy = cluster.spec.get("upgradeStrategy", {}).get("type")
     if strategy is not None:
-        message = f"KubeRay takes no upgradeStrategy for the cluster of a {owner}: remove it"
+        message = f"KubeRay does not allow upgradeStrategy for the cluster of a {owner}: remove it"
         yield problem("cluster-upgrade-strategy", (*cluster.path, "upgradeStrategy", "type"), strategy, message)
 
 
@@ -77,17 +77,16 @@ def _groups(cluster: Cluster) -> Found:
 def _group(path: Path, group: Body) -> Found:
     """Head or workers (validateRayGroupResources, validateRayGroupLabels)."""
     if not group["template"].get("spec", {}).get("containers"):
-        message = "there is no container: give the Ray container first"
+        message = "there is no container: add the Ray container as the first"
         yield problem("group-containers", (*path, "template", "spec", "containers"), None, message)
     params = group.get("rayStartParams", {})
     resource_params = [name for name in _RESOURCE_PARAMS if params.get(name)]
     if resource_params and group.get("resources"):
-        message = (
-            f"resources and rayStartParams ({', '.join(resource_params)}) both say what Ray may use: keep one of them"
-        )
+        params_set = ", ".join(resource_params)
+        message = f"resources and rayStartParams ({params_set}) both set the resources of Ray: keep one of them"
         yield problem("group-resources", (*path, "resources"), group["resources"], message)
     if "labels" in params:
-        message = "KubeRay does not take rayStartParams.labels: put them under the group's labels"
+        message = "KubeRay does not allow rayStartParams.labels: set labels of the group instead"
         yield problem("group-start-labels", (*path, "rayStartParams", "labels"), params["labels"], message)
     yield from formats.check_labels(group.get("labels", {}), (*path, "labels"), "group-label")
 
@@ -102,16 +101,18 @@ def _worker_group(path: Path, group: Body) -> Found:
         message = f"minReplicas {least} is more than maxReplicas {most}: raise maxReplicas or lower minReplicas"
         yield problem("replica-bounds", (*path, "minReplicas"), least, message)
     elif group["replicas"] and not least <= group["replicas"] <= most:
-        message = f"replicas {group['replicas']} is not from minReplicas {least} to maxReplicas {most}"
+        message = f"replicas {group['replicas']} is not between minReplicas {least} and maxReplicas {most}"
         yield problem(
             "replicas-within-bounds",
             (*path, "replicas"),
             group["replicas"],
-            f"{message}, and KubeRay keeps to these: change one",
+            f"{message}, and KubeRay enforces these bounds: change one",
         )
     if group["numOfHosts"] < 1:
         message = f"numOfHosts is {group['numOfHosts']}, so the group would have no pods: give 1 or more"
         yield problem("num-of-hosts", (*path, "numOfHosts"), group["numOfHosts"], message)
     if len(name) > 63 or not _GROUP_NAME.fullmatch(name):
-        message = f"{name!r} makes no name of a pod: use at most 63 letters, digits and hyphens, no hyphen at an end"
+        message = (
+            f"{name!r} is not valid in a pod name: use at most 63 letters, digits and hyphens, no hyphen at an end"
+        )
         yield problem("group-name", (*path, "groupName"), name, message)

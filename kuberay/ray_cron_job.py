@@ -15,7 +15,7 @@ def check(body: Body, operator: OperatorContext) -> Found:
         message = "the operator serves no RayCronJob without its feature gate RayCronJob: enable it"
         yield problem("cron-feature-gate", ("kind",), body["kind"], message)
     if fault := schedule_fault(spec["schedule"]):
-        message = f"{spec['schedule']!r} is no schedule, {fault}: write for example '0 3 * * *' or '@daily'"
+        message = f"{spec['schedule']!r} is not a valid schedule, {fault}: write for example '0 3 * * *' or '@daily'"
         yield problem("cron-schedule", ("spec", "schedule"), spec["schedule"], message)
     # The jobs do not inherit its annotations.
     yield from ray_job.check(spec["jobTemplate"], ("spec", "jobTemplate"), {}, operator)

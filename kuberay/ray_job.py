@@ -36,15 +36,13 @@ def _ending(spec: Body, path: Path) -> Found:
     """The end of the job, and its retries."""
     shutdown, ttl = spec.get("shutdownAfterJobFinishes", False), spec["ttlSecondsAfterFinished"]
     if spec.get("suspend") and not shutdown:
-        message = "a job can be suspended where its cluster goes with it: set shutdownAfterJobFinishes to true"
+        message = "a job can be suspended only if its cluster is deleted with it: set shutdownAfterJobFinishes to true"
         yield problem("job-suspend", (*path, "suspend"), True, message)
     if ttl < 0:
         message = f"ttlSecondsAfterFinished is {ttl}: give 0 or more"
         yield problem("job-ttl", (*path, "ttlSecondsAfterFinished"), ttl, message)
     elif ttl and not shutdown:
-        message = (
-            f"ttlSecondsAfterFinished {ttl} is for a cluster that is shut down: set shutdownAfterJobFinishes to true"
-        )
+        message = f"ttlSecondsAfterFinished {ttl} has no effect: set shutdownAfterJobFinishes to true"
         yield problem("job-ttl", (*path, "ttlSecondsAfterFinished"), ttl, message)
     if (deadline := spec.get("activeDeadlineSeconds", 1)) <= 0:
         message = f"activeDeadlineSeconds is {deadline}: give 1 or more, or remove it"
@@ -98,7 +96,7 @@ def _submission(spec: Body, path: Path) -> Found:
     """The submission of the job. The operator reads these fields after the cluster is ready."""
     mode = spec["submissionMode"]
     if mode not in MODES:
-        message = f"{mode!r} is no way to submit a job, so it would never start: use one of {', '.join(MODES)}"
+        message = f"{mode!r} is not a submission mode, so the job would never start: use one of {', '.join(MODES)}"
         yield problem("job-submission-mode", (*path, "submissionMode"), mode, message)
     if not is_mapping(spec.get("runtimeEnvYAML", "")):
         message = "this is not a YAML mapping: write a runtime environment such as pip: [numpy]"
@@ -110,7 +108,7 @@ def _submission(spec: Body, path: Path) -> Found:
         yield problem("job-entrypoint-resources", (*path, "entrypointResources"), spec["entrypointResources"], message)
     template = spec.get("submitterPodTemplate")
     if mode == "K8sJobMode" and template is not None and not template.get("spec", {}).get("containers"):
-        message = "there is no container: give the one that submits first"
+        message = "there is no container: add the container that submits as the first"
         at = (*path, "submitterPodTemplate", "spec", "containers")
         yield problem("job-submitter-containers", at, None, message)
 
@@ -144,7 +142,7 @@ def _check_deletion(spec: Body, path: Path, gate: bool, autoscaling: bool) -> Fo
         yield problem("deletion-feature-gate", at, None, message)
     rules, legacy = strategy.get("deletionRules"), [name for name in ("onSuccess", "onFailure") if name in strategy]
     if rules is not None and legacy:
-        message = f"deletionRules cannot stand beside {' and '.join(legacy)}: write these as rules too"
+        message = f"deletionRules are not allowed together with {' and '.join(legacy)}: write these as rules too"
         yield problem("deletion-strategy-style", at, None, message)
     elif rules is None and len(legacy) < 2:
         message = "deletionStrategy needs deletionRules, or both onSuccess and onFailure: add them"
@@ -165,7 +163,7 @@ def _check_deletion(spec: Body, path: Path, gate: bool, autoscaling: bool) -> Fo
 def _legacy_deletion(policy: str | None, path: Path, shutdown: bool, selects: bool, autoscaling: bool) -> Found:
     """validateLegacyDeletionPolicies."""
     if policy is None:
-        message = "no policy is said: set it to DeleteCluster, DeleteWorkers, DeleteSelf or DeleteNone"
+        message = "the policy is not set: set it to DeleteCluster, DeleteWorkers, DeleteSelf or DeleteNone"
         yield problem("deletion-policy", path, None, message)
     else:
         yield from _possible(policy, path, selects, autoscaling)
@@ -176,7 +174,7 @@ def _legacy_deletion(policy: str | None, path: Path, shutdown: bool, selects: bo
 
 def _possible(policy: str, path: Path, selects: bool, autoscaling: bool) -> Found:
     if selects and policy in _OF_CLUSTER:
-        message = f"{policy} is not for a cluster that clusterSelector selects: use DeleteSelf or DeleteNone"
+        message = f"{policy} is not allowed for a cluster that clusterSelector selects: use DeleteSelf or DeleteNone"
         yield problem("deletion-policy", path, policy, message)
     elif autoscaling and policy == "DeleteWorkers":
         message = (
@@ -192,7 +190,7 @@ def _deletion_rules(rules: list[Body], path: Path, selects: bool, autoscaling: b
         policy, condition = rule["policy"], rule["condition"]
         statuses = [name for name in ("jobStatus", "jobDeploymentStatus") if name in condition]
         if len(statuses) != 1:
-            message = "a condition is of one of jobStatus and jobDeploymentStatus: give one of them"
+            message = "a condition needs exactly one of jobStatus and jobDeploymentStatus: set one of them"
             yield problem("deletion-condition", (*path, index, "condition"), condition, message)
             continue
         impossible = list(_possible(policy, (*path, index, "policy"), selects, autoscaling))
@@ -217,7 +215,7 @@ def _order(event: str, times: Mapping[str, tuple[int, int]], path: Path) -> Foun
         seconds, index = times[later]
         if seconds < times[earlier][0]:
             message = (
-                f"on {event} {later} comes after {seconds} s, before {earlier} after {times[earlier][0]} s: "
+                f"on {event}, {later} applies after {seconds} s, before {earlier} after {times[earlier][0]} s: "
                 f"give it {times[earlier][0]} or more"
             )
             yield problem("deletion-order", (*path, index, "condition", "ttlSeconds"), seconds, message)

@@ -23,7 +23,7 @@ def check(body: Body, cluster: Cluster) -> Found:
     name = cluster.head.get("headService", {}).get("metadata", {}).get("name")
     if name:
         path = (*cluster.path, "headGroupSpec", "headService", "metadata", "name")
-        message = f"the head Service of a RayService has a name of KubeRay's making: remove {name!r}"
+        message = f"the head Service of a RayService gets its name from KubeRay: remove {name!r}"
         yield problem("service-head-service", path, name, message)
     yield from _upgrade(spec, cluster)
     if not is_mapping(spec.get("serveConfigV2", "")):
@@ -51,7 +51,7 @@ def _upgrade(spec: Body, cluster: Cluster) -> Found:
         return
     strategy_type, at, gate = strategy.get("type"), ("spec", "upgradeStrategy"), cluster.operator.enabled(_GATE)
     if strategy_type is not None and strategy_type not in UPGRADES:
-        message = f"{strategy_type!r} is no way to upgrade: use one of {', '.join(UPGRADES)}"
+        message = f"{strategy_type!r} is not an upgrade type: use one of {', '.join(UPGRADES)}"
         yield problem("service-upgrade-strategy", (*at, "type"), strategy_type, message)
     if strategy_type is None and gate:
         message = f"with the feature gate {_GATE} the operator needs the type: use one of {', '.join(UPGRADES)}"

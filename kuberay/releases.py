@@ -55,7 +55,7 @@ FIRST_RAY_WITH_REDIS_USERS = "2.41.0"
 NO_WAY_BACK = (
     "an older KubeRay drops the fields that it does not know, and leaves finalizers that nobody removes. Keep the "
     "newer version; to have the older one, delete all RayClusters, RayJobs and RayServices, `pulumi destroy` this "
-    "stack, and install it anew"
+    "stack, and install it again"
 )
 """Why the operator cannot be downgraded, for messages. The CRDs of an older release drop fields, and 1.6 adds to
 RayServices a finalizer that 1.5 does not know (rayservice_controller.go: RayServiceFinalizer)."""

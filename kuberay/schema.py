@@ -145,7 +145,7 @@ class _Walk:
                 self._report(
                     (*path, index),
                     names,
-                    f"{item_name or 'an unnamed item'} is there twice: {remedy}",
+                    f"{item_name or 'an unnamed item'} is not unique: {remedy}",
                     "duplicate-item",
                 )
             seen.add(identity)
@@ -252,7 +252,7 @@ def message_of(error: jsonschema_rs.ValidationError) -> tuple[str, str]:
         allowed = f"use {' or '.join(filter(None, (', '.join(options[:-1]), options[-1])))}" if options else str(error)
         return "not-allowed-value", f"{shown(value)} is not allowed: {allowed}"
     if kind.name == "pattern":
-        return "wrong-format", f"{shown(value)} has not the form that is wanted here: {_form(detail['pattern'])}"
+        return "wrong-format", f"{shown(value)} does not have the expected format: {_form(detail['pattern'])}"
     limits = {
         "minimum": ("less than", "at least"),
         "maximum": ("more than", "at most"),
@@ -272,7 +272,7 @@ def _wrong_type(value: Any, detail: dict[str, Any]) -> str:
     types = detail.get("types") or detail.get("type") or ()
     allowed = [types] if isinstance(types, str) else list(types)
     expected = " or ".join(NOUNS.get(each, each) for each in allowed)
-    message = f"{shown(value)} is {_noun(value)}, but {expected} is wanted"
+    message = f"{shown(value)} is {_noun(value)}, but {expected} is expected"
     if "string" in allowed and isinstance(value, int | float):
         return f'{message}: write it in quotes, "{shown(value)}"'
     if isinstance(value, str) and ({"integer", "number", "boolean"} & set(allowed)):

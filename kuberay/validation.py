@@ -23,7 +23,7 @@ def validate(body: Mapping[str, Any], operator: OperatorContext) -> list[Problem
     """
     kind, version = body.get("kind"), body.get("apiVersion")
     if kind not in schema.KINDS:
-        message = f"{shown(kind)} is no kind of KubeRay: use one of {', '.join(schema.KINDS)}"
+        message = f"{shown(kind)} is not a kind of KubeRay: use one of {', '.join(schema.KINDS)}"
         return [problem("unknown-kind", ("kind",), kind, message)]
     if version != API_VERSION:
         message = f"{shown(version)} is not served: set apiVersion to {API_VERSION}"

@@ -33,7 +33,10 @@ def policies(
         Format, typer.Option("--format", help="For a terminal, for programs, or for a pull request.")
     ] = Format.TEXT,
     environment: Annotated[
-        str, typer.Option("--environment", metavar="NAME", help="Whose levels hold. Default: all rules are mandatory.")
+        str,
+        typer.Option(
+            "--environment", metavar="NAME", help="Name whose levels apply. Default: all rules are mandatory."
+        ),
     ] = "",
     config: Annotated[
         Path | None, typer.Option("--config", metavar="FILE", help="Levels, options and exceptions.")
@@ -41,21 +44,22 @@ def policies(
     stack_file: Annotated[
         Path | None,
         typer.Option(
-            "--stack-file", metavar="FILE", help="Pulumi.NAME.yaml: --environment NAME, and what it says of policies."
+            "--stack-file", metavar="FILE", help="Pulumi.NAME.yaml: --environment NAME, with its key policies."
         ),
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the rules; as text or json.")] = False,
-    write: Annotated[bool, typer.Option("--write", help="With --list: write their reference page anew.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="With --list: write their reference page.")] = False,
 ) -> None:
-    """Judge objects of Kubernetes by rules that look into the pod templates of RayClusters.
+    """Judge Kubernetes objects by rules that read the pod templates of RayClusters.
 
-    Exit code: 0 no mandatory rule is broken, 1 one is, 2 a file cannot be read or the command is not used right.
+    Exit code: 0 no mandatory rule is violated, 1 a mandatory rule is violated, 2 a file cannot be read or the
+    arguments are not valid.
     """
     if list_:
         _list(output, write)
         return
     if write:
-        raise typer.BadParameter("goes with --list", param_hint="--write")
+        raise typer.BadParameter("needs --list", param_hint="--write")
     if not files:
         raise typer.BadParameter("name a file, a folder or -", param_hint="FILE")
 

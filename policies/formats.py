@@ -50,7 +50,7 @@ def exceptions(report: Report) -> Iterator[Text]:
         yield Text("Exceptions", "bold")
     for each in report.exceptions:
         if not each.holds(report.today):
-            found = ": it holds no more"
+            found = ": it no longer applies"
         elif used := report.used(each):
             found = f", {used} found"
         else:
@@ -242,7 +242,7 @@ def _rule_section(rule: Rule) -> Iterator[str]:
     yield f"- Fix: {rule.fix}"
     yield f"- Source: {rule.source}"
     if rule.remedy:
-        yield f"- At level `remediate` the policy pack mends it: {rule.mends}"
+        yield f"- At level `remediate` the policy pack fixes it: {rule.mends}"
     for name, field in rule.options.model_fields.items():
         default = json.dumps(field.get_default())
         yield f"- Option `{field.alias or name}`: {' '.join((field.description or '').split())} Default: `{default}`."

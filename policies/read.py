@@ -136,7 +136,7 @@ def _in_document(document: Document, source: str) -> Iterator[Object]:
     for path, body in _items(value) if listed else [((), value)]:
         if not isinstance(body, Mapping) or not {"apiVersion", "kind"} <= body.keys():
             line = document.span(path).line
-            raise UnreadableError(f"{source}:{line}: this is no object of Kubernetes: it has no apiVersion and kind")
+            raise UnreadableError(f"{source}:{line}: this is not a Kubernetes object: it has no apiVersion and kind")
         yield Object(body, source, _lines(document, path))
 
 

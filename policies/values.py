@@ -173,7 +173,7 @@ class Node:
         return known
 
     @property
-    def said(self) -> bool:
+    def is_set(self) -> bool:
         """Whether the value is set. Values inside it may be unknown. Raises NotKnownYetError if it is unknown."""
         return self._known() is not None
 

@@ -152,7 +152,7 @@ def ray_clusters(owner: Object) -> Iterator[RayCluster]:
     """The specs of RayClusters in an object. Raises NotKnownYetError."""
     if owner.group == RAY and owner.kind in RAY_CLUSTERS:
         spec = owner.root.at(*RAY_CLUSTERS[owner.kind])
-        if spec.said:  # a RayJob may use an existing RayCluster
+        if spec.is_set:  # a RayJob may use an existing RayCluster
             yield RayCluster(owner, spec)
 
 
@@ -168,7 +168,7 @@ def pods(owner: Object) -> Iterator[Pod]:
         yield from cluster.pods()
     if owner.group == RAY and owner.kind in SUBMITTERS:
         submitter = owner.root.at(*SUBMITTERS[owner.kind])
-        if submitter.said:
+        if submitter.is_set:
             yield Pod(owner, submitter, "submitter")
 
 

@@ -83,7 +83,7 @@ def _not_yaml(error: yaml.MarkedYAMLError, text: str) -> DocumentError:
 DEEPEST = 50
 """Maximum nesting of mappings and lists. The deepest field of a RayCluster is below 20."""
 
-GREATEST = 200_000
+LARGEST = 200_000
 """Maximum values in a document. Aliased values count each time; text counts by its length. A cluster has 10 to 100."""
 
 _MERGE = object()
@@ -171,7 +171,7 @@ class Composer:
         """The node that an alias refers to."""
         name, span = event.anchor, _span(event)
         if any(each.anchor == name for each in self._open):
-            raise DocumentError(f"alias *{name} stands within what it repeats: write the values out", span)
+            raise DocumentError(f"alias *{name} is inside the value that it repeats: write the values out", span)
         if name not in self._anchors:
             raise DocumentError(f"alias *{name} has no anchor &{name} before it", span)
         node = self._anchors[name]
@@ -181,9 +181,9 @@ class Composer:
 
     def _counted(self, node: Node) -> Node:
         self._size += node.size
-        if self._size > GREATEST:
+        if self._size > LARGEST:
             raise DocumentError(
-                f"more than {GREATEST} values, aliases counted as what they repeat: is it a stack file?", node.span
+                f"more than {LARGEST} values, aliases counted as what they repeat: is it a stack file?", node.span
             )
         return node
 
@@ -199,7 +199,7 @@ class Composer:
             return
         elif top.key.value is _MERGE:
             if top.merged:
-                raise DocumentError("<< is there already: write one list of aliases", top.key.span, "repeated-key")
+                raise DocumentError("<< occurs twice: write one list of aliases", top.key.span, "repeated-key")
             top.merged = _mappings(node)
             top.key = None
             return
@@ -243,9 +243,7 @@ def _key(node: Node, parent: Node) -> Node:
         raise DocumentError(f"{written} is not text: put it in quotes", node.span)
     if node.value in parent.value:
         first = parent.key_spans[node.value].line
-        raise DocumentError(
-            f"key {node.value!r} is there already, in line {first}: keep one", node.span, "repeated-key"
-        )
+        raise DocumentError(f"key {node.value!r} is already set in line {first}: keep one", node.span, "repeated-key")
     return node
 
 
@@ -254,7 +252,7 @@ def _mappings(node: Node) -> list[Node]:
     found = list(node.children.values()) if isinstance(node.value, list) else [node]
     if all(isinstance(each.value, dict) for each in found):
         return found
-    raise DocumentError("behind << stands no mapping: write an alias of one, or a list of such aliases", node.span)
+    raise DocumentError("the value of << is not a mapping: write an alias of one, or a list of such aliases", node.span)
 
 
 def _tagged(tag: str | None, span: Span) -> DocumentError:

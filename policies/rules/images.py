@@ -45,14 +45,14 @@ def no_latest(container: Container) -> Violations:
     "img-said",
     Severity.MEDIUM,
     what="Containers say which image they run.",
-    why="Kubernetes refuses a pod without one, and only when KubeRay makes it.",
+    why="Kubernetes refuses a pod without an image, but only when KubeRay creates it.",
     source="https://kubernetes.io/docs/concepts/containers/images/",
     fix="Set image.",
     cel=of_pods(f"{OWN_CONTAINERS}.all(c, has(c.image))"),
 )
-def said(container: Container) -> Violations:
+def has_image(container: Container) -> Violations:
     """Requires an image. The default for the autoscaler is the image of Ray's container."""
-    if container.role != "autoscaler" and not container.image.said:
+    if container.role != "autoscaler" and not container.image.is_set:
         yield container.image.wrong("names no image")
 
 
@@ -92,7 +92,7 @@ def _registry_in_cel(options: Registries) -> str:
     "img-registry",
     Severity.HIGH,
     what="Images are from registries that are allowed.",
-    why="Who may name any image runs any program.",
+    why="Whoever may use any image can run any program.",
     source="https://kubernetes.io/docs/concepts/security/application-security-checklist/#images",
     fix="Copy the image to one of them, or add its registry to the rule's option `allowed`.",
     cel=of_containers(_registry_in_cel),

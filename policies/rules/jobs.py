@@ -48,10 +48,10 @@ def _ttl_in_cel(options: TimeToLive) -> str:
 def ttl(owner: Object, options: TimeToLive) -> Violations:
     """The cluster is deleted within the time of the option. A job with a clusterSelector owns no cluster."""
     spec = _ray_job(owner)
-    if spec.at("clusterSelector").said:
+    if spec.at("clusterSelector").is_set:
         return
     ends, after = spec.at("shutdownAfterJobFinishes"), spec.at("ttlSecondsAfterFinished")
-    if ends.value is not True and not spec.at("deletionStrategy").said:
+    if ends.value is not True and not spec.at("deletionStrategy").is_set:
         yield ends.wrong("its cluster stays when the job is done")
     elif after.number is not None and after.number > options.seconds:
         yield after.wrong(f"{after.shown()} s is longer than {options.seconds} s")
@@ -61,7 +61,7 @@ def ttl(owner: Object, options: TimeToLive) -> Violations:
     "ray-job-deletion",
     Severity.HIGH,
     what="A RayJob says in one way what becomes of its cluster.",
-    why="KubeRay refuses deletionRules beside shutdownAfterJobFinishes, with an event only.",
+    why="KubeRay refuses deletionRules together with shutdownAfterJobFinishes, with an event only.",
     source=f"{_VALIDATION}: validateDeletionConfiguration",
     fix="Remove shutdownAfterJobFinishes, or the rules.",
     kinds=_RAY_JOBS,
@@ -70,15 +70,15 @@ def ttl(owner: Object, options: TimeToLive) -> Violations:
 def deletion(owner: Object) -> Violations:
     """Rejects `shutdownAfterJobFinishes` together with `deletionRules`."""
     spec = _ray_job(owner)
-    if spec.at("deletionStrategy", "deletionRules").said and spec.at("shutdownAfterJobFinishes").value is True:
-        yield spec.at("shutdownAfterJobFinishes").wrong("stands beside deletionStrategy.deletionRules")
+    if spec.at("deletionStrategy", "deletionRules").is_set and spec.at("shutdownAfterJobFinishes").value is True:
+        yield spec.at("shutdownAfterJobFinishes").wrong("is not allowed together with deletionStrategy.deletionRules")
 
 
 @rule(
     "ray-job-deadline",
     Severity.LOW,
-    what="A RayJob ends some day.",
-    why="One that hangs keeps its GPUs.",
+    what="A RayJob has a deadline.",
+    why="A job that hangs keeps its GPUs.",
     source=_GUIDE,
     fix="Set activeDeadlineSeconds.",
     kinds=_RAY_JOBS,
@@ -86,7 +86,7 @@ def deletion(owner: Object) -> Violations:
 def deadline(owner: Object) -> Violations:
     """Requires `activeDeadlineSeconds`."""
     seconds = _ray_job(owner).at("activeDeadlineSeconds")
-    if not seconds.said:
+    if not seconds.is_set:
         yield seconds.wrong("is not set")
 
 
@@ -106,11 +106,11 @@ def deadline(owner: Object) -> Violations:
 def has_cluster(owner: Object) -> Violations:
     """Requires the spec of a cluster, or the name of an existing one."""
     spec = _ray_job(owner)
-    if spec.at("clusterSelector").said:
+    if spec.at("clusterSelector").is_set:
         if not spec.at("clusterSelector", "ray.io/cluster").text:
             yield spec.at("clusterSelector").wrong("does not name ray.io/cluster")
-    elif not spec.at("rayClusterSpec").said:
-        yield spec.at("rayClusterSpec").wrong("is not said")
+    elif not spec.at("rayClusterSpec").is_set:
+        yield spec.at("rayClusterSpec").wrong("is not set")
 
 
 @rule(
@@ -129,16 +129,16 @@ def has_cluster(owner: Object) -> Violations:
 def entrypoint(owner: Object) -> Violations:
     """Requires an entrypoint, interactive mode, or a submitter with its own command."""
     spec = _ray_job(owner)
-    has_command = spec.at("submitterPodTemplate", "spec", "containers", 0, "command").said
+    has_command = spec.at("submitterPodTemplate", "spec", "containers", 0, "command").is_set
     if spec.at("submissionMode").text != "InteractiveMode" and not has_command and not spec.at("entrypoint").text:
-        yield spec.at("entrypoint").wrong("is not said")
+        yield spec.at("entrypoint").wrong("is not set")
 
 
 @rule(
     "ray-job-suspend",
     Severity.HIGH,
     what="A RayJob that is suspended can be.",
-    why="KubeRay refuses one whose cluster stays or is another's, with an event only.",
+    why="KubeRay refuses a suspended job that does not own and delete its cluster, with an event only.",
     source=f"{_VALIDATION}: ValidateRayJobSpec",
     fix="Set shutdownAfterJobFinishes: true, and no clusterSelector.",
     kinds=_RAY_JOBS,
@@ -151,7 +151,7 @@ def suspend(owner: Object) -> Violations:
         return
     if spec.at("shutdownAfterJobFinishes").value is not True:
         yield spec.at("suspend").wrong("needs shutdownAfterJobFinishes")
-    if spec.at("clusterSelector").said:
+    if spec.at("clusterSelector").is_set:
         yield spec.at("suspend").wrong("is not allowed beside clusterSelector")
 
 
@@ -176,15 +176,15 @@ def backoff(owner: Object) -> Violations:
         return
     if tries.number < 0:
         yield tries.wrong(f"{tries.shown()} is less than zero")
-    elif spec.at("submissionMode").text == "InteractiveMode" or spec.at("clusterSelector").said:
+    elif spec.at("submissionMode").text == "InteractiveMode" or spec.at("clusterSelector").is_set:
         yield tries.wrong("is not allowed with InteractiveMode or clusterSelector")
 
 
 @rule(
     "job-ttl",
     Severity.LOW,
-    what="Jobs that are done are removed.",
-    why="They and their pods stay, and count for quotas of objects.",
+    what="Finished Jobs are deleted.",
+    why="Otherwise they and their pods stay, and count for quotas of objects.",
     source="https://kubernetes.io/docs/concepts/workloads/controllers/ttlafterfinished/",
     fix="Set ttlSecondsAfterFinished.",
     kinds=("Job", "CronJob"),
@@ -192,7 +192,7 @@ def backoff(owner: Object) -> Violations:
 def job_ttl(owner: Object) -> Violations:
     """Requires `ttlSecondsAfterFinished` of Jobs. CronJobs limit their history themselves."""
     for spec in _jobs(owner):
-        if owner.kind == "Job" and not spec.at("ttlSecondsAfterFinished").said:
+        if owner.kind == "Job" and not spec.at("ttlSecondsAfterFinished").is_set:
             yield spec.at("ttlSecondsAfterFinished").wrong("is not set")
 
 
@@ -205,7 +205,7 @@ def _jobs(owner: Object) -> Iterator[Node]:
     "job-cron-concurrency",
     Severity.MEDIUM,
     what="A CronJob does not run beside itself.",
-    why="One that takes longer than its interval piles up until nodes or quotas are full.",
+    why="Runs that take longer than the interval pile up until nodes or quotas are full.",
     source="https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/#concurrency-policy",
     fix="Set concurrencyPolicy: Forbid, or Replace.",
     kinds=("CronJob",),
@@ -215,14 +215,14 @@ def cron_concurrency(owner: Object) -> Violations:
     """Rejects `Allow`, which is the default."""
     policy = owner.root.at("spec", "concurrencyPolicy")
     if policy.text not in ("Forbid", "Replace"):
-        yield policy.wrong(f"is {policy.shown()}" if policy.said else "is not said: runs pile up")
+        yield policy.wrong(f"is {policy.shown()}" if policy.is_set else "is not set: runs pile up")
 
 
 @rule(
     "job-restart",
     Severity.HIGH,
     what="Pods of Jobs end.",
-    why="The API server refuses another policy; KubeRay hands on what a RayJob's submitter says, and waits.",
+    why="The API server refuses another policy. KubeRay passes on the policy of a RayJob's submitter, and waits.",
     source="https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-template",
     fix="Set restartPolicy: Never or OnFailure.",
     kinds=("Job", "CronJob", *_RAY_JOBS),
@@ -233,8 +233,8 @@ def job_restart(owner: Object) -> Violations:
     for spec in _jobs(owner):
         policy = spec.at("template", "spec", "restartPolicy")
         if policy.text not in ("Never", "OnFailure"):
-            yield policy.wrong(f"is {policy.shown()}" if policy.said else "is not said")
+            yield policy.wrong(f"is {policy.shown()}" if policy.is_set else "is not set")
     if owner.kind in _RAY_JOBS:
         policy = _ray_job(owner).at("submitterPodTemplate", "spec", "restartPolicy")
-        if policy.said and policy.text not in ("Never", "OnFailure"):
+        if policy.is_set and policy.text not in ("Never", "OnFailure"):
             yield policy.wrong(f"is {policy.shown()}")

@@ -21,7 +21,7 @@ class PodSecurity(Settings):
     "ns-psa-labels",
     Severity.HIGH,
     what="Namespaces enforce a level of Pod Security.",
-    why="Policies see no pod that an operator makes. Pod Security refuses it whoever makes it.",
+    why="Policies see no pod that an operator creates. Pod Security refuses it whoever creates it.",
     source=_PSA,
     fix="Set label pod-security.kubernetes.io/enforce: restricted.",
     kinds=("Namespace",),
@@ -30,16 +30,16 @@ def pod_security(owner: Object, options: PodSecurity) -> Violations:
     """One of the levels is enforced."""
     level = owner.label("pod-security.kubernetes.io/enforce")
     if level.text not in options.levels:
-        yield level.wrong(f"is {level.shown()}" if level.said else "is not set")
+        yield level.wrong(f"is {level.shown()}" if level.is_set else "is not set")
 
 
 @rule(
     "ns-not-default",
     Severity.MEDIUM,
-    what="Nothing of Ray's is made in namespace default.",
-    why="Quotas, policies and rights are given to namespaces: in `default` everybody's things lie together.",
+    what="No Ray object is in namespace default.",
+    why="Quotas, policies and rights apply to namespaces, and all users share `default`.",
     source="https://kubernetes.io/docs/concepts/overview/working-with-objects/namespaces/",
-    fix="Make a namespace for each team and set metadata.namespace.",
+    fix="Create a namespace for each team and set metadata.namespace.",
     kinds=("RayCluster", "RayJob", "RayService", "RayCronJob", "StatefulSet", "Deployment", "Job", "CronJob"),
 )
 def not_default(owner: Object) -> Violations:
@@ -53,7 +53,7 @@ def not_default(owner: Object) -> Violations:
     "ns-quota",
     Severity.LOW,
     what="Namespaces of teams have a quota.",
-    why="One team's autoscaler takes all GPUs otherwise, unless queues share them out.",
+    why="Otherwise one team's autoscaler takes all GPUs, unless queues divide them.",
     source="https://kubernetes.io/docs/concepts/policy/resource-quotas/",
     fix="Add a ResourceQuota with requests.nvidia.com/gpu and pods.",
 )
@@ -75,8 +75,8 @@ class OwnerLabels(Settings):
 @rule(
     "ns-owner",
     Severity.LOW,
-    what="Namespaces say whose they are.",
-    why="Who finds a broken or an idle cluster has to know whom to ask.",
+    what="Namespaces have a label with their owner.",
+    why="Whoever finds a failed or idle cluster must know whom to ask.",
     source="https://kubernetes.io/docs/concepts/overview/working-with-objects/common-labels/",
     fix="Set a label with the team's name.",
     kinds=("Namespace",),
@@ -97,8 +97,8 @@ class TeamLabels(Settings):
 @rule(
     "ray-one-tenant-per-namespace",
     Severity.HIGH,
-    what="In a namespace runs the Ray of one team.",
-    why="Who may make pods or RayJobs there has every token and Secret in it, and Ray trusts what reaches it.",
+    what="All Ray clusters of a namespace belong to one team.",
+    why="Whoever may create pods or RayJobs there has all its tokens and Secrets, and Ray trusts every client.",
     source="https://docs.ray.io/en/latest/ray-security/index.html; https://kubernetes.io/docs/concepts/security/multi-tenancy/",
     fix="Give each team a namespace of its own.",
 )
@@ -118,7 +118,7 @@ def one_tenant(stack: Stack, options: TeamLabels) -> Violations:
     "ns-psa-warns",
     Severity.LOW,
     what="Namespaces warn of what they refuse.",
-    why="Pods of a RayCluster are refused out of sight; a warning is shown to whoever applies a Deployment or a Job.",
+    why="A refused pod of a RayCluster is hard to notice; whoever applies a Deployment or a Job sees a warning.",
     source=_PSA,
     fix="Set label pod-security.kubernetes.io/warn to the level that is enforced.",
     kinds=("Namespace",),
@@ -129,4 +129,4 @@ def pod_security_warns(owner: Object) -> Violations:
     enforced = owner.label("pod-security.kubernetes.io/enforce").text
     warned = owner.label("pod-security.kubernetes.io/warn")
     if enforced and warned.text != enforced:
-        yield warned.wrong(f"is {warned.shown()}" if warned.said else "is not set")
+        yield warned.wrong(f"is {warned.shown()}" if warned.is_set else "is not set")

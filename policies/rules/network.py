@@ -30,14 +30,14 @@ def _is_set(value: Node) -> bool:
 def _types(policy: Object) -> set[str | None]:
     types = [each.text for each in policy.root.at("spec", "policyTypes").items()]
     # The default of the API server: always Ingress, and Egress if the policy has egress rules.
-    return set(types) or {"Ingress", *(["Egress"] if policy.root.at("spec", "egress").said else [])}
+    return set(types) or {"Ingress", *(["Egress"] if policy.root.at("spec", "egress").is_set else [])}
 
 
 @rule(
     "ray-default-deny",
     Severity.HIGH,
-    what="Where Ray runs nothing passes the network that was not opened.",
-    why="Ray's processes listen on random ports, most of which ask for no token.",
+    what="Namespaces with Ray deny all traffic that no NetworkPolicy allows.",
+    why="Ray's processes listen on random ports, most of them without a token.",
     source=f"{_POLICIES}#default-policies; https://docs.ray.io/en/latest/ray-security/index.html",
     fix="Add a NetworkPolicy with podSelector {} and policyTypes [Ingress, Egress] to the namespace.",
 )
@@ -73,8 +73,8 @@ def _allows_egress(policy: Object, ports: tuple[int, ...]) -> bool:
 @rule(
     "ray-egress-complete",
     Severity.HIGH,
-    what="Where nothing may leave, Ray can still find names and ask the API server.",
-    why="Without DNS no worker finds its head; without the API server the autoscaler and Volcano's gangs stand still.",
+    what="Where egress is denied, Ray can still reach DNS and the API server.",
+    why="Without DNS no worker finds its head; without the API server the autoscaler and Volcano's gangs do not work.",
     source=_POLICIES,
     fix="Open port 53 to the cluster's DNS and 443 or 6443 to the API server.",
 )
@@ -98,9 +98,9 @@ def egress_complete(stack: Stack) -> Violations:
     "net-ray-ports-closed",
     Severity.CRITICAL,
     what="No NetworkPolicy opens Ray's pods to everybody.",
-    why="Who reaches the dashboard, the client's port or a worker runs programs.",
+    why="Whoever reaches the dashboard, the client's port or a worker can run programs.",
     source=f"{_POLICIES}; https://docs.ray.io/en/latest/ray-security/index.html",
-    fix="Say in `from` who may connect.",
+    fix="List in `from` who may connect.",
     kinds=("NetworkPolicy",),
 )
 def ray_ports_closed(owner: Object) -> Violations:
@@ -118,7 +118,7 @@ def _from_anybody(ingress: Node) -> Violations:
         yield ingress.at("from").wrong("anybody may connect")
     for peer in peers:
         if _is_any(peer.at("ipBlock", "cidr")):
-            yield peer.at("ipBlock", "cidr").wrong(f"{peer.at('ipBlock', 'cidr').shown()} is every address")
+            yield peer.at("ipBlock", "cidr").wrong(f"{peer.at('ipBlock', 'cidr').shown()} contains every address")
 
 
 def _is_any(cidr: Node) -> bool:
@@ -136,10 +136,10 @@ def _network(cidr: Node) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None
 @rule(
     "redis-ingress-scoped",
     Severity.HIGH,
-    what="NetworkPolicies say who reaches Redis.",
-    why="What the GCS of every RayCluster knows is behind one password there, and Sentinel obeys whoever has it.",
+    what="NetworkPolicies restrict who reaches Redis.",
+    why="One password protects the GCS of every RayCluster there, and Sentinel obeys every client that has it.",
     source="https://redis.io/docs/latest/operate/oss_and_stack/management/security/#network-security",
-    fix="Say in `from` the namespaces of the RayClusters that keep their state there.",
+    fix="List in `from` the namespaces of the RayClusters that keep their state there.",
     kinds=("NetworkPolicy",),
 )
 def redis_ingress_scoped(owner: Object) -> Violations:
@@ -153,8 +153,8 @@ def redis_ingress_scoped(owner: Object) -> Violations:
 @rule(
     "net-no-cloud-metadata",
     Severity.HIGH,
-    what="Pods cannot ask the cloud for their node's credentials.",
-    why="169.254.169.254 gives them to whoever asks, on most clouds.",
+    what="Pods cannot get their node's credentials from the cloud.",
+    why="On most clouds 169.254.169.254 gives them to every client.",
     source="https://kubernetes.io/docs/concepts/security/cloud-native-security/; MITRE ATT&CK T1552.005",
     fix="Add 169.254.0.0/16 to ipBlock.except.",
     kinds=("NetworkPolicy",),
@@ -169,7 +169,7 @@ def no_cloud_metadata(owner: Object) -> Violations:
             network = _network(block.at("cidr"))
             holes = [_network(hole) for hole in block.at("except").items()]
             if network and _METADATA in network and not any(hole and _METADATA in hole for hole in holes):
-                yield block.at("cidr").wrong(f"{block.at('cidr').shown()} holds 169.254.169.254")
+                yield block.at("cidr").wrong(f"{block.at('cidr').shown()} contains 169.254.169.254")
 
 
 def _peers(owner: Object) -> Iterator[Node]:
@@ -181,7 +181,7 @@ def _peers(owner: Object) -> Iterator[Node]:
 @rule(
     "net-peer-not-empty",
     Severity.HIGH,
-    what="Peers of NetworkPolicies say who they are.",
+    what="No peer of a NetworkPolicy is every pod of every namespace.",
     why="`podSelector: {}` means every pod of the namespace, and `namespaceSelector: {}` of every namespace.",
     source=f"{_POLICIES}#behavior-of-to-and-from-selectors",
     fix="Give the selector labels.",
@@ -191,5 +191,5 @@ def peer_not_empty(owner: Object) -> Violations:
     """Rejects peers that select all pods of all namespaces."""
     for peer in _peers(owner):
         everywhere = peer.at("namespaceSelector")
-        if everywhere.said and _empty(everywhere) and _empty(peer.at("podSelector")):
+        if everywhere.is_set and _empty(everywhere) and _empty(peer.at("podSelector")):
             yield everywhere.wrong("is every pod of every namespace")

@@ -11,7 +11,7 @@ from .remedies import in_force
 _STANDARDS = "https://kubernetes.io/docs/concepts/security/pod-security-standards/"
 _RESTRICTED = f"{_STANDARDS}#restricted"
 _BASELINE = f"{_STANDARDS}#baseline"
-_AUTOSCALER = "; KubeRay gives the autoscaler's container only what autoscalerOptions says"
+_AUTOSCALER = "; KubeRay gives the autoscaler's container only the fields of autoscalerOptions"
 
 
 def _in_force_in_cel(*steps: str) -> str:
@@ -44,7 +44,7 @@ def nonroot(container: Container) -> Violations:
     "pod-no-privesc",
     Severity.HIGH,
     what="No process of a container gets more rights than the one that started it.",
-    why="Ray's images have sudo without a password: without this, who runs a task is root in its pod.",
+    why="Ray's images have sudo without a password: otherwise whoever runs a task is root in its pod.",
     source=f"{_RESTRICTED}; Ray's docker/base-deps/Dockerfile{_AUTOSCALER}",
     fix="Set securityContext.allowPrivilegeEscalation: false in each container, and in autoscalerOptions.",
     remedy=remedies.no_privilege_escalation,
@@ -105,7 +105,7 @@ def no_added_capabilities(container: Container, options: AddedCapabilities) -> V
     "pod-seccomp",
     Severity.MEDIUM,
     what="Containers may only make the system calls that programs usually make.",
-    why="Most ways from a container into the kernel use others.",
+    why="Most attacks from a container on the kernel use other system calls.",
     source=_RESTRICTED,
     fix="Set securityContext.seccompProfile.type: RuntimeDefault in the pod.",
     remedy=remedies.runtime_default,
@@ -115,7 +115,7 @@ def seccomp(container: Container) -> Violations:
     """Requires the profile of the container runtime or one of the node."""
     profile = in_force(container, "seccompProfile", "type")
     if profile.text not in ("RuntimeDefault", "Localhost"):
-        yield profile.wrong(f"the profile is {profile.shown() if profile.said else 'not said'}")
+        yield profile.wrong(f"the profile is {profile.shown() if profile.is_set else 'not set'}")
 
 
 @rule(
@@ -138,7 +138,7 @@ def no_privileged(container: Container) -> Violations:
     "pod-no-host",
     Severity.CRITICAL,
     what="Pods have a network, processes and memory of their own.",
-    why="In the node's network no NetworkPolicy holds and Ray's ports are open; the node's processes can be read.",
+    why="In the node's network no NetworkPolicy applies and Ray's ports are open; the node's processes can be read.",
     source=_BASELINE,
     fix="Remove hostNetwork, hostPID and hostIPC.",
     cel=of_pods(
@@ -157,7 +157,7 @@ def no_host(pod: Pod) -> Violations:
     "pod-no-host-ports",
     Severity.HIGH,
     what="Containers open no port of their node.",
-    why="It is reached past Services, and only one such pod fits a node: Ray's workers would wait for nodes.",
+    why="The port bypasses Services, and only one such pod fits a node: Ray's workers would wait for nodes.",
     source=_BASELINE,
     fix="Remove hostPort; a Service leads to the pod.",
     cel=of_containers("c.?ports.orValue([]).all(port, port.?hostPort.orValue(0) == 0)"),
@@ -205,7 +205,7 @@ def no_host_path(pod: Pod, options: HostPaths) -> Violations:
     "pod-readonly-root",
     Severity.LOW,
     what="Containers write only into volumes.",
-    why="What has got in cannot change programs. Ray writes into its home and /tmp, so it is advice there.",
+    why="An intruder cannot change programs. Ray writes into its home and /tmp, so this is advice.",
     source="https://kubernetes.io/docs/tasks/configure-pod-container/security-context/",
     fix="Set securityContext.readOnlyRootFilesystem: true, with an emptyDir where the program writes.",
 )
@@ -220,7 +220,7 @@ def readonly_root(container: Container) -> Violations:
     "pod-proc-mount",
     Severity.HIGH,
     what="Containers see of /proc what the container runtime shows.",
-    why="Unmasked, they see and change what is the node's.",
+    why="Without masks they can read and change settings of the node.",
     source=_BASELINE,
     fix="Remove securityContext.procMount.",
     cel=of_containers("c.?securityContext.?procMount.orValue('Default') == 'Default'"),
@@ -228,5 +228,5 @@ def readonly_root(container: Container) -> Violations:
 def proc_mount(container: Container) -> Violations:
     """`procMount` is `Default`."""
     mount = container.node.at("securityContext", "procMount")
-    if mount.said and mount.text != "Default":
+    if mount.is_set and mount.text != "Default":
         yield mount.wrong(f"is {mount.shown()}")

@@ -12,7 +12,7 @@ from ..walk import Container, Pod
     "pod-requests",
     Severity.MEDIUM,
     what="Containers say how much CPU and memory they need.",
-    why="Ray counts what a pod asks for as what it has, and Volcano and quotas can count nothing else.",
+    why="Ray takes what a pod requests as its capacity, and Volcano and quotas can count nothing else.",
     source="https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/config.html#resources",
     fix="Set resources.requests.cpu and .memory, or the limits, which count for both.",
     cel=of_pods(
@@ -26,7 +26,7 @@ def requests(container: Container) -> Violations:
         return
     for resource in ("cpu", "memory"):
         request, limit = (container.node.at("resources", kind, resource) for kind in ("requests", "limits"))
-        if not request.said and not limit.said:
+        if not request.is_set and not limit.is_set:
             yield request.wrong(f"asks for no {resource}")
 
 
@@ -34,7 +34,7 @@ def requests(container: Container) -> Violations:
     "pod-memory-limit",
     Severity.MEDIUM,
     what="The memory that a container asks for is what it may have, in pods of Ray.",
-    why="Ray plans with the limit: what was not asked for is taken back, and the kubelet kills the pod.",
+    why="Ray plans with the limit: memory beyond the request is not reserved, and the kubelet may kill the pod.",
     source="https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/config.html#resources",
     fix="Set resources.limits.memory and resources.requests.memory to the same amount.",
     cel=of_ray(
@@ -48,17 +48,17 @@ def memory_limit(container: Container) -> Violations:
     if container.pod.ray is None or container.role != "container":
         return
     request, limit = (container.node.at("resources", kind, "memory") for kind in ("requests", "limits"))
-    if not limit.said:
+    if not limit.is_set:
         yield limit.wrong("has no limit of memory")
-    elif request.said and request.quantity != limit.quantity:
+    elif request.is_set and request.quantity != limit.quantity:
         yield request.wrong(f"asks for {request.shown()} and may have {limit.shown()}")
 
 
 @rule(
     "pod-probes",
     Severity.LOW,
-    what="Programs that run for long are asked whether they do.",
-    why="Kubernetes sends work to, and waits for, a program that hangs. KubeRay gives Ray's containers probes itself.",
+    what="Long-running programs have probes.",
+    why="Otherwise Kubernetes sends work to a program that hangs. KubeRay adds probes to Ray's containers.",
     source="https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/",
     fix="Set readinessProbe and livenessProbe.",
     kinds=("Deployment", "StatefulSet", "DaemonSet"),
@@ -68,7 +68,7 @@ def probes(container: Container) -> Violations:
     if container.role == "init":
         return
     for key in ("readinessProbe", "livenessProbe"):
-        if not container.node.at(key).said:
+        if not container.node.at(key).is_set:
             yield container.node.at(key).wrong("is missing")
 
 
@@ -102,7 +102,7 @@ def no_plain_secret(container: Container) -> Violations:
     "pod-memory-volume-limit",
     Severity.MEDIUM,
     what="Volumes in memory have a limit.",
-    why="They count as the container's memory: one that fills up kills Ray. KubeRay's own /dev/shm has one.",
+    why="They count as the container's memory: a full volume kills Ray. KubeRay's own /dev/shm has a limit.",
     source="https://kubernetes.io/docs/concepts/storage/volumes/#emptydir",
     fix="Set emptyDir.sizeLimit.",
     cel=of_pods(
@@ -114,7 +114,7 @@ def memory_volume_limit(pod: Pod) -> Violations:
     """Requires a `sizeLimit` if the medium is memory."""
     for volume in pod.spec.at("volumes").items():
         empty_dir = volume.at("emptyDir")
-        if empty_dir.at("medium").text == "Memory" and not empty_dir.at("sizeLimit").said:
+        if empty_dir.at("medium").text == "Memory" and not empty_dir.at("sizeLimit").is_set:
             yield empty_dir.at("sizeLimit").wrong("may take all memory of the pod")
 
 
@@ -122,7 +122,7 @@ def memory_volume_limit(pod: Pod) -> Violations:
     "pod-binary-quantities",
     Severity.MEDIUM,
     what="Memory is at least one mebibyte.",
-    why="`64` and `64m` are bytes and thousandths of them: Kubernetes takes them, and the container is killed at once.",
+    why="`64` and `64m` are bytes and thousandths of bytes. Kubernetes accepts both, and kills the container at once.",
     source="https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/#meaning-of-memory",
     fix="Write the unit: 64Gi.",
     cel=of_containers(

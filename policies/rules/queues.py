@@ -25,8 +25,8 @@ def _queues(stack: Stack) -> dict[str, Object]:
 @rule(
     "queue-guarantee-fits",
     Severity.HIGH,
-    what="A queue is guaranteed no more than it may have.",
-    why="Volcano's webhook refuses it, in the middle of an update.",
+    what="The guarantee of a queue is within its deserved resources and its capability.",
+    why="Volcano's webhook refuses the queue in the middle of an update.",
     source=_VALIDATE,
     fix="Let guarantee.resource <= deserved <= capability, for each resource.",
     kinds=("Queue",),
@@ -46,8 +46,8 @@ def guarantee_fits(owner: Object) -> Violations:
 @rule(
     "queue-parent-exists",
     Severity.HIGH,
-    what="The parents of queues are there.",
-    why="Volcano's webhook refuses a queue whose parent it does not know.",
+    what="The parents of queues exist.",
+    why="Volcano's webhook refuses a queue whose parent does not exist.",
     source=_VALIDATE,
     fix="Add the parent to the stack, or remove spec.parent.",
 )
@@ -63,8 +63,8 @@ def parent_exists(stack: Stack) -> Violations:
 @rule(
     "queue-children-fit",
     Severity.HIGH,
-    what="Queues guarantee their children no more than they are guaranteed.",
-    why="Volcano's webhook refuses the child that goes beyond it.",
+    what="The guarantees of a queue's children are within its own guarantee.",
+    why="Volcano's webhook refuses the child that exceeds it.",
     source=_VALIDATE,
     fix="Raise the parent's guarantee, or lower those of its children.",
 )
@@ -85,8 +85,8 @@ def children_fit(stack: Stack) -> Violations:
 @rule(
     "queue-has-limit",
     Severity.LOW,
-    what="Queues say how much they may have at most.",
-    why="One without a capability may take the whole cluster; its guarantees to others then wait for what runs.",
+    what="Queues have a limit.",
+    why="A queue without a capability may take the whole cluster; other queues then wait for their guarantees.",
     source="https://volcano.sh/en/docs/queue/",
     fix="Set spec.capability.",
     kinds=("Queue",),
@@ -94,15 +94,15 @@ def children_fit(stack: Stack) -> Violations:
 def has_limit(owner: Object) -> Violations:
     """Requires a capability."""
     capability = owner.root.at("spec", "capability")
-    if owner.group == _VOLCANO and not capability.said:
-        yield capability.wrong("is not said")
+    if owner.group == _VOLCANO and not capability.is_set:
+        yield capability.wrong("is not set")
 
 
 @rule(
     "ray-queue-exists",
     Severity.HIGH,
-    what="The queue that a RayCluster waits in is there.",
-    why="Its pods stay pending for good, and only its PodGroup says why.",
+    what="The queue of a RayCluster exists.",
+    why="Its pods stay pending for good, and only its PodGroup reports the reason.",
     source="https://docs.ray.io/en/latest/cluster/kubernetes/k8s-ecosystem/volcano.html",
     fix="Name a queue of the stack in label volcano.sh/queue-name.",
 )
@@ -119,7 +119,7 @@ def queue_exists(stack: Stack) -> Violations:
     "ray-gang-fits-queue",
     Severity.HIGH,
     what="A gang fits the queue that it waits in.",
-    why="Volcano starts a gang whole or not at all: one that never fits waits for good.",
+    why="Volcano starts a gang whole or not at all: a gang that never fits waits for ever.",
     source="kuberay ray-operator/controllers/ray/batchscheduler/volcano/volcano_scheduler.go",
     fix="Lower minReplicas, or replicas where the cluster does not scale; or raise the queue's capability.",
 )
@@ -149,7 +149,7 @@ def _gpus(cluster: RayCluster, group: Node | None, container: Node) -> Decimal:
     "volcano-job-gang",
     Severity.HIGH,
     what="A Job of Volcano's waits for no more pods than it has.",
-    why="It would wait for good; Volcano's webhook refuses it.",
+    why="It would wait for ever; Volcano's webhook refuses it.",
     source="volcano pkg/webhooks/admission/jobs/validate/admit_job.go",
     fix="Let minAvailable be at most the sum of its tasks' replicas.",
     kinds=("Job",),
@@ -173,7 +173,7 @@ def _replicas(task: Node) -> int:
     "volcano-job-scheduler",
     Severity.MEDIUM,
     what="A Job of Volcano's is scheduled by Volcano.",
-    why="Another scheduler knows nothing of its gang and of its queue.",
+    why="Another scheduler ignores its gang and its queue.",
     source="https://volcano.sh/en/docs/vcjob/",
     fix="Set spec.schedulerName: volcano.",
     kinds=("Job",),
@@ -181,13 +181,13 @@ def _replicas(task: Node) -> int:
 def job_scheduler(owner: Object) -> Violations:
     """Requires `volcano`, which is the default."""
     scheduler = owner.root.at("spec", "schedulerName")
-    if owner.group == "batch.volcano.sh" and scheduler.said and scheduler.text != "volcano":
+    if owner.group == "batch.volcano.sh" and scheduler.is_set and scheduler.text != "volcano":
         yield scheduler.wrong(f"is {scheduler.shown()}")
 
 
 def _kueue_labels(owner: Object) -> Iterator[Node]:
     label = owner.label(_KUEUE_LABEL)
-    if label.said:
+    if label.is_set:
         yield label
 
 
@@ -199,7 +199,7 @@ def _labelled_in_cel(key: str) -> str:
     "ray-one-scheduler",
     Severity.HIGH,
     what="A RayCluster waits in one queue only: Kueue's or Volcano's.",
-    why="Each holds back what the other has let go, and neither counts what the other gives.",
+    why="Each holds back what the other has admitted, and neither counts what the other gives.",
     source="https://docs.ray.io/en/latest/cluster/kubernetes/k8s-ecosystem/kueue.html",
     fix="Remove one of the labels.",
     kinds=("RayCluster", "RayJob"),
@@ -211,15 +211,15 @@ def _labelled_in_cel(key: str) -> str:
 def one_scheduler(owner: Object) -> Violations:
     """Rejects both labels on one object."""
     for label in _kueue_labels(owner):
-        if owner.label(_QUEUE_LABEL).said:
-            yield label.wrong(f"stands beside {_QUEUE_LABEL}")
+        if owner.label(_QUEUE_LABEL).is_set:
+            yield label.wrong(f"is not allowed together with {_QUEUE_LABEL}")
 
 
 @rule(
     "ray-kueue-job-ends",
     Severity.HIGH,
     what="A RayJob that waits in Kueue shuts its cluster down.",
-    why="KubeRay cannot suspend another: it is refused when Kueue holds it back, and keeps its GPUs when it is done.",
+    why="KubeRay cannot suspend other RayJobs: it refuses them while they wait, and they keep their GPUs at the end.",
     source="kuberay ray-operator/controllers/ray/utils/validation.go: ValidateRayJobSpec",
     fix="Set shutdownAfterJobFinishes: true.",
     kinds=("RayJob",),

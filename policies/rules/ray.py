@@ -46,7 +46,7 @@ def auth_token(cluster: RayCluster) -> Violations:
     mode = cluster.spec.at("authOptions", "mode")
     variable = cluster.head.first.env("RAY_AUTH_MODE") if mode.text != "token" else None
     if mode.text != "token" and (variable is None or variable.at("value").text != "token"):
-        yield mode.wrong(f"is {mode.shown()}" if mode.said else "is not said: anybody is let in")
+        yield mode.wrong(f"is {mode.shown()}" if mode.is_set else "is not set: everybody has access")
 
 
 class MinimalVersion(Settings):
@@ -71,7 +71,7 @@ def _minimal_version_in_cel(options: MinimalVersion) -> str:
     "ray-min-version",
     Severity.HIGH,
     what="Ray is new enough.",
-    why="Before 2.54 the dashboard deletes jobs for whoever asks (CVE-2026-27482).",
+    why="Before 2.54 the dashboard deletes jobs for every client (CVE-2026-27482).",
     source="https://docs.ray.io/en/latest/ray-security/index.html",
     fix="Set spec.rayVersion, and the images, to a newer release.",
     kinds=_CLUSTERS,
@@ -80,10 +80,10 @@ def _minimal_version_in_cel(options: MinimalVersion) -> str:
 def minimal_version(cluster: RayCluster, options: MinimalVersion) -> Violations:
     """`rayVersion`, or else the tag of the head's image, is a release that is not older than the option."""
     ray_version, image = cluster.spec.at("rayVersion"), cluster.head.first.image
-    tagged = None if ray_version.said else image_version(image.text or "")
+    tagged = None if ray_version.is_set else image_version(image.text or "")
     version = version_tuple(tagged) if tagged else _version(ray_version)
     if version is None:
-        yield ray_version.wrong(f"{ray_version.shown()} is no release" if ray_version.said else "is not said")
+        yield ray_version.wrong(f"{ray_version.shown()} is no release" if ray_version.is_set else "is not set")
     elif version < version_tuple(options.version):
         place = image if tagged else ray_version
         yield place.wrong(f"{place.shown()} is older than {options.version}")
@@ -133,7 +133,7 @@ def tls(cluster: RayCluster) -> Violations:
     "ray-no-public-dashboard",
     Severity.CRITICAL,
     what="The head's ports are not open to the outside.",
-    why="Who reaches the dashboard runs programs: ShadowRay took over thousands of clusters so.",
+    why="Whoever reaches the dashboard can run programs: ShadowRay took over thousands of clusters this way.",
     source="https://docs.ray.io/en/latest/ray-security/index.html",
     fix="Remove serviceType and enableIngress of headGroupSpec; use `kubectl port-forward` or an Ingress with a login.",
     kinds=_CLUSTERS,
@@ -157,7 +157,7 @@ def no_public_dashboard(cluster: RayCluster) -> Violations:
     "ray-background-delete",
     Severity.MEDIUM,
     what="Pulumi deletes RayClusters in the background.",
-    why="In the foreground the garbage collector takes the Job that cleans up Redis from under the operator.",
+    why="In the foreground the garbage collector deletes the Job that cleans up Redis while the operator needs it.",
     source="https://www.pulumi.com/registry/packages/kubernetes/installation-configuration/",
     fix="Set the annotation pulumi.com/deletionPropagationPolicy: background.",
     kinds=("RayCluster",),
@@ -167,7 +167,7 @@ def background_delete(cluster: RayCluster) -> Violations:
     """Requires the annotation on resources of Pulumi."""
     propagation = cluster.owner.annotation("pulumi.com/deletionPropagationPolicy")
     if cluster.owner.protected is not None and propagation.text != "background":
-        yield propagation.wrong(f"is {propagation.shown()}" if propagation.said else "is not said")
+        yield propagation.wrong(f"is {propagation.shown()}" if propagation.is_set else "is not set")
 
 
 class OperatorVersion(Settings):

@@ -24,7 +24,7 @@ def _no_gpus_in_cel(container: str) -> str:
     "ray-head-zero-cpu",
     Severity.MEDIUM,
     what="No task or actor runs on the head.",
-    why="One that fills the head's memory takes the cluster down.",
+    why="A task that fills the head's memory stops the cluster.",
     source="https://docs.ray.io/en/latest/cluster/vms/user-guides/large-cluster-best-practices.html",
     fix='Set headGroupSpec.rayStartParams.num-cpus: "0".',
     kinds=_CLUSTERS,
@@ -38,15 +38,15 @@ def head_zero_cpu(cluster: RayCluster) -> Violations:
     """The head offers no CPU to Ray, in its start parameters or its group's resources, if the cluster has workers."""
     group = cluster.spec.at("headGroupSpec")
     cpus, group_cpu = group.at("rayStartParams", "num-cpus"), group.at("resources", "CPU")
-    if not cluster.alone and (group_cpu if group_cpu.said else cpus).quantity != 0:
-        yield cpus.wrong(f"is {cpus.shown()}: tasks run on the head" if cpus.said else "tasks run on the head")
+    if not cluster.alone and (group_cpu if group_cpu.is_set else cpus).quantity != 0:
+        yield cpus.wrong(f"is {cpus.shown()}: tasks run on the head" if cpus.is_set else "tasks run on the head")
 
 
 @rule(
     "ray-head-zero-gpu",
     Severity.MEDIUM,
     what="The head has no GPU.",
-    why="It is kept for as long as the cluster lives, and no task should run there.",
+    why="The head keeps it for as long as the cluster runs, and no task should run there.",
     source="https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/gpu.html",
     fix="Remove GPUs from the limits of the head's container.",
     kinds=_CLUSTERS,
@@ -65,7 +65,7 @@ def head_zero_gpu(cluster: RayCluster) -> Violations:
     "ray-worker-no-sa-token",
     Severity.HIGH,
     what="Workers have no token of Kubernetes.",
-    why="What runs in a task would speak to the API server with the rights of the worker's account.",
+    why="Otherwise a task can call the API server with the rights of the worker's account.",
     source="https://kubernetes.io/docs/concepts/security/service-accounts/#assign-to-pod; kuberay#1416",
     fix="Set automountServiceAccountToken: false in the workers' pod templates.",
     kinds=_CLUSTERS,
@@ -88,8 +88,8 @@ def worker_no_token(cluster: RayCluster) -> Violations:
 @rule(
     "ray-head-priority",
     Severity.LOW,
-    what="The head goes before its workers.",
-    why="Where nodes are full the scheduler evicts whoever has the lowest priority, and without its head all is lost.",
+    what="The head has priority over its workers.",
+    why="On full nodes the scheduler evicts pods of the lowest priority, and a cluster without its head is lost.",
     source="https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/",
     fix="Give the head a PriorityClass that is higher than the workers'.",
     kinds=_CLUSTERS,
@@ -99,8 +99,8 @@ def head_priority(cluster: RayCluster) -> Violations:
     if cluster.alone:
         return
     head = cluster.head.spec.at("priorityClassName")
-    if not head.said:
-        yield head.wrong("is not said")
+    if not head.is_set:
+        yield head.wrong("is not set")
     elif head.text in [pod.spec.at("priorityClassName").text for pod in cluster.workers()]:
         yield head.wrong(f"{head.shown()} is the workers' too")
 
@@ -109,7 +109,7 @@ def head_priority(cluster: RayCluster) -> Violations:
     "ray-gpu-node-affinity",
     Severity.MEDIUM,
     what="Workers with GPUs say which nodes they are for.",
-    why="A cluster with two kinds of GPUs gives them either, and a job runs at the speed of the slowest.",
+    why="In a cluster with two kinds of GPUs they get either, and a job runs at the speed of the slowest worker.",
     source="https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/gpu.html",
     fix="Set nodeSelector or a node affinity, for example on nvidia.com/gpu.product.",
     kinds=_CLUSTERS,
@@ -126,7 +126,7 @@ def gpu_node_affinity(cluster: RayCluster) -> Violations:
             resource.endswith("/gpu") and amount.quantity
             for resource, amount in pod.first.node.at("resources", "limits").entries()
         )
-        if asks and not pod.spec.at("nodeSelector").said and not pod.spec.at("affinity", "nodeAffinity").said:
+        if asks and not pod.spec.at("nodeSelector").is_set and not pod.spec.at("affinity", "nodeAffinity").is_set:
             yield pod.spec.at("nodeSelector").wrong("runs on any node with a GPU")
 
 
@@ -166,7 +166,7 @@ def head_memory(cluster: RayCluster, options: HeadMemory) -> Violations:
     "ray-worker-stops",
     Severity.LOW,
     what="Pods have time to stop.",
-    why="Kubernetes kills what runs at once, and Ray notices only when its heartbeats are missing.",
+    why="Otherwise Kubernetes kills running tasks at once, and Ray notices only missing heartbeats.",
     source="https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/config.html",
     fix="Remove terminationGracePeriodSeconds: 0.",
     kinds=_CLUSTERS,

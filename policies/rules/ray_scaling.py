@@ -14,7 +14,7 @@ _AUTOSCALING = "https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/con
     "ray-autoscaler-v2",
     Severity.MEDIUM,
     what="Ray's autoscaler is v2, and KubeRay knows it.",
-    why="KubeRay goes by this field: without it idle timeouts of groups are refused, and pods restart beside Ray.",
+    why="KubeRay reads this field: without it idle timeouts of groups are refused, and pods restart beside Ray.",
     source=f"{_AUTOSCALING}; kuberay ray-operator/controllers/ray/utils/util.go: IsAutoscalingV2Enabled",
     fix="Set autoscalerOptions.version: v2.",
     kinds=_CLUSTERS,
@@ -24,7 +24,7 @@ def autoscaler_v2(cluster: RayCluster) -> Violations:
     """Requires the version if the cluster scales."""
     version = cluster.spec.at("autoscalerOptions", "version")
     if cluster.scales and version.text != "v2":
-        yield version.wrong(f"is {version.shown()}" if version.said else "is not said")
+        yield version.wrong(f"is {version.shown()}" if version.is_set else "is not set")
 
 
 class IdleTimeout(Settings):
@@ -46,7 +46,7 @@ def _idle_timeout_bounded_in_cel(options: IdleTimeout) -> str:
     "ray-idle-timeout-bounded",
     Severity.MEDIUM,
     what="Workers that have nothing to do are taken away.",
-    why="Idle clusters that keep their GPUs are what people complain of most.",
+    why="Idle clusters that keep their GPUs are the most frequent complaint.",
     source=f"{_AUTOSCALING}; kuberay#2998, kuberay#4033",
     fix="Set autoscalerOptions.idleTimeoutSeconds, and those of groups, to a shorter time.",
     kinds=_CLUSTERS,
@@ -79,7 +79,7 @@ def _most_workers_in_cel(options: WorkersMost) -> str:
     "ray-most-workers",
     Severity.MEDIUM,
     what="No worker group may grow without end.",
-    why="A loop that submits tasks takes every node that there is, or makes a cloud's autoscaler buy them.",
+    why="A loop that submits tasks takes every node, or makes a cloud's autoscaler buy more.",
     source=_AUTOSCALING,
     fix="Set maxReplicas to what the team may have.",
     kinds=_CLUSTERS,
@@ -96,8 +96,8 @@ def most_workers(cluster: RayCluster, options: WorkersMost) -> Violations:
 @rule(
     "ray-gpu-idle-groups",
     Severity.LOW,
-    what="Groups with GPUs keep no worker that nobody uses.",
-    why="minReplicas are never taken away, whatever the idle timeout says.",
+    what="Groups with GPUs keep no idle workers.",
+    why="The autoscaler never removes minReplicas, whatever the idle timeout is.",
     source=_AUTOSCALING,
     fix="Set minReplicas: 0, or make an exception for a cluster that is always in use.",
     kinds=_CLUSTERS,

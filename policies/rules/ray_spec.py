@@ -18,7 +18,7 @@ _NAMED = ("RayCluster", "RayJob", "RayService")
     "ray-restart-never",
     Severity.HIGH,
     what="Pods that Ray's autoscaler v2 manages are not restarted by Kubernetes.",
-    why="KubeRay refuses the RayCluster, and only an event says so.",
+    why="KubeRay refuses the RayCluster, and only an event reports it.",
     source=f"{_VALIDATION}: ValidateRayClusterSpec",
     fix="Set restartPolicy: Never, or remove it.",
     kinds=_CLUSTERS,
@@ -32,7 +32,7 @@ def restart_never(cluster: RayCluster) -> Violations:
     if cluster.scales and cluster.spec.at("autoscalerOptions", "version").text == "v2":
         for pod in cluster.pods():
             policy = pod.spec.at("restartPolicy")
-            if policy.said and policy.text != "Never":
+            if policy.is_set and policy.text != "Never":
                 yield policy.wrong(f"is {policy.shown()}")
 
 
@@ -40,7 +40,7 @@ def restart_never(cluster: RayCluster) -> Violations:
     "ray-start-params",
     Severity.HIGH,
     what="What a group offers to Ray is said once.",
-    why="KubeRay refuses a RayCluster that says it in rayStartParams and in resources or labels, with an event only.",
+    why="KubeRay refuses a RayCluster that sets it in rayStartParams and in resources or labels, with an event only.",
     source=f"{_VALIDATION}: validateRayGroupResources, validateRayGroupLabels",
     fix="Keep one of them.",
     kinds=_CLUSTERS,
@@ -55,11 +55,11 @@ def start_params(cluster: RayCluster) -> Violations:
     for pod in cluster.pods():
         assert pod.group is not None
         params = pod.group.at("rayStartParams")
-        if params.at("labels").said:
+        if params.at("labels").is_set:
             yield params.at("labels").wrong("is not allowed: set labels of the group")
-        if pod.group.at("resources").said:
+        if pod.group.at("resources").is_set:
             for key in ("num-cpus", "num-gpus", "memory", "resources"):
-                if params.at(key).said:
+                if params.at(key).is_set:
                     yield params.at(key).wrong("is not allowed beside the group's resources")
 
 
@@ -118,7 +118,7 @@ def group_names(cluster: RayCluster) -> Violations:
     for group in cluster.spec.at("workerGroupSpecs").items():
         name = group.at("groupName")
         if name.text in seen:
-            yield name.wrong(f"{name.shown()} is there twice" if name.said else "is not said")
+            yield name.wrong(f"{name.shown()} is not unique" if name.is_set else "is not set")
         seen.add(name.text)
 
 
@@ -144,7 +144,7 @@ def replica_bounds(cluster: RayCluster) -> Violations:
         least, desired, most = (group.at(key) for key in ("minReplicas", "replicas", "maxReplicas"))
         if most.number is None:
             if cluster.scales:
-                yield most.wrong("is not said")
+                yield most.wrong("is not set")
         elif (least.number or 0) > most.number:
             yield least.wrong(f"{least.shown()} is more than maxReplicas, {most.shown()}")
         elif (desired.number or 0) > most.number:
@@ -213,22 +213,22 @@ def _no_annotation_in_cel(key: str, when: str) -> str:
 def no_env_conflict(cluster: RayCluster) -> Violations:
     """Rejects variables, start parameters and annotations for which KubeRay has fields."""
     params = cluster.spec.at("headGroupSpec", "rayStartParams")
-    tolerant = cluster.spec.at("gcsFaultToleranceOptions").said
+    tolerant = cluster.spec.at("gcsFaultToleranceOptions").is_set
     refused = ["REDIS_USERNAME"]
     if tolerant:
         refused += ["REDIS_PASSWORD", "RAY_REDIS_ADDRESS"]
     elif cluster.owner.annotation("ray.io/ft-enabled").text != "true":
         refused += ["RAY_REDIS_ADDRESS"]
-    if cluster.spec.at("autoscalerOptions", "version").said or not cluster.scales:
+    if cluster.spec.at("autoscalerOptions", "version").is_set or not cluster.scales:
         refused += ["RAY_enable_autoscaler_v2"]
     for name in refused:
         if (variable := cluster.head.first.env(name)) is not None:
             yield variable.wrong(f"{name} is not allowed beside KubeRay's own field")
     for key in ("redis-username", *(["redis-password"] if tolerant else [])):
-        if params.at(key).said:
+        if params.at(key).is_set:
             yield params.at(key).wrong("is not allowed beside gcsFaultToleranceOptions")
     for key in ("ray.io/ft-enabled", "ray.io/external-storage-namespace") if tolerant else ():
-        if cluster.owner.annotation(key).said:
+        if cluster.owner.annotation(key).is_set:
             yield cluster.owner.annotation(key).wrong("is not allowed beside gcsFaultToleranceOptions")
 
 

@@ -40,7 +40,7 @@ class Wildcards(Settings):
 @rule(
     "rbac-no-wildcard",
     Severity.HIGH,
-    what="Roles name what they allow.",
+    what="Roles list what they allow.",
     why="`*` also allows what is added later: new verbs, new kinds, Secrets.",
     source=f"{_GOOD_PRACTICES}#least-privilege",
     fix="List the verbs and resources.",
@@ -60,8 +60,8 @@ def no_wildcard(owner: Object, options: Wildcards) -> Violations:
 @rule(
     "rbac-no-cluster-admin",
     Severity.CRITICAL,
-    what="Nobody is made administrator of the whole cluster.",
-    why="No part of Ray needs it: an operator with it is a way to everything.",
+    what="Nobody is an administrator of the whole cluster.",
+    why="No part of Ray needs it, and an operator with it gives access to everything.",
     source=f"{_GOOD_PRACTICES}#least-privilege",
     fix="Bind a ClusterRole with the rules that are needed.",
     kinds=_BINDINGS,
@@ -75,8 +75,8 @@ def no_cluster_admin(owner: Object) -> Violations:
 @rule(
     "rbac-no-escalate",
     Severity.CRITICAL,
-    what="Roles let nobody give out rights or act as somebody else.",
-    why="Who may escalate, bind or impersonate has every right that there is.",
+    what="Roles allow nobody to grant rights or to impersonate others.",
+    why="Whoever may escalate, bind or impersonate has every right.",
     source=f"{_GOOD_PRACTICES}#escalate-verb",
     fix="Remove the verbs escalate, bind and impersonate.",
     kinds=_ROLES,
@@ -92,8 +92,8 @@ def no_escalate(owner: Object) -> Violations:
 @rule(
     "rbac-no-exec",
     Severity.HIGH,
-    what="Roles let nobody into running containers.",
-    why="Who may exec into a head has its token, its Redis password and its account.",
+    what="Roles allow nobody to enter running containers.",
+    why="Whoever may exec into a head has its token, its Redis password and its account.",
     source=f"{_GOOD_PRACTICES}#privilege-escalation-risks",
     fix="Remove pods/exec and pods/attach; Ray's jobs and client need neither.",
     kinds=_ROLES,
@@ -109,7 +109,7 @@ def no_exec(owner: Object) -> Violations:
 @rule(
     "rbac-no-node-proxy",
     Severity.HIGH,
-    what="Roles let nobody speak to kubelets.",
+    what="Roles allow nobody to call kubelets.",
     why="A kubelet runs commands in every pod of its node, and no audit log shows it.",
     source=f"{_GOOD_PRACTICES}#access-to-proxy-subresource-of-nodes",
     fix="Remove nodes/proxy.",
@@ -126,8 +126,8 @@ def no_node_proxy(owner: Object) -> Violations:
 @rule(
     "rbac-no-everybody",
     Severity.CRITICAL,
-    what="Rights are given to somebody, not to everybody.",
-    why="system:unauthenticated is the internet where the API server can be reached from there.",
+    what="Rights are granted to named subjects, not to everybody.",
+    why="system:unauthenticated includes the internet if the API server is reachable from there.",
     source=f"{_GOOD_PRACTICES}#minimize-distribution-of-privileged-tokens",
     fix="Name the users, groups or ServiceAccounts.",
     kinds=_BINDINGS,
@@ -143,17 +143,17 @@ def no_everybody(owner: Object) -> Violations:
 @rule(
     "rbac-no-default-account",
     Severity.MEDIUM,
-    what="Rights are given to accounts of their own.",
-    why="Every pod that names no account has what `default` has.",
+    what="Rights are granted to dedicated accounts, not to `default`.",
+    why="Every pod that names no account has the rights of `default`.",
     source=f"{_GOOD_PRACTICES}#least-privilege",
-    fix="Make a ServiceAccount and name it in the pods.",
+    fix="Create a ServiceAccount and name it in the pods.",
     kinds=_BINDINGS,
 )
 def no_default_account(owner: Object) -> Violations:
     """Rejects ServiceAccount `default`."""
     for subject in owner.root.at("subjects").items():
         if subject.at("kind").text == "ServiceAccount" and subject.at("name").text == "default":
-            yield subject.at("name").wrong("is every pod's that names no other")
+            yield subject.at("name").wrong("is the account of every pod that names no other")
 
 
 class Operators(Settings):
@@ -168,9 +168,9 @@ class Operators(Settings):
     "rbac-no-secrets-everywhere",
     Severity.HIGH,
     what="Nobody reads the Secrets of all namespaces.",
-    why="They hold the tokens of every tenant's clusters.",
+    why="They contain the tokens of every tenant's clusters.",
     source=f"{_GOOD_PRACTICES}#listing-secrets",
-    fix="Use a Role in the namespaces that are meant, or resourceNames.",
+    fix="Use a Role in the necessary namespaces, or resourceNames.",
     kinds=("ClusterRole",),
 )
 def no_secrets_everywhere(owner: Object, options: Operators) -> Violations:
@@ -187,7 +187,7 @@ def no_secrets_everywhere(owner: Object, options: Operators) -> Violations:
     "rbac-operator-namespaced",
     Severity.LOW,
     what="The KubeRay operator has rights in the namespaces that it serves.",
-    why="It makes pods and accounts, and reads tokens. Bound everywhere, whoever has its account has every namespace.",
+    why="It creates pods and accounts, and reads tokens: bound everywhere, its account has access to every namespace.",
     source="kuberay helm-chart/kuberay-operator/values.yaml: watchNamespace, crNamespacedRbacEnable",
     fix="Start it with --watch-namespace and bind a Role in each, or set `operator.watchNamespaces` in a stack file.",
 )

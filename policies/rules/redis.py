@@ -28,7 +28,7 @@ def _runs_redis(owner: Object) -> bool:
     "redis-persistent",
     Severity.HIGH,
     what="Redis keeps its data on a volume that outlives its pods.",
-    why="All pods lost at once, as in an upgrade of nodes, would lose every cluster's state.",
+    why="Otherwise the loss of all pods at once, as in an upgrade of nodes, loses every cluster's state.",
     source=_PERSISTENCE,
     fix="Run it as a StatefulSet with volumeClaimTemplates, with appendonly yes.",
     kinds=_PROGRAMS,
@@ -38,7 +38,7 @@ def persistent(owner: Object) -> Violations:
     if not _runs_redis(owner) or list(owner.root.at("spec", "volumeClaimTemplates").items()):
         return
     volumes = Pod(owner, owner.root if owner.kind == "Pod" else owner.root.at("spec", "template")).spec.at("volumes")
-    if not any(each.at("persistentVolumeClaim").said or each.at("ephemeral").said for each in volumes.items()):
+    if not any(each.at("persistentVolumeClaim").is_set or each.at("ephemeral").is_set for each in volumes.items()):
         yield volumes.wrong("has no PersistentVolumeClaim")
 
 
@@ -52,8 +52,8 @@ class Topology(Settings):
 @rule(
     "redis-topology",
     Severity.MEDIUM,
-    what="Redis has three nodes, so that two agree when one is lost.",
-    why="Ray's GCS stops while Redis is away; one node alone is away for as long as its machine is.",
+    what="Redis has three nodes, so that two are a majority when one is lost.",
+    why="Ray's GCS stops while Redis is unavailable; a single node is unavailable for as long as its machine is.",
     source=_SENTINEL,
     fix="Set replicas: 3, with a Sentinel beside each and a quorum of 2.",
     kinds=("StatefulSet", "Deployment"),
@@ -62,14 +62,14 @@ def topology(owner: Object, options: Topology) -> Violations:
     """`replicas` is not less than the option."""
     replicas = owner.root.at("spec", "replicas")
     if _runs_redis(owner) and (1 if replicas.number is None else replicas.number) < options.nodes:
-        yield replicas.wrong(f"{replicas.shown() if replicas.said else 1} is less than {options.nodes}")
+        yield replicas.wrong(f"{replicas.shown() if replicas.is_set else 1} is less than {options.nodes}")
 
 
 @rule(
     "redis-spread",
     Severity.MEDIUM,
     what="Nodes of Redis run on different machines.",
-    why="A machine that holds two of three takes the majority with it.",
+    why="The loss of a machine with two of three nodes is the loss of the majority.",
     source="https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/",
     fix="Set topologySpreadConstraints or a podAntiAffinity on kubernetes.io/hostname.",
     kinds=("StatefulSet", "Deployment"),
@@ -78,7 +78,7 @@ def spread(owner: Object) -> Violations:
     """Requires either setting if there is more than one replica."""
     spec = owner.root.at("spec", "template", "spec")
     several = (owner.root.at("spec", "replicas").number or 1) > 1
-    is_spread = list(spec.at("topologySpreadConstraints").items()) or spec.at("affinity", "podAntiAffinity").said
+    is_spread = list(spec.at("topologySpreadConstraints").items()) or spec.at("affinity", "podAntiAffinity").is_set
     if several and _runs_redis(owner) and not is_spread:
         yield spec.at("topologySpreadConstraints").wrong("nothing keeps its pods apart")
 
@@ -86,8 +86,8 @@ def spread(owner: Object) -> Violations:
 @rule(
     "redis-pdb",
     Severity.MEDIUM,
-    what="One node of Redis at a time is drained.",
-    why="`kubectl drain` of two machines at once takes the majority, and every cluster's GCS stops.",
+    what="At most one node of Redis at a time is evicted.",
+    why="`kubectl drain` of two machines at once removes the majority, and every cluster's GCS stops.",
     source="https://kubernetes.io/docs/tasks/run-application/configure-pdb/",
     fix="Add a PodDisruptionBudget with maxUnavailable: 1 that selects its pods.",
 )
@@ -117,8 +117,8 @@ _EVICTING = ("allkeys-", "volatile-")
 @rule(
     "redis-noeviction",
     Severity.HIGH,
-    what="Redis drops no key when its memory is full.",
-    why="The GCS takes what is gone for what never was: nodes and actors vanish.",
+    what="Redis evicts no key when its memory is full.",
+    why="For the GCS an evicted key never existed: nodes and actors vanish.",
     source="https://redis.io/docs/latest/develop/reference/eviction/",
     fix="Set maxmemory-policy noeviction.",
     kinds=(*_PROGRAMS, "ConfigMap"),
@@ -128,14 +128,14 @@ def no_eviction(owner: Object) -> Violations:
     for line, place in _settings(owner):
         name, _, value = line.partition(" ")
         if name == "maxmemory-policy" and value.strip().startswith(_EVICTING):
-            yield place.wrong("maxmemory-policy names one that drops keys")
+            yield place.wrong("maxmemory-policy evicts keys")
 
 
 @rule(
     "redis-aof",
     Severity.MEDIUM,
-    what="Redis writes down every change.",
-    why="A snapshot every some minutes lacks the newest actors, whose workers are then forgotten.",
+    what="Redis logs every change to its append-only file.",
+    why="A snapshot every few minutes lacks the newest actors, whose workers are then lost.",
     source=_PERSISTENCE,
     fix="Set appendonly yes.",
     kinds=(*_PROGRAMS, "ConfigMap"),
@@ -150,8 +150,8 @@ def append_only(owner: Object) -> Violations:
 @rule(
     "redis-password",
     Severity.CRITICAL,
-    what="No password of Redis stands in a command line or a ConfigMap.",
-    why="Both are read by whoever may see pods and ConfigMaps, and processes show their arguments to each other.",
+    what="No password of Redis is in a command line or a ConfigMap.",
+    why="Everybody who may read pods and ConfigMaps sees both, and processes can read each other's arguments.",
     source="https://redis.io/docs/latest/operate/oss_and_stack/management/security/",
     fix="Mount a Secret with an ACL file, or take the password from valueFrom.secretKeyRef.",
     kinds=(*_PROGRAMS, "ConfigMap"),

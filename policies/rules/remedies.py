@@ -12,52 +12,52 @@ from ..walk import Container, RayCluster
 def in_force(container: Container, *steps: str) -> Node:
     """The effective value for a container: its own security context, or else that of its pod."""
     own = container.node.at("securityContext", *steps)
-    return own if own.said else container.pod.spec.at("securityContext", *steps)
+    return own if own.is_set else container.pod.spec.at("securityContext", *steps)
 
 
 def no_privilege_escalation(container: Container) -> Changes:
-    """Says `allowPrivilegeEscalation: false`, unless the container is privileged or adds SYS_ADMIN: Kubernetes refuses
+    """Sets `allowPrivilegeEscalation: false`, unless the container is privileged or adds SYS_ADMIN: Kubernetes refuses
     the two together."""
     escalation = container.node.at("securityContext", "allowPrivilegeEscalation")
     added = {each.text for each in container.node.at("securityContext", "capabilities", "add").items()}
     privileged = container.node.at("securityContext", "privileged").value is True
-    if not escalation.said and not privileged and not added & {"SYS_ADMIN", "CAP_SYS_ADMIN"}:
+    if not escalation.is_set and not privileged and not added & {"SYS_ADMIN", "CAP_SYS_ADMIN"}:
         yield escalation.change(False)
 
 
 def drop_all(container: Container) -> Changes:
-    """Says `drop: [ALL]` where `runAsNonRoot` holds: who is not root has none of them in effect."""
+    """Sets `drop: [ALL]` if `runAsNonRoot` applies: only root has capabilities in effect."""
     dropped = container.node.at("securityContext", "capabilities", "drop")
-    if not dropped.said and in_force(container, "runAsNonRoot").value is True:
+    if not dropped.is_set and in_force(container, "runAsNonRoot").value is True:
         yield dropped.change(["ALL"])
 
 
 def runtime_default(container: Container) -> Changes:
-    """Says `seccompProfile.type: RuntimeDefault` in the container."""
-    if not in_force(container, "seccompProfile").said:
+    """Sets `seccompProfile.type: RuntimeDefault` in the container."""
+    if not in_force(container, "seccompProfile").is_set:
         yield container.node.at("securityContext", "seccompProfile", "type").change("RuntimeDefault")
 
 
 def no_token_in_workers(cluster: RayCluster) -> Changes:
-    """Says `automountServiceAccountToken: false` for workers that name no ServiceAccount of their own."""
+    """Sets `automountServiceAccountToken: false` for workers that name no ServiceAccount of their own."""
     if cluster.spec.at("authOptions", "enableK8sTokenAuth").value is True:
         return
     for pod in cluster.workers():
         automount = pod.spec.at("automountServiceAccountToken")
-        if not automount.said and not pod.spec.at("serviceAccountName").said:
+        if not automount.is_set and not pod.spec.at("serviceAccountName").is_set:
             yield automount.change(False)
 
 
 def background_delete(cluster: RayCluster) -> Changes:
-    """Says the annotation."""
+    """Sets the annotation."""
     propagation = cluster.owner.annotation("pulumi.com/deletionPropagationPolicy")
-    if not propagation.said:
+    if not propagation.is_set:
         yield propagation.change("background")
 
 
 def warn_of_what_is_enforced(owner: Object) -> Changes:
-    """Says the level that is enforced."""
+    """Sets the level that is enforced."""
     enforced = owner.label("pod-security.kubernetes.io/enforce").text
     warned = owner.label("pod-security.kubernetes.io/warn")
-    if enforced and not warned.said:
+    if enforced and not warned.is_set:
         yield warned.change(enforced)

@@ -33,7 +33,7 @@ def _no_public_service_in_cel(options: PublicServices) -> str:
     "net-no-public-service",
     Severity.HIGH,
     what="Services are reached from inside the cluster.",
-    why="A LoadBalancer has an address of its own, often on the internet, with no login before it.",
+    why="A LoadBalancer has an address of its own, often on the internet and without a login.",
     source="https://kubernetes.io/docs/concepts/services-networking/service/#publishing-services-service-types",
     fix="Use type ClusterIP and an Ingress with TLS and a login, or allow the Service in the rule's options.",
     kinds=("Service",),
@@ -50,7 +50,7 @@ def no_public_service(owner: Object, options: PublicServices) -> Violations:
     "net-no-external-ips",
     Severity.CRITICAL,
     what="No Service takes addresses that are not its own.",
-    why="Whoever may make one gets what pods send to that address (CVE-2020-8554).",
+    why="Whoever may create one gets the traffic of pods to that address (CVE-2020-8554).",
     source="https://github.com/kubernetes/kubernetes/issues/97076",
     fix="Remove spec.externalIPs.",
     kinds=("Service",),
@@ -66,7 +66,7 @@ def no_external_ips(owner: Object) -> Violations:
     "net-ingress-tls",
     Severity.HIGH,
     what="Ingresses speak TLS.",
-    why="Ray's token passes the network in plain text otherwise.",
+    why="Otherwise Ray's token passes the network in plain text.",
     source="https://kubernetes.io/docs/concepts/services-networking/ingress/#tls",
     fix="Set spec.tls with the hosts of all rules.",
     kinds=("Ingress",),
@@ -80,19 +80,21 @@ def no_external_ips(owner: Object) -> Violations:
 )
 def ingress_tls(owner: Object) -> Violations:
     """The host of every rule is in `tls`, unless the pods or the load balancer terminate TLS."""
-    if owner.annotation(_PASSTHROUGH).text == "true" or owner.annotation(_CERTIFICATE).said:
+    if owner.annotation(_PASSTHROUGH).text == "true" or owner.annotation(_CERTIFICATE).is_set:
         return
     secured = {host.text for each in owner.root.at("spec", "tls").items() for host in each.at("hosts").items()}
     for each in owner.root.at("spec", "rules").items():
         if each.at("host").text not in secured:
-            yield each.at("host").wrong(f"{each.at('host').shown() if each.at('host').said else 'any host'} has no TLS")
+            yield each.at("host").wrong(
+                f"{each.at('host').shown() if each.at('host').is_set else 'any host'} has no TLS"
+            )
 
 
 @rule(
     "net-service-selects",
     Severity.MEDIUM,
-    what="Services lead to pods of the stack.",
-    why="A typing error in a selector is seen only when nobody answers.",
+    what="Services select pods of the stack.",
+    why="A typing error in a selector is noticed only when requests fail.",
     source="https://kubernetes.io/docs/concepts/services-networking/service/",
     fix="Let spec.selector be labels of a pod template in the same namespace.",
 )

@@ -33,8 +33,8 @@ _PUBLIC = ("ca.crt", "tls.crt")
 @rule(
     "api-not-deprecated",
     Severity.HIGH,
-    what="Objects are of APIs that are served, and that keep all fields.",
-    why="The next cluster does not know them. KubeRay's v1alpha1 drops authOptions and others without a word.",
+    what="Objects have API versions that are served and that keep all fields.",
+    why="Newer clusters do not serve other versions. KubeRay's v1alpha1 silently drops authOptions and other fields.",
     source=f"{_DEPRECATION}; kuberay ray-operator/apis/ray/v1alpha1",
     fix="Write the newer apiVersion, and check the fields that it has renamed.",
 )
@@ -54,23 +54,23 @@ def api_not_deprecated(owner: Object) -> Violations:
 @rule(
     "explicit-names",
     Severity.MEDIUM,
-    what="Objects have names that are said.",
-    why="Pulumi makes up others at random, which people, bindings and Services cannot name.",
+    what="Objects have explicit names.",
+    why="Pulumi generates others at random, which people, bindings and Services cannot refer to.",
     source="https://www.pulumi.com/docs/iac/concepts/resources/names/#autonaming",
     fix="Set metadata.name.",
 )
 def explicit_names(owner: Object) -> Violations:
     """Requires a name. A file may have `generateName` instead, which `kubectl create` accepts."""
     name = owner.root.at("metadata", "name")
-    generated = owner.protected is None and owner.root.at("metadata", "generateName").said
-    if not name.said and not generated and not owner.kind.endswith("List"):
-        yield name.wrong("is not said")
+    generated = owner.protected is None and owner.root.at("metadata", "generateName").is_set
+    if not name.is_set and not generated and not owner.kind.endswith("List"):
+        yield name.wrong("is not set")
 
 
 @rule(
     "unique-objects",
     Severity.HIGH,
-    what="No object is made twice.",
+    what="No object is defined twice.",
     why="The second overwrites the first, or the update ends with AlreadyExists.",
     source="https://kubernetes.io/docs/concepts/overview/working-with-objects/names/",
     fix="Remove one, or give it another name or namespace.",
@@ -79,18 +79,18 @@ def unique_objects(stack: Stack) -> Violations:
     """No two objects have the same group, kind, namespace and name."""
     seen: dict[tuple[str | None, ...], Object] = {}
     for owner in stack.objects:
-        if not owner.root.at("metadata", "name").said:
+        if not owner.root.at("metadata", "name").is_set:
             continue
         other = seen.setdefault((owner.group, owner.kind, owner.namespace, owner.name), owner)
         if other is not owner:
-            yield owner.root.at("metadata", "name").wrong(f"{owner} is made twice")
+            yield owner.root.at("metadata", "name").wrong(f"{owner} is defined twice")
 
 
 @rule(
     "secrets-encrypted",
     Severity.CRITICAL,
-    what="What Secrets hold is a secret of Pulumi's.",
-    why="It stands in the state in plain text otherwise, and in every preview.",
+    what="The values of Secrets are secrets of Pulumi.",
+    why="Otherwise they are in plain text in the state and in every preview.",
     source="https://www.pulumi.com/docs/iac/concepts/secrets/",
     fix="Wrap the values in pulumi.Output.secret, or take them from config with require_secret.",
     kinds=("Secret",),
@@ -103,13 +103,13 @@ def secrets_encrypted(owner: Object) -> Violations:
         values = owner.root.at(key)
         if not values.secret:
             plain = (value for name, value in values.entries() if not value.secret and name not in _PUBLIC)
-            yield from (value.wrong("is not encrypted") for value in plain if value.said)
+            yield from (value.wrong("is not encrypted") for value in plain if value.is_set)
 
 
 @rule(
     "no-plain-secrets",
     Severity.CRITICAL,
-    what="No Secret with its values stands in a file.",
+    what="No file contains a Secret with its values.",
     why="Base64 hides nothing: whoever may read the repository reads it.",
     source="https://kubernetes.io/docs/concepts/security/secrets-good-practices/",
     fix="Use sealed or external secrets, or Pulumi's. Then replace the values: they have been seen.",
@@ -122,14 +122,14 @@ def no_plain_secrets(owner: Object) -> Violations:
     for key in ("data", "stringData"):
         for name, value in owner.root.at(key).entries():
             if name not in _PUBLIC and not is_placeholder(value.text or ""):
-                yield value.wrong("stands in a file")
+                yield value.wrong("is in a file")
 
 
 @rule(
     "protect-stateful",
     Severity.LOW,
-    what="Pulumi refuses to delete what holds data.",
-    why="A renamed resource is deleted and made anew, its volume with it.",
+    what="Pulumi refuses to delete objects with data.",
+    why="A renamed resource is deleted and recreated, and its volume with it.",
     source="https://www.pulumi.com/docs/iac/concepts/resources/options/protect/",
     fix="Set protect=True on PersistentVolumeClaims; a StatefulSet keeps its claims with whenDeleted: Retain.",
     kinds=("PersistentVolumeClaim", "StatefulSet"),
@@ -144,8 +144,8 @@ def protect_stateful(owner: Object) -> Violations:
 @rule(
     "pdb-lets-drain",
     Severity.MEDIUM,
-    what="PodDisruptionBudgets let nodes be drained.",
-    why="One that allows no disruption of several pods holds up every upgrade of nodes.",
+    what="PodDisruptionBudgets allow nodes to be drained.",
+    why="A budget that allows no disruption of several pods blocks every upgrade of nodes.",
     source="https://kubernetes.io/docs/tasks/run-application/configure-pdb/",
     fix="Set maxUnavailable: 1. A budget for the one head of a RayCluster may keep it.",
     kinds=("PodDisruptionBudget",),
@@ -157,4 +157,4 @@ def lets_drain(owner: Object) -> Violations:
         return
     for key, stuck in (("maxUnavailable", ("0", "0%")), ("minAvailable", ("100%",))):
         if spec.at(key).text in stuck:
-            yield spec.at(key).wrong(f"is {spec.at(key).shown()}: no pod may be moved")
+            yield spec.at(key).wrong(f"is {spec.at(key).shown()}: no pod may be evicted")

@@ -25,7 +25,7 @@ def _options(cluster: RayCluster) -> Node:
 @rule(
     "ray-gcsft-on",
     Severity.LOW,
-    what="A lost head does not lose what the cluster knows.",
+    what="The cluster's state survives the loss of its head.",
     why="Without a Redis the GCS keeps its tables in memory: a head that restarts ends all actors and jobs.",
     source=_GUIDE,
     fix="Set gcsFaultToleranceOptions, or `faultTolerance: true` in this platform's stack file.",
@@ -33,7 +33,7 @@ def _options(cluster: RayCluster) -> Node:
 )
 def on(cluster: RayCluster) -> Violations:
     """Requires the options, or the older annotation. The rule skips RayJobs, whose cluster lives for one job."""
-    if not _options(cluster).said and cluster.owner.annotation("ray.io/ft-enabled").text != "true":
+    if not _options(cluster).is_set and cluster.owner.annotation("ray.io/ft-enabled").text != "true":
         yield _options(cluster).wrong("is not set")
 
 
@@ -41,7 +41,7 @@ def on(cluster: RayCluster) -> Violations:
     "ray-redis-address",
     Severity.HIGH,
     what="The address of Redis has a port.",
-    why="Ray takes what stands after the last colon for the port, and the head never starts.",
+    why="Ray takes the text after the last colon as the port, and the head never starts.",
     source=f"{_GUIDE}; ray python/ray/_private/services.py",
     fix="Write redis://HOST:6379, or rediss:// for TLS.",
     kinds=_CLUSTERS,
@@ -49,10 +49,10 @@ def on(cluster: RayCluster) -> Violations:
 def address(cluster: RayCluster) -> Violations:
     """Requires one host and one port."""
     redis_address = _options(cluster).at("redisAddress")
-    if not _options(cluster).said:
+    if not _options(cluster).is_set:
         return
     if not redis_address.text:
-        yield redis_address.wrong("is not said")
+        yield redis_address.wrong("is not set")
     elif _host_and_port(redis_address.text) is None:
         yield redis_address.wrong(f"{redis_address.shown()} is not an address with a port from 1 to 65535")
 
@@ -68,8 +68,8 @@ def _host_and_port(text: str) -> tuple[str, int] | None:
 @rule(
     "ray-redis-tls",
     Severity.LOW,
-    what="What the GCS keeps passes the network encrypted.",
-    why="The password of Redis and the arguments of actors are in it.",
+    what="The data of the GCS is encrypted on the network.",
+    why="It contains the password of Redis and the arguments of actors.",
     source=_GUIDE,
     fix="Write rediss://, with a Redis that has TLS; or let a gateway beside the head speak TLS.",
     kinds=_CLUSTERS,
@@ -86,7 +86,7 @@ def redis_tls(cluster: RayCluster) -> Violations:
     "redis-auth-secretref",
     Severity.CRITICAL,
     what="The password of Redis comes from a Secret.",
-    why="Whoever may read the RayCluster reads it otherwise, and without one whoever reaches Redis is the GCS.",
+    why="Otherwise everybody who may read the RayCluster reads it; without a password every client can act as the GCS.",
     source=_GUIDE,
     fix="Set gcsFaultToleranceOptions.redisPassword.valueFrom.secretKeyRef.",
     kinds=_CLUSTERS,
@@ -98,30 +98,30 @@ def redis_tls(cluster: RayCluster) -> Violations:
 )
 def password_from_secret(cluster: RayCluster) -> Violations:
     """Requires `valueFrom` and rejects `value`. Messages never show the value."""
-    if not _options(cluster).said:
+    if not _options(cluster).is_set:
         return
     password = _options(cluster).at("redisPassword")
-    if password.at("value").said:
-        yield password.at("value").wrong("a password stands in plain text")
-    elif not password.at("valueFrom", "secretKeyRef").said:
-        yield password.wrong("is not said")
+    if password.at("value").is_set:
+        yield password.at("value").wrong("is a password in plain text")
+    elif not password.at("valueFrom", "secretKeyRef").is_set:
+        yield password.wrong("is not set")
     parameter = cluster.spec.at("headGroupSpec", "rayStartParams", "redis-password")
-    if parameter.said:
-        yield parameter.wrong("a password stands in a command line")
+    if parameter.is_set:
+        yield parameter.wrong("is a password in a command line")
 
 
 @rule(
     "ray-reconnect-order",
     Severity.HIGH,
     what="Workers wait longer for the GCS than the head does.",
-    why="Otherwise they are gone when the head is back, and what ran on them is lost.",
+    why="Otherwise they end before the head is back, and their tasks are lost.",
     source=f"{_GUIDE}; kuberay#1036",
     fix=f"Let {_RECONNECT} of the workers be greater than the head's; KubeRay's own values, 600 and 60, are good.",
     kinds=_CLUSTERS,
 )
 def reconnect_order(cluster: RayCluster) -> Violations:
     """Compares the variable of each worker group with that of the head."""
-    if not _options(cluster).said:
+    if not _options(cluster).is_set:
         return
     head_seconds, _ = _seconds(cluster.head)
     for pod in cluster.workers():
@@ -141,8 +141,8 @@ def _seconds(pod: Pod) -> tuple[float, Node]:
 @rule(
     "ray-storage-namespace-unique",
     Severity.CRITICAL,
-    what="No two RayClusters keep their state under one name in one Redis.",
-    why="They read each other's tables: actors of the one show up in the other, and its clean-up deletes both.",
+    what="No two RayClusters share a storage namespace in one Redis.",
+    why="They read each other's tables: actors of one appear in the other, and its clean-up deletes the data of both.",
     source=_GUIDE,
     fix="Remove externalStorageNamespace, which then is the RayCluster's UID, or give each one of its own.",
 )
@@ -159,5 +159,5 @@ def storage_namespace_unique(stack: Stack) -> Violations:
 def _storage_namespaces(stack: Stack) -> Iterator[tuple[RayCluster, Node]]:
     for cluster in stack.ray_clusters():
         storage_namespace = _options(cluster).at("externalStorageNamespace")
-        if storage_namespace.said:
+        if storage_namespace.is_set:
             yield cluster, storage_namespace

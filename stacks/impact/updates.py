@@ -32,7 +32,7 @@ _WAIT = "wait until nothing runs; or set `updates: {strategy: drain}`, and busy 
 
 def reached(before: Known, after: Body, rule: Rule, groups: Sequence[str], updates: UpdatesSettings) -> Effect:
     """The effect on running pods when fields of a rule are edited; `{groups}` in its text stands for `groups`."""
-    plain = Effect(rule.verdict, rule.says, rule.reason, rule.safer, rule.source)
+    plain = Effect(rule.verdict, rule.effect, rule.reason, rule.safer, rule.source)
     if rule.pods is None or updates.strategy == "none" or recreates(after["spec"]):
         return plain
     why = f"`updates: {{strategy: {updates.strategy}}}`"

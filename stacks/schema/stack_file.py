@@ -39,7 +39,7 @@ RELEASE = "1.6"
 
 _PREFIX = "KubeRay."
 
-_GREATEST = 2**31 - 1
+_LARGEST = 2**31 - 1
 """From this value on, a bound only reflects the integer's storage type."""
 
 _DIRECTIVE: Schema = {"$patch": {"enum": ["delete", "replace"]}}
@@ -180,4 +180,4 @@ def _patch(schema: Schema) -> Schema:
     if "items" in schema:
         patch["items"] = _patch(schema["items"])
     patch |= {key: schema[key] for key in ("pattern", "minLength", "maxLength") if key in schema}
-    return patch | {key: schema[key] for key in ("minimum", "maximum") if abs(schema.get(key, _GREATEST)) < _GREATEST}
+    return patch | {key: schema[key] for key in ("minimum", "maximum") if abs(schema.get(key, _LARGEST)) < _LARGEST}

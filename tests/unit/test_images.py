@@ -82,7 +82,7 @@ def test_rewriting_leaves_what_is_not_known_yet_and_changes_nothing_in_place() -
 
 
 def test_all_pods_of_a_ray_cluster_are_rewritten_with_the_autoscaler() -> None:
-    said = {
+    entry = {
         "name": "training",
         "rayVersion": "2.60.0",
         "image": "rayproject/ray:2.60.0",
@@ -90,7 +90,7 @@ def test_all_pods_of_a_ray_cluster_are_rewritten_with_the_autoscaler() -> None:
         "overrides": {"autoscalerOptions": {"image": "rayproject/ray:2.60.0-cpu"}},
     }
     pools = (NodePool(pool="a100", count=1, cpu="8", memory="64Gi", gpus=2),)
-    body = ray_cluster(sound(said), pools)
+    body = ray_cluster(sound(entry), pools)
     found = {image for _, image in images_in(with_mirrors(body, {"docker.io": "m.example.com"}))}
     assert found == {
         "m.example.com/rayproject/ray:2.60.0",
@@ -99,14 +99,14 @@ def test_all_pods_of_a_ray_cluster_are_rewritten_with_the_autoscaler() -> None:
     }
 
 
-def test_images_outside_the_allowed_registries_are_found_and_with_none_said_all_are_allowed() -> None:
+def test_images_outside_the_allowed_registries_are_found_and_without_registries_all_are_allowed() -> None:
     assert [image for _, image in not_allowed(POD, ["docker.io/library"])] == ["quay.io/main:2"]
     assert [image for _, image in not_allowed(POD, ["quay.io/ma", "docker.io"])] == ["quay.io/main:2"]
     assert list(not_allowed(POD, ["quay.io", "docker.io"])) == []
     assert list(not_allowed(POD, [])) == []
 
 
-def test_what_is_allowed_is_the_name_as_it_is_said_whatever_the_mirror() -> None:
+def test_the_configured_name_must_be_allowed_not_that_of_the_mirror() -> None:
     cluster = {"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
     tenant = {"name": "team-a", "images": {"registries": ["docker.io/rayproject"]}, "clusters": [cluster]}
     parse({"images": {"mirrors": {"docker.io": "registry.example.com"}}, "tenants": [tenant]})
@@ -114,9 +114,9 @@ def test_what_is_allowed_is_the_name_as_it_is_said_whatever_the_mirror() -> None
 
 def test_a_tenants_pull_secrets_are_those_of_all_its_pods_beside_the_clusters_own() -> None:
     tenant = TenantSettings.model_validate({"name": "team-a", "images": {"pullSecrets": ["registry", "hub"]}})
-    said: dict[str, Any] = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0"}
-    said |= {"imagePullSecrets": ["hub", "own"], "workerGroups": [{"groupName": "small"}]}
-    body = ray_cluster(with_tenant_defaults(tenant, sound(said)), ())
+    entry: dict[str, Any] = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0"}
+    entry |= {"imagePullSecrets": ["hub", "own"], "workerGroups": [{"groupName": "small"}]}
+    body = ray_cluster(with_tenant_defaults(tenant, sound(entry)), ())
     for group in (body["spec"]["headGroupSpec"], *body["spec"]["workerGroupSpecs"]):
         secrets = group["template"]["spec"]["imagePullSecrets"]
         assert secrets == [{"name": "registry"}, {"name": "hub"}, {"name": "own"}]

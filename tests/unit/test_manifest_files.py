@@ -1,4 +1,4 @@
-"""Manifests of others are read from files and URLs, and what never changes is fetched once."""
+"""External manifests are read from files and URLs, and what never changes is fetched once."""
 
 import functools
 import http.server
@@ -48,6 +48,6 @@ def test_a_release_is_fetched_once_and_anything_else_each_time(folder: Path, ser
 
 
 @pytest.mark.parametrize("name", ["none.yaml", "not a name"])
-def test_what_cannot_be_fetched_is_said(server: str, name: str) -> None:
+def test_a_failed_download_is_reported(server: str, name: str) -> None:
     with pytest.raises(ManifestError, match=r"http://127\.0\.0\.1.* cannot be read: "):
         read(f"{server}/{name}")

@@ -1,4 +1,4 @@
-"""How a user's own words are laid over what was derived, and how they are found from what is wanted."""
+"""Overrides of a user are merged into derived bodies, and are computed from desired bodies."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ PAIR = [{"name": "x", "value": "1"}, {"name": "y", "value": "2"}]
         ({"a": {"b": 1}}, {"a": {"$patch": "delete"}}, {"a": {}}),
     ],
 )
-def test_mappings_merge_null_takes_away_and_all_else_replaces(base: Any, over: Any, merged: Any) -> None:
+def test_mappings_merge_null_removes_and_other_values_replace(base: Any, over: Any, merged: Any) -> None:
     assert merge(base, over) == merged
 
 
@@ -50,7 +50,7 @@ def test_mappings_merge_null_takes_away_and_all_else_replaces(base: Any, over: A
         ),
     ],
 )
-def test_items_of_env_find_each_other_by_name(over: Any, merged: Any) -> None:
+def test_items_of_env_merge_by_name(over: Any, merged: Any) -> None:
     assert merge({"env": PAIR}, {"env": over}) == {"env": merged}
 
 
@@ -75,14 +75,14 @@ def test_each_list_merges_by_the_key_that_kubernetes_gives_it(name: str, base: A
 @pytest.mark.parametrize(
     ("over", "path", "message"),
     [
-        ({"a": {"$patch": "remove"}}, ("a", "$patch"), "'remove' cannot stand here"),
-        ({"env": [{"name": "x", "$patch": "merge"}]}, ("env", 0, "$patch"), "'merge' cannot stand here"),
-        ({"env": [{"name": "x", "$patch": "replace"}]}, ("env", 0, "$patch"), "'replace' cannot stand here"),
-        ({"a": {"containers": [{"image": "i"}]}}, ("a", "containers", 0), "has no name, which says what it is"),
+        ({"a": {"$patch": "remove"}}, ("a", "$patch"), "'remove' is not allowed here"),
+        ({"env": [{"name": "x", "$patch": "merge"}]}, ("env", 0, "$patch"), "'merge' is not allowed here"),
+        ({"env": [{"name": "x", "$patch": "replace"}]}, ("env", 0, "$patch"), "'replace' is not allowed here"),
+        ({"a": {"containers": [{"image": "i"}]}}, ("a", "containers", 0), "has no name, which identifies the item"),
         ({"ports": [{"name": "p"}]}, ("ports", 0), "has no containerPort or port"),
     ],
 )
-def test_what_cannot_be_merged_is_refused_where_it_stands(over: Any, path: Any, message: str) -> None:
+def test_an_invalid_override_is_refused_with_its_path(over: Any, path: Any, message: str) -> None:
     with pytest.raises(Problems, match=message) as refused:
         merge({}, over)
     assert [problem.path for problem in refused.value.problems] == [path]
@@ -94,10 +94,10 @@ def test_neither_side_is_changed() -> None:
     assert (base, over) == ({"env": [{"name": "x", "v": {"w": 1}}]}, {"env": [{"name": "x", "v": {"w": 2}}]})
 
 
-def test_a_difference_says_only_what_differs() -> None:
+def test_a_difference_has_only_what_differs() -> None:
     base = {"spec": {"containers": [{"name": "a", "image": "i:1", "env": PAIR}], "restartPolicy": "Never"}}
-    wanted = {"spec": {"containers": [{"name": "a", "image": "i:2", "env": PAIR[:1]}, {"name": "b"}]}}
-    assert difference(base, wanted) == {
+    desired = {"spec": {"containers": [{"name": "a", "image": "i:2", "env": PAIR[:1]}, {"name": "b"}]}}
+    assert difference(base, desired) == {
         "spec": {
             "restartPolicy": None,
             "containers": [
@@ -109,9 +109,9 @@ def test_a_difference_says_only_what_differs() -> None:
     assert difference(base, base) == {}
 
 
-@pytest.mark.parametrize("wanted", [PAIR[::-1], [PAIR[0], PAIR[0]], [{"value": "1"}], [{"name": "other"}]])
-def test_a_list_in_another_order_or_with_items_alike_is_said_whole(wanted: Any) -> None:
-    assert difference({"env": PAIR}, {"env": wanted}) == {"env": [{"$patch": "replace"}, *wanted]}
+@pytest.mark.parametrize("desired", [PAIR[::-1], [PAIR[0], PAIR[0]], [{"value": "1"}], [{"name": "other"}]])
+def test_a_list_in_another_order_or_with_equal_items_is_replaced(desired: Any) -> None:
+    assert difference({"env": PAIR}, {"env": desired}) == {"env": [{"$patch": "replace"}, *desired]}
 
 
 SCALARS = st.sampled_from(["", "a", "b", 0, 1, True, 2.5])
@@ -139,17 +139,17 @@ BODIES = st.recursive(SCALARS, bodies, max_leaves=12)
 
 @cases("strategic merge", 600)
 @given(BODIES, BODIES)
-def test_the_difference_laid_over_the_base_is_what_is_wanted(base: Any, wanted: Any) -> None:
-    assert merge({"spec": base}, difference({"spec": base}, {"spec": wanted})) == {"spec": wanted}
+def test_the_difference_merged_into_the_base_is_the_desired_body(base: Any, desired: Any) -> None:
+    assert merge({"spec": base}, difference({"spec": base}, {"spec": desired})) == {"spec": desired}
 
 
 @cases("strategic merge", 100)
 @given(BODIES)
-def test_nothing_to_say_changes_nothing(base: Any) -> None:
+def test_an_empty_override_changes_nothing(base: Any) -> None:
     assert merge({"spec": base}, {}) == {"spec": base}
     assert difference({"spec": base}, {"spec": base}) == {}
 
 
-def test_a_null_in_what_is_wanted_is_as_good_as_nothing() -> None:
-    wanted = {"nodeSelector": None, "tolerations": [{"key": "a", "value": None}]}
-    assert merge({"a": 1}, difference({"a": 1}, wanted)) == {"tolerations": [{"key": "a"}]}
+def test_a_null_in_the_desired_body_counts_as_missing() -> None:
+    desired = {"nodeSelector": None, "tolerations": [{"key": "a", "value": None}]}
+    assert merge({"a": 1}, difference({"a": 1}, desired)) == {"tolerations": [{"key": "a"}]}

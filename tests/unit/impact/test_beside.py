@@ -63,7 +63,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, str]]] = {
     "a backup's StorageClass": (
         {"stack": {"redis": {"backup": BACKUP}}},
         {"stack": {"redis": {"backup": {**BACKUP, "storage": {"size": "5Gi", "storageClassName": "ssd"}}}}},
-        {"PersistentVolumeClaim ray-system/ray-redis-backup": "deletes and makes anew"},
+        {"PersistentVolumeClaim ray-system/ray-redis-backup": "deletes and recreates"},
     ),
     "no backups any more": (
         {"stack": {"redis": {"backup": BACKUP}}},

@@ -46,7 +46,7 @@ def test_an_edit_is_compared_with_what_is_committed(folder: Path) -> None:
     (folder / "Pulumi.prod.yaml").write_text(HARMLESS)
     done = impact("--to", "prod")
     assert done.exit_code == 0
-    assert "the autoscaler heeds the new idle timeout" in done.stdout
+    assert "the autoscaler applies the new idle timeout" in done.stdout
     assert "Nothing that runs is hurt." in done.stdout
 
 

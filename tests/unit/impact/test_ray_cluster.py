@@ -32,14 +32,14 @@ def worker_group(replicas: int = 1, groups: tuple[str, ...] = ("cpu",), **settin
     ("before", "after", "verdict", "says"),
     [
         (ray(), ray(labels={"a": "b"}), Verdict.IN_PLACE, "labels.a: is changed on the RayCluster"),
-        (ray(), ray(idleTimeout="2m"), Verdict.IN_PLACE, "the autoscaler heeds the new idle timeout within seconds"),
+        (ray(), ray(idleTimeout="2m"), Verdict.IN_PLACE, "the autoscaler applies the new idle timeout within seconds"),
         (
             ray(),
             ray(env={"A": "b"}, **BY_KUBERAY_ALONE),
             Verdict.NEW_PODS,
             "workers of group a100-8gpu that run stay as they are",
         ),
-        (ray(), ray(env={"A": "b"}), Verdict.IGNORED, "the head stays as it is until its pod is made anew"),
+        (ray(), ray(env={"A": "b"}), Verdict.IGNORED, "the head stays as it is until its pod is recreated"),
         (ray(), ray(head={"serviceType": "NodePort"}), Verdict.IGNORED, "the head's Service stays as it is"),
         (ray(), ray(serviceAccount="other"), Verdict.IGNORED, "KubeRay's RoleBinding for the autoscaler stays"),
         (
@@ -100,7 +100,7 @@ def worker_group(replicas: int = 1, groups: tuple[str, ...] = ("cpu",), **settin
             Verdict.REPLACES,
             "is deleted and made anew: 1 to 5 pods end",
         ),
-        (ray(), ray(faultTolerance=True), Verdict.IGNORED, "the head keeps its tables where it kept them"),
+        (ray(), ray(faultTolerance=True), Verdict.IGNORED, "the head keeps its tables in the earlier place"),
         (ray(), ray(tls={}, **BY_KUBERAY_ALONE), Verdict.STRANDS, "the way to speak TLS"),
         (ray(), cluster("other", workers=EIGHT), Verdict.DELETES, "is deleted, with 1 to 5 pods"),
         (ray(), cluster("other", workers=EIGHT), Verdict.CREATES, "is made, with 1 pod at first"),
@@ -123,7 +123,7 @@ KEPT = {"faultTolerance": True}
     ("strategy", "before", "after", "verdict", "says"),
     [
         ("onIdle", ray(), ray(**ENV), Verdict.NEW_PODS, "workers of group a100-8gpu that are idle are replaced"),
-        ("onIdle", ray(), ray(**ENV), Verdict.IGNORED, "the head stays as it is until its pod is made anew"),
+        ("onIdle", ray(), ray(**ENV), Verdict.IGNORED, "the head stays as it is until its pod is recreated"),
         ("onIdle", ray(), ray(**NEWER), Verdict.REFUSED, "new workers could not join the head"),
         ("onIdle", ray(), ray(tls={}), Verdict.REFUSED, "new workers could not join the head"),
         ("onIdle", ray(workers=FOUR), ray(), Verdict.ROLLING, "a100-4gpu goes if its workers, 0 to 2 pods, are idle"),

@@ -31,7 +31,7 @@ def test_what_all_releases_know_passes(kind: str, version: str) -> None:
     assert validate(manifest(kind), OperatorContext(version)) == []
 
 
-def test_a_slip_is_found_for_an_older_operator_too() -> None:
+def test_a_misspelled_field_is_found_for_an_older_operator_too() -> None:
     body = edited(manifest("RayCluster"), {"spec colour": "red"})
     assert [problem.rule for problem in validate(body, OperatorContext("1.5.1"))] == ["unknown-field"]
 

@@ -12,18 +12,18 @@ each_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: 
 
 
 @each_example
-def test_what_breaks_a_rule_is_named_with_its_place(example: Example) -> None:
+def test_a_violation_is_reported_with_its_place(example: Example) -> None:
     found = [(problem.rule, problem.path, problem.message) for problem in validate(example.wrong, example.operator)]
     assert found == [(example.rule, example.at, example.message)]
 
 
 @each_example
-def test_what_keeps_the_rule_passes(example: Example) -> None:
+def test_a_manifest_that_meets_the_rule_passes(example: Example) -> None:
     assert validate(example.right, example.right_operator) == []
 
 
 @each_example
-def test_a_message_says_what_to_change_in_one_line(example: Example) -> None:
+def test_a_message_is_one_line_with_what_to_change(example: Example) -> None:
     assert ": " in example.message or example.message.endswith("?")
     assert "\n" not in example.message
 

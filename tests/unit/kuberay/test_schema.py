@@ -108,6 +108,6 @@ def test_a_field_of_a_later_release_passes_for_it() -> None:
     assert validate(body, LATER) == []
 
 
-def test_a_slip_is_told_for_a_later_release_too() -> None:
+def test_a_misspelled_field_is_reported_for_a_later_release_too() -> None:
     body = edited(manifest("RayCluster"), {"spec workerGroupSpecs 0 maxReplica": 1})
     assert [problem.rule for problem in validate(body, LATER)] == ["unknown-field"]

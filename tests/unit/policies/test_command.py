@@ -41,7 +41,7 @@ def line_of(file: Path, text: str) -> int:
     return next(number for number, line in enumerate(file.read_text().splitlines(), 1) if text in line)
 
 
-def test_a_broken_rule_is_said_with_place_line_and_fix(folder: Path) -> None:
+def test_a_violation_is_reported_with_place_line_and_fix(folder: Path) -> None:
     result = policies("app.yaml")
     assert result.exit_code == 1
     output = " ".join(result.output.split())
@@ -58,7 +58,7 @@ def test_advice_does_not_fail(folder: Path) -> None:
     assert policies("app.yaml", "--config", "levels.yaml", "--environment", "prod").exit_code == 1
 
 
-def test_a_stack_file_says_its_own_levels_and_whose_others_hold(folder: Path) -> None:
+def test_a_stack_file_overrides_levels_of_the_configuration(folder: Path) -> None:
     (folder / "levels.yaml").write_text("environments: {dev: {level: disabled}}")
     (folder / "Pulumi.dev.yaml").write_text(
         "config: {'ray-platform:policies': {rules: {pod-no-host: mandatory, pod-no-privileged: advisory}}}"
@@ -116,18 +116,18 @@ def test_standard_input_folders_and_lists_are_read(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("a: [", "bad.yaml:2:1: this is not YAML"),
-        ("config: {}", "bad.yaml:1: this is no object of Kubernetes: it has no apiVersion and kind"),
-        ("- 1", "this is no object of Kubernetes"),
+        ("config: {}", "bad.yaml:1: this is not a Kubernetes object: it has no apiVersion and kind"),
+        ("- 1", "this is not a Kubernetes object"),
     ],
 )
-def test_a_file_that_holds_something_else_is_refused(text: str, said: str, folder: Path) -> None:
+def test_a_file_without_kubernetes_objects_is_refused(text: str, message: str, folder: Path) -> None:
     (folder / "bad.yaml").write_text(text)
     result = policies("bad.yaml")
     assert result.exit_code == 2
-    assert said in result.output
+    assert message in result.output
     assert policies("missing.yaml").exit_code == 2
 
 

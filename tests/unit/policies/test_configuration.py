@@ -63,7 +63,7 @@ def test_levels_are_those_of_the_first_stack_whose_name_fits() -> None:
     assert privileged(configuration, "other").findings == ()
 
 
-def test_an_exception_lets_one_object_break_one_rule_until_a_day() -> None:
+def test_an_exception_lets_one_object_violate_one_rule_until_a_day() -> None:
     configuration = Configuration.model_validate({"exceptions": [EXCEPTION]})
     [excepted] = privileged(configuration).findings
     assert excepted.exception is configuration.exceptions[0]
@@ -71,7 +71,7 @@ def test_an_exception_lets_one_object_break_one_rule_until_a_day() -> None:
     assert privileged(configuration, today=date(2026, 12, 31)).blocked is False
 
 
-def test_an_exception_that_has_ended_excepts_nothing_and_is_named() -> None:
+def test_an_expired_exception_has_no_effect_and_is_named() -> None:
     configuration = Configuration.model_validate({"exceptions": [EXCEPTION]})
     report = privileged(configuration, today=date(2027, 1, 1))
     assert report.blocked
@@ -87,12 +87,12 @@ def test_in_a_preview_that_does_not_know_the_namespace_kind_and_name_do() -> Non
 
 
 @pytest.mark.parametrize("other", [{"rule": "pod-nonroot"}, {"object": "Deployment/team-b/*"}])
-def test_an_exception_holds_for_nothing_else(other: dict[str, str]) -> None:
+def test_an_exception_applies_to_nothing_else(other: dict[str, str]) -> None:
     assert privileged(Configuration.model_validate({"exceptions": [{**EXCEPTION, **other}]})).blocked
 
 
 @pytest.mark.parametrize(
-    ("said", "message"),
+    ("content", "message"),
     [
         (
             {"exceptions": [{**EXCEPTION, "rule": "pod-priviledged"}]},
@@ -115,12 +115,12 @@ def test_an_exception_holds_for_nothing_else(other: dict[str, str]) -> None:
         ({"options": {"ray-min-version": {"versions": "2.60.0"}}}, "unknown key 'versions': did you mean 'version'?"),
         ({"options": {"pod-no-host": {}}}, "options.pod-no-host: unknown key 'pod-no-host'"),
         ({"option": {}}, "option: unknown key 'option': did you mean 'options'?"),
-        (["a"], "a list is not allowed: a mapping (`key: value`) is wanted here"),
+        (["a"], "a list is not allowed: a mapping (`key: value`) is expected here"),
     ],
 )
-def test_a_fault_is_said_with_its_place(said: Any, message: str, tmp_path: Path) -> None:
-    file = tmp_path / "said.yaml"
-    file.write_text(yaml.safe_dump(said))
+def test_an_error_is_reported_with_its_place(content: Any, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "configuration.yaml"
+    file.write_text(yaml.safe_dump(content))
     with pytest.raises(ConfigurationError) as refused:
         load(file)
     assert str(refused.value).startswith(f"{file}: ")
@@ -136,7 +136,7 @@ SETTINGS: dict[str, Any] = {
 """Policies of a stack file."""
 
 
-def test_a_stack_goes_before_the_pack_s_configuration_rule_by_rule() -> None:
+def test_settings_of_a_stack_override_the_pack_s_configuration_rule_by_rule() -> None:
     pack = Configuration.model_validate(
         {
             "environments": {
@@ -161,13 +161,13 @@ def test_a_stack_goes_before_the_pack_s_configuration_rule_by_rule() -> None:
     assert [each.rule for each in effective.exceptions] == ["pod-nonroot", "pod-no-privileged"]
 
 
-def test_a_stack_that_says_no_level_has_that_of_the_pack_s_configuration() -> None:
+def test_a_stack_without_a_level_has_the_level_of_the_pack_s_configuration() -> None:
     pack = Configuration.model_validate({"environments": {"dev": {"level": "advisory"}}})
     effective = pack.with_stack("dev", PoliciesSettings.model_validate({"rules": {"pod-no-host": "mandatory"}}))
     assert effective.environment("dev").level_of(BY_ID["pod-no-privileged"]) is Level.ADVISORY
 
 
-def test_a_stack_file_says_what_the_engine_tells(tmp_path: Path) -> None:
+def test_a_stack_file_and_the_engine_pass_the_same_policies(tmp_path: Path) -> None:
     file = tmp_path / "Pulumi.prod.yaml"
     file.write_text(yaml.safe_dump({"config": {"ray-platform:policies": SETTINGS, "shop:key": "value"}}))
     assert stack_name(file) == "prod"
@@ -176,7 +176,7 @@ def test_a_stack_file_says_what_the_engine_tells(tmp_path: Path) -> None:
     assert of_config({}) == PoliciesSettings()
 
 
-def test_a_fault_in_a_stack_file_is_said_with_its_line(tmp_path: Path) -> None:
+def test_an_error_in_a_stack_file_is_reported_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "Pulumi.prod.yaml"
     file.write_text("config:\n  ray-platform:policies:\n    rules:\n      pod-no-hosts: disabled\n")
     with pytest.raises(ConfigurationError) as refused:
@@ -186,18 +186,18 @@ def test_a_fault_in_a_stack_file_is_said_with_its_line(tmp_path: Path) -> None:
     assert str(refused.value).endswith(message)
     with pytest.raises(StackFileError, match="there is no rule 'pod-no-hosts'"):
         settings_of_file(file)
-    with pytest.raises(ConfigurationError, match=r"ray-platform:policies.*a mapping .* is wanted here"):
+    with pytest.raises(ConfigurationError, match=r"ray-platform:policies.*a mapping .* is expected here"):
         of_config({"ray-platform:policies": "advisory"})
 
 
-def test_a_file_that_is_no_yaml_or_not_there_is_named(tmp_path: Path) -> None:
+def test_a_file_that_is_not_yaml_or_missing_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("a: [")
     for name in ("a.yaml", "b.yaml"):
         with pytest.raises(ConfigurationError, match=f"{name}: cannot be read"):
             load(tmp_path / name)
 
 
-def test_the_pack_s_own_file_is_sound_and_has_no_exception() -> None:
+def test_the_pack_s_own_file_is_valid_and_has_no_exception() -> None:
     assert load().exceptions == ()
     assert load().environment("dev").level is Level.ADVISORY
     assert load().environment("prod").level is Level.MANDATORY

@@ -59,7 +59,7 @@ def test_prod(kubectl_that_renders: Path, manifest_file: Path) -> None:
     assert blocking(made, "prod") == set()
 
 
-def test_prod_with_a_volcano_of_which_nothing_is_said(kubectl_that_renders: Path, manifest_file: Path) -> None:
+def test_prod_with_default_settings_of_volcano(kubectl_that_renders: Path, manifest_file: Path) -> None:
     assert blocking(objects("prod", manifest_file, scheduler={"volcano": {}}), "prod") == set()
 
 

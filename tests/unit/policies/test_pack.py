@@ -51,7 +51,7 @@ def asked(
     return list(pack.Analyze(request, CONTEXT).diagnostics)
 
 
-def breaking(**spec: Any) -> dict[str, Any]:
+def violating(**spec: Any) -> dict[str, Any]:
     """A Deployment with these fields in the spec of its pods."""
     body = deployment()
     body["spec"]["template"]["spec"] |= spec
@@ -62,8 +62,8 @@ def names(diagnostics: list[Any], level: int) -> list[str]:
     return [each.policyName for each in diagnostics if each.enforcementLevel == level]
 
 
-def test_a_broken_rule_is_told_with_its_place_and_blocks_in_prod() -> None:
-    diagnostics = asked(Pack(Configuration(), "prod"), breaking(hostNetwork=True))
+def test_a_violation_is_reported_with_its_place_and_blocks_in_prod() -> None:
+    diagnostics = asked(Pack(Configuration(), "prod"), violating(hostNetwork=True))
     assert names(diagnostics, analyzer_pb2.MANDATORY) == ["pod-no-host"]
     [one] = [each for each in diagnostics if each.policyName == "pod-no-host"]
     assert "Deployment/team-a/it: spec.template.spec.hostNetwork: shares it with the node" in one.message
@@ -72,31 +72,31 @@ def test_a_broken_rule_is_told_with_its_place_and_blocks_in_prod() -> None:
 
 
 @pytest.mark.parametrize("stack", ["dev", "dev.tenants-01"])
-def test_the_stack_s_name_says_what_rules_weigh(stack: str) -> None:
+def test_the_stack_s_name_decides_the_levels_of_rules(stack: str) -> None:
     """All stacks of an environment have its levels."""
     configuration = Configuration.model_validate({"environments": {"dev": {"level": "advisory"}}})
     pack = Pack(configuration, "")
-    assert names(asked(pack, breaking(hostNetwork=True)), analyzer_pb2.MANDATORY) == ["pod-no-host"]
+    assert names(asked(pack, violating(hostNetwork=True)), analyzer_pb2.MANDATORY) == ["pod-no-host"]
     pack.ConfigureStack(analyzer_pb2.AnalyzerStackConfigureRequest(stack=stack), CONTEXT)
-    assert names(asked(pack, breaking(hostNetwork=True)), analyzer_pb2.MANDATORY) == []
+    assert names(asked(pack, violating(hostNetwork=True)), analyzer_pb2.MANDATORY) == []
     info = pack.GetAnalyzerInfo(empty_pb2.Empty(), CONTEXT)
     assert {each.enforcementLevel for each in info.policies} == {analyzer_pb2.ADVISORY}
     assert len(info.policies) == len(RULES)
 
 
-def test_what_a_stack_s_own_configuration_says_goes_before() -> None:
+def test_a_stack_s_own_configuration_takes_precedence() -> None:
     config = {"ray-platform:policies": '{"level": "advisory", "rules": {"pod-no-host": "disabled"}}'}
     pack = Pack(Configuration(), "prod")
     pack.ConfigureStack(analyzer_pb2.AnalyzerStackConfigureRequest(stack="prod", config=config), CONTEXT)
-    assert asked(pack, breaking(hostNetwork=True)) == asked(pack, breaking())
-    assert names(asked(pack, breaking(hostPID=True, containers=[{}])), analyzer_pb2.MANDATORY) == []
+    assert asked(pack, violating(hostNetwork=True)) == asked(pack, violating())
+    assert names(asked(pack, violating(hostPID=True, containers=[{}])), analyzer_pb2.MANDATORY) == []
     wrong = analyzer_pb2.AnalyzerStackConfigureRequest(stack="prod", config={"ray-platform:policies": '{"lewel": 1}'})
     with pytest.raises(ValueError, match=r"INVALID_ARGUMENT: ray-platform:policies\.lewel: unknown key 'lewel'"):
         pack.ConfigureStack(wrong, CONTEXT)
 
 
-def test_what_is_wrong_in_several_places_of_an_object_is_told_once() -> None:
-    body = breaking()
+def test_a_rule_violated_in_several_places_of_an_object_is_reported_once() -> None:
+    body = violating()
     body["spec"]["template"]["spec"]["containers"] *= 3
     for each in body["spec"]["template"]["spec"]["containers"]:
         each["securityContext"]["privileged"] = True
@@ -104,15 +104,15 @@ def test_what_is_wrong_in_several_places_of_an_object_is_told_once() -> None:
     assert "containers[0].securityContext.privileged and 2 more: is privileged." in one.message
 
 
-def test_what_is_not_known_is_said_and_does_not_block() -> None:
-    diagnostics = asked(Pack(Configuration(), "prod"), breaking(hostNetwork=UNKNOWN))
+def test_an_unknown_value_is_reported_and_does_not_block() -> None:
+    diagnostics = asked(Pack(Configuration(), "prod"), violating(hostNetwork=UNKNOWN))
     assert names(diagnostics, analyzer_pb2.MANDATORY) == []
     [unknown] = [each for each in diagnostics if "cannot be known before `pulumi up`" in each.message]
     assert "spec.template.spec.hostNetwork: cannot be known" in unknown.message
     assert unknown.message.endswith("pod-no-host")
 
 
-def test_secrets_are_judged_and_never_told() -> None:
+def test_secrets_are_judged_and_never_shown() -> None:
     env = [{"name": "PASSWORD", "value": {**SECRET, "value": "hunter2"}}]
     body = deployment()
     body["spec"]["template"]["spec"]["containers"][0] |= {"env": env, "image": {**SECRET, "value": "hunter2"}}
@@ -123,7 +123,7 @@ def test_secrets_are_judged_and_never_told() -> None:
 
 def test_numbers_that_come_as_floats_are_whole() -> None:
     diagnostics = asked(
-        Pack(Configuration(), "prod"), breaking(securityContext={"runAsUser": 0.0, "runAsNonRoot": True})
+        Pack(Configuration(), "prod"), violating(securityContext={"runAsUser": 0.0, "runAsNonRoot": True})
     )
     assert "pod-nonroot" in names(diagnostics, analyzer_pb2.MANDATORY)
 
@@ -140,7 +140,7 @@ def test_numbers_that_come_as_floats_are_whole() -> None:
     ],
 )
 def test_what_is_no_object_of_its_own_is_left_alone(type_: str) -> None:
-    assert asked(Pack(Configuration(), "prod"), breaking(hostNetwork=True), type_) == []
+    assert asked(Pack(Configuration(), "prod"), violating(hostNetwork=True), type_) == []
 
 
 def test_an_object_that_names_no_kind_has_its_type_s() -> None:
@@ -171,9 +171,9 @@ def test_rules_of_the_whole_stack_see_the_inputs_of_all_resources() -> None:
     assert "ray-default-deny" not in names(list(pack.AnalyzeStack(both, CONTEXT).diagnostics), analyzer_pb2.MANDATORY)
 
 
-@pytest.mark.parametrize(("stack", "broken"), [("prod", ["queue-parent-exists"]), ("prod.tenants-01", [])])
+@pytest.mark.parametrize(("stack", "violated"), [("prod", ["queue-parent-exists"]), ("prod.tenants-01", [])])
 def test_the_parents_of_tenants_queues_may_be_in_another_stack_of_the_environment(
-    stack: str, broken: list[str]
+    stack: str, violated: list[str]
 ) -> None:
     own = analyzer_pb2.AnalyzerResource(
         urn="queue",
@@ -181,17 +181,17 @@ def test_the_parents_of_tenants_queues_may_be_in_another_stack_of_the_environmen
         properties=struct(queue("team-a", parent="research")),
     )
     found = Pack(Configuration(), stack).AnalyzeStack(analyzer_pb2.AnalyzeStackRequest(resources=[own]), CONTEXT)
-    assert names(list(found.diagnostics), analyzer_pb2.MANDATORY) == broken
+    assert names(list(found.diagnostics), analyzer_pb2.MANDATORY) == violated
 
 
-def test_the_engine_s_configuration_goes_before_the_pack_s() -> None:
+def test_the_engine_s_configuration_takes_precedence_over_the_pack_s() -> None:
     pack = Pack(Configuration.model_validate({"options": {"ray-min-version": {"version": "2.0.0"}}}), "prod")
     request = analyzer_pb2.ConfigureAnalyzerRequest()
     request.policyConfig["pod-no-host"].enforcementLevel = analyzer_pb2.DISABLED
     request.policyConfig["ray-min-version"].enforcementLevel = analyzer_pb2.MANDATORY
     request.policyConfig["ray-min-version"].properties.update({"version": "2.99.0"})
     pack.Configure(request, CONTEXT)
-    assert asked(pack, breaking(hostNetwork=True)) == asked(pack, breaking())
+    assert asked(pack, violating(hostNetwork=True)) == asked(pack, violating())
     diagnostics = asked(pack, ray_cluster(), "kubernetes:ray.io/v1:RayCluster")
     assert "ray-min-version" in names(diagnostics, analyzer_pb2.MANDATORY)
     request.policyConfig["ray-min-version"].properties.update({"version": "new"})
@@ -199,12 +199,12 @@ def test_the_engine_s_configuration_goes_before_the_pack_s() -> None:
         pack.Configure(request, CONTEXT)
 
 
-def test_the_engine_s_configuration_goes_before_the_stack_s() -> None:
+def test_the_engine_s_configuration_takes_precedence_over_the_stack_s() -> None:
     pack = Pack(Configuration(), "prod", {"ray-platform:policies": '{"rules": {"pod-no-host": "disabled"}}'})
     request = analyzer_pb2.ConfigureAnalyzerRequest()
     request.policyConfig["pod-no-host"].enforcementLevel = analyzer_pb2.MANDATORY
     pack.Configure(request, CONTEXT)
-    assert "pod-no-host" in names(asked(pack, breaking(hostNetwork=True)), analyzer_pb2.MANDATORY)
+    assert "pod-no-host" in names(asked(pack, violating(hostNetwork=True)), analyzer_pb2.MANDATORY)
 
 
 def started(configuration: Path) -> "subprocess.Popen[str]":
@@ -220,7 +220,7 @@ def started(configuration: Path) -> "subprocess.Popen[str]":
 
 
 def test_it_is_started_by_its_folder_and_prints_its_port_alone(tmp_path: Path) -> None:
-    configuration = tmp_path / "said.yaml"
+    configuration = tmp_path / "configuration.yaml"
     configuration.write_text("environments: {dev: {level: disabled}}")
     with started(configuration) as process:
         try:
@@ -234,7 +234,7 @@ def test_it_is_started_by_its_folder_and_prints_its_port_alone(tmp_path: Path) -
 
 
 def test_a_wrong_configuration_ends_it_with_a_message(tmp_path: Path) -> None:
-    configuration = tmp_path / "said.yaml"
+    configuration = tmp_path / "configuration.yaml"
     configuration.write_text("option: {}")
     with started(configuration) as process:
         output, error = process.communicate(timeout=60)

@@ -34,9 +34,9 @@ class Remedy:
     rule: str
     body: Body
     at: str
-    said: Any
+    remedied: Any
     """The value that the remedy sets."""
-    meant: Any
+    violating: Any
     """A value that somebody may have set, and that violates the rule."""
     type: str = "kubernetes:core/v1:Pod"
 
@@ -89,7 +89,7 @@ def mended(pack: Pack, made: Body, type_: str) -> Body:
     return json_format.MessageToDict(response.remediations[-1].properties)
 
 
-def broken(pack: Pack, made: Body, type_: str) -> list[str]:
+def violated(pack: Pack, made: Body, type_: str) -> list[str]:
     return names(list(pack.Analyze(asked(made, type_), CONTEXT).diagnostics), analyzer_pb2.REMEDIATE)
 
 
@@ -102,32 +102,32 @@ def without_seccomp(each: Remedy) -> Body:
 
 
 @pytest.mark.parametrize("each", CASES, ids=IDS)
-def test_after_a_remedy_its_rule_is_kept_and_all_else_is_as_it_was(each: Remedy) -> None:
+def test_a_remedy_fixes_the_violation_and_changes_nothing_else(each: Remedy) -> None:
     pack, made = pack_that_mends(each.rule), without_seccomp(each)
-    assert broken(pack, made, each.type) == [each.rule]
+    assert violated(pack, made, each.type) == [each.rule]
     after = mended(pack, made, each.type)
-    assert broken(pack, after, each.type) == []
-    put(made, each.at, each.said)
+    assert violated(pack, after, each.type) == []
+    put(made, each.at, each.remedied)
     assert after == made
 
 
 @pytest.mark.parametrize("each", CASES, ids=IDS)
-def test_what_somebody_has_said_is_not_changed(each: Remedy) -> None:
+def test_a_configured_value_is_not_changed(each: Remedy) -> None:
     """The violation blocks, as at level mandatory."""
     pack, made = pack_that_mends(each.rule), without_seccomp(each)
-    put(made, each.at, each.meant)
+    put(made, each.at, each.violating)
     assert mended(pack, made, each.type) == made
-    assert broken(pack, made, each.type) == [each.rule]
+    assert violated(pack, made, each.type) == [each.rule]
 
 
 @pytest.mark.parametrize("each", CASES, ids=IDS)
-def test_what_is_not_known_and_secrets_stay_as_they_are(each: Remedy) -> None:
+def test_unknown_values_and_secrets_are_not_changed(each: Remedy) -> None:
     pack, made = pack_that_mends(each.rule), without_seccomp(each)
     other = {"metadata labels other": UNKNOWN, "metadata annotations other": {**SECRET, "value": "hunter2"}}
     for at, value in other.items():
         put(made, at, value)
     after = mended(pack, made, each.type)
-    put(made, each.at, each.said)
+    put(made, each.at, each.remedied)
     assert after == made
     put(made, each.at, UNKNOWN)
     assert mended(pack, made, each.type) == made
@@ -163,17 +163,17 @@ def test_where_something_may_depend_on_it_nothing_is_mended(rule: str, at: str, 
     put(made, at, value)
     pack = pack_that_mends(rule)
     assert mended(pack, made, each.type) == made
-    assert broken(pack, made, each.type) == [rule]
+    assert violated(pack, made, each.type) == [rule]
 
 
-def test_several_remedies_mend_one_object_and_say_which() -> None:
+def test_several_remedies_mend_one_object_and_are_reported() -> None:
     pack = Pack(Configuration.model_validate({"environments": {"*": {"level": "remediate"}}}), "prod")
     made = deployment()
     made["spec"]["template"]["spec"]["containers"][0]["securityContext"] = {}
     request = asked(made, "kubernetes:apps/v1:Deployment")
     remediations = pack.Remediate(request, CONTEXT).remediations
     assert [each.policyName for each in remediations] == ["pod-no-privesc", "pod-drop-all"]
-    assert remediations[0].description.startswith("Says `allowPrivilegeEscalation: false`")
+    assert remediations[0].description.startswith("Sets `allowPrivilegeEscalation: false`")
     after = json_format.MessageToDict(remediations[-1].properties)
     container = after["spec"]["template"]["spec"]["containers"][0]
     assert container["securityContext"] == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
@@ -186,13 +186,13 @@ def test_no_other_level_mends(level: Level) -> None:
     assert mended(pack, each.without(), each.type) == each.without()
 
 
-def test_who_is_excepted_is_not_mended() -> None:
+def test_an_excepted_object_is_not_mended() -> None:
     each = CASES[0]
     pack = pack_that_mends(each.rule, exceptions=[{**EXCEPTION, "rule": each.rule}])
     assert mended(pack, each.without(), each.type) == each.without()
 
 
-def test_the_engine_is_told_what_mends() -> None:
+def test_the_engine_gets_the_level_of_each_rule() -> None:
     info = pack_that_mends("pod-seccomp").GetAnalyzerInfo(empty_pb2.Empty(), CONTEXT)
     levels = {each.name: each.enforcementLevel for each in info.policies}
     assert levels["pod-seccomp"] == analyzer_pb2.REMEDIATE

@@ -37,19 +37,19 @@ IDS = [f"{each.rule}-{each.at.replace(' ', '.')}" for each in CASES]
 
 
 @pytest.mark.parametrize("each", CASES, ids=IDS)
-def test_what_keeps_a_rule_passes(each: Case) -> None:
+def test_an_object_that_meets_a_rule_passes(each: Case) -> None:
     assert each.known_findings(each.good) == []
 
 
 @pytest.mark.parametrize("each", CASES, ids=IDS)
-def test_what_breaks_a_rule_is_found(each: Case) -> None:
+def test_a_violation_of_a_rule_is_found(each: Case) -> None:
     found = each.known_findings(each.bad)
     assert found
     assert all(found)
 
 
 @pytest.mark.parametrize("each", CASES, ids=IDS)
-def test_what_is_not_known_before_up_never_passes(each: Case) -> None:
+def test_an_unknown_value_never_passes(each: Case) -> None:
     assert False in each.not_known()
 
 
@@ -64,13 +64,13 @@ def test_ids_are_unique_and_families_are_modules() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=[rule.id for rule in RULES])
-def test_every_rule_says_what_why_and_how(rule: Rule) -> None:
+def test_every_rule_has_its_texts(rule: Rule) -> None:
     assert all((rule.what, rule.why, rule.source, rule.fix))
     assert rule.what.endswith(".")
     assert rule.fix.endswith(".")
 
 
-def test_objects_that_are_as_they_should_be_break_no_mandatory_rule() -> None:
+def test_valid_objects_violate_no_mandatory_rule() -> None:
     """Meeting one rule does not violate another."""
     bodies = [
         pod(),

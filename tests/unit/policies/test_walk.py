@@ -95,7 +95,7 @@ def test_a_job_on_a_cluster_that_is_there_has_a_submitter_alone() -> None:
 def test_what_is_not_known_raises_where_it_is_read_and_not_before() -> None:
     owner = Object({"apiVersion": "v1", "kind": "Pod", "spec": {"a": [1, UNKNOWN], "b": True}})
     assert owner.root.at("spec", "b").value is True
-    assert owner.root.at("spec", "a").said
+    assert owner.root.at("spec", "a").is_set
     assert owner.root.at("spec", "a", 0).number == 1
     with pytest.raises(NotKnownYetError, match=r"spec\.a\[1\]"):
         _ = owner.root.value

@@ -175,7 +175,7 @@ def test_overrides_can_take_anything_away() -> None:
         (
             {"podTemplate": {"spec": {"containers": [{"image": "i"}]}}},
             ("podTemplate", "spec", "containers", 0),
-            "has no name, which says what it is merged into",
+            "has no name, which identifies the item",
         ),
     ],
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.yaml_reader.document import DEEPEST, GREATEST
+from core.yaml_reader.document import DEEPEST, LARGEST
 from stacks.check.findings import check, show
 
 pytestmark = pytest.mark.unit
@@ -29,15 +29,15 @@ HOSTILE = {
     "dashes in each other": ("- " * 100_000, "more than 50 mappings and lists"),
     "keys in each other": ("? " * 100_000, "a key that is a mapping or a list"),
     "indented mappings in each other": ("\n".join(" " * n + "a:" for n in range(2_000)), "more than 50 mappings"),
-    "a billion laughs": (aliases(10), f"more than {GREATEST} values"),
-    "two to the power of ten": (aliases(2), "this is no stack file"),
-    "a long text repeated": (f"a: &a {'y' * 1_000_000}\nb: [{'*a, ' * 100_000}]", f"more than {GREATEST} values"),
+    "a billion laughs": (aliases(10), f"more than {LARGEST} values"),
+    "two to the power of ten": (aliases(2), "this is not a stack file"),
+    "a long text repeated": (f"a: &a {'y' * 1_000_000}\nb: [{'*a, ' * 100_000}]", f"more than {LARGEST} values"),
     "a mapping merged again and again": (
         f"a: &a {{{', '.join(f'k{n}: 1' for n in range(1_000))}}}\nb: [{'{<<: *a}, ' * 10_000}]",
-        f"more than {GREATEST} values",
+        f"more than {LARGEST} values",
     ),
-    "an alias of itself": ("config: &a [*a]", "alias *a stands within what it repeats"),
-    "an alias of itself by merging": ("config: &a\n  <<: *a", "alias *a stands within what it repeats"),
+    "an alias of itself": ("config: &a [*a]", "alias *a is inside the value that it repeats"),
+    "an alias of itself by merging": ("config: &a\n  <<: *a", "alias *a is inside the value that it repeats"),
     "aliases that nest deeper than any text": (
         "\n".join(["a0: &a0 [1]", *(f"a{n + 1}: &a{n + 1} [*a{n}]" for n in range(DEEPEST))]),
         "more than 50 mappings and lists",
@@ -61,7 +61,7 @@ HOSTILE = {
     "one very long name": (f"config:\n  ray-platform:tenants: [{{name: {'a' * 3_000_000}}}]", "'aaa"),
     "very many faults in one line": (
         f"config: {{ray-platform:nodes: [{'{pool: a, token: x}, ' * 20_000}]}}",
-        "is required and not there",
+        "is required, but missing",
     ),
     "backtracking in an image": (
         "config:\n  ray-platform:tenants: [{name: a, clusters: [{name: a, rayVersion: 2.60.0, image: "

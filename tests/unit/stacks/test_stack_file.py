@@ -76,11 +76,17 @@ def test_keys_of_other_programs_are_passed_over(tmp_path: Path) -> None:
             {"operator": {"batchScheduler": "slurm"}},
             "ray-platform:operator.batchScheduler: 'slurm' is not allowed: use 'volcano', 'yunikorn', '",
         ),
-        ({"nodes": [{"pool": "a", "count": 1, "cpu": 8}]}, "ray-platform:nodes[0].memory: is required and not there"),
+        ({"nodes": [{"pool": "a", "count": 1, "cpu": 8}]}, "ray-platform:nodes[0].memory: is required, but missing"),
         ({"nodes": [{**NODES[0], "count": 0}]}, "ray-platform:nodes[0].count: 0 is not allowed: give at least 1"),
-        ({"nodes": [{**NODES[0], "cpu": True}]}, "ray-platform:nodes[0].cpu: true is not allowed: text is wanted here"),
-        ({"nodes": {"pool": "a100"}}, "ray-platform:nodes: a mapping is not allowed: a list (`- item`) is wanted here"),
-        ({"operator": "1.6.2"}, "ray-platform:operator: '1.6.2' is not allowed: a mapping (`key: value`) is wanted"),
+        (
+            {"nodes": [{**NODES[0], "cpu": True}]},
+            "ray-platform:nodes[0].cpu: true is not allowed: text is expected",
+        ),
+        (
+            {"nodes": {"pool": "a100"}},
+            "ray-platform:nodes: a mapping is not allowed: a list (`- item`) is expected",
+        ),
+        ({"operator": "1.6.2"}, "ray-platform:operator: '1.6.2' is not allowed: a mapping (`key: value`) is expected"),
         ({"tenants": [{"name": "a\nb"}]}, "ray-platform:tenants[0].name: 'a\\nb' is not a name of at most 40"),
         ({"a\nb": 1}, "['ray-platform:a\\nb']: unknown key 'a\\nb': Known keys: "),
         (
@@ -147,9 +153,9 @@ def test_of_very_many_faults_the_first_are_said() -> None:
     [
         ("", ":1:1: the file is empty"),
         ("# only a comment", ":1:1: the file is empty"),
-        ("[1]", ":1:1: this is no stack file"),
-        ("a: 1", ":1:1: this is no stack file"),
-        ("config: [1]", ":1:1: this is no stack file: under `config`"),
+        ("[1]", ":1:1: this is not a stack file"),
+        ("a: 1", ":1:1: this is not a stack file"),
+        ("config: [1]", ":1:1: this is not a stack file: `config` must"),
         ("config:\n  a: [", ":3:1: this is not YAML"),
         ("config:\n\ta: 1", ":2:1: a tab: indent with spaces"),
         ("config: \x07", ":1:9: a control character, U+0007: remove it"),
@@ -162,10 +168,10 @@ def test_of_very_many_faults_the_first_are_said() -> None:
             "config:\n  ray-platfrom:nodes: []",
             ":2:3: ray-platfrom:nodes: no program has keys under 'ray-platfrom': did",
         ),
-        ("#" * (LARGEST_FILE + 1), f": the file is greater than {LARGEST_FILE} bytes"),
+        ("#" * (LARGEST_FILE + 1), f": the file is larger than {LARGEST_FILE} bytes"),
     ],
 )
-def test_what_is_no_stack_file_is_said_so(tmp_path: Path, text: str, expected: str) -> None:
+def test_another_file_is_reported_as_no_stack_file(tmp_path: Path, text: str, expected: str) -> None:
     file = tmp_path / "Pulumi.bad.yaml"
     file.write_text(text)
     with pytest.raises(StackFileError) as refused:
@@ -230,5 +236,5 @@ def test_an_encrypted_value_of_the_running_stack_is_refused_though_pulumi_hands_
 @pytest.mark.parametrize("value", ["[" * 100_000, f"{'[' * 900}{']' * 900}"])
 def test_a_configuration_that_nests_without_end_is_said_so(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("PULUMI_CONFIG", json.dumps({"ray-platform:nodes": value}))
-    with pytest.raises(StackFileError, match=r"too many mappings|a mapping .* is wanted here"):
+    with pytest.raises(StackFileError, match=r"too many mappings|a mapping .* is expected here"):
         running_stack()
