@@ -4,7 +4,7 @@ Fields are those of Pulumi's sdk/go/common/apitype/core.go, DeploymentV3 and Res
 """
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,7 +82,8 @@ def completed(deployment: Mapping[str, Any], steps: Iterable[Mapping[str, Any]],
     result = _Rows(rows, planned)
     for candidate in existing:
         result.add(candidate.row | {"id": candidate.identifier})
-    return {**{key: value for key, value in deployment.items() if key != "pending_operations"}, "resources": rows}
+    kept = {key: value for key, value in deployment.items() if key != "pending_operations"}
+    return {**kept, "resources": _ordered(rows)}
 
 
 def unsettled(deployment: Mapping[str, Any]) -> list[str]:
@@ -96,8 +97,42 @@ def unsettled(deployment: Mapping[str, Any]) -> list[str]:
     )
 
 
+def _ordered(rows: Iterable[Json]) -> list[Json]:
+    """The rows, each after all rows that it refers to, else in their order.
+
+    A state in another order is refused (pkg/resource/deploy/snapshot.go: VerifyIntegrity). A recreated object is the
+    last row at first, and rows that depend on the deleted one are before it.
+    """
+    rows = list(rows)
+    live = {row["urn"]: row for row in rows if not row.get("delete")}
+    visited: set[int] = set()
+    result: list[Json] = []
+
+    def place(row: Json) -> None:
+        if id(row) not in visited:
+            visited.add(id(row))
+            for urn in _references(row):
+                if urn in live:
+                    place(live[urn])
+            result.append(row)
+
+    for row in rows:
+        place(row)
+    return result
+
+
+def _references(row: Json) -> Iterator[str]:
+    """The URNs of the rows that Pulumi requires before this one."""
+    yield str(row.get("parent") or "")
+    yield str(row.get("provider") or "").rpartition("::")[0]
+    yield str(row.get("deletedWith") or "")
+    yield from row.get("dependencies") or ()
+    for urns in (row.get("propertyDependencies") or {}).values():
+        yield from urns or ()
+
+
 class _Rows:
-    """The rows of a state while more are added: after all rows that they refer to, and with references to no others."""
+    """The rows of a state while more are added, with references to no other rows."""
 
     def __init__(self, rows: list[Json], planned: Mapping[str, Json]) -> None:
         self._rows = rows

@@ -144,6 +144,20 @@ def test_an_object_that_was_made_again_replaces_the_row_of_the_one_that_made_roo
     assert "pendingReplacement" not in row
 
 
+def test_a_recreated_object_comes_before_the_rows_that_depend_on_it() -> None:
+    """Pulumi refuses a state in which a dependency comes later."""
+    old = namespaced("one", id="team-a/one", pendingReplacement=True)
+    new = namespaced("one", dependencies=[namespaced("zero")["urn"]])
+    zero = namespaced("zero", id="team-a/zero")
+    dependent = namespaced("two", id="team-a/two", dependencies=[old["urn"]])
+    state = {
+        "resources": [*WHOLE, old, dependent, zero],
+        "pending_operations": [{"type": "creating", "resource": new}],
+    }
+    rows = completed(state, [], missing(state, []))["resources"]
+    assert [row["inputs"]["metadata"]["name"] for row in rows[len(WHOLE) :]] == ["zero", "one", "two"]
+
+
 def test_what_was_being_changed_has_to_be_read() -> None:
     one = namespaced("one", id="team-a/one", outputs={"kind": "ConfigMap"})
     state = {"resources": [*WHOLE, one], "pending_operations": [{"type": "updating", "resource": one}]}
