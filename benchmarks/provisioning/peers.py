@@ -58,7 +58,9 @@ def checked_out(revision: str, folder: Path) -> Iterator[Path]:
 
 def of_checkout(root: Path, folder: Path, cluster: Rehearsal, plugins: Selection, file: Path) -> Project:
     """The program of a checkout."""
-    return Project(root, Stack("measured", folder, cluster, plugins, original=file).environment)
+    project = Project(root, Stack("measured", folder, cluster, plugins, original=file).environment)
+    project.name = "measured"
+    return project
 
 
 def flat(folder: Path, cluster: Rehearsal, plugins: Selection, bodies: Sequence[Body], definitions: bool) -> Project:
