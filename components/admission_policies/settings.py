@@ -91,9 +91,9 @@ class AdmissionPoliciesSettings(Settings):
 
     @model_validator(mode="after")
     def _is_known(self) -> Self:
-        found = [*self._unknown_rules(), *self._wrong_options(), *self._not_everywhere()]
-        if found:
-            raise Problems(found)
+        problems = [*self._unknown_rules(), *self._wrong_options(), *self._not_everywhere()]
+        if problems:
+            raise Problems(problems)
         return self
 
     def _unknown_rules(self) -> Iterator[Problem]:
@@ -117,7 +117,9 @@ class AdmissionPoliciesSettings(Settings):
 
     def _not_everywhere(self) -> Iterator[Problem]:
         if self.except_namespaces and self.namespaces != "all":
-            message = "is for namespaces: all. Of a tenant's namespace say exceptions, with a reason"
+            message = (
+                "has an effect only with namespaces: all. For a tenant's namespace set exceptions, each with a reason"
+            )
             yield Problem(("exceptNamespaces",), list(self.except_namespaces), message, "admission-namespaces")
 
 
@@ -223,8 +225,8 @@ def _selected(
 ) -> Body:
     """Which namespaces a rule is enforced in."""
     if settings.namespaces == "all":
-        spared = [*_OF_KUBERNETES, *system, *settings.except_namespaces]
-        where = _names("NotIn", spared)
+        excluded = [*_OF_KUBERNETES, *system, *settings.except_namespaces]
+        where = _names("NotIn", excluded)
     elif namespaces is None:
         where = {"key": f"{OWN}/tenant", "operator": "Exists"}
     else:

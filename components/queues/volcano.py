@@ -82,13 +82,13 @@ def problems_with_volcano(queues: Sequence[Queue], shares: Literal["proportion",
         for key, is_set in unread.items():
             if is_set:
                 message = (
-                    f"says nothing to Volcano while its queueShares are {shares}: remove it, or set "
+                    f"has no effect while Volcano's queueShares are {shares}: remove it, or set "
                     f"scheduler.volcano.scheduler.queueShares to {other}"
                 )
                 yield Problem((*queue.path, key), None, message, "queue-shares")
         for part in ("guarantee", "deserved", "capability"):
             if getattr(settings, part).gpus_by_product:
-                message = "Volcano counts GPUs of all products together: say gpus"
+                message = "Volcano counts GPUs of all products together: set gpus"
                 yield Problem((*queue.path, part, "gpusByProduct"), None, message, "gpus-by-product")
 
 

@@ -9,9 +9,9 @@ from core.problems import Problems
 
 from ..priority_classes.settings import NO_PRIORITIES, PriorityNames
 from .fault_tolerance import RedisPlace
-from .origin import said_at
+from .origin import setting_at
 from .pods import CLUSTER_LABEL, NODE_TYPE_LABEL, Body
-from .scheduling import NO_SCHEDULING, Scheduling, counted_whole, spared_head
+from .scheduling import NO_SCHEDULING, Scheduling, counted_whole, retained_head
 from .scheduling import annotations as scheduling_annotations
 from .scheduling import labels as scheduling_labels
 from .settings import RayClusterSettings
@@ -65,10 +65,10 @@ def ray_cluster(
     Raises Problems, with paths in the settings, as `cluster_spec` does, or if Kubernetes would refuse the resources of
     a container.
     """
-    spec = spared_head(settings, scheduling, cluster_spec(settings, pools, service_account, priorities, redis))
+    spec = retained_head(settings, scheduling, cluster_spec(settings, pools, service_account, priorities, redis))
     spec = counted_whole(scheduling, spec)
     if problems := list(refused_resources(spec)):
-        raise Problems(replace(each, path=said_at(settings, pools, spec, each.path)) for each in problems)
+        raise Problems(replace(each, path=setting_at(settings, pools, spec, each.path)) for each in problems)
     labels = {**settings.labels, **scheduling_labels(settings, scheduling)}
     return {
         "apiVersion": API_VERSION,

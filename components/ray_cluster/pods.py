@@ -47,7 +47,7 @@ NOTHING_BESIDE = Beside()
 
 
 @dataclass(frozen=True)
-class Standing:
+class PodIdentity:
     """Account and priority of a pod. None: not set."""
 
     account: Any = None
@@ -93,7 +93,7 @@ def for_tls(settings: RayClusterSettings) -> dict[str, list[Body]]:
 def template(
     settings: RayClusterSettings,
     ray: Body,
-    standing: Standing,
+    identity: PodIdentity,
     pool: NodePool | None,
     over: Iterable[tuple[Path, Mapping[str, Any]]] = (),
     beside: Beside = NOTHING_BESIDE,
@@ -108,10 +108,10 @@ def template(
         "restartPolicy": "Never",
         "containers": [ray],
         **(placement(pool) if pool else {}),
-        **pod_defaults(settings, standing.priority_class),
+        **pod_defaults(settings, identity.priority_class),
     }
-    if standing.account is not None:
-        spec["serviceAccountName"] = standing.account
+    if identity.account is not None:
+        spec["serviceAccountName"] = identity.account
     if settings.image_pull_secrets:
         spec["imagePullSecrets"] = [{"name": name} for name in settings.image_pull_secrets]
     initial = list(beside.init_containers)

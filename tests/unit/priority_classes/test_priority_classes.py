@@ -50,7 +50,7 @@ def test_beside_an_operator_of_another_nothing_is_made_unasked() -> None:
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ({"head": "system-head"}, "names that begin with system- are Kubernetes' own"),
+        ({"head": "system-head"}, "names that begin with system- are reserved for Kubernetes"),
         ({"head": "ray", "worker": "ray"}, "'ray' is the heads' PriorityClass"),
         ({"install": "none", "worker": "mine"}, "install none gives pods no PriorityClass"),
     ],

@@ -7,7 +7,7 @@ import pytest
 from components.queues.kueue import WHOLE, cluster_queue, cohorts, local_queue, resource_flavors
 from components.queues.volcano import volcano_queue
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.rules import sound
+from components.ray_cluster.rules import valid
 from components.ray_cluster.scheduling import NO_SCHEDULING, Scheduling
 from core.nodes import GPU_RESOURCE, NodePool
 from tests.unit.queues.tree import POOL, queue
@@ -134,7 +134,7 @@ def test_order_weight_and_namespaces_are_said_in_kueues_words(strategy: str, of_
 
 def metadata(scheduling: Scheduling, **keys: Any) -> dict[str, Any]:
     """The metadata of a RayCluster."""
-    settings = sound({"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", **keys})
+    settings = valid({"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", **keys})
     found: dict[str, Any] = ray_cluster(settings, (POOL,), scheduling=scheduling)["metadata"]
     return found
 
@@ -162,7 +162,7 @@ def test_kueue_is_told_queue_and_priority_and_that_a_cluster_scales() -> None:
 
 def replicas(scheduling: Scheduling, **keys: Any) -> list[int | None]:
     """Initial workers of a RayCluster with a group of a pool and one of `workerGroups`."""
-    settings = sound(
+    settings = valid(
         {
             "name": "training",
             "rayVersion": "2.60.0",
@@ -188,7 +188,7 @@ def test_without_a_scheduler_a_raycluster_is_what_it_was() -> None:
 
 
 def head_annotations(scheduling: Scheduling, **keys: Any) -> dict[str, str]:
-    settings = sound({"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", **keys})
+    settings = valid({"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", **keys})
     template = ray_cluster(settings, (POOL,), scheduling=scheduling)["spec"]["headGroupSpec"]["template"]
     return dict((template.get("metadata") or {}).get("annotations") or {})
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from components.queues.budget import beyond_quotas, beyond_room, on_nodes, problems_of_queues, rooms
 from components.queues.settings import Queue, QueueSettings, children, parents_first
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.rules import sound
+from components.ray_cluster.rules import valid
 from components.tenant.demand import Demand, demand
 from core.nodes import GPU_RESOURCE
 from core.problems import Problem, Problems
@@ -28,7 +28,7 @@ def training(*variants: dict[str, Any], **keys: Any) -> Demand:
     """The demand of a RayCluster. Its head has 2 CPUs, in addition to KubeRay's autoscaler."""
     workers = {"pool": "a100", "variants": list(variants)} if variants else None
     cluster = {"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", **keys}
-    settings = sound({**cluster, **({"workers": workers} if workers else {}), "head": {"cpu": 2, "memory": "8Gi"}})
+    settings = valid({**cluster, **({"workers": workers} if workers else {}), "head": {"cpu": 2, "memory": "8Gi"}})
     return demand(ray_cluster(settings, (POOL,)), None)
 
 
@@ -116,7 +116,7 @@ def test_children_are_held_against_the_parents_capability_where_it_says_nothing_
     below = [queue(name, parent="research", guarantee={"gpus": 5}) for name in ("vision", "speech")]
     found = problems_of_queues([parent, *below], [POOL])
     assert ("children-within-parent", ("research", "capability")) in rules(found)
-    assert "guarantee of the queues below 'research' is 10 of nvidia.com/gpu together (vision 5, speech 5)" in str(
+    assert "guarantee of the queues below 'research' is 10 of nvidia.com/gpu in total (vision 5, speech 5)" in str(
         Problems(found)
     )
 

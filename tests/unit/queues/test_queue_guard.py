@@ -43,7 +43,7 @@ def test_who_waits_or_runs_in_a_queue_keeps_it_and_is_named(
 ) -> None:
     message = refusal(monkeypatch, there)
     assert message is not None
-    assert f"queue 'research' is not removed while there is {there['kind']} team-a/x" in message
+    assert f"queue 'research' is not deleted, because it is used by {there['kind']} team-a/x" in message
 
 
 @pytest.mark.parametrize(
@@ -62,5 +62,5 @@ def test_an_api_server_that_cannot_be_asked_is_no_leave_to_delete(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
-    with pytest.raises(InUseError, match="cannot be told who is in it: no usable kubeconfig"):
+    with pytest.raises(InUseError, match="cannot be determined what uses it: no usable kubeconfig"):
         refuse_while_used("research", LABEL, "no-such-context")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from components.ray_cluster.node_settings import flag_faults
-from components.ray_cluster.rules import sound
+from components.ray_cluster.rules import valid
 from core.problems import Problems
 
 pytestmark = pytest.mark.unit
@@ -23,7 +23,7 @@ def refusals(**settings: Any) -> list[tuple[tuple[Any, ...], str]]:
     """The paths of refused values, and the reasons."""
     entry = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", **settings}
     with pytest.raises(ValidationError) as refused:
-        sound(entry)
+        valid(entry)
     found: list[tuple[tuple[Any, ...], str]] = []
     for error in refused.value.errors():
         cause = error.get("ctx", {}).get("error")
@@ -149,7 +149,11 @@ def test_a_name_is_one_that_a_service_can_have(name: str) -> None:
     ("said", "path", "message"),
     [
         ({"image": "ray:2.59.0"}, ("image",), "rayVersion is '2.60.0' but image 'ray:2.59.0' has Ray 2.59.0"),
-        ({"image": "ray:latest"}, ("image",), "the version of Ray in image 'ray:latest' cannot be told by its tag"),
+        (
+            {"image": "ray:latest"},
+            ("image",),
+            "the version of Ray in image 'ray:latest' cannot be determined from its tag",
+        ),
         ({"head": {"image": "ray:2.59.0"}}, ("head", "image"), "rayVersion is '2.60.0' but image"),
         (
             {"workerGroups": [{"groupName": "w", "image": "ray:1.0.0"}]},
@@ -181,6 +185,6 @@ def test_all_that_does_not_go_together_is_said_at_once() -> None:
 def test_token_authentication_is_on_where_nothing_or_no_mode_is_said() -> None:
     """KubeRay itself disables it in both cases."""
     entry = {"name": "a", "rayVersion": "2.60.0", "image": "ray:2.60.0"}
-    settings = sound({**entry, "authOptions": {}})
+    settings = valid({**entry, "authOptions": {}})
     assert settings.auth_options is not None
     assert settings.auth_options.mode == "token"

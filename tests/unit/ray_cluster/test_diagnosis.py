@@ -46,7 +46,7 @@ def test_an_image_that_cannot_be_pulled_is_said() -> None:
 def test_a_pod_that_is_merely_starting_is_no_reason() -> None:
     starting = {"name": "ray-head", "state": {"waiting": {"reason": "ContainerCreating"}}}
     lines = reasons(Evidence(cluster(), (head_pod(containerStatuses=[starting]),), (), OPERATOR))
-    assert lines == ["no event and no condition says why: read the operator's log"]
+    assert lines == ["no event and no condition has the reason: read the operator's log"]
 
 
 def test_a_gateway_without_redis_is_told_with_its_own_reason() -> None:
@@ -58,7 +58,7 @@ def test_a_gateway_without_redis_is_told_with_its_own_reason() -> None:
     assert reasons(Evidence(cluster(), (pod,), (), OPERATOR, logs)) == [
         f"{expected}not ready: s-0:26379 says: WRONGPASS"
     ]
-    assert reasons(Evidence(cluster(), (pod,), (), OPERATOR)) == [f"{expected}its log says why"]
+    assert reasons(Evidence(cluster(), (pod,), (), OPERATOR)) == [f"{expected}read its log"]
 
 
 def test_what_a_container_that_ends_again_and_again_said_last_is_told() -> None:
@@ -121,7 +121,7 @@ def test_a_failure_to_make_pods_is_said() -> None:
 
 
 def test_a_cluster_that_is_gone_is_said() -> None:
-    assert reasons(Evidence(None)) == ["it is not there: it was deleted after it had been made"]
+    assert reasons(Evidence(None)) == ["it does not exist: it was deleted after its creation"]
 
 
 @pytest.mark.parametrize(

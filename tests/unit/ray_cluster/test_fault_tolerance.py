@@ -10,8 +10,8 @@ from components.ray_cluster import component
 from components.ray_cluster.component import RayCluster, RayClusterArgs
 from components.ray_cluster.fault_tolerance import RedisPlace, deletion_seconds
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.origin import said_at
-from components.ray_cluster.rules import of_the_stack, redis_problems, sound
+from components.ray_cluster.origin import setting_at
+from components.ray_cluster.rules import of_the_stack, redis_problems, valid
 from components.ray_cluster.settings import RayClusterSettings
 from components.redis.connection import RedisConnection
 from components.redis_gateway.supported import UnsupportedKubernetesError
@@ -37,7 +37,7 @@ TIMEOUT = "RAY_gcs_rpc_server_reconnect_timeout_s"
 
 def settings(**keys: Any) -> RayClusterSettings:
     short = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", "workers": {"pool": "cpu"}}
-    return sound({**short, "faultTolerance": True, **keys})
+    return valid({**short, "faultTolerance": True, **keys})
 
 
 def spec(place: RedisPlace = WITH_GATEWAY, **keys: Any) -> dict[str, Any]:
@@ -61,7 +61,9 @@ def found(place: RedisPlace = WITH_GATEWAY, **keys: Any) -> list[tuple[str, str]
     body = ray_cluster(cluster, POOLS, redis=place)
     problems = [of_the_stack(cluster, each) for each in validate(body, OperatorContext())]
     problems = problems or list(redis_problems(cluster, place, body))
-    return [(".".join(map(str, said_at(cluster, POOLS, body["spec"], each.path))), each.message) for each in problems]
+    return [
+        (".".join(map(str, setting_at(cluster, POOLS, body["spec"], each.path))), each.message) for each in problems
+    ]
 
 
 def provisioned(**keys: Any) -> Recorder:
@@ -154,11 +156,11 @@ def test_versions_that_know_no_users_of_redis_are_refused() -> None:
 def test_other_ways_to_say_redis_are_refused_in_the_words_of_the_stack(said: dict[str, Any], place: str) -> None:
     [(where, message)] = found(**said)
     assert where == place
-    assert "stands beside faultTolerance" in message
+    assert "conflicts with faultTolerance" in message
 
 
 def test_kuberays_options_beside_it_are_refused() -> None:
-    with pytest.raises(ValueError, match="stands beside faultTolerance"):
+    with pytest.raises(ValueError, match="conflicts with faultTolerance"):
         settings(overrides={"gcsFaultToleranceOptions": {"redisAddress": "redis:6379"}})
 
 
@@ -201,7 +203,7 @@ def test_a_pod_template_that_takes_what_is_the_gateways_is_refused(template: dic
 def test_workers_may_not_give_up_before_the_head_is_back(said: dict[str, Any], place: str) -> None:
     [(where, message)] = found(**said)
     assert where == place
-    assert "would end while the head comes back" in message
+    assert "would end while the head restarts" in message
 
 
 def test_workers_may_wait_longer_or_shorter_as_long_as_they_outwait_the_head() -> None:

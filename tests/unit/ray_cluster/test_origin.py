@@ -7,7 +7,7 @@ import pytest
 
 from components.ray_cluster import origin
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.rules import sound
+from components.ray_cluster.rules import valid
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_cluster.spec import cluster_spec
 from core.nodes import NodePool
@@ -90,7 +90,7 @@ ENTRY: dict[str, Any] = {
     },
 }
 
-SETTINGS = sound(ENTRY)
+SETTINGS = valid(ENTRY)
 BODY = ray_cluster(SETTINGS, POOLS)
 
 
@@ -103,8 +103,8 @@ def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, 
             yield from leaves(item, (*path, key))
 
 
-def said_at(settings: RayClusterSettings, pools: tuple[NodePool, ...], path: tuple[Any, ...]) -> tuple[Any, ...]:
-    return origin.said_at(settings, pools, cluster_spec(settings, pools), path)
+def setting_at(settings: RayClusterSettings, pools: tuple[NodePool, ...], path: tuple[Any, ...]) -> tuple[Any, ...]:
+    return origin.setting_at(settings, pools, cluster_spec(settings, pools), path)
 
 
 def at(value: Any, path: tuple[Any, ...]) -> Any:
@@ -125,7 +125,7 @@ ONCE = [
 
 @pytest.mark.parametrize(("path", "value"), ONCE, ids=[".".join(map(str, path)) for path, _ in ONCE])
 def test_what_is_said_once_is_found_where_it_is_said(path: tuple[Any, ...], value: str) -> None:
-    assert said_at(SETTINGS, POOLS, path) == PATHS_BY_VALUE[value]
+    assert setting_at(SETTINGS, POOLS, path) == PATHS_BY_VALUE[value]
 
 
 def test_the_example_says_something_in_most_places() -> None:
@@ -134,7 +134,7 @@ def test_the_example_says_something_in_most_places() -> None:
 
 def test_every_part_of_the_body_is_found_somewhere_in_what_was_said() -> None:
     for path, _ in leaves(BODY):
-        at(ENTRY, said_at(SETTINGS, POOLS, path))
+        at(ENTRY, setting_at(SETTINGS, POOLS, path))
 
 
 GROUPS = {group["groupName"]: index for index, group in enumerate(BODY["spec"]["workerGroupSpecs"])}
@@ -154,7 +154,7 @@ GROUPS = {group["groupName"]: index for index, group in enumerate(BODY["spec"]["
     ],
 )
 def test_figures_of_a_group_are_found_at_what_it_was_made_from(group: str, field: str, said: Any) -> None:
-    assert said_at(SETTINGS, POOLS, ("spec", "workerGroupSpecs", GROUPS[group], field)) == said
+    assert setting_at(SETTINGS, POOLS, ("spec", "workerGroupSpecs", GROUPS[group], field)) == said
 
 
 @pytest.mark.parametrize(
@@ -191,16 +191,16 @@ def test_figures_of_a_group_are_found_at_what_it_was_made_from(group: str, field
 )
 def test_what_stands_for_something_else_is_found_as_it_was_said(said: Any, path: Any, found: Any) -> None:
     entry = {"name": "a", "rayVersion": "2.60.0", "image": "ray:2.60.0", "workerGroups": [{"groupName": "w"}], **said}
-    assert said_at(sound(entry), (), ("spec", *path)) == found
+    assert setting_at(valid(entry), (), ("spec", *path)) == found
 
 
 def test_a_cluster_is_found_by_its_name() -> None:
-    assert said_at(SETTINGS, POOLS, ("metadata", "name")) == ("name",)
-    assert said_at(SETTINGS, POOLS, ("kind",)) == ()
+    assert setting_at(SETTINGS, POOLS, ("metadata", "name")) == ("name",)
+    assert setting_at(SETTINGS, POOLS, ("kind",)) == ()
 
 
 @pytest.mark.parametrize("end", ["unknown", 99, "0", -1])
 def test_a_path_that_leads_nowhere_is_followed_as_far_as_it_goes(end: Any) -> None:
     for path, _ in leaves(BODY):
         for length in range(1, len(path) + 1):
-            at(ENTRY, said_at(SETTINGS, POOLS, (*path[:length], end)))
+            at(ENTRY, setting_at(SETTINGS, POOLS, (*path[:length], end)))

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from components.priority_classes.settings import PriorityNames
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.rules import sound
+from components.ray_cluster.rules import valid
 from core.nodes import NodePool
 from kuberay import OperatorContext, validate
 
@@ -26,7 +26,7 @@ RESTRICTED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"
 
 def spec(account: str | None = None, priorities: PriorityNames | None = None, **keys: Any) -> dict[str, Any]:
     """The spec of a cluster that the operator accepts."""
-    settings = sound({**ENTRY, **keys})
+    settings = valid({**ENTRY, **keys})
     body = ray_cluster(settings, POOLS, account, priorities or PriorityNames())
     assert validate(body, OperatorContext()) == []
     return dict(body["spec"])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.node_settings import Budget, Reserve, Variant, WorkersSettings
-from components.ray_cluster.rules import sound
+from components.ray_cluster.rules import valid
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_cluster.sizes import tiling
 from components.ray_cluster.worker_groups import WorkerGroup, worker_groups
@@ -139,7 +139,7 @@ def test_ados_figures_come_out_for_the_node_that_they_were_published_for() -> No
 
 
 def test_a_size_may_be_idle_for_a_time_of_its_own() -> None:
-    settings = sound(
+    settings = valid(
         {
             "name": "training",
             "rayVersion": "2.60.0",
@@ -153,8 +153,8 @@ def test_a_size_may_be_idle_for_a_time_of_its_own() -> None:
 
 
 def test_without_an_autoscaler_no_size_has_an_idle_timeout() -> None:
-    with pytest.raises(ValueError, match=r"workers\[0\].variants\[0\].idleTimeout: means nothing"):
-        sound(
+    with pytest.raises(ValueError, match=r"workers\[0\].variants\[0\].idleTimeout: has no effect"):
+        valid(
             {
                 "name": "training",
                 "rayVersion": "2.60.0",

@@ -8,7 +8,7 @@ import pytest
 
 from components.ray_cluster.component import RayCluster, RayClusterArgs
 from components.ray_cluster.readiness import status_summary
-from components.ray_cluster.rules import sound
+from components.ray_cluster.rules import valid
 from core.nodes import NodePool
 from testbed.recorder import Recorder, record
 
@@ -25,7 +25,7 @@ def provisioned(live: dict[str, dict[str, Any]] | None = None, preview: bool = T
         account = pulumi.CustomResource("kubernetes:core/v1:ServiceAccount", "account", {"kind": "ServiceAccount"})
         operator = pulumi.ComponentResource("ray-platform:index:KubeRayOperator", "operator")
         pulumi.CustomResource("t:t:Guard", "guard", {}, pulumi.ResourceOptions(parent=operator))
-        args = RayClusterArgs(sound(entry), POOLS, "team-a", account.id.apply(lambda _: "ray-deployer"))
+        args = RayClusterArgs(valid(entry), POOLS, "team-a", account.id.apply(lambda _: "ray-deployer"))
         RayCluster("team-a-training", args, pulumi.ResourceOptions(depends_on=[operator]))
 
     return record(program, live, preview)
@@ -74,7 +74,9 @@ def test_a_cluster_that_asks_nobody_for_a_token_is_warned_of(
     shown: list[str] = []
     monkeypatch.setattr(pulumi.log, "warn", lambda message, **_: shown.append(message))
     provisioned(**said)
-    assert [text.partition(":")[0] for text in shown] == ["RayCluster 'training' asks nobody for a token"] * warnings
+    assert [text.partition(":")[0] for text in shown] == [
+        "RayCluster 'training' has no token authentication"
+    ] * warnings
 
 
 def test_outputs_say_where_it_is_what_it_has_and_how_it_was_last_seen() -> None:

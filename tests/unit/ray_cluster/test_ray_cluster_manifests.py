@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.rules import sound
+from components.ray_cluster.rules import valid
 from core.nodes import NodePool
 
 pytestmark = pytest.mark.unit
@@ -19,7 +19,7 @@ POOLS = (
 
 def spec(account: str | None = "ray-deployer", **settings: Any) -> dict[str, Any]:
     entry = {"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "workers": {"pool": "a100"}}
-    rendered: dict[str, Any] = ray_cluster(sound({**entry, **settings}), POOLS, account)
+    rendered: dict[str, Any] = ray_cluster(valid({**entry, **settings}), POOLS, account)
     return {**rendered["spec"], "metadata": rendered["metadata"]}
 
 
@@ -167,9 +167,9 @@ def test_overrides_are_laid_over_everything_else_by_the_names_in_lists() -> None
         ),
         (
             {"image": "rayproject/ray:latest"},
-            r"cannot be told by its tag: use a tag that starts with 2.60.0, or set ver",
+            r"cannot be determined from its tag: use a tag that starts with 2.60.0, or set ver",
         ),
-        ({"image": f"rayproject/ray@sha256:{'0' * 64}"}, r"cannot be told by its tag"),
+        ({"image": f"rayproject/ray@sha256:{'0' * 64}"}, r"cannot be determined from its tag"),
         ({"image": "rayproject/ray:2.60.01"}, r"image 'rayproject/ray:2.60.01' has Ray 2.60.01"),
         ({"image": "ray project"}, r"'ray project' is not an image reference"),
         (

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.rules import sound
+from components.ray_cluster.rules import valid
 from core.nodes import NodePool
 from core.problems import Problem, Problems
 from kuberay import OperatorContext, validate
@@ -20,7 +20,7 @@ ONE_GROUP = {"workerGroups": [{"groupName": "only", "cpu": 2, "memory": "4Gi"}]}
 def spec(**settings: Any) -> dict[str, Any]:
     """The spec of a cluster that the operator accepts."""
     entry = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", **ONE_GROUP, **settings}
-    body = ray_cluster(sound(entry), POOLS)
+    body = ray_cluster(valid(entry), POOLS)
     assert validate(body, OperatorContext()) == []
     return dict(body["spec"])
 
@@ -79,13 +79,17 @@ def test_a_group_without_bounds_needs_none_without_the_autoscaler() -> None:
         (
             {"workers": {"pool": "a100"}, "workerGroups": [], "maxWorkers": 3},
             ("maxWorkers",),
-            "is of the only worker group, and the cluster has 4 (a100-1gpu, a100-2gpu, a100-4gpu, a100-8gpu): set min",
+            "applies to the only worker group, and the cluster has 4 (a100-1gpu, a100-2gpu, a100-4gpu, a100-8gpu): ",
         ),
-        ({"workerGroups": [], "maxWorkers": 3}, ("maxWorkers",), "is of the only worker group, and the cluster has 0"),
+        (
+            {"workerGroups": [], "maxWorkers": 3},
+            ("maxWorkers",),
+            "applies to the only worker group, and the cluster has 0",
+        ),
         (
             {"workerGroups": [{"groupName": "w", "minReplicas": 1}], "minWorkers": 2},
             ("minWorkers",),
-            "worker group 'w' says it itself: remove one of them",
+            "worker group 'w' already sets it: remove one of them",
         ),
         (
             {
@@ -94,7 +98,7 @@ def test_a_group_without_bounds_needs_none_without_the_autoscaler() -> None:
                 "maxWorkers": 2,
             },
             ("maxWorkers",),
-            "worker group 'a100-8gpu' says it itself",
+            "worker group 'a100-8gpu' already sets it",
         ),
         (
             {"autoscaling": True, "autoScalingMode": "disabled"},
@@ -104,24 +108,24 @@ def test_a_group_without_bounds_needs_none_without_the_autoscaler() -> None:
         (
             {"autoScalingMode": "default", "targetUtilization": 80},
             ("targetUtilization",),
-            "targetUtilization and autoScalingMode both say how fast workers are added: remove one of them",
+            "targetUtilization and autoScalingMode both set how fast workers are added: remove one of them",
         ),
         (
             {"idleTimeout": "5m", "idleTimeoutMinutes": 5},
             ("idleTimeoutMinutes",),
-            "idleTimeout '5m' says it already: remove one of them",
+            "idleTimeout '5m' already sets it: remove one of them",
         ),
         (
             {"autoscaling": False, "idleTimeout": "5m"},
             ("idleTimeout",),
-            "means nothing to a cluster that does not scale: remove it, or set autoscaling to true",
+            "has no effect in a cluster that does not scale: remove it, or set autoscaling to true",
         ),
-        ({"autoscaling": False, "autoScalingMode": "default"}, ("autoScalingMode",), "means nothing to a cluster"),
-        ({"autoScalingMode": "disabled", "idleTimeoutMinutes": 5}, ("idleTimeoutMinutes",), "means nothing"),
+        ({"autoscaling": False, "autoScalingMode": "default"}, ("autoScalingMode",), "has no effect in a cluster"),
+        ({"autoScalingMode": "disabled", "idleTimeoutMinutes": 5}, ("idleTimeoutMinutes",), "has no effect"),
         (
             {"autoscaling": False, "workerGroups": [{"groupName": "w", "idleTimeout": "5m"}]},
             ("workerGroups", 0, "idleTimeout"),
-            "means nothing to a cluster",
+            "has no effect in a cluster",
         ),
     ],
 )

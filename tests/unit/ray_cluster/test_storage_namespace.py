@@ -8,7 +8,7 @@ import pytest
 
 from components.cluster import ClusterUnreachableError
 from components.ray_cluster import storage_namespace
-from components.ray_cluster.storage_namespace import _Provider, what_was_left, why_left
+from components.ray_cluster.storage_namespace import _Provider, cleanup_warning, failure_reason
 
 pytestmark = pytest.mark.unit
 
@@ -119,40 +119,40 @@ def event(kind: str, name: str, reason: str, at: str = "2026-01-02T00:00:00Z") -
 
 
 def test_a_cluster_that_kuberay_cleaned_up_after_leaves_nothing() -> None:
-    assert why_left([event("RayCluster", "training", "CreatedRedisCleanupJob")], "training") is None
+    assert failure_reason([event("RayCluster", "training", "CreatedRedisCleanupJob")], "training") is None
 
 
 def test_that_kuberay_gave_up_is_told() -> None:
     gave_up = event("RayCluster", "training", "ForceDeletedStuckCluster")
     failed = event("Job", "training-redis-cleanup", "BackoffLimitExceeded")
-    assert why_left([failed, gave_up], "training") == "ForceDeletedStuckCluster!"
-    assert why_left([gave_up], "serving") is None
+    assert failure_reason([failed, gave_up], "training") == "ForceDeletedStuckCluster!"
+    assert failure_reason([gave_up], "serving") is None
 
 
 @pytest.mark.parametrize("reason", ["BackoffLimitExceeded", "DeadlineExceeded"])
 def test_that_its_job_failed_is_told(reason: str) -> None:
-    reason_left = why_left([event("Job", "training-redis-cleanup", reason)], "training")
+    reason_left = failure_reason([event("Job", "training-redis-cleanup", reason)], "training")
     assert reason_left == f"Job training-redis-cleanup failed: {reason}!"
 
 
 def test_the_job_of_a_long_name_is_known_by_its_end() -> None:
     name = "a" * 53
     job = f"{name}-redis-cleanup"[-63:]
-    assert why_left([event("Job", job, "DeadlineExceeded")], name) is not None
+    assert failure_reason([event("Job", job, "DeadlineExceeded")], name) is not None
 
 
 def test_events_of_an_earlier_cluster_of_the_name_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     gave_up = event("RayCluster", "training", "ForceDeletedStuckCluster", at="2026-01-01T00:00:00Z")
     monkeypatch.setattr(storage_namespace, "connect", lambda _context: None)
     monkeypatch.setattr(storage_namespace, "read", lambda *_: {"items": [gave_up]})
-    assert what_was_left(None, "team-a", "training", "team-a.training.1", "2026-01-01T12:00:00Z") is None
-    warning = what_was_left(None, "team-a", "training", "team-a.training.1", "2025-12-31T00:00:00Z")
+    assert cleanup_warning(None, "team-a", "training", "team-a.training.1", "2026-01-01T12:00:00Z") is None
+    warning = cleanup_warning(None, "team-a", "training", "team-a.training.1", "2025-12-31T00:00:00Z")
     assert warning is not None
     assert "RAYteam-a.training.1@*" in warning
 
 
 def test_where_it_cannot_be_told_that_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
-    warning = what_was_left("no-such-context", "team-a", "training", "team-a.training.1", "2026-01-01T00:00:00Z")
+    warning = cleanup_warning("no-such-context", "team-a", "training", "team-a.training.1", "2026-01-01T00:00:00Z")
     assert warning is not None
-    assert "it cannot be told whether Redis was cleaned up: no usable kubeconfig" in warning
+    assert "it cannot be determined whether Redis was cleaned up: no usable kubeconfig" in warning

@@ -4,37 +4,37 @@ from typing import Any
 
 import pytest
 
-from components.rollout.replacing import Wanted, anything_to_do, cannot_join, replace_old
+from components.rollout.replacing import Desired, anything_to_do, cannot_join, replace_old
 from tests.unit.rollout.simulated import PARTS, Simulated
 
 pytestmark = pytest.mark.unit
 
 
-def wanted(strategy: Any, limit: float = 60, head_may_go: bool = False) -> Wanted:
-    return Wanted(strategy, limit, PARTS, "2.60.0", head_may_go)
+def desired(strategy: Any, limit: float = 60, head_may_be_deleted: bool = False) -> Desired:
+    return Desired(strategy, limit, PARTS, "2.60.0", head_may_be_deleted)
 
 
 @pytest.mark.parametrize("strategy", ["onIdle", "drain", "immediate", "none"])
 def test_present_pods_are_left_alone_and_ray_is_not_asked(pods: Simulated, strategy: str) -> None:
     pods.add("present", stamp="new", busy=100)
     pods.silent = "asked"
-    assert not anything_to_do(pods, wanted(strategy))
-    assert replace_old(pods, wanted(strategy)) == []
+    assert not anything_to_do(pods, desired(strategy))
+    assert replace_old(pods, desired(strategy)) == []
     assert (pods.deleted, pods.now) == ([], 0)
 
 
 def test_on_idle_replaces_idle_workers_and_names_the_busy_ones(pods: Simulated) -> None:
     pods.add("idle")
     pods.add("busy", busy=1000)
-    assert anything_to_do(pods, wanted("onIdle"))
-    [message] = replace_old(pods, wanted("onIdle"))
+    assert anything_to_do(pods, desired("onIdle"))
+    [message] = replace_old(pods, desired("onIdle"))
     assert message.startswith("busy workers keep their former settings: busy. ")
     assert pods.deleted == ["idle"]
     assert "busy" not in pods.drained
-    assert not anything_to_do(pods, wanted("onIdle"))
+    assert not anything_to_do(pods, desired("onIdle"))
     pods.now = 1000
-    assert anything_to_do(pods, wanted("onIdle"))
-    assert replace_old(pods, wanted("onIdle")) == []
+    assert anything_to_do(pods, desired("onIdle"))
+    assert replace_old(pods, desired("onIdle")) == []
     assert pods.deleted == ["idle", "busy"]
 
 
@@ -42,7 +42,7 @@ def test_drain_lets_tasks_end_and_gives_no_new_ones(pods: Simulated) -> None:
     pods.add("idle")
     pods.add("busy", busy=30)
     shown: list[str] = []
-    assert replace_old(pods, wanted("drain"), shown.append) == []
+    assert replace_old(pods, desired("drain"), shown.append) == []
     assert pods.deleted == ["idle", "busy"]
     assert 30 <= pods.now < 40
     assert pods.drained == {"idle": 60_000, "busy": 60_000}
@@ -51,7 +51,7 @@ def test_drain_lets_tasks_end_and_gives_no_new_ones(pods: Simulated) -> None:
 
 def test_drain_ends_what_goes_on_at_its_limit(pods: Simulated) -> None:
     pods.add("busy", busy=1000)
-    assert replace_old(pods, wanted("drain")) == []
+    assert replace_old(pods, desired("drain")) == []
     assert pods.deleted == ["busy"]
     assert 60 <= pods.now < 70
 
@@ -63,9 +63,9 @@ def test_a_drain_that_was_killed_is_continued(pods: Simulated) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        replace_old(pods, wanted("drain"), killed)
-    assert anything_to_do(pods, wanted("drain"))
-    assert replace_old(pods, wanted("drain")) == []
+        replace_old(pods, desired("drain"), killed)
+    assert anything_to_do(pods, desired("drain"))
+    assert replace_old(pods, desired("drain")) == []
     assert pods.deleted == ["busy"]
 
 
@@ -73,8 +73,8 @@ def test_a_drain_that_was_killed_is_continued(pods: Simulated) -> None:
 def test_a_pod_that_has_not_started_goes_without_asking(pods: Simulated, strategy: str) -> None:
     pods.add("pending", phase="Pending")
     pods.silent = "asked"
-    assert anything_to_do(pods, wanted(strategy))
-    assert replace_old(pods, wanted(strategy)) == []
+    assert anything_to_do(pods, desired(strategy))
+    assert replace_old(pods, desired(strategy)) == []
     assert pods.deleted == ["pending"]
 
 
@@ -82,36 +82,36 @@ def test_a_pod_that_has_not_started_goes_without_asking(pods: Simulated, strateg
 def test_nothing_goes_where_ray_cannot_be_asked(pods: Simulated, strategy: str) -> None:
     pods.add("unknown")
     pods.silent = "no process"
-    [message] = replace_old(pods, wanted(strategy))
+    [message] = replace_old(pods, desired(strategy))
     assert message == (
-        "unknown keep their former settings, because it cannot be told whether they are busy: no process"
+        "unknown keep their former settings, because it cannot be determined whether they are busy: no process"
     )
     assert pods.deleted == []
-    assert not anything_to_do(pods, wanted(strategy))
+    assert not anything_to_do(pods, desired(strategy))
 
 
 def test_nothing_goes_where_new_workers_could_not_join_the_head(pods: Simulated) -> None:
     pods.add("idle")
     pods.ray = "2.59.0"
-    [message] = replace_old(pods, wanted("onIdle"))
+    [message] = replace_old(pods, desired("onIdle"))
     assert "its head runs Ray 2.59.0, and workers with Ray 2.60.0 could not join it" in message
     assert pods.deleted == []
 
 
 def test_the_head_stays_and_is_named(pods: Simulated) -> None:
     pods.add("head", group="headgroup", kind="head")
-    [message] = replace_old(pods, wanted("onIdle"))
+    [message] = replace_old(pods, desired("onIdle"))
     assert message.startswith("the head, pod head, keeps its former settings")
 
 
 def test_hosts_of_one_worker_go_together_or_not_at_all(pods: Simulated) -> None:
     pods.add("first", group="hosts")
     pods.add("second", group="hosts", busy=30)
-    assert not anything_to_do(pods, wanted("onIdle"))
-    [message] = replace_old(pods, wanted("onIdle"))
+    assert not anything_to_do(pods, desired("onIdle"))
+    [message] = replace_old(pods, desired("onIdle"))
     assert "first, second" in message
     assert pods.deleted == []
-    assert replace_old(pods, wanted("drain")) == []
+    assert replace_old(pods, desired("drain")) == []
     assert pods.deleted == ["first", "second"]
     assert pods.now >= 30
 
@@ -121,7 +121,7 @@ def test_with_a_head_that_forgets_all_its_workers_go(pods: Simulated, keeps: boo
     pods.add("head", group="headgroup", kind="head")
     pods.add("old", busy=1000)
     pods.add("present", stamp="new", busy=1000)
-    assert replace_old(pods, wanted("immediate", head_may_go=keeps)) == []
+    assert replace_old(pods, desired("immediate", head_may_be_deleted=keeps)) == []
     assert sorted(pods.deleted) == sorted(gone)
     assert pods.deleted[-1] == "head"
 

@@ -51,7 +51,9 @@ def test_busy_workers_hold_it_and_nothing_is_changed(pods: Simulated) -> None:
     groups = SimulatedGroups(pods, one=2)
     pods.add("idle")
     pods.add("busy", busy=1000)
-    with pytest.raises(NotRetiredError, match=r"worker group one leaves the stack file, and has workers \(busy\)"):
+    with pytest.raises(
+        NotRetiredError, match=r"worker group one is removed from the stack file, and has workers \(busy\)"
+    ):
         retire(groups, pods, [], "onIdle", 0)
     assert (pods.deleted, pods.drained, groups.groups[0]["maxReplicas"]) == ([], {}, 9)
 
@@ -69,7 +71,7 @@ def test_drain_closes_the_group_and_waits(pods: Simulated) -> None:
     retire(groups, pods, [], "drain", 60, show)
     assert pods.deleted == ["idle", "busy"]
     assert 30 <= pods.now < 40
-    assert shown[-1] == "1 workers of groups that leave go on: busy"
+    assert shown[-1] == "1 workers of groups to remove are still busy: busy"
 
 
 def test_drain_ends_at_its_limit(pods: Simulated) -> None:
@@ -89,7 +91,11 @@ def test_immediate_asks_nobody(pods: Simulated) -> None:
 
 @pytest.mark.parametrize(
     ("strategy", "message"),
-    [("none", "Set another strategy"), ("onIdle", "cannot be told: no process"), ("drain", "cannot be told")],
+    [
+        ("none", "Set another strategy"),
+        ("onIdle", "cannot be determined whether they are busy: no process"),
+        ("drain", "cannot be determined"),
+    ],
 )
 def test_where_it_is_not_told_what_to_do_it_is_held(pods: Simulated, strategy: Any, message: str) -> None:
     groups = SimulatedGroups(pods, one=1)

@@ -7,7 +7,7 @@ import pytest
 
 from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.rules import sound
+from components.ray_cluster.rules import valid
 from components.redis.connection import RedisConnection
 from components.tenant.demand import demand
 from components.tenant.rules import beyond_limits, beyond_quota
@@ -23,7 +23,7 @@ POOLS = (NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8),)
 
 def body(name: str = "training", redis: RedisPlace | None = None, **settings: Any) -> dict[str, Any]:
     entry = {"name": name, "rayVersion": "2.60.0", "image": "ray:2.60.0", **settings}
-    made = ray_cluster(sound(entry), POOLS, redis=redis)
+    made = ray_cluster(valid(entry), POOLS, redis=redis)
     assert validate(made, OperatorContext()) == []
     return made
 
@@ -172,7 +172,7 @@ def test_rays_container_never_gets_the_amounts_of_a_side_container() -> None:
     made = body(workerGroups=[group])
     found = [each.problem for each in beyond_limits([demand(made, DEFAULT_LIMITS)], DEFAULT_LIMITS)]
     assert [problem.rule for problem in found] == ["ray-without-amounts"]
-    assert "'ray-worker' says no cpu, and the tenant's limits would give it 100m" in found[0].message
+    assert "'ray-worker' sets no cpu, and the tenant's limits would give it 100m" in found[0].message
     assert list(beyond_limits([demand(made, None)], None)) == []
 
 

@@ -62,7 +62,7 @@ def test_an_api_server_that_cannot_be_asked_is_no_leave_to_delete(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
-    with pytest.raises(InUseError, match="cannot be told whether anything runs in its namespace: no usable kubeconfig"):
+    with pytest.raises(InUseError, match="cannot be determined what runs in its namespace: no usable kubeconfig"):
         refuse_while_used("team-a", "team-a", "no-such-context")
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from components.ray_cluster.component import RayCluster, RayClusterArgs
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.rules import sound
+from components.ray_cluster.rules import valid
 from components.ray_cluster.settings import RayClusterSettings
 from components.tls.manifests import ENVIRONMENT, FOLDER
 from core.nodes import NodePool
@@ -20,7 +20,7 @@ POOLS = (NodePool(pool="cpu", count=2, cpu="8", memory="64Gi"),)
 
 def settings(**keys: Any) -> RayClusterSettings:
     short = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", "workers": {"pool": "cpu"}, "tls": {}}
-    return sound({**short, **keys})
+    return valid({**short, **keys})
 
 
 def spec(**keys: Any) -> dict[str, Any]:

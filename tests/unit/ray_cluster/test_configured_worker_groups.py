@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.rules import sound
+from components.ray_cluster.rules import valid
 from core.nodes import NodePool
 from core.problems import Problems
 from kuberay import OperatorContext, validate
@@ -22,7 +22,7 @@ SMALL = {"groupName": "small", "cpu": 2, "memory": "4Gi"}
 def spec(**settings: Any) -> dict[str, Any]:
     """The spec of a cluster that the operator accepts."""
     entry = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", **settings}
-    body = ray_cluster(sound(entry), POOLS)
+    body = ray_cluster(valid(entry), POOLS)
     assert validate(body, OperatorContext()) == []
     return dict(body["spec"])
 
@@ -188,7 +188,7 @@ def test_a_group_that_cannot_be_is_refused_where_it_is_said(said: dict[str, Any]
 def test_a_name_is_used_once() -> None:
     [(path, text)] = refused(workerGroups=[SMALL, SMALL])
     assert path == ("workerGroups", 1)
-    assert text == "worker group name small is used twice: give each group a name of its own"
+    assert text == "worker group name small is used twice: give each group its own name"
 
 
 @pytest.mark.parametrize(
