@@ -105,6 +105,6 @@ class Rollout(Resource, module="ray-platform", name="Rollout"):
             "limit": desired.limit,
             "parts": desired.parts,
             "rayVersion": desired.ray_version,
-            "headMayGo": desired.head_may_be_deleted,
+            "headMayGo": desired.workers_outlive_head,
         }
         super().__init__(_Provider(), name, {**inputs, "left": None}, opts)

@@ -36,7 +36,7 @@ class Desired:
 
     ray_version: str
 
-    head_may_be_deleted: bool
+    workers_outlive_head: bool
     """Whether workers outlive the head."""
 
 
@@ -126,7 +126,7 @@ def _at_once(pods: Pods, desired: Desired) -> list[str]:
     while True:
         current = pods.all()
         old = [*old_heads(current, desired.parts), *old_workers(current, desired.parts)]
-        if old and kind(old[0]) == "head" and not desired.head_may_be_deleted:
+        if old and kind(old[0]) == "head" and not desired.workers_outlive_head:
             # Workers do not join a new head without fault tolerance.
             old += [pod for pod in current if kind(pod) == "worker" and pod not in old]
         if not old:

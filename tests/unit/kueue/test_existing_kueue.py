@@ -19,7 +19,7 @@ def deployment(image: str) -> dict[str, Any]:
     return {"spec": {"template": {"spec": {"containers": [{"name": "manager", "image": image}]}}}}
 
 
-def test_a_supported_one_is_taken() -> None:
+def test_a_supported_installation_is_accepted() -> None:
     live = installation_of(crd("v1beta1", "v1beta2"), deployment("registry.k8s.io/kueue/kueue:v0.15.2"))
     assert KUEUE.check(live, "kueue-system") == "0.15.2"
 
@@ -42,6 +42,6 @@ def test_a_supported_one_is_taken() -> None:
         (installation_of(None, deployment("kueue:v0.15.0")), "no CRD clusterqueues.kueue.x-k8s.io. Here"),
     ],
 )
-def test_another_is_refused_with_what_is_there(there: Any, message: str) -> None:
+def test_an_unsupported_installation_is_refused_with_its_version(there: Any, message: str) -> None:
     with pytest.raises(UnsupportedVersionError, match=message):
         KUEUE.check(there, "kueue-system")

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.unit
 Tree = list[dict[str, Any]]
 
 
-def test_a_supported_operator_with_its_own_crds_is_taken(tree: Tree) -> None:
+def test_a_supported_operator_with_its_own_crds_is_accepted(tree: Tree) -> None:
     crd = next(body for body in tree if body["metadata"]["name"] == "rayclusters.ray.io")
     deployment = next(body for body in tree if body["kind"] == "Deployment")
     live = live_operator(crd, deployment)
@@ -40,11 +40,11 @@ def test_whether_the_operator_marks_workers_with_several_hosts_follows_from_its_
     assert live_operator(None, deployment).marks_hosts is marks
 
 
-def test_an_operator_of_an_earlier_release_is_taken_with_crds_of_that_release() -> None:
+def test_an_operator_of_an_earlier_release_is_accepted_with_crds_of_that_release() -> None:
     assert check_existing(Live("1.5.1", "1.5", ("v1",), marks_hosts=False), "ray-system", ["2.60.0"]) == "1.5.1"
 
 
-def test_an_image_without_a_tag_is_known_by_the_deployments_label(tree: Tree) -> None:
+def test_without_an_image_tag_the_version_is_the_deployments_label(tree: Tree) -> None:
     deployment = next(body for body in tree if body["kind"] == "Deployment")
     deployment["metadata"]["labels"]["app.kubernetes.io/version"] = "1.6.1"
     deployment["spec"]["template"]["spec"]["containers"][0]["image"] = f"mirror.example/operator@sha256:{'0' * 64}"
@@ -64,7 +64,7 @@ def test_an_image_without_a_tag_is_known_by_the_deployments_label(tree: Tree) ->
         (Live("2.0.0", "1.7", ("v1",)), r"operator 2.0.0 is not supported.*Supported: operator 1.5.1 to 1.7.x"),
     ],
 )
-def test_another_is_refused_with_what_was_found_and_what_is_supported(there: Live, message: str) -> None:
+def test_an_unsupported_operator_is_refused_with_live_and_supported_versions(there: Live, message: str) -> None:
     with pytest.raises(UnsupportedVersionError, match=message):
         check_existing(there, "ray-system", [])
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.unit
 NOTHING = Live(None, None)
 
 
-def wanted(version: str, **settings: Any) -> OperatorSettings:
+def desired(version: str, **settings: Any) -> OperatorSettings:
     return OperatorSettings(version=version, **settings)
 
 
@@ -29,8 +29,8 @@ def wanted(version: str, **settings: Any) -> OperatorSettings:
         (Live("1.6.2", "1.6", ("v1",)), "1.7.0"),
     ],
 )
-def test_the_way_forward_is_open(there: Live, version: str) -> None:
-    check_release(there, wanted(version))
+def test_an_upgrade_is_allowed(there: Live, version: str) -> None:
+    check_release(there, desired(version))
 
 
 @pytest.mark.parametrize(
@@ -42,11 +42,11 @@ def test_the_way_forward_is_open(there: Live, version: str) -> None:
         Live("1.10.0", "1.5", ("v1",)),
     ],
 )
-def test_there_is_no_way_back(there: Live) -> None:
+def test_a_downgrade_is_refused(there: Live) -> None:
     with pytest.raises(
         UnsafeUpgradeError, match=r"operator.version is 1.5.1, and the cluster has: .* a downgrade.*Keep"
     ):
-        check_release(there, wanted("1.5.1"))
+        check_release(there, desired("1.5.1"))
 
 
 @pytest.mark.parametrize(
@@ -61,17 +61,17 @@ def test_there_is_no_way_back(there: Live) -> None:
         (NOTHING, False),
     ],
 )
-def test_crds_that_were_left_behind_are_told(there: Live, behind: bool) -> None:
+def test_crds_older_than_the_operator_are_reported(there: Live, behind: bool) -> None:
     warning = left_behind(there)
     assert (warning is not None) is behind
     assert "run `pulumi refresh`" in (warning or "run `pulumi refresh`")
 
 
-def test_workers_that_would_be_made_twice_are_named_with_the_way_out() -> None:
+def test_worker_groups_that_would_be_created_twice_are_named_with_a_fix() -> None:
     live, named = Live("1.5.1", "1.5", ("v1",), marks_hosts=False), [f"team-a/tpu group-{at:02}" for at in range(12)]
     with pytest.raises(UnsafeUpgradeError, match=r"group-00, .*group-09 and 2 more.*RayMultiHostIndexing: false"):
-        check_hosts(live, wanted("1.6.2"), named)
-    check_hosts(live, wanted("1.6.2"), [])
+        check_hosts(live, desired("1.6.2"), named)
+    check_hosts(live, desired("1.6.2"), [])
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_workers_that_would_be_made_twice_are_named_with_the_way_out() -> None:
         (NOTHING, {}, False),
     ],
 )
-def test_pods_are_looked_at_only_where_the_operator_begins_to_mark_them(
+def test_pods_are_read_only_if_the_operator_begins_to_mark_them(
     monkeypatch: pytest.MonkeyPatch, there: Live, settings: dict[str, Any], looked: bool
 ) -> None:
     asked: list[str | None] = []
@@ -94,11 +94,11 @@ def test_pods_are_looked_at_only_where_the_operator_begins_to_mark_them(
 
     monkeypatch.setattr(upgrade, "look", lambda *_: there)
     monkeypatch.setattr(upgrade, "without_marks", without_marks)
-    check_change("staging", wanted("1.6.2", **settings))
+    check_change("staging", desired("1.6.2", **settings))
     assert asked == ["staging"] * looked
 
 
-def test_worker_groups_with_several_hosts_are_told_from_others() -> None:
+def test_worker_groups_with_several_hosts_are_recognized() -> None:
     groups = [{"groupName": "tpu", "numOfHosts": 4}, {"groupName": "gpu", "numOfHosts": 1}, {"groupName": "cpu"}]
     assert groups_with_hosts({"spec": {"workerGroupSpecs": groups}}) == ["tpu"]
     assert groups_with_hosts({"spec": {}}) == []

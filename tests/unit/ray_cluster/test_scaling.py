@@ -36,7 +36,7 @@ def problems(**settings: Any) -> list[Problem]:
     return []
 
 
-def test_the_proposals_fields_are_those_of_the_only_worker_group() -> None:
+def test_settings_of_the_cluster_apply_to_the_only_worker_group() -> None:
     made = spec(minWorkers=1, maxWorkers=2, initialWorkers=1, autoScalingMode="default", idleTimeoutMinutes=60)
     [group] = made["workerGroupSpecs"]
     assert (group["minReplicas"], group["maxReplicas"], group["replicas"]) == (1, 2, 1)
@@ -54,7 +54,7 @@ def test_a_scaling_mode_is_kuberays_upscaling_mode(mode: str, upscaling: str) ->
     ("utilization", "upscaling"),
     [(1, "Default"), (49, "Default"), (50, "Conservative"), (80, "Conservative"), (100, "Conservative")],
 )
-def test_a_target_utilization_is_the_nearer_of_kuberays_two_speeds(utilization: int, upscaling: str) -> None:
+def test_a_target_utilization_sets_one_of_kuberays_two_modes(utilization: int, upscaling: str) -> None:
     """Ray converted it into an upscaling speed, 1 / fraction - 1. KubeRay has the speed 1, and no limit."""
     assert spec(targetUtilization=utilization)["autoscalerOptions"]["upscalingMode"] == upscaling
 
@@ -71,7 +71,7 @@ def test_a_group_without_bounds_needs_none_without_the_autoscaler() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "path", "message"),
+    ("configured", "path", "message"),
     [
         ({"minWorkers": 3, "maxWorkers": 2}, ("minWorkers",), "minWorkers 3 is more than maxWorkers 2: lower"),
         ({"initialWorkers": 3, "maxWorkers": 2}, ("initialWorkers",), "initialWorkers 3 is more than maxWorkers 2"),
@@ -129,14 +129,14 @@ def test_a_group_without_bounds_needs_none_without_the_autoscaler() -> None:
         ),
     ],
 )
-def test_what_cannot_be_said_together_is_refused_where_it_is_said(said: Any, path: Any, message: str) -> None:
-    [problem] = problems(**said)
+def test_conflicting_settings_are_refused_at_their_place(configured: Any, path: Any, message: str) -> None:
+    [problem] = problems(**configured)
     assert problem.path == path
     assert problem.message.startswith(message)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "configured",
     [
         {"targetUtilization": 0},
         {"targetUtilization": 101},
@@ -145,6 +145,6 @@ def test_what_cannot_be_said_together_is_refused_where_it_is_said(said: Any, pat
         {"minWorkers": "1"},
     ],
 )
-def test_numbers_have_their_bounds(said: dict[str, Any]) -> None:
+def test_numbers_have_bounds(configured: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match=r"Input should be (greater|less|a valid integer)"):
-        spec(**said)
+        spec(**configured)

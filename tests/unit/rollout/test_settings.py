@@ -30,7 +30,7 @@ def test_the_default_ends_no_busy_worker() -> None:
         ({"updates": {"strategy": "blueGreen"}}, "Input should be 'onIdle', 'drain', 'immediate' or 'none'"),
     ],
 )
-def test_what_means_nothing_is_refused(more: dict[str, Any], message: str) -> None:
+def test_settings_without_effect_are_refused(more: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         cluster_with(**more)
     cluster_with(overrides={"upgradeStrategy": {"type": "Recreate"}})

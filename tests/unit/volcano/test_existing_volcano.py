@@ -22,7 +22,7 @@ def deployment(image: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "image", ["docker.io/volcanosh/vc-scheduler:v1.14.1", "registry.example:5000/vc-scheduler:1.14.1"]
 )
-def test_a_supported_one_is_taken(image: str) -> None:
+def test_a_supported_installation_is_accepted(image: str) -> None:
     assert VOLCANO.check(installation_of(crd("v1beta1"), deployment(image)), "volcano-system") == "1.14.1"
 
 
@@ -45,6 +45,6 @@ def test_a_supported_one_is_taken(image: str) -> None:
         ),
     ],
 )
-def test_another_is_refused_with_what_is_there(there: Any, message: str) -> None:
+def test_an_unsupported_installation_is_refused_with_its_version(there: Any, message: str) -> None:
     with pytest.raises(UnsupportedVersionError, match=message):
         VOLCANO.check(there, "volcano-system")
