@@ -28,13 +28,13 @@ Action = Literal["Deny", "Warn", "Audit"]
 RuleId = Annotated[str, WithJsonSchema({"type": "string", "enum": sorted(ENFORCEABLE)})]
 
 
-def _a_day(value: Any) -> Any:
+def _is_day(value: Any) -> Any:
     if isinstance(value, str) and not re.fullmatch(r"\d{4}-\d{2}-\d{2}", value):
         raise ValueError(f'{value!r} is not a day: write it as "2027-03-31"')
     return value
 
 
-Day = Annotated[date, BeforeValidator(_a_day, json_schema_input_type=str)]
+Day = Annotated[date, BeforeValidator(_is_day, json_schema_input_type=str)]
 
 
 class AdmissionException(Settings):

@@ -137,7 +137,7 @@ def check_change(context: str | None, settings: OperatorSettings) -> str | None:
     check_release(live, settings)
     if not live.marks_hosts and marks_hosts(settings.version, settings.feature_gates):
         check_hosts(live, settings, without_marks(context))
-    return left_behind(live)
+    return outdated_crds(live)
 
 
 def check_release(live: Live, settings: OperatorSettings) -> None:
@@ -152,7 +152,7 @@ def check_release(live: Live, settings: OperatorSettings) -> None:
     )
 
 
-def left_behind(live: Live) -> str | None:
+def outdated_crds(live: Live) -> str | None:
     """A warning if the live operator has CRDs of an earlier release. Such an operator loses fields, and has deleted
     workers (KubeRay issue 2084). The stack upgrades CRDs first, so somebody else has upgraded the operator."""
     if live.operator is None or not live.served:

@@ -61,7 +61,7 @@ def rooms(queues: Sequence[Queue], pools: Sequence[NodePool]) -> dict[str, dict[
     for queue in parents_first(queues):
         parent, own = queue.settings.parent, queue.settings.amounts("guarantee")
         room = {
-            resource: _less(
+            resource: _reduced(
                 resource, above, guaranteed[parent].get(resource, Decimal(0)) - own.get(resource, Decimal(0))
             )
             for resource, above in found[parent].items()
@@ -94,9 +94,9 @@ def beyond_room(name: str, demand: Demand, queue: str, room: Mapping[str, Room])
             yield Problem((), None, message, "gang-fits-queue")
         else:
             yield from (
-                _never(group, resource, gang, queue, limit)
+                _cannot_start(group, resource, gang, queue, limit)
                 for group in demand.groups
-                if _only_later(group, demand) and gang + group.usage.get(resource, Decimal(0)) > limit.most
+                if _starts_later(group, demand) and gang + group.usage.get(resource, Decimal(0)) > limit.most
             )
 
 
@@ -123,12 +123,12 @@ def _parents(queues: Sequence[Queue]) -> Iterator[Problem]:
             known = ", ".join(sorted(above.keys() - {queue.name})) or "none"
             message = f"queue {parent!r} is not in queues: use an existing one ({known}), or add it"
             yield Problem(path, parent, message, "unknown-queue")
-        elif parent is not None and _circles(queue, above):
+        elif parent is not None and _is_in_cycle(queue, above):
             message = f"queue {queue.name!r} is its own ancestor, through {parent!r}: remove the parent of one of them"
             yield Problem(path, parent, message, "queue-above-itself")
 
 
-def _circles(queue: Queue, above: Mapping[str, str | None]) -> bool:
+def _is_in_cycle(queue: Queue, above: Mapping[str, str | None]) -> bool:
     """Whether a queue is its own ancestor. `above`: parents by the names of their children."""
     at = above.get(queue.name)
     for _ in above:
@@ -194,19 +194,19 @@ def _guarantees(queues: Sequence[Queue], pools: Sequence[NodePool]) -> Iterator[
             yield Problem((*last.path, "guarantee", key_of(resource)), None, message, "guarantees-fit-nodes")
 
 
-def _less(resource: str, above: Room, taken: Decimal) -> Room:
+def _reduced(resource: str, above: Room, taken: Decimal) -> Room:
     if not taken:
         return above
     reason = f"{above.reason}, of which {shown(resource, taken)} are guaranteed to other queues"
     return Room(max(above.most - taken, Decimal(0)), reason)
 
 
-def _only_later(group: Group, demand: Demand) -> bool:
+def _starts_later(group: Group, demand: Demand) -> bool:
     """Whether all workers of the group start after the gang."""
     return demand.scales and group.least == 0 and group.most != 0
 
 
-def _never(group: Group, resource: str, gang: Decimal, queue: str, limit: Room) -> Problem:
+def _cannot_start(group: Group, resource: str, gang: Decimal, queue: str, limit: Room) -> Problem:
     message = (
         f"a worker of {group.title} takes {resource} {shown(resource, group.usage[resource])} beside the "
         f"{shown(resource, gang)} that the cluster starts with, and queue {queue!r} never has more than "

@@ -39,8 +39,8 @@ def volcano_queue(queue: Queue) -> Body:
     pkg/webhooks/admission/queues/validate/validate_queue.go), so the guarantee is added to `deserved`.
     """
     settings = queue.settings
-    guarantee = _more_than_nothing(settings.guarantee.named)
-    deserved = {**guarantee, **_more_than_nothing(settings.deserved.named)}
+    guarantee = _nonzero(settings.guarantee.named)
+    deserved = {**guarantee, **_nonzero(settings.deserved.named)}
     return {
         "apiVersion": API_VERSION,
         "kind": "Queue",
@@ -92,7 +92,7 @@ def problems_with_volcano(queues: Sequence[Queue], shares: Literal["proportion",
                 yield Problem((*queue.path, part, "gpusByProduct"), None, message, "gpus-by-product")
 
 
-def _more_than_nothing(amounts: dict[str, str]) -> dict[str, str]:
+def _nonzero(amounts: dict[str, str]) -> dict[str, str]:
     """The amounts other than 0: Volcano treats 0 as more than an amount that is not set."""
     return {resource: value for resource, value in amounts.items() if value != "0"}
 

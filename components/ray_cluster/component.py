@@ -26,11 +26,11 @@ from .manifests import (
     CLIENT_PORT,
     DASHBOARD_PORT,
     Body,
-    asks_for_token,
     head_disruption_budget,
     head_ports,
     head_service,
     ray_cluster,
+    requires_token,
 )
 from .pod_group import PodGroup, PodGroupArgs
 from .readiness import NotReadyError, status_summary, until_ready
@@ -126,7 +126,7 @@ class RayCluster(pulumi.ComponentResource):
         keys = self._storage_namespace(name, args)
         redis = replace(args.redis, storage_namespace=keys) if args.redis and keys else None
         body = ray_cluster(settings, args.pools, args.service_account, args.priorities, redis, args.scheduling)
-        if not asks_for_token(body):
+        if not requires_token(body):
             pulumi.log.warn(_OPEN.format(settings.name), resource=self)
         own = pulumi.ResourceOptions(parent=self)
         after = pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None, import_=args.import_id)

@@ -59,12 +59,12 @@ def apply_settings(props: dict[str, Any]) -> None:
             return
         api.patch_namespaced_custom_object(_GROUP, _VERSION, namespace, _PLURAL, name, {"spec": desired})
     except ClusterUnreachableError as error:
-        raise _as_it_was(namespace, name, str(error)) from None
+        raise _unchanged(namespace, name, str(error)) from None
     except kubernetes.client.ApiException as error:
-        raise _as_it_was(namespace, name, refusal(error)) from None
+        raise _unchanged(namespace, name, refusal(error)) from None
 
 
-def _as_it_was(namespace: str, name: str, reason: str) -> PodGroupError:
+def _unchanged(namespace: str, name: str, reason: str) -> PodGroupError:
     return PodGroupError(f"PodGroup {namespace}/{name} keeps its queue and priority: {reason}")
 
 

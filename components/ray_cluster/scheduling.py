@@ -99,7 +99,7 @@ def retained_head(settings: RayClusterSettings, scheduling: Scheduling, spec: Ma
     return {**spec, "headGroupSpec": {**head, "template": retained}}
 
 
-def counted_whole(scheduling: Scheduling, spec: Mapping[str, Any]) -> dict[str, Any]:
+def with_counted_replicas(scheduling: Scheduling, spec: Mapping[str, Any]) -> dict[str, Any]:
     """The spec with `replicas` of at least `minReplicas`, if Kueue admits the RayCluster.
 
     KubeRay starts at least `minReplicas`. Kueue counts `replicas` (kueue, pkg/controller/jobs/raycluster/

@@ -18,12 +18,12 @@ from .pods import (
     PodIdentity,
     container,
     container_defaults,
-    ended_soon,
     for_tls,
-    laid_over,
+    merged_over,
     placement,
     template,
     with_autoscaler_token,
+    with_short_grace_period,
 )
 from .settings import RayClusterSettings
 from .worker_groups import WorkerGroup, all_groups, pool_named
@@ -81,7 +81,7 @@ def cluster_spec(
         spec["authOptions"] = auth
     if redis:
         spec[OPTIONS] = options(redis, settings.name)
-    overridden: Body = _kept(problems, lambda: laid_over(spec, settings.overrides, ("overrides",)))
+    overridden: Body = _kept(problems, lambda: merged_over(spec, settings.overrides, ("overrides",)))
     if problems:
         raise Problems(problems)
     return overridden
@@ -96,7 +96,7 @@ def _head_that_scales(
         return {"headGroupSpec": head}
     secured = {key: value for key, value in for_tls(settings).items() if value}
     options = {**autoscaler_options(settings), **container_defaults(settings), **secured}
-    template, options = with_autoscaler_token(settings, ended_soon(settings, head["template"]), options)
+    template, options = with_autoscaler_token(settings, with_short_grace_period(settings, head["template"]), options)
     head = {**head, "template": template}
     return {"enableInTreeAutoscaling": True, "autoscalerOptions": options, "headGroupSpec": head}
 

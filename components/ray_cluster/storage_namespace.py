@@ -33,7 +33,7 @@ class _Provider(ResourceProvider):
 
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
         moved = [key for key in ("namespace", "cluster") if _olds.get(key) != _news.get(key)]
-        gone = not moved and _gone(_olds)
+        gone = not moved and _was_deleted(_olds)
         elsewhere = _olds.get("context") != _news.get("context")
         return DiffResult(changes=bool(moved or gone or elsewhere), replaces=moved or (["cluster"] if gone else []))
 
@@ -45,7 +45,7 @@ class _Provider(ResourceProvider):
             sys.stderr.write(f"warning: {left}\n")
 
 
-def _gone(props: dict[str, Any]) -> bool:
+def _was_deleted(props: dict[str, Any]) -> bool:
     """Whether the RayCluster of the keys was deleted outside of Pulumi; False if that is not known."""
     try:
         return _live(props) is None

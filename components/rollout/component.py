@@ -10,7 +10,7 @@ from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateRes
 from ..cluster import ClusterUnreachableError
 from ..dynamic import Resource
 from .pods import Pods
-from .replacing import Desired, anything_to_do, replace_old
+from .replacing import Desired, has_pods_to_replace, replace_old
 
 _COMPARED = ("strategy", "limit", "parts", "rayVersion", "headMayGo", "context")
 
@@ -41,17 +41,17 @@ def roll_out(props: dict[str, Any]) -> dict[str, Any]:
     """
     name = f"RayCluster {props['namespace']}/{props['cluster']}"
     try:
-        left = replace_old(_pods(props), _desired(props), lambda line: _say(f"{name}: {line}"))
+        left = replace_old(_pods(props), _desired(props), lambda line: _report(f"{name}: {line}"))
     except ClusterUnreachableError as error:
         raise RolloutError(f"{name}: old pods were not all replaced: {error}. Run `pulumi up` again") from None
     for line in left:
-        _say(f"warning: {name}: {line}")
+        _report(f"warning: {name}: {line}")
     return {**props, "left": left}
 
 
 def _unfinished(props: dict[str, Any]) -> bool:
     try:
-        return anything_to_do(_pods(props), _desired(props))
+        return has_pods_to_replace(_pods(props), _desired(props))
     except ClusterUnreachableError:
         return False
 
@@ -64,7 +64,7 @@ def _desired(props: dict[str, Any]) -> Desired:
     return Desired(props["strategy"], props["limit"], props["parts"], props["rayVersion"], props["headMayGo"])
 
 
-def _say(line: str) -> None:
+def _report(line: str) -> None:
     sys.stderr.write(f"{line}\n")
 
 

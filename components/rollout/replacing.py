@@ -83,7 +83,7 @@ def old_heads(pods: Sequence[Pod], parts: Mapping[str, Any]) -> list[Pod]:
     return [pod for pod in pods if kind(pod) == "head" and is_old(pod, parts["head"])]
 
 
-def anything_to_do(pods: Pods, desired: Desired) -> bool:
+def has_pods_to_replace(pods: Pods, desired: Desired) -> bool:
     """Whether a run would replace a pod now."""
     current = pods.all()
     old = old_workers(current, desired.parts)
@@ -110,9 +110,9 @@ def replace_old(pods: Pods, desired: Desired, show: Callable[[str], None] = lamb
     if desired.strategy == "none":
         return []
     if desired.strategy == "immediate":
-        return _at_once(pods, desired)
+        return _immediately(pods, desired)
     deadline = time.monotonic() + (desired.limit if desired.strategy == "drain" else 0)
-    left = _in_turn(pods, desired, deadline, show)
+    left = _when_idle(pods, desired, deadline, show)
     if heads := old_heads(pods.all(), desired.parts):
         left.append(
             f"the head, pod {named(heads)}, keeps its former settings: replacing it would end all work on the "
@@ -121,7 +121,7 @@ def replace_old(pods: Pods, desired: Desired, show: Callable[[str], None] = lamb
     return left
 
 
-def _at_once(pods: Pods, desired: Desired) -> list[str]:
+def _immediately(pods: Pods, desired: Desired) -> list[str]:
     deadline = time.monotonic() + ENDING_SECONDS
     while True:
         current = pods.all()
@@ -140,7 +140,7 @@ def _at_once(pods: Pods, desired: Desired) -> list[str]:
         time.sleep(PAUSE_SECONDS)
 
 
-def _in_turn(pods: Pods, desired: Desired, deadline: float, show: Callable[[str], None]) -> list[str]:
+def _when_idle(pods: Pods, desired: Desired, deadline: float, show: Callable[[str], None]) -> list[str]:
     ending = max(deadline, time.monotonic()) + ENDING_SECONDS
     going: set[str] = set()
     """Workers that accepted the drain and take no new work."""

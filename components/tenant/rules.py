@@ -50,7 +50,9 @@ def beyond_quota(
             yield TenantProblem(None, _too_small(path, entry, most, taken, starting))
             continue
         for index, each in enumerate(demands):
-            yield from (TenantProblem(index, problem) for problem in _never(each.groups, path, entry, most, taken))
+            yield from (
+                TenantProblem(index, problem) for problem in _cannot_start(each.groups, path, entry, most, taken)
+            )
 
 
 def _too_small(path: Path, entry: str, most: str, taken: Decimal, starting: Sequence[tuple[str, Usage]]) -> Problem:
@@ -62,7 +64,7 @@ def _too_small(path: Path, entry: str, most: str, taken: Decimal, starting: Sequ
     return Problem(path, most, message, "quota-fits-clusters")
 
 
-def _never(groups: Iterable[Group], path: Path, entry: str, most: str, taken: Decimal) -> Iterator[Problem]:
+def _cannot_start(groups: Iterable[Group], path: Path, entry: str, most: str, taken: Decimal) -> Iterator[Problem]:
     for group in groups:
         one = group.usage.get(entry, Decimal(0))
         if group.at_first == 0 and group.most != 0 and taken + one > amount(most):

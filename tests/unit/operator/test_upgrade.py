@@ -6,7 +6,14 @@ import pytest
 
 from components.operator import upgrade
 from components.operator.settings import OperatorSettings
-from components.operator.upgrade import Live, UnsafeUpgradeError, check_change, check_hosts, check_release, left_behind
+from components.operator.upgrade import (
+    Live,
+    UnsafeUpgradeError,
+    check_change,
+    check_hosts,
+    check_release,
+    outdated_crds,
+)
 from kuberay.releases import groups_with_hosts
 
 pytestmark = pytest.mark.unit
@@ -62,7 +69,7 @@ def test_a_downgrade_is_refused(there: Live) -> None:
     ],
 )
 def test_crds_older_than_the_operator_are_reported(there: Live, behind: bool) -> None:
-    warning = left_behind(there)
+    warning = outdated_crds(there)
     assert (warning is not None) is behind
     assert "run `pulumi refresh`" in (warning or "run `pulumi refresh`")
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.rollout.replacing import Desired, anything_to_do, cannot_join, replace_old
+from components.rollout.replacing import Desired, cannot_join, has_pods_to_replace, replace_old
 from tests.unit.rollout.simulated import PARTS, Simulated
 
 pytestmark = pytest.mark.unit
@@ -18,7 +18,7 @@ def desired(strategy: Any, limit: float = 60, workers_outlive_head: bool = False
 def test_current_pods_stay_and_ray_is_not_asked(pods: Simulated, strategy: str) -> None:
     pods.add("present", stamp="new", busy=100)
     pods.silent = "asked"
-    assert not anything_to_do(pods, desired(strategy))
+    assert not has_pods_to_replace(pods, desired(strategy))
     assert replace_old(pods, desired(strategy)) == []
     assert (pods.deleted, pods.now) == ([], 0)
 
@@ -26,14 +26,14 @@ def test_current_pods_stay_and_ray_is_not_asked(pods: Simulated, strategy: str) 
 def test_on_idle_replaces_idle_workers_and_names_the_busy_ones(pods: Simulated) -> None:
     pods.add("idle")
     pods.add("busy", busy=1000)
-    assert anything_to_do(pods, desired("onIdle"))
+    assert has_pods_to_replace(pods, desired("onIdle"))
     [message] = replace_old(pods, desired("onIdle"))
     assert message.startswith("busy workers keep their former settings: busy. ")
     assert pods.deleted == ["idle"]
     assert "busy" not in pods.drained
-    assert not anything_to_do(pods, desired("onIdle"))
+    assert not has_pods_to_replace(pods, desired("onIdle"))
     pods.now = 1000
-    assert anything_to_do(pods, desired("onIdle"))
+    assert has_pods_to_replace(pods, desired("onIdle"))
     assert replace_old(pods, desired("onIdle")) == []
     assert pods.deleted == ["idle", "busy"]
 
@@ -64,7 +64,7 @@ def test_an_interrupted_drain_is_continued(pods: Simulated) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         replace_old(pods, desired("drain"), killed)
-    assert anything_to_do(pods, desired("drain"))
+    assert has_pods_to_replace(pods, desired("drain"))
     assert replace_old(pods, desired("drain")) == []
     assert pods.deleted == ["busy"]
 
@@ -73,7 +73,7 @@ def test_an_interrupted_drain_is_continued(pods: Simulated) -> None:
 def test_a_pod_that_has_not_started_is_deleted_at_once(pods: Simulated, strategy: str) -> None:
     pods.add("pending", phase="Pending")
     pods.silent = "asked"
-    assert anything_to_do(pods, desired(strategy))
+    assert has_pods_to_replace(pods, desired(strategy))
     assert replace_old(pods, desired(strategy)) == []
     assert pods.deleted == ["pending"]
 
@@ -87,7 +87,7 @@ def test_no_pod_is_deleted_if_ray_does_not_answer(pods: Simulated, strategy: str
         "unknown keep their former settings, because it cannot be determined whether they are busy: no process"
     )
     assert pods.deleted == []
-    assert not anything_to_do(pods, desired(strategy))
+    assert not has_pods_to_replace(pods, desired(strategy))
 
 
 def test_no_pod_is_deleted_if_new_workers_could_not_join_the_head(pods: Simulated) -> None:
@@ -107,7 +107,7 @@ def test_the_head_stays_and_is_named(pods: Simulated) -> None:
 def test_hosts_of_one_worker_are_deleted_together_or_not_at_all(pods: Simulated) -> None:
     pods.add("first", group="hosts")
     pods.add("second", group="hosts", busy=30)
-    assert not anything_to_do(pods, desired("onIdle"))
+    assert not has_pods_to_replace(pods, desired("onIdle"))
     [message] = replace_old(pods, desired("onIdle"))
     assert "first, second" in message
     assert pods.deleted == []
