@@ -77,7 +77,7 @@ def _after(made: Sequence[pulumi.Resource], opts: pulumi.ResourceOptions) -> pul
 
 
 @dataclass(frozen=True)
-class Found:
+class Installation:
     """An existing installation of a program."""
 
     version: str | None
@@ -103,13 +103,13 @@ class Installed:
     releases: Sequence[str]
     """Minor versions that are supported."""
 
-    def look(self, context: str | None, namespace: str) -> Found:
+    def look(self, context: str | None, namespace: str) -> Installation:
         """Reads the installation in the cluster. Raises ClusterUnreachableError."""
         crd = request(context, "GET", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{self.crd}")
         deployment = request(context, "GET", f"/apis/apps/v1/namespaces/{namespace}/deployments/{self.deployment}")
-        return found(crd, deployment)
+        return installation_of(crd, deployment)
 
-    def check(self, live: Found, namespace: str) -> str:
+    def check(self, live: Installation, namespace: str) -> str:
         """Its version. Raises UnsupportedVersionError unless it is supported and has its CRDs."""
         if live.version is None:
             problem = (
@@ -130,8 +130,8 @@ class Installed:
         )
 
 
-def found(crd: dict[str, Any] | None, deployment: dict[str, Any] | None) -> Found:
+def installation_of(crd: dict[str, Any] | None, deployment: dict[str, Any] | None) -> Installation:
     """The versions of a CRD and a Deployment."""
     image = deployment["spec"]["template"]["spec"]["containers"][0]["image"] if deployment else ""
     versions = crd["spec"]["versions"] if crd else []
-    return Found(image_release(image), tuple(version["name"] for version in versions if version["served"]))
+    return Installation(image_release(image), tuple(version["name"] for version in versions if version["served"]))

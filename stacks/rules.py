@@ -9,7 +9,7 @@ from pydantic.alias_generators import to_camel
 
 from components.network.rules import exposed, ingress_not_allowed, ingress_problems
 from components.ray_cluster.fault_tolerance import RedisPlace
-from components.ray_cluster.origin import said_at
+from components.ray_cluster.origin import setting_at
 from components.ray_cluster.rules import of_the_stack, redis_problems
 from components.ray_cluster.scheduling import gang_in_part, not_with_kueue
 from components.ray_cluster.settings import RayClusterSettings
@@ -204,7 +204,7 @@ def _too_old(cluster: RayClusterSettings, operator: OperatorContext) -> Iterator
 
 def _where_set(cluster: RayClusterSettings, pools: tuple[NodePool, ...], body: Body, problem: Problem) -> Problem:
     """Maps a problem of a body to the cluster's setting that causes it."""
-    path = said_at(cluster, pools, body["spec"], problem.path)
+    path = setting_at(cluster, pools, body["spec"], problem.path)
     # If the refused value is derived from the setting, the message also names the refused field.
     derived = path[-1:] != problem.path[-1:]
     message = f"RayCluster {place(problem.path)}: {problem.message}" if derived else problem.message

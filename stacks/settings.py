@@ -16,7 +16,7 @@ from components.network.settings import NetworkSettings, TenantNetworkSettings
 from components.operator.settings import OperatorSettings
 from components.priority_classes.settings import PriorityClassesSettings
 from components.queues.settings import SchedulerSettings, SharedQueueSettings, TenantQueue
-from components.ray_cluster.rules import SoundRayCluster
+from components.ray_cluster.rules import ValidRayCluster
 from components.ray_cluster.settings import ClusterName, RayClusterSettings
 from components.redis.settings import RedisSettings
 from components.tenant.settings import (
@@ -122,7 +122,7 @@ class TenantSettings(Settings):
     """Queue that the tenant's RayClusters wait in, unless they name another: the name of one in `queues`, or a mapping
     for one of its own. Default: the scheduler's default queue, which all may use."""
 
-    clusters: tuple[SoundRayCluster, ...] = ()
+    clusters: tuple[ValidRayCluster, ...] = ()
     """The tenant's RayClusters."""
 
     images: TenantImagesSettings = TenantImagesSettings()

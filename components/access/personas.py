@@ -22,11 +22,11 @@ _ACCOUNTS_OF_A_NAMESPACE = re.compile(r"group:system:serviceaccounts:[a-z0-9]([-
 def _subject(text: str) -> str:
     if not _ACCOUNT.fullmatch(text) and not _NAMED.fullmatch(text):
         raise ValueError(
-            f"{text!r} names nobody: write group:NAME, user:NAME, or serviceAccount:NAMESPACE/NAME in lower case"
+            f"{text!r} is not a subject: write group:NAME, user:NAME, or serviceAccount:NAMESPACE/NAME in lower case"
         )
     if text.partition(":")[2].startswith(_KUBERNETES_OWN) and not _ACCOUNTS_OF_A_NAMESPACE.fullmatch(text):
         raise ValueError(
-            f"{text!r} is Kubernetes' own, everybody or what may do everything already: name a group, a user or a "
+            f"{text!r} is part of Kubernetes, includes everybody, or already has all rights: name a group, a user or a "
             "serviceAccount of yours (all accounts of a namespace: group:system:serviceaccounts:NAMESPACE)"
         )
     return text

@@ -28,13 +28,13 @@ Action = Literal["Deny", "Warn", "Audit"]
 RuleId = Annotated[str, WithJsonSchema({"type": "string", "enum": sorted(ENFORCEABLE)})]
 
 
-def _a_day(value: Any) -> Any:
+def _is_day(value: Any) -> Any:
     if isinstance(value, str) and not re.fullmatch(r"\d{4}-\d{2}-\d{2}", value):
         raise ValueError(f'{value!r} is not a day: write it as "2027-03-31"')
     return value
 
 
-Day = Annotated[date, BeforeValidator(_a_day, json_schema_input_type=str)]
+Day = Annotated[date, BeforeValidator(_is_day, json_schema_input_type=str)]
 
 
 class AdmissionException(Settings):
@@ -91,9 +91,9 @@ class AdmissionPoliciesSettings(Settings):
 
     @model_validator(mode="after")
     def _is_known(self) -> Self:
-        found = [*self._unknown_rules(), *self._wrong_options(), *self._not_everywhere()]
-        if found:
-            raise Problems(found)
+        problems = [*self._unknown_rules(), *self._wrong_options(), *self._not_everywhere()]
+        if problems:
+            raise Problems(problems)
         return self
 
     def _unknown_rules(self) -> Iterator[Problem]:
@@ -117,7 +117,9 @@ class AdmissionPoliciesSettings(Settings):
 
     def _not_everywhere(self) -> Iterator[Problem]:
         if self.except_namespaces and self.namespaces != "all":
-            message = "is for namespaces: all. Of a tenant's namespace say exceptions, with a reason"
+            message = (
+                "has an effect only with namespaces: all. For a tenant's namespace set exceptions, each with a reason"
+            )
             yield Problem(("exceptNamespaces",), list(self.except_namespaces), message, "admission-namespaces")
 
 
@@ -223,8 +225,8 @@ def _selected(
 ) -> Body:
     """Which namespaces a rule is enforced in."""
     if settings.namespaces == "all":
-        spared = [*_OF_KUBERNETES, *system, *settings.except_namespaces]
-        where = _names("NotIn", spared)
+        excluded = [*_OF_KUBERNETES, *system, *settings.except_namespaces]
+        where = _names("NotIn", excluded)
     elif namespaces is None:
         where = {"key": f"{OWN}/tenant", "operator": "Exists"}
     else:

@@ -153,12 +153,12 @@ class Nodes:
 
     def place(self, worker: Workers, number: int = 1) -> int:
         """Places up to `number` workers, each with all its pods or not at all. Returns the number of placed workers."""
-        before, placed, wanted = len(self.placed), 0, number * worker.hosts
-        while placed < wanted and (found := self._fullest(worker)):
-            pool, free = found
+        before, placed, desired = len(self.placed), 0, number * worker.hosts
+        while placed < desired and (fullest := self._fullest(worker)):
+            pool, free = fullest
             # With one more pod it is still the fullest node, until it has no room.
-            pods = min(_times(free, worker.amounts), wanted - placed)
-            nodes = min(self._alike[pool.pool][free], (wanted - placed) // pods)
+            pods = min(_times(free, worker.amounts), desired - placed)
+            nodes = min(self._alike[pool.pool][free], (desired - placed) // pods)
             self._put(Placed(worker, pool, free, nodes, pods))
             placed += nodes * pods
         whole = placed // worker.hosts

@@ -47,7 +47,9 @@ class CrdGuardProvider(GuardProvider):
         try:
             existing = custom_objects(props.get("context"), props["resources"])
         except ClusterUnreachableError as error:
-            raise InUseError(f"cannot tell whether {self._owner}'s CRDs are in use, so they stay: {error}") from None
+            raise InUseError(
+                f"{self._owner}'s CRDs are not deleted, because it cannot be determined whether they are used: {error}"
+            ) from None
         return [body for body in existing if self._counts(body)]
 
 

@@ -114,7 +114,7 @@ def body_of_row(body: Body, webhook: Mapping[str, Any] | None) -> Body:
 def remove(context: str | None, names: Iterable[str]) -> None:
     """Deletes definitions, and waits until they are gone. Raises DefinitionError and ClusterUnreachableError."""
     deleted = [name for name in names if request(context, "DELETE", f"{_PATH}/{name}") is not None]
-    _wait(deleted, lambda name: metadata(context, name) is None, "are deleted and not gone")
+    _wait(deleted, lambda name: metadata(context, name) is None, "are deleted and still exist")
 
 
 def _established(context: str | None, name: str) -> bool:
@@ -163,7 +163,7 @@ def differences(context: str | None, definitions: Iterable[Definition], manager:
             # The list of versions is one value: whoever replaces the schema becomes its owner.
             if not owns_versions(existing, manager):
                 others = ", ".join(other_managers(existing, manager)) or "others"
-                yield f"CRD {each.name} was changed by {others}: an update sets it right"
+                yield f"CRD {each.name} was changed by {others}: an update corrects it"
             continue
         if (body := read(context, each.name)) and (changes := describe(body, content(each.digest))):
             yield f"CRD {each.name} changes: {changes}"

@@ -111,8 +111,9 @@ def _refuse_existing(props: Mapping[str, Any]) -> None:
     if others:
         named = ", ".join(f"{name} (of {', '.join(managers) or 'others'})" for name, managers in others.items())
         raise live.DefinitionError(
-            f"{props['owner']}'s CRDs already exist, and this stack has not made them: {named}. To use what is there, "
-            f"set install to existing; to take them into this stack, set {_TAKE_OVER}=true in the environment once"
+            f"{props['owner']}'s CRDs already exist, and this stack did not create them: {named}. To use the existing "
+            "ones, set install to existing; to take them into this stack, set "
+            f"{_TAKE_OVER}=true in the environment once"
         )
 
 

@@ -118,8 +118,8 @@ class KueueSettings(Settings):
         return self.location or f"https://github.com/kubernetes-sigs/kueue//config/default?ref=v{self.version}"
 
     @model_validator(mode="after")
-    def _can_be(self) -> Self:
-        if problems := [*self._unsupported(), *self._not_ours_to_set()]:
+    def _is_valid(self) -> Self:
+        if problems := [*self._unsupported(), *self._not_with_existing()]:
             raise Problems(problems)
         return self
 
@@ -128,7 +128,7 @@ class KueueSettings(Settings):
             message = f"version {self.version!r} is not supported: set it to {SUPPORTED}"
             yield Problem(("version",), self.version, message, "kueue-version")
 
-    def _not_ours_to_set(self) -> Iterator[Problem]:
+    def _not_with_existing(self) -> Iterator[Problem]:
         if self.install == "manifests":
             return
         message = "install: existing changes nothing of Kueue: remove this key, or set install: manifests"

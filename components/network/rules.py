@@ -30,25 +30,25 @@ def exposed(cluster: RayClusterSettings, spec: Mapping[str, Any]) -> Iterator[Pr
     group = spec["headGroupSpec"]
     kind = group.get("serviceType")
     if kind in OUTSIDE and kind != cluster.head.service_type:
-        message = f"shows the head outside the cluster: say it by head.serviceType: {kind}, or remove it"
+        message = f"exposes the head outside the cluster: set head.serviceType: {kind}, or remove it"
         yield Problem((*head, "serviceType"), kind, message, "head-service-type")
     kind = ((group.get("headService") or {}).get("spec") or {}).get("type")
     if kind in OUTSIDE and kind != cluster.head.service_type:
-        message = f"shows the head outside the cluster: say it by head.serviceType: {kind}, and remove it here"
+        message = f"exposes the head outside the cluster: set head.serviceType: {kind}, and remove it here"
         yield Problem((*head, "headService", "spec", "type"), kind, message, "head-service-type")
     if group.get("enableIngress"):
         message = "KubeRay's Ingress has neither TLS nor authentication: remove it, and set the cluster's ingress"
         yield Problem((*head, "enableIngress"), True, message, "head-ingress")
     mode = (spec.get("authOptions") or {}).get("mode")
-    if cluster.ingress and mode != "token" and not _asks(cluster.ingress):
+    if cluster.ingress and mode != "token" and not _authenticates(cluster.ingress):
         message = (
-            "the cluster has an ingress, and whoever reaches its dashboard may run anything: set mode to token, or let "
-            f"the ingress controller ask who they are by an annotation of the ingress ({', '.join(AUTHENTICATING)})"
+            "the cluster has an ingress, and everybody who can connect to its dashboard can run any code: set mode to "
+            f"token, or authenticate callers by an annotation of the ingress ({', '.join(AUTHENTICATING)})"
         )
         yield Problem(("spec", "authOptions", "mode"), mode, message, "ingress-without-authentication")
 
 
-def _asks(ingress: IngressSettings) -> bool:
+def _authenticates(ingress: IngressSettings) -> bool:
     return any(ingress.annotations.get(key, "none") != "none" for key in AUTHENTICATING)
 
 
@@ -56,7 +56,7 @@ def ingress_problems(tenant: TenantNetworkSettings, network: NetworkSettings) ->
     """Why the Ingresses of a tenant's clusters could not connect to them. Paths in the tenant's network."""
     if tenant.ingress and tenant.policies and network.policies and network.ingress_controller is None:
         message = (
-            "no NetworkPolicy lets an ingress controller in: set ingressController in ray-platform:network to its "
+            "no NetworkPolicy allows an ingress controller: set ingressController in ray-platform:network to its "
             "namespace"
         )
         yield Problem(("ingress",), True, message, "ingress-controller-unknown")
@@ -65,5 +65,5 @@ def ingress_problems(tenant: TenantNetworkSettings, network: NetworkSettings) ->
 def ingress_not_allowed(cluster: RayClusterSettings, tenant: TenantNetworkSettings) -> Iterator[Problem]:
     """A cluster with an Ingress although its tenant may have none. Paths in the cluster's settings."""
     if cluster.ingress and not tenant.ingress:
-        message = "clusters of this tenant have no Ingress: set ingress: true in the tenant's network, or remove it"
+        message = "clusters of this tenant may have no Ingress: set ingress: true in the tenant's network, or remove it"
         yield Problem(("ingress",), cluster.ingress.host, message, "ingress-not-allowed")

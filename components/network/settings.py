@@ -76,7 +76,7 @@ class Peer(Settings):
     def _one_of_them(self) -> Self:
         named = [key for key in self._kinds() if getattr(self, key)]
         if len(named) != 1:
-            names = f"names {' and '.join(named)}" if named else "names nobody"
+            names = f"names {' and '.join(named)}" if named else "names no peer"
             message = f"{names}: name one of {', '.join(self._kinds())}"
             raise Problems([Problem((), None, message, "network-peer")])
         if self.pod_labels and not self.namespace:

@@ -105,8 +105,8 @@ class OperatorSettings(Settings):
         )
 
     @model_validator(mode="after")
-    def _can_be(self) -> Self:
-        if problems := [*self._unsupported(), *self._unknown_gates(), *self._not_ours_to_set()]:
+    def _is_valid(self) -> Self:
+        if problems := [*self._unsupported(), *self._unknown_gates(), *self._not_with_existing()]:
             raise Problems(problems)
         return self
 
@@ -127,7 +127,7 @@ class OperatorSettings(Settings):
             if gate not in known
         ]
 
-    def _not_ours_to_set(self) -> list[Problem]:
+    def _not_with_existing(self) -> list[Problem]:
         if self.install == "manifests":
             return []
         fields = sorted(self.model_fields_set - {"install", "namespace", "watch_namespaces"})

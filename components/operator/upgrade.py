@@ -35,7 +35,7 @@ RAY_CLUSTER_CRD = "rayclusters.ray.io"
 
 
 @dataclass(frozen=True)
-class Found:
+class Live:
     """A live operator. None: that part does not exist, or its version is not known."""
 
     operator: str | None
@@ -55,24 +55,24 @@ class Found:
         return f"operator {self.operator or 'none'}, {crd if self.served else f'no CRD {RAY_CLUSTER_CRD}'}"
 
 
-def look(context: str | None, namespace: str) -> Found:
+def look(context: str | None, namespace: str) -> Live:
     """Reads the live operator. Raises ClusterUnreachableError."""
     crd = request(context, "GET", f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{RAY_CLUSTER_CRD}")
     deployment = request(context, "GET", f"/apis/apps/v1/namespaces/{namespace}/deployments/{NAME}")
-    return found(crd, deployment)
+    return live_operator(crd, deployment)
 
 
-def found(crd: dict[str, Any] | None, deployment: dict[str, Any] | None) -> Found:
+def live_operator(crd: dict[str, Any] | None, deployment: dict[str, Any] | None) -> Live:
     """The versions of a RayCluster CRD and of the operator's Deployment."""
     operator = _version(deployment) if deployment else None
     marks = operator is None or deployment is None or marks_hosts(operator, _feature_gates(deployment))
     if crd is None:
-        return Found(operator, None, marks_hosts=marks)
+        return Live(operator, None, marks_hosts=marks)
     served = tuple(version["name"] for version in crd["spec"]["versions"] if version["served"])
-    return Found(operator, crd_release(crd), served, marks)
+    return Live(operator, crd_release(crd), served, marks)
 
 
-def check_existing(live: Found, namespace: str, ray_versions: Sequence[str]) -> str:
+def check_existing(live: Live, namespace: str, ray_versions: Sequence[str]) -> str:
     """The operator's version. Raises UnsupportedVersionError if operator, CRDs and the Ray versions are not compatible.
 
     CRDs must be of the operator's own release. An operator that was upgraded without them loses fields, and has deleted
@@ -137,10 +137,10 @@ def check_change(context: str | None, settings: OperatorSettings) -> str | None:
     check_release(live, settings)
     if not live.marks_hosts and marks_hosts(settings.version, settings.feature_gates):
         check_hosts(live, settings, without_marks(context))
-    return left_behind(live)
+    return outdated_crds(live)
 
 
-def check_release(live: Found, settings: OperatorSettings) -> None:
+def check_release(live: Live, settings: OperatorSettings) -> None:
     """Raises UnsafeUpgradeError if the live operator or its CRDs are of a later release than the desired one."""
     desired = release_of(settings.version)
     of_operator = release_of(live.operator) if live.operator else None
@@ -152,7 +152,7 @@ def check_release(live: Found, settings: OperatorSettings) -> None:
     )
 
 
-def left_behind(live: Found) -> str | None:
+def outdated_crds(live: Live) -> str | None:
     """A warning if the live operator has CRDs of an earlier release. Such an operator loses fields, and has deleted
     workers (KubeRay issue 2084). The stack upgrades CRDs first, so somebody else has upgraded the operator."""
     if live.operator is None or not live.served:
@@ -162,11 +162,11 @@ def left_behind(live: Found) -> str | None:
         return None
     return (
         f"the cluster has: {live}. An operator with older CRDs loses fields of RayClusters: run `pulumi refresh`, and "
-        "then `pulumi up`, which sets them right"
+        "then `pulumi up`, which corrects them"
     )
 
 
-def check_hosts(live: Found, settings: OperatorSettings, groups: Iterable[str]) -> None:
+def check_hosts(live: Live, settings: OperatorSettings, groups: Iterable[str]) -> None:
     """Raises UnsafeUpgradeError if there are worker groups whose pods the desired operator would not recognize.
 
     It counts workers with several hosts by labels that the live operator does not set. It would create all of them a
@@ -175,9 +175,9 @@ def check_hosts(live: Found, settings: OperatorSettings, groups: Iterable[str]) 
     if named := sorted(groups):
         more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
         raise UnsafeUpgradeError(
-            f"KubeRay {settings.version} would make all workers with several hosts a second time beside those that "
-            f"KubeRay {live.operator} has made, which nobody would end then: {', '.join(named[:_NAMED])}{more}. Set "
-            f"operator.featureGates to {{{HOSTS_GATE}: false}} in the same edit; or let these worker groups go first"
+            f"KubeRay {settings.version} would create all workers with several hosts a second time, and nobody would "
+            f"delete those that KubeRay {live.operator} has created: {', '.join(named[:_NAMED])}{more}. Set "
+            f"operator.featureGates to {{{HOSTS_GATE}: false}} in the same edit, or remove these worker groups first"
         )
 
 

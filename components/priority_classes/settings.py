@@ -59,30 +59,33 @@ class PriorityClassesSettings(Settings):
         return self.model_copy(update={"install": install})
 
     @model_validator(mode="after")
-    def _goes_together(self) -> Self:
-        if problems := [*self._said_of_none(), *self._cannot_be_made()]:
+    def _is_consistent(self) -> Self:
+        if problems := [*self._set_with_none(), *self._invalid_names()]:
             raise Problems(problems)
         return self
 
-    def _said_of_none(self) -> list[Problem]:
+    def _set_with_none(self) -> list[Problem]:
         if self.install != "none":
             return []
         keys = sorted(self.model_fields_set - {"install"})
         message = "install none gives pods no PriorityClass: remove this key, or set install to manifests or existing"
         return [Problem((key,), getattr(self, key), message, "no-priorities") for key in keys]
 
-    def _cannot_be_made(self) -> list[Problem]:
+    def _invalid_names(self) -> list[Problem]:
         if self.install in ("existing", "none"):
             return []
         problems = [
-            Problem((key,), name, "names that begin with system- are Kubernetes' own: choose another", "priority-name")
+            Problem(
+                (key,),
+                name,
+                "names that begin with system- are reserved for Kubernetes: choose another",
+                "priority-name",
+            )
             for key, name in (("head", self.head), ("worker", self.worker))
             if name.startswith("system-")
         ]
         if self.head == self.worker:
-            message = (
-                f"{self.head!r} is the heads' PriorityClass, which goes before the workers': give each its own name"
-            )
+            message = f"{self.head!r} is the heads' PriorityClass, which must be above the workers': set another name"
             problems.append(Problem(("worker",), self.worker, message, "priority-name"))
         return problems
 

@@ -61,7 +61,7 @@ def rooms(queues: Sequence[Queue], pools: Sequence[NodePool]) -> dict[str, dict[
     for queue in parents_first(queues):
         parent, own = queue.settings.parent, queue.settings.amounts("guarantee")
         room = {
-            resource: _less(
+            resource: _reduced(
                 resource, above, guaranteed[parent].get(resource, Decimal(0)) - own.get(resource, Decimal(0))
             )
             for resource, above in found[parent].items()
@@ -88,15 +88,15 @@ def beyond_room(name: str, demand: Demand, queue: str, room: Mapping[str, Room])
             )
             message = (
                 f"RayCluster {name!r} starts with {resource} {shown(resource, gang)} ({parts}), and queue {queue!r} "
-                f"never has more than {shown(resource, limit.most)} ({limit.reason}), so it would wait for ever: let "
+                f"never has more than {shown(resource, limit.most)} ({limit.reason}), so it would wait forever: let "
                 "it start with less, or give the queue more"
             )
             yield Problem((), None, message, "gang-fits-queue")
         else:
             yield from (
-                _never(group, resource, gang, queue, limit)
+                _cannot_start(group, resource, gang, queue, limit)
                 for group in demand.groups
-                if _only_later(group, demand) and gang + group.usage.get(resource, Decimal(0)) > limit.most
+                if _starts_later(group, demand) and gang + group.usage.get(resource, Decimal(0)) > limit.most
             )
 
 
@@ -109,8 +109,8 @@ def beyond_quotas(queue: Queue, quotas: Sequence[Numbers]) -> Iterator[Problem]:
         if guaranteed > allowed:
             message = (
                 f"{shown(resource, guaranteed)} of {resource} are kept free for queue {queue.name!r}, and the quota of "
-                f"its namespaces ({', '.join(queue.namespaces)}) is {shown(resource, allowed)}, so the rest would be "
-                "of no use: lower guarantee, or raise the quota"
+                f"its namespaces ({', '.join(queue.namespaces)}) is {shown(resource, allowed)}, so the rest could "
+                "not be used: lower guarantee, or raise the quota"
             )
             yield Problem((*queue.path, "guarantee", key_of(resource)), None, message, "guarantee-within-quota")
 
@@ -121,16 +121,14 @@ def _parents(queues: Sequence[Queue]) -> Iterator[Problem]:
         parent, path = queue.settings.parent, (*queue.path, "parent")
         if parent is not None and parent not in above:
             known = ", ".join(sorted(above.keys() - {queue.name})) or "none"
-            message = f"queue {parent!r} is not in queues: use one that is there ({known}), or add it"
+            message = f"queue {parent!r} is not in queues: use an existing one ({known}), or add it"
             yield Problem(path, parent, message, "unknown-queue")
-        elif parent is not None and _circles(queue, above):
-            message = (
-                f"queue {queue.name!r} would be above itself, by way of {parent!r}: let one of them have no parent"
-            )
+        elif parent is not None and _is_in_cycle(queue, above):
+            message = f"queue {queue.name!r} is its own ancestor, through {parent!r}: remove the parent of one of them"
             yield Problem(path, parent, message, "queue-above-itself")
 
 
-def _circles(queue: Queue, above: Mapping[str, str | None]) -> bool:
+def _is_in_cycle(queue: Queue, above: Mapping[str, str | None]) -> bool:
     """Whether a queue is its own ancestor. `above`: parents by the names of their children."""
     at = above.get(queue.name)
     for _ in above:
@@ -163,18 +161,18 @@ def _children(queues: Sequence[Queue]) -> Iterator[Problem]:
                         if (value := child.settings.amounts(part).get(resource))
                     )
                     message = (
-                        f"{part} of the queues below {parent.name!r} is {shown(resource, taken)} of {resource} "
-                        f"together ({shares}), and its own {limit_part} is {shown(resource, limit)}: raise that, "
-                        "or lower theirs"
+                        f"{part} of the queues below {parent.name!r} is {shown(resource, taken)} of {resource} in "
+                        f"total ({shares}), and its own {limit_part} is {shown(resource, limit)}: raise it, or lower "
+                        f"{part} of these queues"
                     )
                     yield Problem((*parent.path, limit_part), None, message, "children-within-parent")
         for child in below:
             for resource, most in child.settings.amounts("capability").items():
                 if most > (limit := limits["capability"].get(resource, Decimal(0))):
-                    has = f"has {shown(resource, limit)}" if resource in limits["capability"] else "does not name it"
+                    has = f"has {shown(resource, limit)}" if resource in limits["capability"] else "does not set it"
                     message = (
                         f"capability {shown(resource, most)} of {resource} is more than that of its parent "
-                        f"{parent.name!r}, which {has}: lower it, or raise that"
+                        f"{parent.name!r}, which {has}: lower it, or raise the parent's"
                     )
                     yield Problem(
                         (*child.path, "capability", key_of(resource)), None, message, "children-within-parent"
@@ -196,23 +194,23 @@ def _guarantees(queues: Sequence[Queue], pools: Sequence[NodePool]) -> Iterator[
             yield Problem((*last.path, "guarantee", key_of(resource)), None, message, "guarantees-fit-nodes")
 
 
-def _less(resource: str, above: Room, taken: Decimal) -> Room:
+def _reduced(resource: str, above: Room, taken: Decimal) -> Room:
     if not taken:
         return above
-    reason = f"{above.reason}, of which {shown(resource, taken)} are guaranteed to others"
+    reason = f"{above.reason}, of which {shown(resource, taken)} are guaranteed to other queues"
     return Room(max(above.most - taken, Decimal(0)), reason)
 
 
-def _only_later(group: Group, demand: Demand) -> bool:
+def _starts_later(group: Group, demand: Demand) -> bool:
     """Whether all workers of the group start after the gang."""
     return demand.scales and group.least == 0 and group.most != 0
 
 
-def _never(group: Group, resource: str, gang: Decimal, queue: str, limit: Room) -> Problem:
+def _cannot_start(group: Group, resource: str, gang: Decimal, queue: str, limit: Room) -> Problem:
     message = (
         f"a worker of {group.title} takes {resource} {shown(resource, group.usage[resource])} beside the "
         f"{shown(resource, gang)} that the cluster starts with, and queue {queue!r} never has more than "
-        f"{shown(resource, limit.most)} ({limit.reason}), so none could start: give the queue more, or leave the group "
-        "out"
+        f"{shown(resource, limit.most)} ({limit.reason}), so none could start: give the queue more, or remove the "
+        "group"
     )
     return Problem(group.path, None, message, "worker-fits-queue")

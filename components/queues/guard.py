@@ -28,12 +28,14 @@ def refuse_while_used(queue: str, label: str, context: str | None) -> None:
             if (body["metadata"].get("labels") or {}).get(label) == queue
         ]
     except ClusterUnreachableError as error:
-        raise InUseError(f"queue {queue!r} stays, because it cannot be told who is in it: {error}") from None
+        raise InUseError(
+            f"queue {queue!r} is not deleted, because it cannot be determined what uses it: {error}"
+        ) from None
     # Kueue suspends RayJobs that wait.
     if used := [body for body in naming if body["kind"] != "RayJob" or runs(body)]:
         raise InUseError(
-            f"queue {queue!r} is not removed while there is {named(used)}, which would wait for ever. Let these name "
-            "another queue, or delete them, then run the command again"
+            f"queue {queue!r} is not deleted, because it is used by {named(used)}, which would wait forever. Set "
+            "another queue for these, or delete them, then run the command again"
         )
 
 

@@ -73,22 +73,22 @@ def local_queue(queue: Queue) -> Body:
 def problems_with_kueue(queues: Sequence[Queue], pools: Sequence[NodePool], fair_sharing: bool) -> Iterator[Problem]:
     """Queue settings that Kueue does not support, or not with its own settings; paths are those of the queues."""
     if queues and not pools:
-        message = "are needed for queues of Kueue, whose quotas are of what the nodes have: add them"
+        message = "are not set, and the quotas of Kueue's queues are parts of the nodes' resources: add them"
         yield Problem(("nodes",), None, message, "not-with-kueue")
         return
     products = _products(pools)
     for queue in queues:
         settings = queue.settings
         if not settings.reclaimable:
-            message = "Kueue gives back to every queue what it deserves: remove reclaimable, or lower deserved"
+            message = "Kueue always reclaims for every queue what it deserves: remove reclaimable, or lower deserved"
             yield Problem((*queue.path, "reclaimable"), False, message, "not-with-kueue")
         if settings.priority:
-            message = "Kueue serves queues by their share, and has priorities of RayClusters alone: remove priority"
+            message = "Kueue serves queues by their share, and has priorities of RayClusters only: remove priority"
             yield Problem((*queue.path, "priority"), settings.priority, message, "not-with-kueue")
         # A weight of 1 is the same as no weight.
         if (settings.weight or 1) > 1 and not fair_sharing:
             message = (
-                "says nothing to Kueue without fair sharing: remove it, or set scheduler.kueue.fairSharing to true"
+                "has no effect in Kueue without fair sharing: remove it, or set scheduler.kueue.fairSharing to true"
             )
             yield Problem((*queue.path, "weight"), settings.weight, message, "queue-shares")
         for part in ("guarantee", "deserved", "capability"):
@@ -101,12 +101,12 @@ def _gpu_flavors(
     path = (*queue.path, part)
     if amounts.gpus and len(products) > 1:
         known = ", ".join(product or "others" for product in products.values())
-        message = f"Kueue counts GPUs by product, and the nodes have several ({known}): say gpusByProduct"
+        message = f"Kueue counts GPUs by product, and the nodes have several ({known}): set gpusByProduct"
         yield Problem((*path, "gpus"), amounts.gpus, message, "gpus-by-product")
     known = ", ".join(sorted(product for product in products.values() if product)) or "none"
     for product in amounts.gpus_by_product:
         if product not in products.values():
-            message = f"no nodes have a gpuProduct {product!r}: use one of theirs ({known})"
+            message = f"no nodes have a gpuProduct {product!r}: use one of {known}"
             yield Problem((*path, "gpusByProduct", product), None, message, "gpus-by-product")
 
 

@@ -34,7 +34,7 @@ _OF_ITS_OWN = {"cpu", "memory", GPU_RESOURCE}
 
 def _not_reserved(name: str) -> str:
     if name in RESERVED:
-        raise ValueError(f"{name!r} is a queue that Volcano makes itself: choose another name")
+        raise ValueError(f"{name!r} is a queue that Volcano creates itself: choose another name")
     return name
 
 
@@ -75,13 +75,13 @@ class QueueAmounts(Settings):
         return {resource: amount(value) for resource, value in self.named.items()}
 
     @model_validator(mode="after")
-    def _says_nothing_twice(self) -> Self:
+    def _sets_nothing_twice(self) -> Self:
         problems = [
-            Problem(("resources", key), self.resources[key], f"{key} has a key of its own: set that", "said-twice")
+            Problem(("resources", key), self.resources[key], f"{key} has its own key: set that", "said-twice")
             for key in sorted(_OF_ITS_OWN & self.resources.keys())
         ]
         if self.gpus is not None and self.gpus_by_product:
-            message = "gpusByProduct says it already: remove one of them"
+            message = "gpusByProduct already sets the GPUs: remove one of them"
             problems.append(Problem(("gpus",), self.gpus, message, "said-twice"))
         if problems:
             raise Problems(problems)
@@ -148,7 +148,7 @@ class QueueSettings(Settings):
             for resource, value in lower.numbers.items():
                 if resource not in capability and value > 0:
                     message = (
-                        f"{part} names {resource}, and capability does not, which Volcano takes for 0 then: name it in "
+                        f"{part} sets {resource}, and capability does not, so Volcano takes 0 for it: set it in "
                         "capability, too"
                     )
                     yield Problem((part, key_of(resource)), lower.named[resource], message, "queue-amounts-in-order")
@@ -193,7 +193,7 @@ class TenantQueueSettings(QueueSettings):
     def _one_or_the_other(self) -> Self:
         others = sorted(self.model_fields_set - {"name"})
         if self.name is not None and others:
-            message = f"queue {self.name!r} is said in queues, with all that it has: remove the name, or what is beside"
+            message = f"queue {self.name!r} is configured in queues: remove the name, or the keys beside it"
             raise Problems([Problem(("name",), self.name, message, "said-twice")])
         return self
 

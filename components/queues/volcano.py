@@ -39,8 +39,8 @@ def volcano_queue(queue: Queue) -> Body:
     pkg/webhooks/admission/queues/validate/validate_queue.go), so the guarantee is added to `deserved`.
     """
     settings = queue.settings
-    guarantee = _more_than_nothing(settings.guarantee.named)
-    deserved = {**guarantee, **_more_than_nothing(settings.deserved.named)}
+    guarantee = _nonzero(settings.guarantee.named)
+    deserved = {**guarantee, **_nonzero(settings.deserved.named)}
     return {
         "apiVersion": API_VERSION,
         "kind": "Queue",
@@ -82,17 +82,17 @@ def problems_with_volcano(queues: Sequence[Queue], shares: Literal["proportion",
         for key, is_set in unread.items():
             if is_set:
                 message = (
-                    f"says nothing to Volcano while its queueShares are {shares}: remove it, or set "
+                    f"has no effect while Volcano's queueShares are {shares}: remove it, or set "
                     f"scheduler.volcano.scheduler.queueShares to {other}"
                 )
                 yield Problem((*queue.path, key), None, message, "queue-shares")
         for part in ("guarantee", "deserved", "capability"):
             if getattr(settings, part).gpus_by_product:
-                message = "Volcano counts GPUs of all products together: say gpus"
+                message = "Volcano counts GPUs of all products together: set gpus"
                 yield Problem((*queue.path, part, "gpusByProduct"), None, message, "gpus-by-product")
 
 
-def _more_than_nothing(amounts: dict[str, str]) -> dict[str, str]:
+def _nonzero(amounts: dict[str, str]) -> dict[str, str]:
     """The amounts other than 0: Volcano treats 0 as more than an amount that is not set."""
     return {resource: value for resource, value in amounts.items() if value != "0"}
 

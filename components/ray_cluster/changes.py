@@ -29,13 +29,13 @@ _SECONDS = 1
 """The shortest timeout of a watch. All past events arrive within it."""
 
 
-def keeping_workers(name: str, context: str | None, updates: UpdatesSettings) -> pulumi.ResourceHookBinding:
+def scaling_hooks(name: str, context: str | None, updates: UpdatesSettings) -> pulumi.ResourceHookBinding:
     """Hooks that keep the autoscaler's numbers of workers.
 
     Before an update: empties worker groups that the update removes. Refuses the update if the autoscaler has scaled the
     cluster since the program read it. After the update: restores autoscaler writes that the update overwrote.
     """
-    looked_at: list[str] = []
+    versions: list[str] = []
     """The resourceVersion of the last read."""
 
     def check(hook: pulumi.ResourceHookArgs) -> None:
@@ -56,17 +56,17 @@ def keeping_workers(name: str, context: str | None, updates: UpdatesSettings) ->
         except (NotRetiredError, ClusterUnreachableError) as error:
             raise NotRetiredError(f"RayCluster {namespace}/{cluster}: {error}") from None
         if version := unscaled_since(sent, context):
-            looked_at.append(version)
+            versions.append(version)
 
     def repair(hook: pulumi.ResourceHookArgs) -> None:
         sent = hook.new_inputs
         assert sent is not None
         try:
-            for version in looked_at:
+            for version in versions:
                 if groups := restore(sent, version, context):
-                    pulumi.log.info(f"the autoscaler of {name} scaled {', '.join(groups)} just then: set anew")
+                    pulumi.log.info(f"the autoscaler of {name} scaled {', '.join(groups)} during the update: restored")
         except ClusterUnreachableError as error:
-            pulumi.log.warn(f"what the autoscaler of {name} did just then may have been set back: {error}")
+            pulumi.log.warn(f"the update may have overwritten what the autoscaler of {name} wrote: {error}")
 
     return pulumi.ResourceHookBinding(
         before_update=[pulumi.ResourceHook(f"{name}-unscaled", check)],
@@ -74,7 +74,7 @@ def keeping_workers(name: str, context: str | None, updates: UpdatesSettings) ->
     )
 
 
-def letting_go(body: Body) -> pulumi.ResourceOptions:
+def deletion_options(body: Body) -> pulumi.ResourceOptions:
     """How a RayCluster is deleted or replaced. With fault tolerance the deletion timeout is KubeRay's limit.
 
     Switching fault tolerance off replaces the RayCluster. KubeRay removes its finalizer only from a RayCluster that

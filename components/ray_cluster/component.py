@@ -16,21 +16,21 @@ from ..network.component import DashboardIngress, DashboardIngressArgs
 from ..priority_classes.settings import NO_PRIORITIES, PriorityNames
 from ..redis_gateway.supported import UnsupportedKubernetesError, check_kubernetes
 from ..rollout.component import Rollout, RolloutArgs
-from ..rollout.replacing import Wanted, cannot_join
+from ..rollout.replacing import Desired, cannot_join
 from ..rollout.templates import parts, recreates, stamped
 from ..state import whole
 from ..tls.authority import ClusterAuthority, ClusterAuthorityArgs
-from .changes import keeping_workers, letting_go
+from .changes import deletion_options, scaling_hooks
 from .fault_tolerance import RedisPlace
 from .manifests import (
     CLIENT_PORT,
     DASHBOARD_PORT,
     Body,
-    asks_for_token,
     head_disruption_budget,
     head_ports,
     head_service,
     ray_cluster,
+    requires_token,
 )
 from .pod_group import PodGroup, PodGroupArgs
 from .readiness import NotReadyError, status_summary, until_ready
@@ -41,9 +41,9 @@ from .storage_namespace import StorageNamespace, StorageNamespaceArgs
 from .worker_groups import all_groups
 
 _OPEN = (
-    "RayCluster {!r} asks nobody for a token: whoever reaches its dashboard "
-    f"(port {DASHBOARD_PORT}) or its client port ({CLIENT_PORT}) runs what they like on it. "
-    f"Leave authOptions out, with Ray {FIRST_RAY_WITH_TOKENS} or later"
+    "RayCluster {!r} has no token authentication: everybody who can connect to its dashboard "
+    f"(port {DASHBOARD_PORT}) or its client port ({CLIENT_PORT}) can run any code on it. "
+    f"Remove authOptions, with Ray {FIRST_RAY_WITH_TOKENS} or later"
 )
 
 
@@ -126,11 +126,11 @@ class RayCluster(pulumi.ComponentResource):
         keys = self._storage_namespace(name, args)
         redis = replace(args.redis, storage_namespace=keys) if args.redis and keys else None
         body = ray_cluster(settings, args.pools, args.service_account, args.priorities, redis, args.scheduling)
-        if not asks_for_token(body):
+        if not requires_token(body):
             pulumi.log.warn(_OPEN.format(settings.name), resource=self)
         own = pulumi.ResourceOptions(parent=self)
         after = pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None, import_=args.import_id)
-        after = pulumi.ResourceOptions.merge(after, letting_go(body))
+        after = pulumi.ResourceOptions.merge(after, deletion_options(body))
         # Kueue writes into the list of worker groups, too. So an admitted RayCluster keeps its live values.
         queued = _queued(body, args.scheduling)
         if not queued:
@@ -139,7 +139,7 @@ class RayCluster(pulumi.ComponentResource):
         if scales(body) and not queued:
             body, ignored = as_scaled(body, args.scaled)
             with_autoscaler = pulumi.ResourceOptions(
-                ignore_changes=ignored, hooks=keeping_workers(name, args.context, settings.updates)
+                ignore_changes=ignored, hooks=scaling_hooks(name, args.context, settings.updates)
             )
             after = pulumi.ResourceOptions.merge(after, with_autoscaler)
         elif not queued:
@@ -224,14 +224,14 @@ class RayCluster(pulumi.ComponentResource):
         updates = settings.updates
         if updates.strategy == "none" or recreates(body["spec"]):
             return []
-        wanted = Wanted(
+        desired = Desired(
             updates.strategy,
             seconds(updates.limit),
             parts(body["spec"]),
             settings.ray_version,
             settings.fault_tolerance,
         )
-        rollout = RolloutArgs(args.namespace, settings.name, wanted, args.context)
+        rollout = RolloutArgs(args.namespace, settings.name, desired, args.context)
         return [Rollout(f"{name}-rollout", rollout, pulumi.ResourceOptions(parent=self, depends_on=[cluster])).id]
 
     async def _settled(

@@ -9,9 +9,9 @@ from core.problems import Problems
 
 from ..priority_classes.settings import NO_PRIORITIES, PriorityNames
 from .fault_tolerance import RedisPlace
-from .origin import said_at
+from .origin import setting_at
 from .pods import CLUSTER_LABEL, NODE_TYPE_LABEL, Body
-from .scheduling import NO_SCHEDULING, Scheduling, counted_whole, spared_head
+from .scheduling import NO_SCHEDULING, Scheduling, retained_head, with_counted_replicas
 from .scheduling import annotations as scheduling_annotations
 from .scheduling import labels as scheduling_labels
 from .settings import RayClusterSettings
@@ -24,11 +24,11 @@ __all__ = [
     "DASHBOARD_PORT",
     "HEAD_PORTS",
     "Body",
-    "asks_for_token",
     "head_disruption_budget",
     "head_ports",
     "head_service",
     "ray_cluster",
+    "requires_token",
 ]
 
 API_VERSION = "ray.io/v1"
@@ -65,10 +65,10 @@ def ray_cluster(
     Raises Problems, with paths in the settings, as `cluster_spec` does, or if Kubernetes would refuse the resources of
     a container.
     """
-    spec = spared_head(settings, scheduling, cluster_spec(settings, pools, service_account, priorities, redis))
-    spec = counted_whole(scheduling, spec)
+    spec = retained_head(settings, scheduling, cluster_spec(settings, pools, service_account, priorities, redis))
+    spec = with_counted_replicas(scheduling, spec)
     if problems := list(refused_resources(spec)):
-        raise Problems(replace(each, path=said_at(settings, pools, spec, each.path)) for each in problems)
+        raise Problems(replace(each, path=setting_at(settings, pools, spec, each.path)) for each in problems)
     labels = {**settings.labels, **scheduling_labels(settings, scheduling)}
     return {
         "apiVersion": API_VERSION,
@@ -87,7 +87,7 @@ def ray_cluster(
     }
 
 
-def asks_for_token(body: Body) -> bool:
+def requires_token(body: Body) -> bool:
     """Whether clients of the RayCluster need a token: by its `authOptions`, or by Ray's variable in the head."""
     if (body["spec"].get("authOptions") or {}).get("mode") == "token":
         return True

@@ -19,7 +19,7 @@ _AMOUNTS = {"cpu": "cpu", "memory": "memory", GPU_RESOURCE: "gpus"}
 _PLACEMENT = {"nodeSelector", "affinity", "tolerations"}
 
 
-def said_at(settings: RayClusterSettings, pools: tuple[NodePool, ...], spec: Mapping[str, Any], path: Path) -> Path:
+def setting_at(settings: RayClusterSettings, pools: tuple[NodePool, ...], spec: Mapping[str, Any], path: Path) -> Path:
     """The path in the cluster's settings that the part of its body at `path` comes from; `()` for the cluster itself.
 
     `spec`: the spec of the body, as `cluster_spec` renders it from the settings. If several parts are merged there, the

@@ -26,7 +26,7 @@ class _Provider(ResourceProvider):
     serialize_as_secret_always = False
 
     def create(self, props: dict[str, Any]) -> CreateResult:
-        put_right(props)
+        apply_settings(props)
         return CreateResult(pod_group(props["cluster"]), dict(props))
 
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
@@ -35,7 +35,7 @@ class _Provider(ResourceProvider):
         return DiffResult(changes=bool(moved) or changed, replaces=moved)
 
     def update(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> UpdateResult:
-        put_right(_news)
+        apply_settings(_news)
         return UpdateResult(dict(_news))
 
 
@@ -44,7 +44,7 @@ def pod_group(cluster: str) -> str:
     return f"ray-{cluster}-pg"
 
 
-def put_right(props: dict[str, Any]) -> None:
+def apply_settings(props: dict[str, Any]) -> None:
     """Sets queue and priority of the PodGroup to those of the settings.
 
     If the PodGroup does not exist yet, KubeRay creates it with the RayCluster's current labels. Raises PodGroupError.
@@ -59,12 +59,12 @@ def put_right(props: dict[str, Any]) -> None:
             return
         api.patch_namespaced_custom_object(_GROUP, _VERSION, namespace, _PLURAL, name, {"spec": desired})
     except ClusterUnreachableError as error:
-        raise _as_it_was(namespace, name, str(error)) from None
+        raise _unchanged(namespace, name, str(error)) from None
     except kubernetes.client.ApiException as error:
-        raise _as_it_was(namespace, name, refusal(error)) from None
+        raise _unchanged(namespace, name, refusal(error)) from None
 
 
-def _as_it_was(namespace: str, name: str, reason: str) -> PodGroupError:
+def _unchanged(namespace: str, name: str, reason: str) -> PodGroupError:
     return PodGroupError(f"PodGroup {namespace}/{name} keeps its queue and priority: {reason}")
 
 

@@ -47,7 +47,7 @@ NOTHING_BESIDE = Beside()
 
 
 @dataclass(frozen=True)
-class Standing:
+class PodIdentity:
     """Account and priority of a pod. None: not set."""
 
     account: Any = None
@@ -93,7 +93,7 @@ def for_tls(settings: RayClusterSettings) -> dict[str, list[Body]]:
 def template(
     settings: RayClusterSettings,
     ray: Body,
-    standing: Standing,
+    identity: PodIdentity,
     pool: NodePool | None,
     over: Iterable[tuple[Path, Mapping[str, Any]]] = (),
     beside: Beside = NOTHING_BESIDE,
@@ -108,10 +108,10 @@ def template(
         "restartPolicy": "Never",
         "containers": [ray],
         **(placement(pool) if pool else {}),
-        **pod_defaults(settings, standing.priority_class),
+        **pod_defaults(settings, identity.priority_class),
     }
-    if standing.account is not None:
-        spec["serviceAccountName"] = standing.account
+    if identity.account is not None:
+        spec["serviceAccountName"] = identity.account
     if settings.image_pull_secrets:
         spec["imagePullSecrets"] = [{"name": name} for name in settings.image_pull_secrets]
     initial = list(beside.init_containers)
@@ -125,11 +125,11 @@ def template(
         spec["volumes"] = volumes
     made: Body = {"metadata": {"labels": dict(settings.labels)}, "spec": spec} if settings.labels else {"spec": spec}
     for path, fragment in over:
-        made = laid_over(made, fragment, path)
+        made = merged_over(made, fragment, path)
     return completed(settings, made)
 
 
-def laid_over(base: Body, fragment: Mapping[str, Any], path: Path) -> Body:
+def merged_over(base: Body, fragment: Mapping[str, Any], path: Path) -> Body:
     """`base` with the fragment of the settings at `path` merged into it. Raises Problems, with paths in the
     settings."""
     try:
@@ -210,7 +210,7 @@ def completed(settings: RayClusterSettings, template: Body) -> Body:
     if settings.pod_defaults == "none" or not isinstance(spec, dict):
         return template
     contained = {kind: _restricted(spec[kind]) for kind in ("containers", "initContainers") if kind in spec}
-    named = "serviceAccountName" in spec or shows_kubernetes_tokens(settings)
+    named = "serviceAccountName" in spec or uses_kubernetes_tokens(settings)
     token = {} if named else {"automountServiceAccountToken": False}
     return {**template, "spec": {**token, **spec, **contained}}
 
@@ -230,7 +230,7 @@ def with_autoscaler_token(settings: RayClusterSettings, head: Body, options: Bod
     return {**head, "spec": {**spec, "volumes": [*volumes, _TOKEN]}}, {**options, "volumeMounts": mounts}
 
 
-def ended_soon(settings: RayClusterSettings, head: Body) -> Body:
+def with_short_grace_period(settings: RayClusterSettings, head: Body) -> Body:
     """The template of a head with an autoscaler, with a short grace period if none is set.
 
     The autoscaler is the first process of its container and does not handle SIGTERM (Ray 2.60), so it ends only when
@@ -242,7 +242,7 @@ def ended_soon(settings: RayClusterSettings, head: Body) -> Body:
     return {**head, "spec": {"terminationGracePeriodSeconds": _HEAD_ENDS_WITHIN, **spec}}
 
 
-def shows_kubernetes_tokens(settings: RayClusterSettings) -> bool:
+def uses_kubernetes_tokens(settings: RayClusterSettings) -> bool:
     """Whether Ray's processes authenticate to each other by ServiceAccount tokens, which Kubernetes reviews."""
     return bool(settings.auth_options and settings.auth_options.enable_k8s_token_auth)
 

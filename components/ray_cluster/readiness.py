@@ -128,7 +128,7 @@ def why_not_ready(
 def reasons(evidence: Evidence) -> list[str]:
     """The reasons in the evidence: conditions of the cluster, waiting pods, warnings newest first, the operator."""
     if evidence.cluster is None:
-        return ["it is not there: it was deleted after it had been made"]
+        return ["it does not exist: it was deleted after its creation"]
     waits = [f"it waits in its queue: {evidence.waits}"] if evidence.waits else []
     lines = [
         *waits,
@@ -139,7 +139,7 @@ def reasons(evidence: Evidence) -> list[str]:
     reported = "\n".join(lines)
     lines += [_event(event) for event in _warnings(evidence.events) if event["message"] not in reported]
     lines += _operator(evidence.operator_pods, evidence.cluster)
-    return list(dict.fromkeys(lines))[:_LINES] or ["no event and no condition says why: read the operator's log"]
+    return list(dict.fromkeys(lines))[:_LINES] or ["no event and no condition has the reason: read the operator's log"]
 
 
 def _read(context: str | None, namespace: str, name: str, operator_namespace: str, queued: bool) -> Evidence:
@@ -235,7 +235,7 @@ def _pod(pod: dict[str, Any], logs: Mapping[tuple[str, str], str]) -> list[str]:
                 ended = f"; it ended with: {_last(before)}" if state == "waiting" and before else ""
                 lines.append(f"pod {name}, container {container['name']}: {_joined(detail)}{ended}")
     for _, sidecar in _starting(pod):
-        why = _last(logs.get((name, sidecar), "")) or "its log says why"
+        why = _last(logs.get((name, sidecar), "")) or "read its log"
         lines.append(f"pod {name}, container {sidecar}: runs, but is not ready, and Ray waits for it: {why}")
     return lines
 

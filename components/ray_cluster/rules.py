@@ -18,22 +18,22 @@ from .fault_tolerance import RECONNECT_SECONDS, RECONNECT_TIMEOUT, RedisPlace, b
 from .settings import RayClusterSettings
 
 
-def _sound(cluster: RayClusterSettings) -> RayClusterSettings:
+def _valid(cluster: RayClusterSettings) -> RayClusterSettings:
     if problems := list(problems_of(cluster)):
         raise Problems(problems)
     return cluster
 
 
-SoundRayCluster = Annotated[RayClusterSettings, AfterValidator(_sound)]
+ValidRayCluster = Annotated[RayClusterSettings, AfterValidator(_valid)]
 """Settings of a RayCluster without conflicts."""
 
 
 @functools.cache
-def _adapter() -> TypeAdapter[SoundRayCluster]:
-    return TypeAdapter(SoundRayCluster)
+def _adapter() -> TypeAdapter[ValidRayCluster]:
+    return TypeAdapter(ValidRayCluster)
 
 
-def sound(values: Any) -> RayClusterSettings:
+def valid(values: Any) -> RayClusterSettings:
     """The settings in a mapping, by the keys of a stack file. Raises pydantic.ValidationError."""
     return _adapter().validate_python(values, by_alias=True, by_name=False)
 
@@ -83,7 +83,7 @@ def _wrong_tag(image: str, version: str) -> str | None:
     tagged = image_version(image)
     if tagged is None:
         return (
-            f"the version of Ray in image {image!r} cannot be told by its tag: use a tag that starts with "
+            f"the version of Ray in image {image!r} cannot be determined from its tag: use a tag that starts with "
             f"{version}, or set verifyImageTag to false if it does have Ray {version}"
         )
     if tagged != version:
@@ -110,10 +110,10 @@ def _set_twice(cluster: RayClusterSettings) -> Iterator[Problem]:
         message = "autoScalingMode is disabled and autoscaling is true: remove one of them"
         yield Problem(("autoScalingMode",), "disabled", message, "said-twice")
     if cluster.target_utilization is not None and cluster.auto_scaling_mode is not None:
-        message = "targetUtilization and autoScalingMode both say how fast workers are added: remove one of them"
+        message = "targetUtilization and autoScalingMode both set how fast workers are added: remove one of them"
         yield Problem(("targetUtilization",), cluster.target_utilization, message, "said-twice")
     if cluster.idle_timeout_minutes is not None and "idle_timeout" in configured:
-        message = f"idleTimeout {cluster.idle_timeout!r} says it already: remove one of them"
+        message = f"idleTimeout {cluster.idle_timeout!r} already sets it: remove one of them"
         yield Problem(("idleTimeoutMinutes",), cluster.idle_timeout_minutes, message, "said-twice")
     if cluster.pod_defaults == "none" and "run_as_user" in configured:
         message = "podDefaults none adds no user to the pods: remove runAsUser, or podDefaults"
@@ -123,11 +123,11 @@ def _set_twice(cluster: RayClusterSettings) -> Iterator[Problem]:
 def _updates(cluster: RayClusterSettings) -> Iterator[Problem]:
     updates = cluster.updates
     if "limit" in updates.model_fields_set and updates.strategy != "drain":
-        message = f"limit means nothing with strategy {updates.strategy}: remove it, or set strategy to drain"
+        message = f"limit has no effect with strategy {updates.strategy}: remove it, or set strategy to drain"
         yield Problem(("updates", "limit"), updates.limit, message, "updates")
     if "strategy" in updates.model_fields_set and updates.strategy != "none" and recreates(cluster.overrides):
         message = (
-            f"strategy {updates.strategy} means nothing where KubeRay deletes all pods at each edit: remove it, or "
+            f"strategy {updates.strategy} has no effect if KubeRay deletes all pods at each edit: remove it, or "
             "upgradeStrategy from overrides"
         )
         yield Problem(("updates", "strategy"), updates.strategy, message, "updates")
@@ -139,13 +139,13 @@ def _fault_tolerance(cluster: RayClusterSettings) -> Iterator[Problem]:
     options = "gcsFaultToleranceOptions"
     if options in cluster.overrides:
         message = (
-            "stands beside faultTolerance, which makes it, with the stack's redis: remove it, or faultTolerance for a "
-            "Redis that the stack does not know"
+            "conflicts with faultTolerance, which sets it for the stack's redis: remove it, or, for a Redis that is "
+            "not in the stack file, remove faultTolerance"
         )
         yield Problem(("overrides", options), None, message, "said-twice")
     if version_tuple(cluster.ray_version) < version_tuple(FIRST_RAY_WITH_REDIS_USERS):
         message = (
-            f"faultTolerance needs Ray {FIRST_RAY_WITH_REDIS_USERS} or later, which knows users of Redis, and "
+            f"faultTolerance needs Ray {FIRST_RAY_WITH_REDIS_USERS} or later, which supports users of Redis, and "
             f"rayVersion is {cluster.ray_version!r}: raise rayVersion, or remove faultTolerance"
         )
         yield Problem(("faultTolerance",), True, message, "redis-users-need-ray")
@@ -154,7 +154,7 @@ def _fault_tolerance(cluster: RayClusterSettings) -> Iterator[Problem]:
 def _network_topology(cluster: RayClusterSettings) -> Iterator[Problem]:
     topology = cluster.network_topology
     if topology and topology.mode == "soft" and topology.highest_tier_allowed is not None:
-        message = "means nothing to mode soft, which spans as many tiers as it has to: remove it, or set mode to hard"
+        message = "has no effect with mode soft, which may span all tiers: remove it, or set mode to hard"
         path = ("networkTopology", "highestTierAllowed")
         yield Problem(path, topology.highest_tier_allowed, message, "topology-tier")
 
@@ -169,7 +169,7 @@ _AUTOSCALERS = {
 
 
 def _without_autoscaler(cluster: RayClusterSettings) -> Iterator[Problem]:
-    message = "means nothing to a cluster that does not scale: remove it, or set autoscaling to true"
+    message = "has no effect in a cluster that does not scale: remove it, or set autoscaling to true"
     for field, key in _AUTOSCALERS.items():
         value = getattr(cluster, field)
         if field in cluster.model_fields_set and value not in (None, "disabled"):
@@ -200,7 +200,7 @@ def of_the_stack(settings: RayClusterSettings, problem: Problem) -> Problem:
     """A problem from KubeRay's rules, in terms of the stack file if the stack sets the fault tolerance options."""
     if not settings.fault_tolerance or problem.rule not in _OF_KUBERAY:
         return problem
-    message = "stands beside faultTolerance, which tells Ray all that it has to know of Redis: remove it"
+    message = "conflicts with faultTolerance, which sets all that Ray needs for Redis: remove it"
     return replace(problem, message=message)
 
 
@@ -213,7 +213,7 @@ def redis_problems(
     spec = body["spec"]
     yield from _gateway(settings, place, spec["headGroupSpec"]["template"]["spec"])
     if found := _variable(_HEAD, spec["headGroupSpec"], _STORAGE_NAMESPACE):
-        message = "the stack gives each RayCluster a storage namespace that no other ever has: remove the variable"
+        message = "the stack creates a unique storage namespace for each RayCluster: remove the variable"
         yield Problem(found[0], found[1], message, "redis-namespace")
     yield from _reconnect_timeouts(spec)
 
@@ -229,8 +229,8 @@ def _gateway(settings: RayClusterSettings, place: RedisPlace, pod: Mapping[str, 
         if expected and [each for _, each in present] != list(expected):
             where = (*at, kind, present[-1][0]) if present else (*at, kind)
             message = (
-                f"{name!r} of the head's {kind} is the stack's, for faultTolerance: use another name, or say what you "
-                "want of the gateway in redis.gateway"
+                f"{name!r} of the head's {kind} is reserved for faultTolerance: use another name, or configure the "
+                "gateway in redis.gateway"
             )
             yield Problem(where, name, message, "redis-gateway-changed")
     if place.gateway is None:
@@ -243,7 +243,7 @@ def _gateway(settings: RayClusterSettings, place: RedisPlace, pod: Mapping[str, 
             for position, port in enumerate(container.get("ports") or ()):
                 if container.get("name") != NAME and port.get("containerPort") in (PORT, METRICS_PORT):
                     number = port["containerPort"]
-                    message = f"port {number} of the head's pod is the Redis gateway's: use another"
+                    message = f"port {number} of the head's pod is that of the Redis gateway: use another"
                     yield Problem(
                         (*at, kind, index, "ports", position, "containerPort"), number, message, "redis-gateway-port"
                     )
@@ -261,8 +261,9 @@ def _reconnect_timeouts(spec: Mapping[str, Any]) -> Iterator[Problem]:
         if where and of_head is not None and of_workers is not None and of_workers <= of_head:
             message = (
                 f"{RECONNECT_TIMEOUT} is {of_head} in the head and {of_workers} in worker group "
-                f"{group['groupName']!r}, whose workers would end while the head comes back: leave it out (then it is "
-                f"{RECONNECT_SECONDS['head']} and {RECONNECT_SECONDS['worker']}), or give workers more than the head"
+                f"{group['groupName']!r}, whose workers would end while the head restarts: remove it (the defaults are "
+                f"{RECONNECT_SECONDS['head']} and {RECONNECT_SECONDS['worker']}), or set more for workers than for the "
+                "head"
             )
             yield Problem(where[0], where[1], message, "redis-reconnect-order")
             return

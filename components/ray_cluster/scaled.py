@@ -65,7 +65,7 @@ def read_scaled(context: str | None, namespace: str, name: str) -> Scaled | None
         live = read(api.get_namespaced_custom_object, "ray.io", "v1", namespace, "rayclusters", name)
     except ClusterUnreachableError as error:
         raise UnknownScaleError(
-            f"RayCluster {namespace}/{name} cannot be read, so an edit could take workers from its autoscaler: {error}"
+            f"RayCluster {namespace}/{name} cannot be read, so an edit could revert its autoscaler: {error}"
         ) from error
     if live is None:
         return None
@@ -119,8 +119,8 @@ def unscaled_since(sent: Mapping[str, Any], context: str | None) -> str | None:
     if moved:
         raise UnknownScaleError(
             f"RayCluster {metadata['namespace']}/{metadata['name']}: its autoscaler has just scaled "
-            f"{', '.join(moved)}, and nothing was changed. Run `pulumi up` again; if it says so each time, after "
-            "`pulumi refresh`"
+            f"{', '.join(moved)}, and nothing was changed. Run `pulumi up` again. If this error "
+            "repeats, run `pulumi refresh` first"
         )
     return current.version if current else None
 

@@ -82,7 +82,7 @@ def annotations(settings: RayClusterSettings, scheduling: Scheduling) -> dict[st
     return {ELASTIC_ANNOTATION: "true"} if elastic else {}
 
 
-def spared_head(settings: RayClusterSettings, scheduling: Scheduling, spec: Mapping[str, Any]) -> dict[str, Any]:
+def retained_head(settings: RayClusterSettings, scheduling: Scheduling, spec: Mapping[str, Any]) -> dict[str, Any]:
     """The spec with a head that Volcano does not evict for another queue, unless its template sets the annotation.
 
     Volcano keeps as many pods as the gang needs, in any choice, and considers one node at a time (volcano,
@@ -95,11 +95,11 @@ def spared_head(settings: RayClusterSettings, scheduling: Scheduling, spec: Mapp
     template = head["template"]
     metadata = template.get("metadata") or {}
     annotations = {PREEMPTABLE: "false", **(metadata.get("annotations") or {})}
-    spared = {**template, "metadata": {**metadata, "annotations": annotations}}
-    return {**spec, "headGroupSpec": {**head, "template": spared}}
+    retained = {**template, "metadata": {**metadata, "annotations": annotations}}
+    return {**spec, "headGroupSpec": {**head, "template": retained}}
 
 
-def counted_whole(scheduling: Scheduling, spec: Mapping[str, Any]) -> dict[str, Any]:
+def with_counted_replicas(scheduling: Scheduling, spec: Mapping[str, Any]) -> dict[str, Any]:
     """The spec with `replicas` of at least `minReplicas`, if Kueue admits the RayCluster.
 
     KubeRay starts at least `minReplicas`. Kueue counts `replicas` (kueue, pkg/controller/jobs/raycluster/
@@ -114,7 +114,7 @@ def counted_whole(scheduling: Scheduling, spec: Mapping[str, Any]) -> dict[str, 
     return {**spec, "workerGroupSpecs": groups}
 
 
-def said_by(labels: Mapping[str, str]) -> dict[str, Any]:
+def settings_of_labels(labels: Mapping[str, str]) -> dict[str, Any]:
     """The stack file settings for the labels of a RayCluster; values without a setting are omitted."""
     mode, tier = labels.get(TOPOLOGY_MODE_LABEL), labels.get(TOPOLOGY_TIER_LABEL, "")
     allowed = {"highestTierAllowed": int(tier)} if mode == "hard" and tier.isascii() and tier.isdigit() else {}
@@ -159,7 +159,7 @@ def not_with_kueue(
     validateCreate), and those that Kueue does not have; paths are in the settings.
     """
     if settings.network_topology:
-        yield _refused("networkTopology", "is Volcano's: remove it, or set scheduler to volcano")
+        yield _refused("networkTopology", "is only for Volcano: remove it, or set scheduler to volcano")
     if scheduling.queue is None:
         return
     if settings.scales and not kueue.elastic_jobs:
@@ -171,7 +171,7 @@ def not_with_kueue(
     names = [group["groupName"] for group in body["spec"].get("workerGroupSpecs") or ()]
     if len(names) > _MOST_GROUPS:
         yield _refused(
-            "workers", f"Kueue takes at most {_MOST_GROUPS} worker groups, and there are {len(names)}: use fewer"
+            "workers", f"Kueue supports at most {_MOST_GROUPS} worker groups, and there are {len(names)}: use fewer"
         )
     if "head" in names:
         yield _refused("workerGroups", "Kueue calls the head's pod 'head': give the worker group another name")

@@ -66,7 +66,9 @@ def _not_root(value: Any) -> Any:
     # A union would report an error for each of its members.
     if value == "image" or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_ID):
         return value
-    raise ValueError(f"{value!r} is no user that Ray may run as: give a number from 1 on, which is not root, or image")
+    raise ValueError(
+        f"{value!r} is not a user that Ray may run as: set a number from 1 on, because 0 is root, or image"
+    )
 
 
 def _one_or_more(value: Any) -> Any:

@@ -15,15 +15,15 @@ from .pods import (
     HEAD_CONTAINER,
     WORKER_CONTAINER,
     Body,
-    Standing,
+    PodIdentity,
     container,
     container_defaults,
-    ended_soon,
     for_tls,
-    laid_over,
+    merged_over,
     placement,
     template,
     with_autoscaler_token,
+    with_short_grace_period,
 )
 from .settings import RayClusterSettings
 from .worker_groups import WorkerGroup, all_groups, pool_named
@@ -68,7 +68,7 @@ def cluster_spec(
     """
     redis = redis if settings.fault_tolerance else None
     account = settings.service_account or service_account
-    head, worker = Standing(account, priorities.head), Standing(account, priorities.worker)
+    head, worker = PodIdentity(account, priorities.head), PodIdentity(account, priorities.worker)
     problems = [_NO_REDIS] if settings.fault_tolerance and redis is None else []
     spec: Body = {
         "rayVersion": settings.ray_version,
@@ -81,22 +81,22 @@ def cluster_spec(
         spec["authOptions"] = auth
     if redis:
         spec[OPTIONS] = options(redis, settings.name)
-    overridden: Body = _kept(problems, lambda: laid_over(spec, settings.overrides, ("overrides",)))
+    overridden: Body = _kept(problems, lambda: merged_over(spec, settings.overrides, ("overrides",)))
     if problems:
         raise Problems(problems)
     return overridden
 
 
 def _head_that_scales(
-    settings: RayClusterSettings, pools: tuple[NodePool, ...], standing: Standing, redis: RedisPlace | None
+    settings: RayClusterSettings, pools: tuple[NodePool, ...], identity: PodIdentity, redis: RedisPlace | None
 ) -> Body:
     """The head, with the autoscaler in its pod if the cluster scales."""
-    head = _head(settings, pools, standing, redis)
+    head = _head(settings, pools, identity, redis)
     if not settings.scales:
         return {"headGroupSpec": head}
     secured = {key: value for key, value in for_tls(settings).items() if value}
     options = {**autoscaler_options(settings), **container_defaults(settings), **secured}
-    template, options = with_autoscaler_token(settings, ended_soon(settings, head["template"]), options)
+    template, options = with_autoscaler_token(settings, with_short_grace_period(settings, head["template"]), options)
     head = {**head, "template": template}
     return {"enableInTreeAutoscaling": True, "autoscalerOptions": options, "headGroupSpec": head}
 
@@ -124,7 +124,7 @@ def _auth(settings: RayClusterSettings) -> Body:
 
 
 def _head(
-    settings: RayClusterSettings, pools: tuple[NodePool, ...], standing: Standing, redis: RedisPlace | None
+    settings: RayClusterSettings, pools: tuple[NodePool, ...], identity: PodIdentity, redis: RedisPlace | None
 ) -> Body:
     head = settings.head
     amounts = {"cpu": head.cpu, "memory": head.memory}
@@ -144,7 +144,7 @@ def _head(
         },
         **({"serviceType": head.service_type} if head.service_type else {}),
         **({"labels": dict(head.labels)} if head.labels else {}),
-        "template": template(settings, ray, standing, _head_pool(settings, pools), over, beside),
+        "template": template(settings, ray, identity, _head_pool(settings, pools), over, beside),
     }
 
 
@@ -155,14 +155,14 @@ def _head_pool(settings: RayClusterSettings, pools: tuple[NodePool, ...]) -> Nod
     pool = pool_named(pools, name, ("head", "pool"))
     if not placement(pool).keys() & {"nodeSelector", "affinity"}:
         message = (
-            f"head.pool {name!r} has neither labels nor a gpuProduct to tell its nodes by: set labels of that pool, or "
-            "remove head.pool"
+            f"head.pool {name!r} has neither labels nor a gpuProduct that distinguish its nodes: set labels of that "
+            "pool, or remove head.pool"
         )
         raise Problems([Problem(("head", "pool"), name, message, "head-pool")])
     return pool
 
 
-def _worker_group(settings: RayClusterSettings, group: WorkerGroup, standing: Standing) -> Body:
+def _worker_group(settings: RayClusterSettings, group: WorkerGroup, identity: PodIdentity) -> Body:
     amounts = {"cpu": group.cpu, "memory": group.memory, GPU_RESOURCE: str(group.gpus or "")}
     requested = {resource: quantity for resource, quantity in amounts.items() if quantity}
     numbers = {"replicas": group.replicas, "minReplicas": group.min_replicas, "maxReplicas": group.max_replicas}
@@ -170,14 +170,14 @@ def _worker_group(settings: RayClusterSettings, group: WorkerGroup, standing: St
         "groupName": group.name,
         **{key: number for key, number in numbers.items() if number is not None},
         **({"idleTimeoutSeconds": seconds(group.idle_timeout)} if group.idle_timeout is not None else {}),
-        **(_of_pool if isinstance(group.said, WorkersSettings) else _of_worker_group)(
-            settings, group, requested, standing
+        **(_of_pool if isinstance(group.settings, WorkersSettings) else _of_worker_group)(
+            settings, group, requested, identity
         ),
     }
 
 
-def _of_pool(settings: RayClusterSettings, group: WorkerGroup, amounts: dict[str, str], standing: Standing) -> Body:
-    env = {**ONE_THREAD, **settings.env, **group.said.env}
+def _of_pool(settings: RayClusterSettings, group: WorkerGroup, amounts: dict[str, str], identity: PodIdentity) -> Body:
+    env = {**ONE_THREAD, **settings.env, **group.settings.env}
     ray = container(settings, WORKER_CONTAINER, None, amounts, env)
     ray["lifecycle"] = {"preStop": {"exec": {"command": ["/bin/sh", "-c", "ray stop"]}}}
     params = {"block": "true", "num-gpus": str(group.gpus)}
@@ -185,22 +185,22 @@ def _of_pool(settings: RayClusterSettings, group: WorkerGroup, amounts: dict[str
         # JSON twice: a shell evaluates the value, and Ray needs the quotes.
         params["resources"] = json.dumps(json.dumps(resources))
     return {
-        "rayStartParams": {**params, **group.said.ray_start_params},
-        "template": template(settings, ray, standing, group.pool, group.pod_templates),
+        "rayStartParams": {**params, **group.settings.ray_start_params},
+        "template": template(settings, ray, identity, group.pool, group.pod_templates),
     }
 
 
 def _of_worker_group(
-    settings: RayClusterSettings, group: WorkerGroup, amounts: dict[str, str], standing: Standing
+    settings: RayClusterSettings, group: WorkerGroup, amounts: dict[str, str], identity: PodIdentity
 ) -> Body:
-    configured = group.said
+    configured = group.settings
     assert not isinstance(configured, WorkersSettings)
     ray = container(settings, WORKER_CONTAINER, configured.image, amounts, {**settings.env, **configured.env})
     return {
         **({"numOfHosts": configured.num_of_hosts} if configured.num_of_hosts is not None else {}),
         **({"labels": dict(configured.labels)} if configured.labels else {}),
         "rayStartParams": dict(configured.ray_start_params),
-        "template": template(settings, ray, standing, group.pool, group.pod_templates),
+        "template": template(settings, ray, identity, group.pool, group.pod_templates),
     }
 
 

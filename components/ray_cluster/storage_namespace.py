@@ -33,7 +33,7 @@ class _Provider(ResourceProvider):
 
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
         moved = [key for key in ("namespace", "cluster") if _olds.get(key) != _news.get(key)]
-        gone = not moved and _gone(_olds)
+        gone = not moved and _was_deleted(_olds)
         elsewhere = _olds.get("context") != _news.get("context")
         return DiffResult(changes=bool(moved or gone or elsewhere), replaces=moved or (["cluster"] if gone else []))
 
@@ -41,11 +41,11 @@ class _Provider(ResourceProvider):
         return UpdateResult({**_news, "name": _olds["name"], "made": _olds["made"]})
 
     def delete(self, _id: str, _props: dict[str, Any]) -> None:
-        if left := what_was_left(_props.get("context"), _props["namespace"], _props["cluster"], _id, _props["made"]):
+        if left := cleanup_warning(_props.get("context"), _props["namespace"], _props["cluster"], _id, _props["made"]):
             sys.stderr.write(f"warning: {left}\n")
 
 
-def _gone(props: dict[str, Any]) -> bool:
+def _was_deleted(props: dict[str, Any]) -> bool:
     """Whether the RayCluster of the keys was deleted outside of Pulumi; False if that is not known."""
     try:
         return _live(props) is None
@@ -105,7 +105,7 @@ _FAILED = ("BackoffLimitExceeded", "DeadlineExceeded")
 """Reasons of the Job controller's events for a Job that failed (k8s.io/api/batch/v1, JobReason...)."""
 
 
-def what_was_left(context: str | None, namespace: str, cluster: str, keys: str, since: str) -> str | None:
+def cleanup_warning(context: str | None, namespace: str, cluster: str, keys: str, since: str) -> str | None:
     """A warning about the keys of a RayCluster that has been deleted; None if they are deleted, too.
 
     `keys`: its storage namespace. `since`: its creation time, RFC 3339; older events are those of another cluster.
@@ -114,21 +114,21 @@ def what_was_left(context: str | None, namespace: str, cluster: str, keys: str, 
         core = kubernetes.client.CoreV1Api(connect(context))
         events = (read(core.list_namespaced_event, namespace) or {}).get("items", ())
     except ClusterUnreachableError as error:
-        return _warning(namespace, cluster, keys, f"it cannot be told whether Redis was cleaned up: {error}")
-    why = why_left([event for event in events if when(event) >= since], cluster)
+        return _warning(namespace, cluster, keys, f"it cannot be determined whether Redis was cleaned up: {error}")
+    why = failure_reason([event for event in events if when(event) >= since], cluster)
     return _warning(namespace, cluster, keys, why) if why else None
 
 
-def why_left(events: Iterable[Mapping[str, Any]], cluster: str) -> str | None:
+def failure_reason(events: Iterable[Mapping[str, Any]], cluster: str) -> str | None:
     """Why KubeRay did not clean up after that cluster; None if no event reports that."""
-    found = None
+    reason_of_job = None
     for event in events:
         about, reason = event["involvedObject"], event.get("reason")
         if about.get("kind") == "RayCluster" and about.get("name") == cluster and reason == _FORCED:
             return str(event["message"])
         if about.get("kind") == "Job" and _cleans_up(str(about.get("name")), cluster) and reason in _FAILED:
-            found = f"Job {about['name']} failed: {event['message']}"
-    return found
+            reason_of_job = f"Job {about['name']} failed: {event['message']}"
+    return reason_of_job
 
 
 def _cleans_up(job: str, cluster: str) -> bool:
@@ -139,6 +139,6 @@ def _cleans_up(job: str, cluster: str) -> bool:
 
 def _warning(namespace: str, cluster: str, keys: str, why: str) -> str:
     return (
-        f"RayCluster {namespace}/{cluster} is gone, and its keys may be left in Redis: RAY{keys}@*. No other "
-        f"RayCluster uses them; docs/fault-tolerance.md says how to delete them. ({why})"
+        f"RayCluster {namespace}/{cluster} is deleted, and its keys may remain in Redis: RAY{keys}@*. No other "
+        f"RayCluster uses them; docs/fault-tolerance.md describes how to delete them. ({why})"
     )

@@ -29,7 +29,7 @@ class WorkerGroup:
     path: Path
     """The setting that it comes from: `workers[0]`, `workers[0].variants[1]` or `workerGroups[0]`."""
 
-    said: WorkersSettings | WorkerGroupSettings
+    settings: WorkersSettings | WorkerGroupSettings
     """The settings: the pool's workers of which it is one size, or the group of `workerGroups`."""
 
     pool: NodePool | None
@@ -113,7 +113,7 @@ def _groups_of(
     pool = pool_named(pools, configured.pool, (*path, "pool")) if configured.pool else None
     group = WorkerGroup(
         path=path,
-        said=configured,
+        settings=configured,
         pool=pool,
         name=configured.group_name,
         gpus=configured.gpus,
@@ -140,7 +140,7 @@ def _cut(pool: NodePool, workers: WorkersSettings, variant: Variant, path: Path,
         most = most if affordable is None else min(most, affordable)
     return WorkerGroup(
         path=place,
-        said=workers,
+        settings=workers,
         pool=pool,
         name=variant.name or f"{pool.pool}-{f'{variant.gpus}gpu' if variant.gpus else 'cpu'}",
         gpus=variant.gpus,
@@ -169,7 +169,7 @@ def _names_used_twice(groups: list[WorkerGroup]) -> Iterator[Problem]:
     seen: set[str] = set()
     for group in groups:
         if group.name in seen:
-            message = f"worker group name {group.name} is used twice: give each group a name of its own"
+            message = f"worker group name {group.name} is used twice: give each group its own name"
             yield Problem(group.path, group.name, message, "group-name-used-twice")
         seen.add(group.name)
 
@@ -182,19 +182,19 @@ def _numbers_of_no_group(settings: RayClusterSettings, groups: list[WorkerGroup]
             continue
         if len(groups) != 1:
             message = (
-                f"is of the only worker group, and the cluster has {len(groups)} ({names}): set minReplicas, "
+                f"applies to the only worker group, and the cluster has {len(groups)} ({names}): set minReplicas, "
                 "maxReplicas and replicas of each group"
             )
             yield Problem((key,), value, message, "workers-of-one-group")
         elif of_group in _settings_of(groups[0]).model_fields_set:
-            message = f"worker group {names!r} says it itself: remove one of them"
+            message = f"worker group {names!r} already sets it: remove one of them"
             yield Problem((key,), value, message, "said-twice")
 
 
 def _settings_of(group: WorkerGroup) -> WorkersSettings | WorkerGroupSettings | Variant:
     """The settings of this group alone."""
-    variants = group.said.variants if isinstance(group.said, WorkersSettings) else None
-    return variants[int(group.path[-1])] if variants else group.said
+    variants = group.settings.variants if isinstance(group.settings, WorkersSettings) else None
+    return variants[int(group.path[-1])] if variants else group.settings
 
 
 def _with_numbers(settings: RayClusterSettings, group: WorkerGroup) -> WorkerGroup:
@@ -220,7 +220,9 @@ def refused_resources(spec: Mapping[str, Any]) -> Iterator[Problem]:
         for part, amounts in (("limits", limits), ("requests", requests)):
             for resource, value in amounts.items():
                 if _is_device(resource) and (number := _amount(value)) is not None and number % 1:
-                    message = f"container {name!r} has {resource} {value}, a part of one: give a whole number"
+                    message = (
+                        f"container {name!r} has {resource} {value}, which is not a whole number: set a whole number"
+                    )
                     yield Problem((*at, part, resource), value, message, "whole-devices")
         for resource, request in requests.items():
             if fault := _fault(resource, request, limits.get(resource)):
@@ -233,14 +235,14 @@ def _fault(resource: str, request: Any, limit: Any) -> str | None:
     if request == limit:
         return None
     if limit is None:
-        return "and has no limit of it: set the limit to the same" if _is_device(resource) else None
+        return "and has no limit for it: set the limit to the same" if _is_device(resource) else None
     requested, most = _amount(request), _amount(limit)
     if requested is None or most is None:
         return None  # the CRD's schema reports it
     if requested > most:
         return f"more than its limit of {limit}: lower the request or raise the limit"
     if requested < most and _is_device(resource):
-        return f"less than its limit of {limit}, and of devices both have to be the same: remove the request"
+        return f"less than its limit of {limit}, and for devices both must be equal: remove the request"
     return None
 
 

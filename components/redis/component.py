@@ -193,8 +193,8 @@ class ExternalRedis(pulumi.ComponentResource):
         except UnfitError as error:
             raise pulumi.RunError(f"redis.external: the Redis there {error}") from error
         if seen.warning:
-            needs = "RayClusters need it to let them in, and never to evict (maxmemory-policy noeviction)"
-            pulumi.log.warn(f"redis.external could not be looked at: {seen.warning}. {needs}", resource=self)
+            needs = "It must admit RayClusters, and must never evict keys (maxmemory-policy noeviction)"
+            pulumi.log.warn(f"redis.external could not be checked: {seen.warning}. {needs}", resource=self)
         if args.settings.secret_namespace and seen.secret:
             known = seen.secret
             texts = tenant_secret(known[USERNAME_KEY], [known[PASSWORD_KEY]], known.get(CA_KEY))

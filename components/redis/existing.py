@@ -32,7 +32,7 @@ class UnfitError(Exception):
 
 
 @dataclass(frozen=True)
-class Found:
+class Observed:
     """Properties that a Redis reports."""
 
     role: str
@@ -42,7 +42,7 @@ class Found:
     """Whether it is a Redis Cluster."""
 
 
-def look(external: ExternalSettings, secret: Mapping[str, str]) -> Found:
+def look(external: ExternalSettings, secret: Mapping[str, str]) -> Observed:
     """Reads the properties of the Redis. `secret`: data of its Secret. Raises NotReachedError, and UnfitError if the
     Redis refuses the credentials."""
     import redis
@@ -52,30 +52,30 @@ def look(external: ExternalSettings, secret: Mapping[str, str]) -> Found:
         with _client(host, port, external, secret) as client:
             info: dict[str, Any] = client.info("everything")
     except redis.AuthenticationError as error:
-        message = f"does not take the username and password in Secret {external.secret_name!r}: {error}"
+        message = f"refuses the username and password in Secret {external.secret_name!r}: {error}"
         raise UnfitError(message) from None
     except redis.ResponseError as error:
-        raise UnfitError(f"answers: {error}. Its user has to be allowed INFO") from None
+        raise UnfitError(f"answers: {error}. Its user needs the right to run INFO") from None
     except (redis.RedisError, OSError) as error:
         raise NotReachedError(str(error)) from None
-    return Found(str(info["role"]), str(info["maxmemory_policy"]), bool(info.get("cluster_enabled")))
+    return Observed(str(info["role"]), str(info["maxmemory_policy"]), bool(info.get("cluster_enabled")))
 
 
-def check(found: Found) -> None:
+def check(observed: Observed) -> None:
     """Raises UnfitError."""
-    if problems := list(_problems(found)):
+    if problems := list(_problems(observed)):
         raise UnfitError("; ".join(problems))
 
 
-def _problems(found: Found) -> Iterator[str]:
-    if found.cluster:
-        yield "is a Redis Cluster, and Ray's tables have keys of several slots: use one with Sentinels, or alone"
-    if found.role != "master":
-        yield f"is a {found.role}, which takes no writes: name the master, or its Sentinels"
-    if found.policy != "noeviction":
+def _problems(observed: Observed) -> Iterator[str]:
+    if observed.cluster:
+        yield "is a Redis Cluster, and Ray's tables have keys of several slots: use one with Sentinels, or a single one"
+    if observed.role != "master":
+        yield f"is a {observed.role}, which accepts no writes: name the master, or its Sentinels"
+    if observed.policy != "noeviction":
         yield (
-            f"has maxmemory-policy {found.policy}, and a RayCluster whose tables are evicted does not start again: set "
-            "it to noeviction"
+            f"has maxmemory-policy {observed.policy}, and a RayCluster whose tables are evicted does not start again: "
+            "set it to noeviction"
         )
 
 
@@ -96,7 +96,7 @@ def _master(external: ExternalSettings, secret: Mapping[str, str]) -> tuple[str,
             errors.append(f"{address}: {error}")
             continue
         if named is None:
-            raise UnfitError(f"has no master {external.master_name!r}, says its Sentinel {address}: set masterName")
+            raise UnfitError(f"has no master {external.master_name!r} in its Sentinel {address}: set masterName")
         return str(named[0]), int(named[1])
     raise NotReachedError("; ".join(errors))
 

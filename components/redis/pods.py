@@ -92,7 +92,7 @@ def template(settings: RedisSettings, namespace: str, clusters: int, priority_cl
     if settings.mode == "managed":
         spec["initContainers"] = [_names(settings, namespace)]
         spec["volumes"].append({"name": "names", "emptyDir": {"sizeLimit": "1Mi"}})
-        spec |= _apart(settings.spread)
+        spec |= _spread(settings.spread)
     # A changed script replaces the pods. Changed users do not.
     digest = hashlib.sha256("".join(scripts().values()).encode()).hexdigest()
     return {
@@ -266,7 +266,7 @@ def _exporter(settings: RedisSettings) -> Body:
     }
 
 
-def _apart(spread: str) -> Body:
+def _spread(spread: str) -> Body:
     """Spreads Redis over nodes and zones: as far as possible, or with `required` strictly over nodes."""
     term = {"labelSelector": {"matchLabels": SELECTOR}, "topologyKey": "kubernetes.io/hostname"}
     affinity = (

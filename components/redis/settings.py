@@ -71,11 +71,15 @@ class ExternalSettings(Settings):
     @model_validator(mode="after")
     def _one_of_them(self) -> Self:
         if bool(self.sentinels) == bool(self.address):
-            problem = "names both sentinels and an address" if self.address else "says neither sentinels nor an address"
-            message = f"{problem}: name all of its Sentinels, or, where it has none, its address"
+            problem = (
+                "names both sentinels and an address" if self.address else "names neither sentinels nor an address"
+            )
+            message = f"{problem}: name all of its Sentinels, or, if it has none, its address"
             raise Problems([Problem((), None, message, "redis-external")])
         if self.namespace and self.cidrs:
-            message = "cidrs are for a Redis outside the cluster, and namespace says that it is inside: remove one"
+            message = (
+                "cidrs are for a Redis outside the cluster, and namespace is set for one inside: remove one of them"
+            )
             raise Problems([Problem(("cidrs",), list(self.cidrs), message, "redis-external")])
         return self
 
@@ -214,7 +218,7 @@ class RedisSettings(Settings):
     gateway: GatewaySettings = GatewaySettings()
 
     @model_validator(mode="after")
-    def _goes_together(self) -> Self:
+    def _is_consistent(self) -> Self:
         if problems := [*self._of_other_modes(), *self._of_one_namespace(), *self._of_the_gateway()]:
             raise Problems(problems)
         return self
@@ -223,27 +227,27 @@ class RedisSettings(Settings):
         if self.mode != "external":
             if self.external is None:
                 return []
-            message = f"says where a Redis is that is there already, and mode is {self.mode}: set mode to external"
+            message = f"is for an existing Redis, and mode is {self.mode}: set mode to external"
             return [Problem(("external",), None, message, "redis-mode")]
         if self.external is None:
-            message = "external says that there is a Redis already: say where in external"
+            message = "mode external needs the address of the existing Redis: set external"
             return [Problem(("mode",), "external", message, "redis-mode")]
         configured = sorted(self.model_fields_set - {"mode", "external", "gateway"})
-        message = "mode external makes no Redis: remove this key, or set mode to managed or single"
+        message = "mode external creates no Redis: remove this key, or set mode to managed or single"
         return [Problem((to_camel(field),), None, message, "redis-mode") for field in configured]
 
     def _of_one_namespace(self) -> list[Problem]:
         if self.scope == "shared" or self.namespace is None:
             return []
-        message = "scope perTenant puts a Redis into each tenant's namespace: remove this key, or set scope to shared"
+        message = "scope perTenant creates a Redis in each tenant's namespace: remove this key, or set scope to shared"
         return [Problem(("namespace",), self.namespace, message, "redis-namespace")]
 
     def _of_the_gateway(self) -> list[Problem]:
-        wanted, there = self.gateway.wait_replicas, self.external.replicas if self.external else self.nodes - 1
-        if wanted is None or wanted <= there:
+        replicas, existing = self.gateway.wait_replicas, self.external.replicas if self.external else self.nodes - 1
+        if replicas is None or replicas <= existing:
             return []
-        message = f"no write is acknowledged before {wanted} replicas have it, and there are {there}: lower it"
-        return [Problem(("gateway", "waitReplicas"), wanted, message, "redis-wait-replicas")]
+        message = f"no write is acknowledged before {replicas} replicas have it, and there are {existing}: lower it"
+        return [Problem(("gateway", "waitReplicas"), replicas, message, "redis-wait-replicas")]
 
     @property
     def nodes(self) -> int:

@@ -20,7 +20,7 @@ LONGEST_HOLD = 300
 
 def _holdable(duration: str) -> str:
     if not 1 <= seconds(duration) <= LONGEST_HOLD:
-        raise ValueError(f"{duration!r} is not from 1s to {LONGEST_HOLD}s, so long as the gateway can hold a command")
+        raise ValueError(f"{duration!r} is not from 1s to {LONGEST_HOLD}s, as long as the gateway can hold a command")
     return duration
 
 

@@ -10,7 +10,7 @@ from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateRes
 from ..cluster import ClusterUnreachableError
 from ..dynamic import Resource
 from .pods import Pods
-from .replacing import Wanted, anything_to_do, replace_old
+from .replacing import Desired, has_pods_to_replace, replace_old
 
 _COMPARED = ("strategy", "limit", "parts", "rayVersion", "headMayGo", "context")
 
@@ -41,17 +41,17 @@ def roll_out(props: dict[str, Any]) -> dict[str, Any]:
     """
     name = f"RayCluster {props['namespace']}/{props['cluster']}"
     try:
-        left = replace_old(_pods(props), _wanted(props), lambda line: _say(f"{name}: {line}"))
+        left = replace_old(_pods(props), _desired(props), lambda line: _report(f"{name}: {line}"))
     except ClusterUnreachableError as error:
         raise RolloutError(f"{name}: old pods were not all replaced: {error}. Run `pulumi up` again") from None
     for line in left:
-        _say(f"warning: {name}: {line}")
+        _report(f"warning: {name}: {line}")
     return {**props, "left": left}
 
 
 def _unfinished(props: dict[str, Any]) -> bool:
     try:
-        return anything_to_do(_pods(props), _wanted(props))
+        return has_pods_to_replace(_pods(props), _desired(props))
     except ClusterUnreachableError:
         return False
 
@@ -60,11 +60,11 @@ def _pods(props: dict[str, Any]) -> Pods:
     return Pods(props.get("context"), props["namespace"], props["cluster"])
 
 
-def _wanted(props: dict[str, Any]) -> Wanted:
-    return Wanted(props["strategy"], props["limit"], props["parts"], props["rayVersion"], props["headMayGo"])
+def _desired(props: dict[str, Any]) -> Desired:
+    return Desired(props["strategy"], props["limit"], props["parts"], props["rayVersion"], props["headMayGo"])
 
 
-def _say(line: str) -> None:
+def _report(line: str) -> None:
     sys.stderr.write(f"{line}\n")
 
 
@@ -77,7 +77,7 @@ class RolloutArgs:
     cluster: str
     """Name of the RayCluster."""
 
-    wanted: Wanted
+    desired: Desired
 
     context: str | None = None
     """Context of the kubeconfig, the provider's; None for the current one."""
@@ -96,15 +96,15 @@ class Rollout(Resource, module="ray-platform", name="Rollout"):
     left: pulumi.Output[list[str]]
 
     def __init__(self, name: str, args: RolloutArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        wanted = args.wanted
+        desired = args.desired
         inputs = {
             "namespace": args.namespace,
             "cluster": args.cluster,
             "context": args.context,
-            "strategy": wanted.strategy,
-            "limit": wanted.limit,
-            "parts": wanted.parts,
-            "rayVersion": wanted.ray_version,
-            "headMayGo": wanted.head_may_go,
+            "strategy": desired.strategy,
+            "limit": desired.limit,
+            "parts": desired.parts,
+            "rayVersion": desired.ray_version,
+            "headMayGo": desired.workers_outlive_head,
         }
         super().__init__(_Provider(), name, {**inputs, "left": None}, opts)

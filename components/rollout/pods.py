@@ -22,7 +22,7 @@ _SCRIPT = Path(__file__).with_name("in_head.py")
 _SECONDS = 60
 """The import of Ray takes seconds on a busy head."""
 
-_OVERTAKEN = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY)
+_CHANGED_MEANWHILE = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY)
 
 Pod = Mapping[str, Any]
 """As the API server returns it."""
@@ -64,16 +64,16 @@ class Pods:
 
         Raises UnknownRayError.
         """
-        return self.told(pods, _SCRIPT.read_text(), json.dumps({"drain": drain}))
+        return self.run_in_head(pods, _SCRIPT.read_text(), json.dumps({"drain": drain}))
 
-    def told(self, pods: Iterable[Pod], script: str, *arguments: str) -> dict[str, Any]:
+    def run_in_head(self, pods: Iterable[Pod], script: str, *arguments: str) -> dict[str, Any]:
         """Runs a script with the Python of the head; returns the JSON in its last line. `pods` contains the head.
 
         Raises UnknownRayError.
         """
         heads = [pod for pod in pods if kind(pod) == "head" and not leaves(pod)]
         if not heads:
-            raise UnknownRayError("its head is not there")
+            raise UnknownRayError("its head does not exist")
         name = heads[0]["metadata"]["name"]
         container = heads[0]["spec"]["containers"][0]["name"]
         command = ["python", "-c", script, *arguments]
@@ -101,7 +101,7 @@ class Pods:
         except (OSError, urllib3.exceptions.HTTPError, websocket.WebSocketException) as error:
             raise UnknownRayError(f"a command cannot be run in its pod {name}: {error}") from None
         except (IndexError, ValueError):
-            last = next((line for line in reversed(wrong.splitlines()) if line.strip()), "it said nothing")
+            last = next((line for line in reversed(wrong.splitlines()) if line.strip()), "it printed nothing")
             raise UnknownRayError(f"Ray in its pod {name} does not answer: {last}") from None
         return reported
 
@@ -115,7 +115,7 @@ def changing() -> Iterator[None]:
     try:
         yield
     except kubernetes.client.ApiException as error:
-        if error.status not in _OVERTAKEN:
+        if error.status not in _CHANGED_MEANWHILE:
             raise ClusterUnreachableError(f"the API server refuses: {refusal(error)}") from None
     except urllib3.exceptions.HTTPError as error:
         raise ClusterUnreachableError(f"the API server does not answer: {error}") from None

@@ -23,7 +23,7 @@ ENDING_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Desired:
     """The desired state of a rollout."""
 
     strategy: Strategy
@@ -36,7 +36,7 @@ class Wanted:
 
     ray_version: str
 
-    head_may_go: bool
+    workers_outlive_head: bool
     """Whether workers outlive the head."""
 
 
@@ -83,56 +83,56 @@ def old_heads(pods: Sequence[Pod], parts: Mapping[str, Any]) -> list[Pod]:
     return [pod for pod in pods if kind(pod) == "head" and is_old(pod, parts["head"])]
 
 
-def anything_to_do(pods: Pods, wanted: Wanted) -> bool:
+def has_pods_to_replace(pods: Pods, desired: Desired) -> bool:
     """Whether a run would replace a pod now."""
     current = pods.all()
-    old = old_workers(current, wanted.parts)
-    if wanted.strategy == "none":
+    old = old_workers(current, desired.parts)
+    if desired.strategy == "none":
         return False
-    if wanted.strategy == "immediate":
-        return bool(old or old_heads(current, wanted.parts))
+    if desired.strategy == "immediate":
+        return bool(old or old_heads(current, desired.parts))
     if any(not started(pod) for pod in old):
         return True
     try:
         nodes = pods.ask(current, {})["nodes"] if old else {}
     except UnknownRayError:
         return False
-    if wanted.strategy == "drain":
+    if desired.strategy == "drain":
         return bool(old)
-    return any(nodes.get(pod["metadata"]["name"]) in ("IDLE", "DEAD") for pod in _single(old, wanted.parts))
+    return any(nodes.get(pod["metadata"]["name"]) in ("IDLE", "DEAD") for pod in _single(old, desired.parts))
 
 
-def replace_old(pods: Pods, wanted: Wanted, show: Callable[[str], None] = lambda _line: None) -> list[str]:
+def replace_old(pods: Pods, desired: Desired, show: Callable[[str], None] = lambda _line: None) -> list[str]:
     """Replaces old pods. Returns a line for each reason why pods stay.
 
     `show`: called with the current reason to wait.
     """
-    if wanted.strategy == "none":
+    if desired.strategy == "none":
         return []
-    if wanted.strategy == "immediate":
-        return _at_once(pods, wanted)
-    deadline = time.monotonic() + (wanted.limit if wanted.strategy == "drain" else 0)
-    left = _in_turn(pods, wanted, deadline, show)
-    if heads := old_heads(pods.all(), wanted.parts):
+    if desired.strategy == "immediate":
+        return _immediately(pods, desired)
+    deadline = time.monotonic() + (desired.limit if desired.strategy == "drain" else 0)
+    left = _when_idle(pods, desired, deadline, show)
+    if heads := old_heads(pods.all(), desired.parts):
         left.append(
-            f"the head, pod {named(heads)}, keeps its former settings: to replace it ends what runs on the cluster. "
-            "`updates: {strategy: immediate}` does"
+            f"the head, pod {named(heads)}, keeps its former settings: replacing it would end all work on the "
+            "cluster. `updates: {strategy: immediate}` replaces it"
         )
     return left
 
 
-def _at_once(pods: Pods, wanted: Wanted) -> list[str]:
+def _immediately(pods: Pods, desired: Desired) -> list[str]:
     deadline = time.monotonic() + ENDING_SECONDS
     while True:
         current = pods.all()
-        old = [*old_heads(current, wanted.parts), *old_workers(current, wanted.parts)]
-        if old and kind(old[0]) == "head" and not wanted.head_may_go:
+        old = [*old_heads(current, desired.parts), *old_workers(current, desired.parts)]
+        if old and kind(old[0]) == "head" and not desired.workers_outlive_head:
             # Workers do not join a new head without fault tolerance.
             old += [pod for pod in current if kind(pod) == "worker" and pod not in old]
         if not old:
             return []
         if time.monotonic() > deadline:
-            return [f"{named(old)}: deleted {round(ENDING_SECONDS)} s ago, and not gone yet"]
+            return [f"{named(old)}: deleted {round(ENDING_SECONDS)} s ago, and still there"]
         # The head last: with a new head the next round would not know that its workers must be replaced, too.
         for pod in reversed(old):
             if not leaves(pod):
@@ -140,13 +140,13 @@ def _at_once(pods: Pods, wanted: Wanted) -> list[str]:
         time.sleep(PAUSE_SECONDS)
 
 
-def _in_turn(pods: Pods, wanted: Wanted, deadline: float, show: Callable[[str], None]) -> list[str]:
+def _when_idle(pods: Pods, desired: Desired, deadline: float, show: Callable[[str], None]) -> list[str]:
     ending = max(deadline, time.monotonic()) + ENDING_SECONDS
     going: set[str] = set()
     """Workers that accepted the drain and take no new work."""
     while True:
         current = pods.all()
-        old = old_workers(current, wanted.parts)
+        old = old_workers(current, desired.parts)
         running = [pod for pod in old if started(pod) and not leaves(pod)]
         for pod in old:
             if not started(pod) and not leaves(pod):
@@ -156,18 +156,18 @@ def _in_turn(pods: Pods, wanted: Wanted, deadline: float, show: Callable[[str], 
             return []
         now = time.monotonic()
         if now > ending:
-            return [f"{named(old)}: told to end, and not gone yet"]
-        if wanted.strategy == "drain" and now > deadline:
+            return [f"{named(old)}: asked to end, and still there"]
+        if desired.strategy == "drain" and now > deadline:
             for pod in running:
                 pods.delete(pod)
         elif running:
             try:
-                busy = _drained(pods, current, running, wanted, deadline, going)
+                busy = _drained(pods, current, running, desired, deadline, going)
             except UnknownRayError as error:
-                if wanted.strategy == "onIdle" or not going:
+                if desired.strategy == "onIdle" or not going:
                     return [_unknown(running, error)]
                 busy = running
-            if wanted.strategy == "onIdle" and len(busy) == len(old):
+            if desired.strategy == "onIdle" and len(busy) == len(old):
                 return [
                     f"busy workers keep their former settings: {named(busy)}. Each `up` replaces those that are idle; "
                     "`updates: {strategy: drain}` waits for them"
@@ -178,17 +178,17 @@ def _in_turn(pods: Pods, wanted: Wanted, deadline: float, show: Callable[[str], 
 
 
 def _drained(
-    pods: Pods, current: Sequence[Pod], running: Sequence[Pod], wanted: Wanted, deadline: float, going: set[str]
+    pods: Pods, current: Sequence[Pod], running: Sequence[Pod], desired: Desired, deadline: float, going: set[str]
 ) -> list[Pod]:
     """Drains old workers and deletes those whose Ray has ended. Returns the busy ones."""
-    until = None if wanted.strategy == "onIdle" else round((time.time() + deadline - time.monotonic()) * 1000)
-    asked = _single(running, wanted.parts) if until is None else running
+    until = None if desired.strategy == "onIdle" else round((time.time() + deadline - time.monotonic()) * 1000)
+    asked = _single(running, desired.parts) if until is None else running
     reported = pods.ask(
         current, {pod["metadata"]["name"]: until for pod in asked if pod["metadata"]["name"] not in going}
     )
-    if reported["ray"] != wanted.ray_version:
+    if reported["ray"] != desired.ray_version:
         raise UnknownRayError(
-            f"its head runs Ray {reported['ray']}, and workers with Ray {wanted.ray_version} could not join it. "
+            f"its head runs Ray {reported['ray']}, and workers with Ray {desired.ray_version} could not join it. "
             "`updates: {strategy: immediate}` replaces head and workers"
         )
     going.update(reported["accepted"])
@@ -197,7 +197,7 @@ def _drained(
         hosts = [each for each in running if group(each) == group(pod)]
         # KubeRay deletes the other hosts of a worker with the first (raycluster_controller.go:
         # reconcileMultiHostWorkerGroup).
-        if pod in _single(running, wanted.parts) or all(each in dead for each in hosts):
+        if pod in _single(running, desired.parts) or all(each in dead for each in hosts):
             pods.delete(pod)
     alive = [pod for pod in running if pod not in dead]
     return [pod for pod in alive if until is not None or pod["metadata"]["name"] not in going]
@@ -209,4 +209,6 @@ def _single(pods: Sequence[Pod], parts: Mapping[str, Any]) -> list[Pod]:
 
 
 def _unknown(running: Sequence[Pod], error: UnknownRayError) -> str:
-    return f"{named(running)} keep their former settings, because it cannot be told whether they are busy: {error}"
+    return (
+        f"{named(running)} keep their former settings, because it cannot be determined whether they are busy: {error}"
+    )

@@ -75,13 +75,15 @@ def retire(
             return
         now = time.monotonic()
         if now > ending:
-            raise NotRetiredError(_held(workers, "they were told to end, and are not gone yet. Run `pulumi up` again"))
+            raise NotRetiredError(
+                _refusal(workers, "they were asked to end, and are still there. Run `pulumi up` again")
+            )
         if strategy == "immediate" or (strategy == "drain" and now > deadline):
             ended = workers
         else:
             ended = _ended(pods, current, workers, strategy, deadline)
         if busy := [pod for pod in workers if pod not in ended and not leaves(pod)]:
-            show(f"{len(busy)} workers of groups that leave go on: {named(busy)}")
+            show(f"{len(busy)} workers of groups to remove are still busy: {named(busy)}")
         for name, place in leaving.items():
             own = [pod for pod in workers if group(pod) == name]
             going = [pod["metadata"]["name"] for pod in own if pod in ended or leaves(pod)]
@@ -97,21 +99,23 @@ def _ended(
     if not workers:
         return []
     if strategy == "none":
-        raise NotRetiredError(_held(workers, "`updates: {strategy: none}` leaves them. Set another strategy"))
+        raise NotRetiredError(_refusal(workers, "`updates: {strategy: none}` keeps them. Set another strategy"))
     running = {pod["metadata"]["name"]: pod for pod in workers if started(pod) and not leaves(pod)}
     try:
         nodes = pods.ask(current, {})["nodes"] if running else {}
         alive = {name: pod for name, pod in running.items() if nodes.get(name) != "DEAD"}
         busy = [pod for name, pod in alive.items() if nodes.get(name) not in ("IDLE", "DRAINING")]
         if strategy == "onIdle" and busy:
-            raise NotRetiredError(_held(busy, _CHOICE))
+            raise NotRetiredError(_refusal(busy, _CHOICE))
         until = None if strategy == "onIdle" else round((time.time() + deadline - time.monotonic()) * 1000)
         if drain := {name: until for name in alive if nodes.get(name) in ("IDLE", "RUNNING")}:
             accepted = pods.ask(current, drain)["accepted"]
             if refused := [alive[name] for name in drain if name not in accepted]:
-                raise NotRetiredError(_held(refused, _CHOICE))
+                raise NotRetiredError(_refusal(refused, _CHOICE))
     except UnknownRayError as error:
-        raise NotRetiredError(_held(workers, f"whether they are busy cannot be told: {error}. {_CHOICE}")) from None
+        raise NotRetiredError(
+            _refusal(workers, f"it cannot be determined whether they are busy: {error}. {_CHOICE}")
+        ) from None
     return [pod for pod in workers if pod["metadata"]["name"] not in alive]
 
 
@@ -121,6 +125,6 @@ _CHOICE = (
 )
 
 
-def _held(pods: Sequence[Pod], why: str) -> str:
+def _refusal(pods: Sequence[Pod], why: str) -> str:
     names = ", ".join(sorted({str(group(pod)) for pod in pods}))
-    return f"worker group {names} leaves the stack file, and has workers ({named(pods)}): {why}"
+    return f"worker group {names} is removed from the stack file, and has workers ({named(pods)}): {why}"

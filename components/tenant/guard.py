@@ -37,7 +37,7 @@ def refuse_while_used(tenant: str, namespace: str, context: str | None) -> None:
         running = [body for body in kuberay_objects(context, KINDS, namespace) if runs(body)]
     except ClusterUnreachableError as error:
         raise InUseError(
-            f"tenant {tenant!r} stays, because it cannot be told whether anything runs in its namespace: {error}"
+            f"tenant {tenant!r} is not removed, because it cannot be determined what runs in its namespace: {error}"
         ) from None
     if running:
         raise InUseError(

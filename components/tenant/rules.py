@@ -14,7 +14,7 @@ _KEYS = {entry: key for key, entries in ENTRIES.items() for entry in entries}
 
 
 @dataclass(frozen=True)
-class Found:
+class TenantProblem:
     """A problem of a tenant's cluster or quota."""
 
     cluster: int | None
@@ -22,7 +22,7 @@ class Found:
     problem: Problem
 
 
-def beyond_limits(demands: Sequence[Demand], limits: LimitSettings | None) -> Iterator[Found]:
+def beyond_limits(demands: Sequence[Demand], limits: LimitSettings | None) -> Iterator[TenantProblem]:
     """Containers of RayClusters that the LimitRange would refuse, or give too few resources."""
     if limits is None:
         return
@@ -30,10 +30,12 @@ def beyond_limits(demands: Sequence[Demand], limits: LimitSettings | None) -> It
     for index, demand in enumerate(demands):
         for group in demand.groups:
             for container in group.containers:
-                yield from (Found(index, problem) for problem in _of_container(container, limits, given))
+                yield from (TenantProblem(index, problem) for problem in _of_container(container, limits, given))
 
 
-def beyond_quota(demands: Sequence[Demand], quota: QuotaSettings, beside: Sequence[Demand] = ()) -> Iterator[Found]:
+def beyond_quota(
+    demands: Sequence[Demand], quota: QuotaSettings, beside: Sequence[Demand] = ()
+) -> Iterator[TenantProblem]:
     """Quota entries below the initial usage, and worker groups that could never start in addition to it.
 
     `demands`: all clusters of the tenant in the stack. `beside`: StatefulSets that the stack creates in the namespace.
@@ -45,10 +47,12 @@ def beyond_quota(demands: Sequence[Demand], quota: QuotaSettings, beside: Sequen
         path = (_KEYS[entry],) if entry in _KEYS else ("hard", entry)
         taken = at_first.get(entry, Decimal(0))
         if taken > amount(most):
-            yield Found(None, _too_small(path, entry, most, taken, starting))
+            yield TenantProblem(None, _too_small(path, entry, most, taken, starting))
             continue
         for index, each in enumerate(demands):
-            yield from (Found(index, problem) for problem in _never(each.groups, path, entry, most, taken))
+            yield from (
+                TenantProblem(index, problem) for problem in _cannot_start(each.groups, path, entry, most, taken)
+            )
 
 
 def _too_small(path: Path, entry: str, most: str, taken: Decimal, starting: Sequence[tuple[str, Usage]]) -> Problem:
@@ -60,14 +64,14 @@ def _too_small(path: Path, entry: str, most: str, taken: Decimal, starting: Sequ
     return Problem(path, most, message, "quota-fits-clusters")
 
 
-def _never(groups: Iterable[Group], path: Path, entry: str, most: str, taken: Decimal) -> Iterator[Problem]:
+def _cannot_start(groups: Iterable[Group], path: Path, entry: str, most: str, taken: Decimal) -> Iterator[Problem]:
     for group in groups:
         one = group.usage.get(entry, Decimal(0))
         if group.at_first == 0 and group.most != 0 and taken + one > amount(most):
             message = (
                 f"quota.{dotted(path)} is {most}, and a worker of {group.title} takes {entry} {shown(entry, one)} "
                 f"beside the {shown(entry, taken)} that the stack's clusters start with, so none could start: raise "
-                "the quota, or leave the group out"
+                "the quota, or remove the group"
             )
             yield Problem(group.path, None, message, "quota-fits-worker")
 
@@ -77,25 +81,23 @@ def _of_container(container: Container, limits: LimitSettings, given: Given) -> 
         request, limit = container.requests.get(resource), container.limits.get(resource)
         if request is None:
             if container.runs_ray and (gets := given["requests"].get(resource)):
-                fault = (
-                    f"says no {resource}, and the tenant's limits would give it {gets}, meant for what runs beside Ray"
-                )
-                yield _fault(container, "limits", resource, f"{fault}: say its {resource}", "ray-without-amounts")
+                fault = f"sets no {resource}, and the tenant's limits would give it {gets}, which is meant for sidecars"
+                yield _fault(container, "limits", resource, f"{fault}: set its {resource}", "ray-without-amounts")
             continue
         if limit is None and (gets := given["limits"].get(resource)) and request > amount(gets):
             fault = (
                 f"requests {resource} {shown(resource, request)} without a limit, and the tenant's limits give it "
-                f"{gets}, which is less: say its limit"
+                f"{gets}, which is less: set its limit"
             )
             yield _fault(container, "requests", resource, fault, "limit-below-request")
         most, least = getattr(limits.max, resource), getattr(limits.min, resource)
         if limit is not None and most and limit > amount(most):
             fault = f"has {resource} {shown(resource, limit)}, more than the tenant's limits.max.{resource} of {most}"
-            yield _fault(container, "limits", resource, f"{fault}: lower it, or raise that", "within-limits")
+            yield _fault(container, "limits", resource, f"{fault}: lower it, or raise the maximum", "within-limits")
         if least and request < amount(least):
             fault = (
                 f"requests {resource} {shown(resource, request)}, less than the tenant's limits.min.{resource} of "
-                f"{least}: raise it, or lower that"
+                f"{least}: raise it, or lower the minimum"
             )
             yield _fault(container, "requests", resource, fault, "within-limits")
 

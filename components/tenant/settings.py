@@ -99,10 +99,10 @@ class QuotaSettings(Settings):
     """Other entries of the ResourceQuota, with Kubernetes' names: `{count/rayjobs.ray.io: 20}`."""
 
     @model_validator(mode="after")
-    def _says_nothing_twice(self) -> Self:
+    def _sets_nothing_twice(self) -> Self:
         keys = {entry: key for key, entries in ENTRIES.items() for entry in entries}
         problems = [
-            Problem(("hard", entry), self.hard[entry], f"is what {keys[entry]} says: set that", "said-twice")
+            Problem(("hard", entry), self.hard[entry], f"is the same as {keys[entry]}: set that", "said-twice")
             for entry in self.hard
             if entry in keys
         ]

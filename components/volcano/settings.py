@@ -65,7 +65,7 @@ class VolcanoSchedulerSettings(Settings):
     """Resources of its pod. Default: requests of 50m and 256Mi, without limits."""
 
     @model_validator(mode="after")
-    def _can_be(self) -> Self:
+    def _is_valid(self) -> Self:
         if problems := [*self._actions(), *self._plugins()]:
             raise Problems(problems)
         return self
@@ -158,8 +158,8 @@ class VolcanoSettings(Settings):
         )
 
     @model_validator(mode="after")
-    def _can_be(self) -> Self:
-        if problems := [*self._unsupported(), *self._not_ours_to_set()]:
+    def _is_valid(self) -> Self:
+        if problems := [*self._unsupported(), *self._not_with_existing()]:
             raise Problems(problems)
         return self
 
@@ -168,7 +168,7 @@ class VolcanoSettings(Settings):
             message = f"version {self.version!r} is not supported: set it to {SUPPORTED}"
             yield Problem(("version",), self.version, message, "volcano-version")
 
-    def _not_ours_to_set(self) -> Iterator[Problem]:
+    def _not_with_existing(self) -> Iterator[Problem]:
         if self.install == "manifests":
             return
         message = "install: existing changes nothing of Volcano: remove this key, or set install: manifests"

@@ -11,8 +11,8 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from components.ray_cluster.rules import sound
-from components.ray_cluster.scheduling import SETTINGS_BY_LABEL, said_by
+from components.ray_cluster.rules import valid
+from components.ray_cluster.scheduling import SETTINGS_BY_LABEL, settings_of_labels
 from core.images import with_mirrors
 from core.problems import dotted
 from core.stack_file import PROJECT
@@ -78,7 +78,7 @@ def _scheduled(cluster: dict[str, Any]) -> dict[str, Any]:
     labels = cluster.get("labels") or {}
     other_labels = {key: value for key, value in labels.items() if key not in SETTINGS_BY_LABEL}
     without = {key: value for key, value in cluster.items() if key != "labels"}
-    return {**without, **({"labels": other_labels} if other_labels else {}), **said_by(labels)}
+    return {**without, **({"labels": other_labels} if other_labels else {}), **settings_of_labels(labels)}
 
 
 def _as_applied(body: Body) -> Body:
@@ -122,7 +122,7 @@ def _exact(cluster: dict[str, Any], body: Body, tenant: TenantSettings, stack: S
 
 
 def _rendered(cluster: dict[str, Any], tenant: TenantSettings, stack: StackSettings) -> Body:
-    settings = sound(cluster)
+    settings = valid(cluster)
     scheduling = scheduling_of(stack, tenant, settings)
     return with_mirrors(as_tenant_gives(tenant, settings, scheduling=scheduling), stack.images.mirrors)
 

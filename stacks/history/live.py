@@ -53,7 +53,7 @@ def demand(context: str | None, namespace: str, cluster: str) -> Demand:
     answer."""
     try:
         pods = Pods(context, namespace, cluster)
-        return demand_of(pods.told(pods.all(), _SCRIPT.read_text()))
+        return demand_of(pods.run_in_head(pods.all(), _SCRIPT.read_text()))
     except (UnknownRayError, ClusterUnreachableError) as error:
         raise HistoryError(f"RayCluster {namespace}/{cluster} cannot be asked for its history: {error}") from error
 

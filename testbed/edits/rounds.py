@@ -28,7 +28,7 @@ TRIES = 8
 """The number of `pulumi up`. Autoscalers scale during the first, and pause during the others, so that it ends."""
 
 SCALED = re.compile(r"RayCluster (\S+): its autoscaler has just scaled")
-KEPT = re.compile(r"RayCluster (\S+): worker group \S.* leaves the stack file, and has workers")
+KEPT = re.compile(r"RayCluster (\S+): worker group \S.* is removed from the stack file, and has workers")
 """Why an update of a RayCluster is refused, as in the error messages."""
 
 

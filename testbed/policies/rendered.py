@@ -11,7 +11,7 @@ from unittest.mock import patch
 import pulumi
 import yaml
 
-from components.operator.upgrade import Found
+from components.operator.upgrade import Live
 from core.stack_file import PREFIX
 from local import paths, tools
 from policies.decode import kubernetes_object
@@ -51,7 +51,7 @@ def stack(name: str) -> str:
         kubectl.chmod(0o755)
         with (
             patch("stacks.tenant.read_scaled", lambda *_: None),
-            patch("components.operator.upgrade.look", lambda *_: Found(None, None)),
+            patch("components.operator.upgrade.look", lambda *_: Live(None, None)),
             patch.dict(os.environ, {"PATH": os.pathsep.join([folder, os.environ["PATH"]])}),
         ):
             pulumi.runtime.set_mocks(recorder.mocks, project="ray-platform", stack=name, preview=True, monitor=recorder)

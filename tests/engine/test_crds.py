@@ -105,7 +105,7 @@ def test_a_refresh_reports_who_changed_a_definition_and_the_update_reverts_it(
     assert seen["definitions"] == {NAMES[0]: "changed by somebody"}
     assert provider.diff("definitions", seen, desired).changes
     assert list(differences(None, definitions(crd(NAMES[0], size="integer")), MANAGER)) == [
-        f"CRD {NAMES[0]} was changed by somebody: an update sets it right"
+        f"CRD {NAMES[0]} was changed by somebody: an update corrects it"
     ]
     outs = made(provider.update("definitions", seen, desired))
     assert '"integer"' in schema(kubectl, NAMES[0])

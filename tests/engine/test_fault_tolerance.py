@@ -95,6 +95,6 @@ def test_destroy_ends_although_keys_remain_and_reports_them(
     no_jobs = {"metadata": {"name": "no-jobs"}, "spec": {"hard": {"count/jobs.batch": "0"}}}
     core.create_namespaced_resource_quota(NAMESPACE, no_jobs)
     result = kept.pulumi("destroy", "--yes", "--skip-preview")
-    assert f"its keys may be left in Redis: RAY{named}@*" in result.output
+    assert f"its keys may remain in Redis: RAY{named}@*" in result.output
     assert kept.resources() == []
     assert f"namespace {NAMESPACE}" not in existing(cluster)

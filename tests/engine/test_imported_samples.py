@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.rules import sound
+from components.ray_cluster.rules import valid
 from local.tools import KUBERAY
 from stacks.importing.file import tenants
 from stacks.importing.manifests import KINDS, defaulted, from_manifest, has_cluster
@@ -55,7 +55,7 @@ def test_every_sample_renders_to_itself_or_is_refused_for_a_known_reason() -> No
         spec: Any = body
         for step in KINDS[body["kind"]]:
             spec = spec[step]
-        made = ray_cluster(sound(result.cluster), ())
+        made = ray_cluster(valid(result.cluster), ())
         if defaulted(made["spec"]) != defaulted(spec):
             wrong[name] = "differs"
         parse({"tenants": tenants([result], namespace="team")})

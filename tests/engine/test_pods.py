@@ -82,9 +82,9 @@ def test_the_preview_warns_of_a_cluster_without_authentication(up: Stack) -> Non
     warned = up.pulumi("preview").output
     up.edit(lambda settings: training(settings).pop("authOptions"))
     up.edit(lambda settings: training(settings).pop("updates"))
-    assert "asks nobody for a token" not in quiet
+    assert "has no token authentication" not in quiet
     assert "its head keeps the authOptions that it has started with" in refused
-    assert "warning: RayCluster 'training' asks nobody for a token" in warned
+    assert "warning: RayCluster 'training' has no token authentication" in warned
 
 
 def test_a_head_is_evicted_only_if_the_stack_file_allows_it(up: Stack, core: client.CoreV1Api) -> None:

@@ -205,7 +205,7 @@ def test_a_queue_stays_while_a_raycluster_of_any_namespace_names_it(
     guarded.up()
     kubectl.does("create", "-n", OTHER, "-f", "-", bodies=[NAMING["RayCluster"]("free")])
     refused = guarded.pulumi("destroy", "--yes", "--skip-preview", fails=True).output
-    assert f"queue 'free' is not removed while there is RayCluster {OTHER}/ray" in refused
+    assert f"queue 'free' is not deleted, because it is used by RayCluster {OTHER}/ray" in refused
     kubectl.does("delete", "-n", OTHER, "rayclusters/ray")
     guarded.pulumi("destroy", "--yes", "--skip-preview")
 

@@ -147,7 +147,7 @@ def test_the_secret_of_an_external_redis_is_copied_and_updated(stack_on_operator
     others = stack_on_operator("redis-external")
     others.edit(tenants)
     others.edit(lambda settings: settings.update(redis={"mode": "external", "external": external}))
-    assert "redis.external could not be looked at: it does not answer from here" in others.up().output
+    assert "redis.external could not be checked: it does not answer from here" in others.up().output
     assert secret(core, "a") == {**given, "passwords": "first-password\n"}
     core.patch_namespaced_secret("redis", "external", {"stringData": {"password": "second-password"}})
     others.up()

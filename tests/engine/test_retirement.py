@@ -88,7 +88,7 @@ def test_a_removed_group_is_drained_and_an_interrupted_retirement_continues(play
     with players.playing():
         players.take_over([FULL])
         until("a worker of the group is busy", busy)
-        with pytest.raises(NotRetiredError, match="worker group big leaves the stack file, and has workers"):
+        with pytest.raises(NotRetiredError, match="worker group big is removed from the stack file, and has workers"):
             retire(alive, there, ["small"], "none", 0)
         with pytest.raises(KeyboardInterrupt):
             retire(alive, there, ["small"], "drain", LIMIT, interrupts)

@@ -63,7 +63,7 @@ def test_by_default_a_worker_with_unknown_work_stays(rolling: Stack, pods: Pods)
     before = set(pods.live())
     rolling.edit(lambda settings: training(settings).update(env={"LEVEL": "1"}))
     output = rolling.pulumi("up", "--yes", "--skip-preview").output
-    assert "cannot be told whether they are busy" in output
+    assert "cannot be determined whether they are busy" in output
     assert "the head" in output
     assert set(pods.live()) == before
     rolling.changes_nothing()
@@ -131,7 +131,7 @@ def test_a_removed_group_is_deleted_after_its_workers(rolling: Stack, pods: Pods
     leaving = pods.names("a100-4gpu")
     rolling.edit(without)
     output = rolling.pulumi("up", "--yes", "--skip-preview", fails=True).output
-    assert "worker group a100-4gpu leaves the stack file, and has workers" in output
+    assert "worker group a100-4gpu is removed from the stack file, and has workers" in output
     assert "Nothing of the RayCluster was changed" in output
     assert "Traceback" not in output
     assert set(pods.live()) == before

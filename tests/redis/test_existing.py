@@ -46,7 +46,7 @@ def test_a_redis_that_evicts_is_refused(alone: Node) -> None:
 
 
 def test_a_wrong_password_is_reported_but_not_shown(alone: Node) -> None:
-    with pytest.raises(UnfitError, match="does not take the username and password in Secret 'redis'") as raised:
+    with pytest.raises(UnfitError, match="refuses the username and password in Secret 'redis'") as raised:
         look(at(alone.port), {"username": "default", "password": "hunter2"})
     assert "hunter2" not in str(raised.value)
 
@@ -65,5 +65,5 @@ def test_sentinels_are_asked_for_the_master(redis: Pods) -> None:
     with pytest.raises(UnfitError, match="has no master 'other'"):
         look(settings(sentinels=sentinels, masterName="other"), mine)
     replica = redis.pods[1].address
-    with pytest.raises(UnfitError, match="is a slave, which takes no writes"):
+    with pytest.raises(UnfitError, match="is a slave, which accepts no writes"):
         check(look(settings(address=f"{replica}:6379"), mine))

@@ -6,7 +6,7 @@ import pulumi
 import pytest
 
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.rules import sound
+from components.ray_cluster.rules import valid
 from core.images import full_name, images_in, mirrored, not_allowed, with_mirrors
 from core.nodes import NodePool
 from stacks.load import parse
@@ -90,7 +90,7 @@ def test_all_pods_of_a_ray_cluster_are_rewritten_with_the_autoscaler() -> None:
         "overrides": {"autoscalerOptions": {"image": "rayproject/ray:2.60.0-cpu"}},
     }
     pools = (NodePool(pool="a100", count=1, cpu="8", memory="64Gi", gpus=2),)
-    body = ray_cluster(sound(entry), pools)
+    body = ray_cluster(valid(entry), pools)
     found = {image for _, image in images_in(with_mirrors(body, {"docker.io": "m.example.com"}))}
     assert found == {
         "m.example.com/rayproject/ray:2.60.0",
@@ -116,7 +116,7 @@ def test_a_tenants_pull_secrets_are_those_of_all_its_pods_beside_the_clusters_ow
     tenant = TenantSettings.model_validate({"name": "team-a", "images": {"pullSecrets": ["registry", "hub"]}})
     entry: dict[str, Any] = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0"}
     entry |= {"imagePullSecrets": ["hub", "own"], "workerGroups": [{"groupName": "small"}]}
-    body = ray_cluster(with_tenant_defaults(tenant, sound(entry)), ())
+    body = ray_cluster(with_tenant_defaults(tenant, valid(entry)), ())
     for group in (body["spec"]["headGroupSpec"], *body["spec"]["workerGroupSpecs"]):
         secrets = group["template"]["spec"]["imagePullSecrets"]
         assert secrets == [{"name": "registry"}, {"name": "hub"}, {"name": "own"}]

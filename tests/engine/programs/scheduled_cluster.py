@@ -4,14 +4,14 @@ import pulumi
 import pulumi_kubernetes
 
 from components.ray_cluster.component import RayCluster, RayClusterArgs
-from components.ray_cluster.rules import sound
+from components.ray_cluster.rules import valid
 from components.ray_cluster.scheduling import Scheduling
 
 config = pulumi.Config()
 RayCluster(
     "training",
     RayClusterArgs(
-        sound(
+        valid(
             {
                 "name": "training",
                 "rayVersion": "2.60.0",

@@ -37,17 +37,17 @@ SCALING = {
 }
 
 
-def test_a_tenant_without_people_has_what_keeps_heads_to_scaling_and_nothing_else() -> None:
+def test_a_tenant_without_people_has_only_the_policy_that_restricts_heads_to_scaling() -> None:
     assert tenant(clusters=[NamedCluster("training", "training")]) == SCALING
 
 
-def test_rayjobs_are_judged_where_users_may_make_them() -> None:
+def test_rayjobs_are_restricted_if_users_may_create_them() -> None:
     policy = ("ValidatingAdmissionPolicy", "ray-platform-ray-jobs-team-a", None)
     assert policy not in tenant(users=[RayUserSettings(subject="user:alice")])
     assert policy in tenant(users=[RayUserSettings(subject="user:alice", submit_jobs=True)])
 
 
-def test_pods_that_show_tokens_of_kubernetes_have_an_account_with_its_rights() -> None:
+def test_pods_with_kubernetes_tokens_have_an_account_with_its_rights() -> None:
     shared = NamedCluster("shared", accounts=("shared",))
     assert tenant(clusters=[shared], accounts=["shared"]) - SCALING == {
         ("ServiceAccount", "shared", "team-a"),
@@ -57,7 +57,7 @@ def test_pods_that_show_tokens_of_kubernetes_have_an_account_with_its_rights() -
     }
 
 
-def test_who_waits_for_the_access_of_a_tenant_waits_for_its_roles() -> None:
+def test_dependents_of_a_tenants_access_wait_for_its_roles() -> None:
     def program() -> None:
         access = TenantAccess("access", TenantAccessArgs("team-a", "team-a", admins=["group:leads"]))
         pulumi.CustomResource("test:RayCluster", "cluster", {}, pulumi.ResourceOptions(depends_on=[access]))
@@ -68,14 +68,12 @@ def test_who_waits_for_the_access_of_a_tenant_waits_for_its_roles() -> None:
 @pytest.mark.parametrize(
     ("owns", "roles"), [(True, {"ray-platform:aggregate-to-view", "ray-platform:aggregate-to-edit"}), (False, set())]
 )
-def test_kubernetes_own_roles_learn_of_kuberays_kinds_from_the_stack_that_brings_these(
-    owns: bool, roles: set[str]
-) -> None:
+def test_the_stack_that_installs_kuberays_kinds_adds_them_to_kubernetes_own_roles(owns: bool, roles: set[str]) -> None:
     args = ClusterAccessArgs(AccessSettings(), "ray-system", owns_kinds=owns)
     assert {name for _, name, _ in names(made(lambda: ClusterAccess("access", args)))} == roles
 
 
-def test_cluster_admins_have_a_role_everywhere_and_one_beside_the_operator() -> None:
+def test_cluster_admins_have_a_cluster_role_and_a_role_in_the_operators_namespace() -> None:
     args = ClusterAccessArgs(AccessSettings(cluster_admins=("group:platform",)), "kuberay", owns_kinds=False)
     assert names(made(lambda: ClusterAccess("access", args))) == {
         ("ClusterRole", "ray-platform:cluster-admin", None),

@@ -54,44 +54,44 @@ def all_rules() -> list[dict[str, Any]]:
     return [rule for role in roles for rule in role["rules"]]
 
 
-def test_no_rule_has_a_wildcard_or_lets_anybody_become_somebody_else() -> None:
+def test_no_rule_has_a_wildcard_or_allows_impersonation() -> None:
     words = {word for rule in all_rules() for key in rule for word in rule[key]}
     assert not [word for word in words if "*" in word]
     assert words & {"escalate", "bind", "impersonate", "serviceaccounts/token", "roles", "clusterroles"} == set()
 
 
-def test_secrets_are_only_read_and_only_by_name() -> None:
+def test_secrets_are_only_read_by_name() -> None:
     about_secrets = [rule for rule in all_rules() if "secrets" in rule["resources"]]
     assert about_secrets
     assert {tuple(rule["verbs"]) for rule in about_secrets} == {("get",)}
     assert all(rule["resourceNames"] for rule in about_secrets)
 
 
-def test_a_user_in_short_is_given_all_rayclusters_of_the_tenant() -> None:
+def test_a_user_in_short_form_may_use_all_rayclusters_of_the_tenant() -> None:
     made = grants("group:team")
     for cluster in CLUSTERS:
         assert made[f"ray-user:{cluster.name}"].subjects == ["group:team"]
     assert made["ray-port-forwarder"].subjects == ["group:team"]
 
 
-def test_a_user_of_named_rayclusters_is_given_these_and_sees_all() -> None:
+def test_a_user_of_named_rayclusters_may_use_these_and_read_all() -> None:
     made = grants("group:team", {"subject": "user:alice", "clusters": ["serving"]})
     assert made["ray-user"].subjects == ["group:team", "user:alice"]
     assert made["ray-user:serving"].subjects == ["group:team", "user:alice"]
     assert made["ray-user:training"].subjects == ["group:team"]
 
 
-def test_who_only_looks_forwards_no_port() -> None:
+def test_a_user_who_only_reads_forwards_no_port() -> None:
     made = grants({"subject": "user:eve", "clusters": []})
     assert {name for name, grant in made.items() if "user:eve" in grant.subjects} == {"ray-user"}
 
 
-def test_rayjobs_are_for_those_of_whom_it_is_said() -> None:
+def test_only_users_with_that_setting_may_create_rayjobs() -> None:
     assert "ray-job-submitter" not in grants("group:team")
     assert grants({"subject": "user:alice", "submitJobs": True})["ray-job-submitter"].subjects == ["user:alice"]
 
 
-def test_the_token_is_read_where_it_is_and_a_cluster_without_one_is_used_by_rays_own_verb() -> None:
+def test_a_user_reads_the_token_or_has_rays_own_verb_without_a_token() -> None:
     made = grants("group:team")
     secrets = {
         name: [each for rule in grant.rules if "secrets" in rule["resources"] for each in rule["resourceNames"]]
@@ -105,7 +105,7 @@ def test_the_token_is_read_where_it_is_and_a_cluster_without_one_is_used_by_rays
     ]
 
 
-def test_ingresses_are_made_by_ray_cluster_admins_only_where_the_tenant_may_have_them() -> None:
+def test_ray_cluster_admins_create_ingresses_only_if_the_tenant_may_have_them() -> None:
     def ingresses(allowed: bool) -> list[Any]:
         admin = tenant_grants(["group:leads"], [], CLUSTERS, allowed)[0]
         return [rule for rule in admin.rules if "ingresses" in rule["resources"]]
@@ -114,7 +114,7 @@ def test_ingresses_are_made_by_ray_cluster_admins_only_where_the_tenant_may_have
     assert ingresses(allowed=True)
 
 
-def test_pods_that_show_tokens_of_kubernetes_may_use_their_own_raycluster_and_have_tokens_reviewed() -> None:
+def test_pods_with_kubernetes_tokens_may_use_their_own_raycluster_and_review_tokens() -> None:
     (grant,) = pods_grants(CLUSTERS, "team-a")
     assert grant.subjects == ["serviceAccount:team-a/shared", "serviceAccount:team-a/shared-workers"]
     assert [(rule["verbs"], rule["resourceNames"]) for rule in grant.rules] == [(["ray:write"], ["shared"])]
@@ -127,12 +127,12 @@ def test_pods_that_show_tokens_of_kubernetes_may_use_their_own_raycluster_and_ha
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("text", "expected"),
     [
         ("group:team-a", {"kind": "Group", "name": "team-a", "apiGroup": "rbac.authorization.k8s.io"}),
         ("user:oidc:ada@x.org", {"kind": "User", "name": "oidc:ada@x.org", "apiGroup": "rbac.authorization.k8s.io"}),
         ("serviceAccount:ci/runner", {"kind": "ServiceAccount", "name": "runner", "namespace": "ci"}),
     ],
 )
-def test_a_subject_is_who_kubernetes_knows_under_that_name(said: str, meant: dict[str, str]) -> None:
-    assert subject(said) == meant
+def test_a_subject_is_rendered_as_kubernetes_names_it(text: str, expected: dict[str, str]) -> None:
+    assert subject(text) == expected

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.unit
 RBAC = "kubernetes:rbac.authorization.k8s.io/v1"
 
 
-def test_it_may_make_and_take_away_what_the_guide_names_and_nothing_else() -> None:
+def test_it_may_create_and_delete_only_what_the_guide_names() -> None:
     granted = {
         (group, resource, verb)
         for rule in ray_deployer(RayDeployerSettings(), "team-a")["role"]["rules"]
@@ -26,7 +26,7 @@ def test_it_may_make_and_take_away_what_the_guide_names_and_nothing_else() -> No
     assert granted == {(group, resource, verb) for group, resource in resources for verb in verbs}
 
 
-def test_names_can_be_changed_and_still_belong_together() -> None:
+def test_changed_names_still_refer_to_each_other() -> None:
     settings = RayDeployerSettings(service_account="runner", role="runs-ray", role_binding="runner-runs-ray")
     made = ray_deployer(settings, "team-a")
     assert made["service-account"]["metadata"]["name"] == "runner"
@@ -35,7 +35,7 @@ def test_names_can_be_changed_and_still_belong_together() -> None:
     assert made["role-binding"]["metadata"]["name"] == "runner-runs-ray"
 
 
-def test_account_role_and_binding_are_made_in_the_tenants_namespace() -> None:
+def test_account_role_and_binding_are_created_in_the_tenants_namespace() -> None:
     recorder = record(lambda: RayDeployer("team-a-deployer", RayDeployerArgs(RayDeployerSettings(), "team-a")))
     made = [each for each in recorder.registered.values() if each.parent == "team-a-deployer"]
     assert sorted(each.type for each in made) == [
@@ -46,7 +46,7 @@ def test_account_role_and_binding_are_made_in_the_tenants_namespace() -> None:
     assert {each.inputs["metadata"]["namespace"] for each in made} == {"team-a"}
 
 
-def test_who_uses_the_account_waits_until_it_is_bound() -> None:
+def test_users_of_the_account_wait_until_it_is_bound() -> None:
     def program() -> None:
         deployer = RayDeployer("d", RayDeployerArgs(RayDeployerSettings(), "team-a"))
         pulumi.CustomResource("kubernetes:core/v1:Pod", "pod", {"account": deployer.service_account})

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.rules import sound
+from components.ray_cluster.rules import valid
 from stacks.adopt.entry import entry, tenant_name
 from stacks.adopt.live import CannotAdoptError
 from stacks.load import parse
@@ -20,7 +20,7 @@ NOTHING = parse({})
 
 def rendered(cluster: dict[str, Any], account: str | None = None) -> dict[str, Any]:
     """The body that `up` sends for the entry."""
-    return ray_cluster(sound(cluster), (), account)
+    return ray_cluster(valid(cluster), (), account)
 
 
 def test_the_stack_renders_the_very_spec_that_runs() -> None:
@@ -49,7 +49,7 @@ def test_the_account_of_the_tenant_is_kept_out() -> None:
 
 def test_the_pull_secrets_of_the_tenant_are_kept_out() -> None:
     stack = parse({"tenants": [{"name": "research", "images": {"pullSecrets": ["registry"]}}]})
-    settings = sound(entry(live(), stack).cluster)
+    settings = valid(entry(live(), stack).cluster)
     assert ray_cluster(with_tenant_defaults(stack.tenants[0], settings), ())["spec"] == live()["spec"]
 
 

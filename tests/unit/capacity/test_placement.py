@@ -45,10 +45,10 @@ def on(nodes: Nodes) -> list[tuple[str, int, int]]:
         max_size=6,
     )
 )
-def test_no_node_holds_more_than_it_has_and_nothing_is_lost(said: list[tuple[int, int, int, int, int]]) -> None:
+def test_no_node_exceeds_its_capacity_and_no_pod_is_lost(configured: list[tuple[int, int, int, int, int]]) -> None:
     groups = [
         workers({key: value * hosts for key, value in amounts(gpus, cpu, memory).items()}, least, hosts=hosts)
-        for gpus, cpu, memory, least, hosts in said
+        for gpus, cpu, memory, least, hosts in configured
     ]
     nodes = Nodes(POOLS)
     left_out = nodes.start(groups)
@@ -64,7 +64,7 @@ def test_no_node_holds_more_than_it_has_and_nothing_is_lost(said: list[tuple[int
 
 @settings(deadline=None)
 @given(st.lists(st.sampled_from([1, 2, 4, 8]), max_size=40))
-def test_sizes_that_divide_a_node_are_left_out_only_where_gpus_are_short(sizes: list[int]) -> None:
+def test_sizes_that_divide_a_node_remain_unplaced_only_if_gpus_are_short(sizes: list[int]) -> None:
     nodes = Nodes((A100,))
     left_out = nodes.start([workers(amounts(size), least=1) for size in sizes])
     assert bool(left_out) == (sum(sizes) > 16)
@@ -72,20 +72,20 @@ def test_sizes_that_divide_a_node_are_left_out_only_where_gpus_are_short(sizes: 
 
 def test_a_worker_of_several_hosts_starts_whole_or_not_at_all() -> None:
     nodes = Nodes((A100,))
-    wanted = workers(amounts(24), least=1, hosts=3)
-    assert nodes.start([wanted]) == [(wanted, 1)]
+    worker = workers(amounts(24), least=1, hosts=3)
+    assert nodes.start([worker]) == [(worker, 1)]
     assert on(nodes) == []
     assert nodes.place(workers(amounts(16), hosts=2))
     assert on(nodes) == [("a100", 0, 1), ("a100", 1, 1)]
 
 
-def test_pods_fill_a_node_before_they_open_the_next() -> None:
+def test_pods_fill_a_node_before_the_next_one() -> None:
     nodes = Nodes((A100,))
     nodes.start([workers(amounts(1), least=9)])
     assert on(nodes) == [("a100", 0, 8), ("a100", 1, 1)]
 
 
-def test_workers_grow_to_what_groups_accounts_and_nodes_allow() -> None:
+def test_workers_grow_to_the_limits_of_groups_accounts_and_nodes() -> None:
     nodes = Nodes((A100,))
     account = Account({GPU_RESOURCE: Decimal(13)})
     nodes.grow([workers(amounts(1)), workers(amounts(4), most=2)], {"a/b": [account]})
@@ -111,7 +111,7 @@ def test_an_empty_node_holds_as_many_as_are_placed_on_it(gpus: int, cpu: int, me
     assert len(nodes.nodes[0].pods) == held(pod, one)
 
 
-def test_what_was_only_tried_is_taken_back() -> None:
+def test_a_trial_is_undone() -> None:
     nodes = Nodes((A100,))
     nodes.start([workers(amounts(6), least=1)])
     before = nodes.nodes
@@ -150,5 +150,5 @@ TOLERANT = {"tolerations": [{"key": "only-cpu", "operator": "Exists"}]}
         ({**TOLERANT, **affinity(key="zone", operator="In", values=["z1"])}, ["a100", "cpu"]),
     ],
 )
-def test_a_pod_goes_where_labels_and_taints_let_it(spec: dict[str, Any], expected: list[str]) -> None:
+def test_a_pod_is_placed_where_labels_and_taints_allow_it(spec: dict[str, Any], expected: list[str]) -> None:
     assert [pool.pool for pool in eligible(spec, POOLS)] == expected

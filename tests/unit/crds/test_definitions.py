@@ -56,7 +56,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def test_a_reference_stands_for_a_definition_and_other_objects_stay() -> None:
+def test_a_reference_replaces_a_definition_and_no_other_object() -> None:
     other = {"kind": "ConfigMap", "metadata": {"name": "x"}}
     objects = referred([crd(), other])
     assert len(str(objects[0])) < 400
@@ -68,13 +68,13 @@ def test_a_reference_stands_for_a_definition_and_other_objects_stay() -> None:
     assert referred(objects) == objects
 
 
-def test_another_content_has_another_digest() -> None:
+def test_different_contents_have_different_digests() -> None:
     one, other = (definitions_of(referred([crd(scope=scope)]))[0] for scope in ("Cluster", "Namespaced"))
     assert one.name == other.name
     assert one.digest != other.digest
 
 
-def test_without_a_cache_a_temporary_folder_serves(tmp_path: Path) -> None:
+def test_without_a_cache_a_temporary_folder_is_used(tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file in the place of the folder")
     (definition,) = definitions_of(referred([crd()]))
     assert content(definition.digest) == crd()
@@ -87,7 +87,7 @@ def test_without_any_folder_the_error_names_them(tmp_path: Path) -> None:
         referred([crd()])
 
 
-def test_what_was_changed_or_removed_in_the_cache_is_not_used(cache: Path) -> None:
+def test_a_cache_file_that_was_changed_or_removed_is_not_used(cache: Path) -> None:
     objects = referred([crd()])
     (file,) = (cache / "definitions").iterdir()
     assert are_kept(objects)
@@ -98,7 +98,7 @@ def test_what_was_changed_or_removed_in_the_cache_is_not_used(cache: Path) -> No
     assert not are_kept(objects)
 
 
-def test_a_definition_is_applied_with_its_digest_and_without_what_the_server_writes() -> None:
+def test_a_definition_is_applied_with_its_digest_and_without_fields_of_the_server() -> None:
     applied = live.applied(crd(), "abc", None)
     assert applied["metadata"] == {"name": "boats.sea.example", "annotations": {"ray-platform/definition": "abc"}}
     assert "status" not in applied
@@ -125,26 +125,26 @@ def test_fields_that_are_added_removed_and_changed_are_named_by_their_topmost_pa
     assert describe(crd(), after) == "adds v1 spec.crew; removes v1 spec.parts.name; changes v1 spec.size"
 
 
-def test_a_version_that_comes_or_is_no_longer_served_is_named() -> None:
+def test_an_added_version_and_one_that_is_no_longer_served_are_named() -> None:
     after = crd()
     after["spec"]["versions"].append({**crd()["spec"]["versions"][0], "name": "v2", "storage": False})
     after["spec"]["versions"][0]["served"] = False
     assert describe(crd(), after) == "adds v2; changes v1"
 
 
-def test_a_text_for_readers_changes_nothing() -> None:
+def test_a_changed_description_is_no_difference() -> None:
     after = crd()
     fields(after)["size"]["description"] = "Its length in metres."
     assert describe(crd(), after) == ""
 
 
-def test_of_many_fields_ten_are_named() -> None:
+def test_at_most_ten_fields_are_named() -> None:
     after = crd()
     fields(after).update({f"field{number:02}": {"type": "string"} for number in range(12)})
     assert describe(crd(), after).endswith("v1 spec.field09 and 2 more")
 
 
-def test_who_changes_a_field_takes_it_from_whoever_applied_it() -> None:
+def test_a_change_of_a_field_takes_its_ownership() -> None:
     ours = {"manager": "ours", "operation": "Apply", "fieldsV1": {"f:spec": {"f:versions": {}}}}
     status = {"manager": "kube-apiserver", "operation": "Update", "subresource": "status", "fieldsV1": {}}
     before = {"managedFields": [ours, status]}

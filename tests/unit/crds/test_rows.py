@@ -49,7 +49,7 @@ def test_rows_are_dropped_once_all_of_them_are_retained(
     assert decided(last, rows) == decision
 
 
-def test_the_output_leads_from_one_update_to_the_next() -> None:
+def test_the_output_decides_the_next_update() -> None:
     rows = {f"{URN}a": PLAIN}
     first = decided({}, rows)
     second = decided({"crds": OUTPUTS[first]}, {f"{URN}a": RETAINED})

@@ -92,7 +92,7 @@ class Played:
     def all(self) -> list[dict[str, Any]]:
         return []
 
-    def told(self, _pods: object, script: str) -> dict[str, Any]:
+    def run_in_head(self, _pods: object, script: str) -> dict[str, Any]:
         assert self.asked == (None, "team-a", "training")
         assert "GlobalStateAccessor" in script
         return told(*(asked(str(each), job.gpus, job.arrival, job.arrival + job.duration) for each, job in _JOBS))
@@ -101,8 +101,8 @@ class Played:
 class Silent(Played):
     """A RayCluster whose head does not answer."""
 
-    def told(self, _pods: object, _script: str) -> dict[str, Any]:
-        raise UnknownRayError("its head is not there")
+    def run_in_head(self, _pods: object, _script: str) -> dict[str, Any]:
+        raise UnknownRayError("its head does not exist")
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_what_was_saved_is_used_as_well(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["live"], "RayCluster team-a/training cannot be asked for its history: its head is not there"),
+        (["live"], "RayCluster team-a/training cannot be asked for its history: its head does not exist"),
         (["jobs.csv", "--save", "more.csv"], "--save is for --history live"),
         (["live", "--cluster", "team-a/alone"], "set --cluster to one of these: team-a/training"),
     ],

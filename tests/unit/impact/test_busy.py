@@ -88,12 +88,12 @@ def test_it_is_in_the_table_and_for_programs() -> None:
 
 
 def test_where_ray_cannot_be_asked_it_is_unknown_and_why() -> None:
-    impact = edited(ray(**AT_ONCE), ray(**BOTH), Answer(unknown="its head is not there"))
+    impact = edited(ray(**AT_ONCE), ray(**BOTH), Answer(unknown="its head does not exist"))
     assert report("an edit", impact).tables[0].rows[0][2] == "4, busy: unknown"
     assert any(
-        "RayCluster a/training: busy: unknown" in note and "its head is not there" in note for note in impact.notes
+        "RayCluster a/training: busy: unknown" in note and "its head does not exist" in note for note in impact.notes
     )
-    assert as_object(impact)["objects"][0]["busyUnknown"] == "its head is not there"
+    assert as_object(impact)["objects"][0]["busyUnknown"] == "its head does not exist"
 
 
 class Played:

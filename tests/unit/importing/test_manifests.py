@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.rules import sound
+from components.ray_cluster.rules import valid
 from stacks.importing.manifests import defaulted, from_manifest
 from stacks.importing.reader import Answers, Imported, RefusedError
 
@@ -119,7 +119,7 @@ def job(kind: str, cluster: str, **spec: Any) -> dict[str, Any]:
 
 
 def rendered(result: Imported) -> dict[str, Any]:
-    return ray_cluster(sound(result.cluster), ())
+    return ray_cluster(valid(result.cluster), ())
 
 
 def lines(result: Imported) -> list[str]:

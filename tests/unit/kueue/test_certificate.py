@@ -14,7 +14,7 @@ from components.tls.issuing import new_certificate
 pytestmark = pytest.mark.unit
 
 
-def test_its_key_is_of_rsa_in_the_format_that_kueue_reads_and_it_is_for_both_names() -> None:
+def test_its_rsa_key_is_in_the_format_of_kueue_and_it_has_both_names() -> None:
     """With another format Kueue never became ready: `failed to parse private key`."""
     assert KueueCertificate.with_rsa
     _, pem, key = new_certificate("kueue", webhook_names(KueueSettings()), with_rsa=KueueCertificate.with_rsa)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.install import found
+from components.install import installation_of
 from components.kueue.component import KUEUE
 from core.versions import UnsupportedVersionError
 
@@ -19,8 +19,8 @@ def deployment(image: str) -> dict[str, Any]:
     return {"spec": {"template": {"spec": {"containers": [{"name": "manager", "image": image}]}}}}
 
 
-def test_a_supported_one_is_taken() -> None:
-    live = found(crd("v1beta1", "v1beta2"), deployment("registry.k8s.io/kueue/kueue:v0.15.2"))
+def test_a_supported_installation_is_accepted() -> None:
+    live = installation_of(crd("v1beta1", "v1beta2"), deployment("registry.k8s.io/kueue/kueue:v0.15.2"))
     assert KUEUE.check(live, "kueue-system") == "0.15.2"
 
 
@@ -28,17 +28,20 @@ def test_a_supported_one_is_taken() -> None:
     ("there", "message"),
     [
         (
-            found(None, None),
+            installation_of(None, None),
             "no Deployment kueue-controller-manager with a version in namespace 'kueue-system'",
         ),
-        (found(crd("v1beta1"), deployment("kueue:v0.14.0")), r"Kueue 0\.14\.0 is not supported.*Supported: 0\.15\.x"),
         (
-            found(crd("v1beta1"), deployment("kueue:v0.15.0")),
+            installation_of(crd("v1beta1"), deployment("kueue:v0.14.0")),
+            r"Kueue 0\.14\.0 is not supported.*Supported: 0\.15\.x",
+        ),
+        (
+            installation_of(crd("v1beta1"), deployment("kueue:v0.15.0")),
             r"does not serve v1beta2: apply .* Kueue 0\.15\.0",
         ),
-        (found(None, deployment("kueue:v0.15.0")), "no CRD clusterqueues.kueue.x-k8s.io. Here"),
+        (installation_of(None, deployment("kueue:v0.15.0")), "no CRD clusterqueues.kueue.x-k8s.io. Here"),
     ],
 )
-def test_another_is_refused_with_what_is_there(there: Any, message: str) -> None:
+def test_an_unsupported_installation_is_refused_with_its_version(there: Any, message: str) -> None:
     with pytest.raises(UnsupportedVersionError, match=message):
         KUEUE.check(there, "kueue-system")

@@ -12,7 +12,7 @@ from testbed.recorder import Recorder, record
 pytestmark = pytest.mark.unit
 
 
-def test_crds_come_before_the_manager_and_the_guard_goes_before_anything_else(
+def test_crds_are_created_before_the_manager_and_the_guard_is_deleted_first(
     kueue_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The deletion order is reversed: the guard is deleted before everything else."""
@@ -29,7 +29,7 @@ def test_crds_come_before_the_manager_and_the_guard_goes_before_anything_else(
     assert "workloads.v1beta1.kueue.x-k8s.io" in guard.inputs["resources"]
 
 
-def test_a_tree_that_is_none_is_refused_with_the_reason(
+def test_an_invalid_tree_is_refused_with_the_reason(
     tmp_path: Path, kueue_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kueue_file = tmp_path / "other.yaml"

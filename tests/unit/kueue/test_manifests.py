@@ -61,7 +61,7 @@ def test_the_namespace_comes_first_then_access_and_webhooks_then_the_manager(tre
     ]
 
 
-def test_the_image_is_of_the_release_though_the_tree_names_one_of_every_commit(tree: Tree) -> None:
+def test_the_image_is_that_of_the_release_not_that_of_the_tree(tree: Tree) -> None:
     assert pod(tree)["containers"][0]["image"] == kueue_image("0.15.0") == "registry.k8s.io/kueue/kueue:v0.15.0"
 
 
@@ -76,7 +76,7 @@ def test_a_tree_of_another_release_or_program_is_refused(tree: Tree) -> None:
         stages([{"kind": "ConfigMap", "metadata": {"name": "x"}}])
 
 
-def test_nothing_but_rays_kinds_that_name_a_queue_and_kueues_own_passes_the_webhook(tree: Tree) -> None:
+def test_the_webhook_applies_only_to_rays_kinds_with_a_queue_and_to_kueues_own_kinds(tree: Tree) -> None:
     """An outage of a webhook for pods, Jobs or Deployments would block the whole cluster."""
     found = webhooks(tree)
     assert set(found) == OF_RAY | OF_KUEUE
@@ -84,13 +84,13 @@ def test_nothing_but_rays_kinds_that_name_a_queue_and_kueues_own_passes_the_webh
     assert {name for name, webhook in found.items() if webhook.get("objectSelector") == named} == OF_RAY
 
 
-def test_what_an_outage_stops_can_be_said(tree: Tree) -> None:
+def test_the_failure_policy_can_be_set(tree: Tree) -> None:
     assert {webhook["failurePolicy"] for webhook in webhooks(tree).values()} == {"Fail"}
     open_ones = webhooks(tree, webhook={"failurePolicy": "Ignore", "timeoutSeconds": 4})
     assert {(each["failurePolicy"], each["timeoutSeconds"]) for each in open_ones.values()} == {("Ignore", 4)}
 
 
-def test_the_api_server_takes_one_certificate_which_kueue_takes_for_its_own(tree: Tree) -> None:
+def test_the_api_server_accepts_one_certificate_which_kueue_keeps(tree: Tree) -> None:
     found = objects(tree)
     assert found["Secret", "kueue-webhook-server-cert"]["stringData"] == {
         "ca.crt": "certificate",
@@ -102,7 +102,7 @@ def test_the_api_server_takes_one_certificate_which_kueue_takes_for_its_own(tree
     assert webhook_names(KueueSettings(namespace="queues")) == ["kueue-webhook-service.queues.svc", "kueue-ca"]
 
 
-def test_the_managers_rights_are_those_of_the_tree_less_kinds_of_job_that_are_not_served(tree: Tree) -> None:
+def test_the_managers_rights_are_those_of_the_tree_without_disabled_integrations(tree: Tree) -> None:
     (original,) = (each for each in tree if each["metadata"]["name"] == "kueue-manager-role")
     rules = objects(tree)["ClusterRole", "kueue-manager-role"]["rules"]
     assert all(rule in original["rules"] for rule in rules)
@@ -111,27 +111,27 @@ def test_the_managers_rights_are_those_of_the_tree_less_kinds_of_job_that_are_no
     assert not groups & {"batch", "kubeflow.org", "jobset.x-k8s.io"}
 
 
-def test_no_api_server_behind_the_clusters_own_is_made(tree: Tree) -> None:
+def test_no_aggregated_api_server_is_created(tree: Tree) -> None:
     """While it does not answer, no namespace can be deleted."""
     assert not [key for key in objects(tree) if key[0] == "APIService" or "visibility" in key[1]]
     assert "visibility" not in str(pod(tree))
     assert configuration(tree)["featureGates"]["VisibilityOnDemand"] is False
 
 
-def test_the_pod_keeps_to_pod_security_restricted(tree: Tree) -> None:
+def test_the_pod_meets_pod_security_restricted(tree: Tree) -> None:
     namespace = objects(tree)["Namespace", "kueue-system"]
     assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
     assert pod(tree)["containers"][0]["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     assert pod(tree)["securityContext"]["runAsNonRoot"] is True
 
 
-def test_everything_is_in_the_namespace_that_is_said(tree: Tree) -> None:
+def test_everything_is_in_the_configured_namespace(tree: Tree) -> None:
     moved = objects(tree, namespace="queues")
     assert "kueue-system" not in str(list(moved.values()))
     assert configuration(tree, namespace="queues")["leaderElection"]["resourceNamespace"] == "queues"
 
 
-def test_resources_and_secrets_to_pull_images_with_can_be_said(tree: Tree) -> None:
+def test_resources_and_image_pull_secrets_can_be_set(tree: Tree) -> None:
     settings = {"resources": {"cpu": 2, "memory": "2Gi"}, "imagePullSecrets": ["mirror"]}
     found = pod(tree, **settings)
     assert found["containers"][0]["resources"]["limits"] == {"cpu": "2", "memory": "2Gi"}
@@ -139,14 +139,14 @@ def test_resources_and_secrets_to_pull_images_with_can_be_said(tree: Tree) -> No
     assert pod(tree)["containers"][0]["resources"]["limits"] == {"cpu": "2", "memory": "512Mi"}
 
 
-def test_one_of_several_pods_stays_while_nodes_are_drained(tree: Tree) -> None:
+def test_one_of_several_pods_keeps_running_while_nodes_are_drained(tree: Tree) -> None:
     found = objects(tree, replicas=2)
     assert found["Deployment", MANAGER]["spec"]["replicas"] == 2
     assert found["PodDisruptionBudget", MANAGER]["spec"]["maxUnavailable"] == 1
     assert ("PodDisruptionBudget", MANAGER) not in objects(tree)
 
 
-def test_metrics_can_be_left_out(tree: Tree) -> None:
+def test_metrics_can_be_disabled(tree: Tree) -> None:
     service = ("Service", "kueue-controller-manager-metrics-service")
     assert service in objects(tree)
     without = objects(tree, metrics=False)
@@ -155,7 +155,7 @@ def test_metrics_can_be_left_out(tree: Tree) -> None:
     assert configuration(tree, metrics=False)["metrics"] == {"bindAddress": "0"}
 
 
-def test_another_configuration_starts_the_manager_anew(tree: Tree) -> None:
+def test_a_changed_configuration_restarts_the_manager(tree: Tree) -> None:
     def noted(**settings: Any) -> str:
         template = objects(tree, **settings)["Deployment", MANAGER]["spec"]["template"]
         return str(template["metadata"]["annotations"]["ray-platform/configuration"])
@@ -164,11 +164,11 @@ def test_another_configuration_starts_the_manager_anew(tree: Tree) -> None:
     assert noted() != noted(elasticJobs=True)
 
 
-def test_only_rays_kinds_are_served(tree: Tree) -> None:
+def test_only_integrations_of_rays_kinds_are_enabled(tree: Tree) -> None:
     assert configuration(tree)["integrations"] == {"frameworks": ["ray.io/raycluster", "ray.io/rayjob"]}
 
 
-def test_what_kueue_leaves_off_is_off_unless_it_is_said(tree: Tree) -> None:
+def test_features_that_kueue_disables_are_disabled_by_default(tree: Tree) -> None:
     plain = configuration(tree)
     assert plain["featureGates"]["ElasticJobsViaWorkloadSlices"] is False
     assert not {"fairSharing", "waitForPodsReady"} & plain.keys()
@@ -186,14 +186,14 @@ def test_what_kueue_leaves_off_is_off_unless_it_is_said(tree: Tree) -> None:
     assert "waitForPodsReady" not in configuration(tree, waitForPodsReady=False)
 
 
-def test_the_guard_is_told_every_kind_in_the_version_that_is_stored(tree: Tree) -> None:
+def test_the_guard_has_every_kind_in_its_stored_version(tree: Tree) -> None:
     """The webhook does not apply to other objects, so its outage does not block them."""
     found = [each.resource for each in definitions_of(tree)]
     assert len(found) == 11
     assert "clusterqueues.v1beta1.kueue.x-k8s.io" in found
 
 
-def test_the_tree_is_left_as_it_is(tree: Tree) -> None:
+def test_the_tree_is_not_changed(tree: Tree) -> None:
     before = str(tree)
     stages(tree, namespace="queues", replicas=2)
     assert str(tree) == before

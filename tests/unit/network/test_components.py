@@ -15,7 +15,7 @@ from testbed.recorder import record
 pytestmark = pytest.mark.unit
 
 
-def test_policies_are_made_in_the_namespace() -> None:
+def test_policies_are_created_in_the_namespace() -> None:
     recorder = record(lambda: NetworkPolicies("a-network", NetworkPoliciesArgs([default_deny()], "team-a")))
     policy = recorder.registered["a-network-default-deny"]
     assert policy.type == "kubernetes:networking.k8s.io/v1:NetworkPolicy"
@@ -23,7 +23,7 @@ def test_policies_are_made_in_the_namespace() -> None:
     assert policy.parent == "a-network"
 
 
-def test_an_ingress_is_for_one_host_by_tls_and_leads_to_the_head() -> None:
+def test_an_ingress_has_one_host_with_tls_and_the_head_as_backend() -> None:
     keys = {"host": "ray.example.com", "className": "nginx", "tlsSecretName": "ray-tls"}
     settings = IngressSettings.model_validate({**keys, "annotations": {"example.com/a": "b"}})
     args = DashboardIngressArgs(settings, "training", "team-a", "training-head-svc", 8265)

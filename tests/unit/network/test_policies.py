@@ -30,16 +30,16 @@ def tcp(*ports: int) -> list[dict[str, Any]]:
     return [{"protocol": "TCP", "port": port} for port in ports]
 
 
-def test_everything_is_denied_first() -> None:
+def test_all_traffic_is_denied_by_default() -> None:
     denied = policies({"clusters": []})["default-deny"]
     assert denied == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
 
 
-def test_a_tenant_without_clusters_may_ask_for_names_and_nothing_else() -> None:
+def test_a_tenant_without_clusters_may_only_use_dns() -> None:
     assert set(policies({"clusters": []})) == {"default-deny", "dns"}
 
 
-def test_every_pod_may_ask_the_clusters_dns_and_that_of_its_node() -> None:
+def test_every_pod_may_use_the_dns_of_cluster_and_node() -> None:
     assert policies({})["dns"]["egress"] == [
         {
             "to": [
@@ -59,39 +59,39 @@ def test_pods_of_a_cluster_reach_each_other_on_every_port() -> None:
     assert cluster["egress"] == [{"to": [own]}]
 
 
-def test_the_head_alone_reaches_the_api_server() -> None:
+def test_only_the_head_may_connect_to_the_api_server() -> None:
     """Its address changes in managed clusters. A rule without addresses includes it in every network plugin."""
     found = policies({})
     assert found["head.training"]["egress"] == [{"ports": tcp(443, 6443)}]
     assert {"ports": tcp(443, 6443)} not in found["cluster.training"]["egress"]
 
 
-def test_the_address_of_the_api_server_can_be_said() -> None:
+def test_the_address_of_the_api_server_can_be_set() -> None:
     network = {"apiServer": {"cidrs": ["10.0.0.7/32"], "ports": [8443]}}
     rule = {"to": [{"ipBlock": {"cidr": "10.0.0.7/32"}}], "ports": tcp(8443)}
     assert policies({}, network)["head.training"]["egress"] == [rule]
 
 
-def test_with_tokens_of_kubernetes_workers_ask_the_api_server_too() -> None:
+def test_with_kubernetes_tokens_workers_may_connect_to_the_api_server() -> None:
     """Each process of Ray reviews the tokens of its callers."""
     cluster = {**CLUSTER, "authOptions": {"mode": "token", "enableK8sTokenAuth": True}}
     assert {"ports": tcp(443, 6443)} in policies({"clusters": [cluster]})["cluster.training"]["egress"]
 
 
-@pytest.mark.parametrize("said", [{"rayDeployer": {}}, {"clusters": [{**CLUSTER, "serviceAccount": "deployer"}]}])
-def test_workers_with_an_account_may_use_it(said: dict[str, Any]) -> None:
+@pytest.mark.parametrize("configured", [{"rayDeployer": {}}, {"clusters": [{**CLUSTER, "serviceAccount": "deployer"}]}])
+def test_workers_with_an_account_may_connect_to_the_api_server(configured: dict[str, Any]) -> None:
     groups = [{"groupName": "cpu"}]
-    clusters = [{**cluster, "workerGroups": groups} for cluster in said.get("clusters", [CLUSTER])]
-    assert {"ports": tcp(443, 6443)} in policies({**said, "clusters": clusters})["cluster.training"]["egress"]
+    clusters = [{**cluster, "workerGroups": groups} for cluster in configured.get("clusters", [CLUSTER])]
+    assert {"ports": tcp(443, 6443)} in policies({**configured, "clusters": clusters})["cluster.training"]["egress"]
 
 
-def test_a_cluster_that_does_not_scale_has_no_use_for_the_api_server() -> None:
+def test_a_cluster_that_does_not_scale_needs_no_api_server() -> None:
     found = policies({"clusters": [{**CLUSTER, "autoscaling": False}]})
     assert "egress" not in found["head.training"]
     assert found["head.training"]["policyTypes"] == ["Ingress"]
 
 
-def test_a_head_that_nobody_is_named_for_is_open_to_operator_and_submitters_alone() -> None:
+def test_a_head_without_peers_is_open_only_to_operator_and_submitters() -> None:
     job = {"podSelector": {"matchExpressions": [{"key": "batch.kubernetes.io/job-name", "operator": "Exists"}]}}
     assert policies({})["head.training"]["ingress"] == [
         {"from": [from_namespace("ray-system")], "ports": tcp(8265, 8000)},
@@ -99,7 +99,7 @@ def test_a_head_that_nobody_is_named_for_is_open_to_operator_and_submitters_alon
     ]
 
 
-def test_no_rule_is_open_to_everybody() -> None:
+def test_no_rule_allows_all_peers() -> None:
     """A rule with an empty `from` would be open."""
     full = {"dashboardFrom": ["a"], "clientFrom": ["b"], "serveFrom": ["c"], "otherClusters": True}
     network = {"monitoring": ["d"], "ingressController": "e"}
@@ -109,7 +109,7 @@ def test_no_rule_is_open_to_everybody() -> None:
         assert all(rule["from"] for rule in rules)
 
 
-def test_who_is_named_reaches_the_port_it_is_named_for() -> None:
+def test_a_peer_may_connect_to_its_port() -> None:
     peer = {"namespace": "portal", "podLabels": {"app": "portal"}}
     network = {"dashboardFrom": [peer], "clientFrom": ["notebooks"], "serveFrom": [{"cidr": "2001:db8::/32"}]}
     found = policies({"network": network})
@@ -121,7 +121,7 @@ def test_who_is_named_reaches_the_port_it_is_named_for() -> None:
     assert serve in found["cluster.training"]["ingress"]
 
 
-def test_metrics_are_for_monitoring() -> None:
+def test_only_monitoring_may_read_metrics() -> None:
     found = policies({}, {"monitoring": ["monitoring"]})
     reads = {"from": [from_namespace("monitoring")]}
     assert {**reads, "ports": tcp(8080)} in found["cluster.training"]["ingress"]
@@ -138,7 +138,7 @@ def of_redis(redis: dict[str, Any], tenant: dict[str, Any] | None = None) -> dic
     return {body["metadata"]["name"]: body["spec"] for body in tenant_policies(stack, stack.tenants[0])}
 
 
-def test_redis_is_reached_by_the_head_and_by_the_job_that_cleans_up() -> None:
+def test_head_and_clean_up_job_may_connect_to_redis() -> None:
     found = of_redis({})
     assert found["redis.training"] == {
         "podSelector": {
@@ -152,16 +152,16 @@ def test_redis_is_reached_by_the_head_and_by_the_job_that_cleans_up() -> None:
     }
 
 
-def test_a_cluster_that_is_not_fault_tolerant_has_no_way_to_redis() -> None:
+def test_a_cluster_without_fault_tolerance_may_not_connect_to_redis() -> None:
     assert "redis.training" not in of_redis({}, {"clusters": [CLUSTER]})
 
 
-def test_redis_in_the_tenants_own_namespace_is_reached_there() -> None:
+def test_redis_in_the_tenants_namespace_is_allowed_there() -> None:
     [rule] = of_redis({"scope": "perTenant"})["redis.training"]["egress"]
     assert rule["to"] == [from_namespace("team-a")]
 
 
-def test_redis_outside_is_reached_where_it_is_said_to_be() -> None:
+def test_external_redis_is_allowed_at_its_configured_addresses() -> None:
     outside = {"address": "redis.example.com:6380", "secretName": "redis"}
     [rule] = of_redis({"mode": "external", "external": outside})["redis.training"]["egress"]
     assert rule == {"ports": tcp(6380)}
@@ -170,18 +170,18 @@ def test_redis_outside_is_reached_where_it_is_said_to_be() -> None:
     assert rule["to"] == [{"ipBlock": {"cidr": "10.40.0.7/32"}}]
 
 
-def test_clusters_of_a_tenants_own_stack_may_be_fault_tolerant_too() -> None:
+def test_clusters_of_a_tenants_own_stack_may_use_redis() -> None:
     assert "redis.adhoc" in of_redis({}, {"clusters": [], "clusterNames": ["adhoc"]})
 
 
-def test_metrics_of_the_gateway_are_for_monitoring_where_there_is_one() -> None:
+def test_only_monitoring_may_read_metrics_of_the_gateway() -> None:
     reads = {"from": [from_namespace("monitoring")]}
     assert {**reads, "ports": tcp(44217, 44227, 9399)} in of_redis({})["head.training"]["ingress"]
     without = of_redis({"gateway": {"enabled": False}})["head.training"]["ingress"]
     assert {**reads, "ports": tcp(44217, 44227)} in without
 
 
-def test_the_ports_are_those_that_the_pod_template_says() -> None:
+def test_the_ports_are_those_of_the_pod_template() -> None:
     container = {"name": "ray-head", "ports": [{"name": "dashboard", "containerPort": 9265}]}
     head = {"podTemplate": {"spec": {"containers": [container]}}}
     found = policies({"clusters": [{**CLUSTER, "head": head}], "network": {"dashboardFrom": ["a"]}})
@@ -190,7 +190,7 @@ def test_the_ports_are_those_that_the_pod_template_says() -> None:
     assert found["submitters"]["egress"][0]["ports"] == tcp(9265)
 
 
-def test_only_clusters_with_an_ingress_let_the_ingress_controller_in() -> None:
+def test_only_clusters_with_an_ingress_allow_the_ingress_controller() -> None:
     ingress = {"host": "ray.example.com", "className": "nginx", "tlsSecretName": "tls"}
     clusters = [{**CLUSTER, "ingress": ingress}, {**CLUSTER, "name": "inside"}]
     found = policies({"clusters": clusters, "network": {"ingress": True}}, {"ingressController": "ingress-nginx"})
@@ -206,7 +206,7 @@ def test_clusters_of_a_tenants_own_stack_have_policies_by_their_names() -> None:
     assert set(found) == {"default-deny", "dns", "submitters", "cluster.adhoc", "head.adhoc"}
 
 
-def test_clusters_that_rayjobs_make_are_those_that_no_name_is_said_of() -> None:
+def test_clusters_of_rayjobs_are_selected_as_those_without_their_own_policy() -> None:
     found = policies({"clusterNames": ["adhoc"], "network": {"otherClusters": True}})
     assert found["heads-other"]["podSelector"] == {
         "matchExpressions": [
@@ -218,14 +218,14 @@ def test_clusters_that_rayjobs_make_are_those_that_no_name_is_said_of() -> None:
     assert "heads-other" not in policies({})
 
 
-def test_no_two_clusters_share_the_name_of_a_policy() -> None:
+def test_policies_of_different_clusters_have_different_names() -> None:
     clusters = [{**CLUSTER, "name": name} for name in ("a", "a-head", "head-a", "other", "deny")]
     stack = parse({"tenants": [{"name": "t", "clusters": clusters, "network": {"otherClusters": True}}]})
     names = [body["metadata"]["name"] for body in tenant_policies(stack, stack.tenants[0])]
     assert len(names) == len(set(names))
 
 
-def test_egress_is_what_is_said() -> None:
+def test_egress_is_allowed_to_configured_targets() -> None:
     egress = [
         {"cidr": "10.30.0.0/16", "ports": [443, 5000]},
         {"namespace": "minio", "ports": [9000], "protocol": "UDP"},
@@ -240,7 +240,7 @@ def test_egress_is_what_is_said() -> None:
     }
 
 
-def test_the_internet_is_neither_a_private_network_nor_the_clouds_metadata_service() -> None:
+def test_the_internet_excludes_private_networks_and_the_metadata_service() -> None:
     (rule,) = policies({"network": {"egress": [{"internet": True}]}})["egress"]["egress"]
     assert rule["ports"] == tcp(443)
     excluded = {block["ipBlock"]["cidr"]: set(block["ipBlock"]["except"]) for block in rule["to"]}
@@ -248,12 +248,12 @@ def test_the_internet_is_neither_a_private_network_nor_the_clouds_metadata_servi
     assert excluded["::/0"] == {"fc00::/7", "fe80::/10"}
 
 
-def test_the_switch_makes_none() -> None:
+def test_without_policies_none_are_created() -> None:
     assert policies({}, {"policies": False}) == {}
     assert policies({"network": {"policies": False}}) == {}
     assert operator_policies(parse({"network": {"policies": False}})) == []
 
 
 @pytest.mark.parametrize("table", [ports_table(), reach_table()], ids=["ports", "reach"])
-def test_the_page_shows_the_matrix_that_is_tried(table: str) -> None:
+def test_the_page_has_the_tested_matrix(table: str) -> None:
     assert table in PAGE.read_text()

@@ -14,7 +14,7 @@ def tcp(*ports: int) -> list[dict[str, Any]]:
     return [{"protocol": "TCP", "port": port} for port in ports]
 
 
-def test_the_operators_namespace_is_closed_as_well() -> None:
+def test_the_operators_namespace_has_policies() -> None:
     deny, operator = operator_policies(parse({"operator": {"watchNamespaces": ["a"]}}))
     assert {body["metadata"]["namespace"] for body in (deny, operator)} == {"ray-system"}
     assert deny["spec"]["podSelector"] == {}
@@ -27,11 +27,11 @@ def test_the_operators_namespace_is_closed_as_well() -> None:
     assert {"to": [heads], "ports": tcp(8265, 8000)} in operator["spec"]["egress"]
 
 
-def test_an_operator_that_is_there_already_is_left_as_it_is() -> None:
+def test_an_existing_operator_gets_no_policies() -> None:
     assert operator_policies(parse({"operator": {"install": "existing"}})) == []
 
 
-def test_volcanos_namespace_is_closed_but_for_its_webhook_and_metrics() -> None:
+def test_volcanos_namespace_is_open_only_for_webhook_and_metrics() -> None:
     settings = {"network": {"monitoring": ["monitoring"]}, "scheduler": {"volcano": {"namespace": "gangs"}}}
     deny, volcano, webhook = scheduler_policies(parse(settings))
     assert {body["metadata"]["namespace"] for body in (deny, volcano, webhook)} == {"gangs"}
@@ -42,7 +42,7 @@ def test_volcanos_namespace_is_closed_but_for_its_webhook_and_metrics() -> None:
     assert webhook["spec"]["podSelector"] == {"matchLabels": {"app": "volcano-admission"}}
 
 
-def test_kueues_namespace_is_closed_but_for_its_webhook_and_metrics() -> None:
+def test_kueues_namespace_is_open_only_for_webhook_and_metrics() -> None:
     settings = {"network": {"monitoring": ["monitoring"]}, "scheduler": {"kueue": {"namespace": "queues"}}}
     deny, kueue, webhook = scheduler_policies(parse(settings))
     assert [body["metadata"]["name"] for body in (deny, kueue, webhook)] == ["default-deny", "kueue", "kueue-webhook"]
@@ -53,7 +53,7 @@ def test_kueues_namespace_is_closed_but_for_its_webhook_and_metrics() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "configured",
     [
         {},
         {"scheduler": {"kueue": {"install": "existing"}}},
@@ -61,5 +61,5 @@ def test_kueues_namespace_is_closed_but_for_its_webhook_and_metrics() -> None:
         {"scheduler": {"volcano": {}}, "network": {"policies": False}},
     ],
 )
-def test_there_are_none_for_a_scheduler_that_the_stack_does_not_make(said: dict[str, Any]) -> None:
-    assert scheduler_policies(parse(said)) == []
+def test_an_existing_scheduler_gets_no_policies(configured: dict[str, Any]) -> None:
+    assert scheduler_policies(parse(configured)) == []

@@ -37,7 +37,7 @@ def test_a_release_is_fetched_once(kubectl_that_renders: Path) -> None:
     assert kubectl_that_renders.read_text() == f"kustomize {URL}\n"
 
 
-def test_what_may_change_unseen_is_rendered_each_time(kubectl_that_renders: Path) -> None:
+def test_a_location_that_may_change_is_rendered_each_time(kubectl_that_renders: Path) -> None:
     render(URL)
     render(URL)
     assert times_rendered(kubectl_that_renders) == 2
@@ -64,7 +64,7 @@ def test_a_folder_is_rendered_again_once_a_file_or_the_renderer_has_changed(
 
 
 @pytest.mark.parametrize(
-    "said",
+    "kustomization",
     [
         "resources: [../manager, 'https://example.com/more.yaml']",
         "resources: [../manager, 'github.com/ray-project/kuberay//ray-operator/config/crd']",
@@ -73,17 +73,17 @@ def test_a_folder_is_rendered_again_once_a_file_or_the_renderer_has_changed(
         "[]",
     ],
 )
-def test_a_folder_that_may_read_what_is_not_in_it_is_rendered_each_time(
-    kubectl_that_renders: Path, folder: Path, said: str
+def test_a_folder_that_may_refer_to_other_files_is_rendered_each_time(
+    kubectl_that_renders: Path, folder: Path, kustomization: str
 ) -> None:
-    (folder / "kustomization.yaml").write_text(said)
+    (folder / "kustomization.yaml").write_text(kustomization)
     render(str(folder))
     render(str(folder))
     assert times_rendered(kubectl_that_renders) == 2
 
 
 @pytest.mark.parametrize("spoil", [lambda file: file.write_text("{"), Path.unlink])
-def test_what_was_kept_and_is_spoilt_is_rendered_anew(
+def test_a_broken_cache_file_is_rendered_again(
     kubectl_that_renders: Path, folder: Path, tmp_path: Path, spoil: Callable[[Path], object]
 ) -> None:
     first = render(str(folder))
@@ -92,14 +92,14 @@ def test_what_was_kept_and_is_spoilt_is_rendered_anew(
     assert render(str(folder)) == first
 
 
-def test_without_a_folder_to_keep_it_in_a_tree_is_rendered_all_the_same(
+def test_without_a_cache_folder_a_tree_is_still_rendered(
     kubectl_that_renders: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAY_PLATFORM_CACHE", os.devnull)
     assert render(URL, pinned=True)
 
 
-def test_without_kubectl_or_kustomize_it_is_said_what_to_install(
+def test_without_kubectl_or_kustomize_the_error_names_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -107,7 +107,9 @@ def test_without_kubectl_or_kustomize_it_is_said_what_to_install(
         render("config/default")
 
 
-def test_a_failure_shows_what_kubectl_said_and_names_the_setting(kubectl_that_renders: Path, tmp_path: Path) -> None:
+def test_a_failure_shows_the_output_of_kubectl_and_names_the_setting(
+    kubectl_that_renders: Path, tmp_path: Path
+) -> None:
     kubectl = tmp_path / "bin" / "kubectl"
     kubectl.write_text("#!/bin/sh\necho 'error: must build at directory: not a valid directory' >&2\nexit 1\n")
     with pytest.raises(KustomizeError, match=r"config/none failed: error: must build at directory.*set location"):
@@ -118,7 +120,7 @@ def test_a_failure_shows_what_kubectl_said_and_names_the_setting(kubectl_that_re
     ("text", "message"),
     [("a: [", "is not YAML"), ("since: 2026-11-21", "is not YAML of Kubernetes"), ("", "renders to is nothing")],
 )
-def test_what_is_no_tree_is_refused(kubectl_that_renders: Path, tmp_path: Path, text: str, message: str) -> None:
+def test_an_invalid_tree_is_refused(kubectl_that_renders: Path, tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "bin" / "kubectl").write_text(f"#!/bin/sh\necho '{text}'\n")
     with pytest.raises(ManifestError, match=message):
         render("config/default")

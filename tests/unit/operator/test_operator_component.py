@@ -26,7 +26,7 @@ def recorder(kubectl_that_renders: Path) -> Recorder:
     return provisioned()
 
 
-def test_each_object_is_a_resource_of_its_own_below_the_component(recorder: Recorder) -> None:
+def test_each_object_is_a_child_resource_of_the_component(recorder: Recorder) -> None:
     children = [each for each in recorder.registered.values() if each.name != "kuberay"]
     assert len(children) == 10
     assert {each.parent for each in children} == {"kuberay"}
@@ -50,7 +50,7 @@ def test_the_service_does_not_wait_for_pods_that_wait_for_it(recorder: Recorder)
     assert not recorder.made_before(deployment, service)
 
 
-def test_the_guard_goes_before_anything_that_keeps_clusters_alive(recorder: Recorder) -> None:
+def test_the_guard_is_deleted_before_all_that_clusters_need(recorder: Recorder) -> None:
     """The deletion order is reversed: the guard is deleted before CRDs, access and operator."""
     for other in set(recorder.registered) - {"kuberay", "kuberay-crd-guard"}:
         assert recorder.made_before(other, "kuberay-crd-guard")
@@ -64,7 +64,7 @@ def test_the_guard_knows_the_kinds_and_the_cluster(recorder: Recorder) -> None:
     assert inputs["context"] == "staging"
 
 
-def test_crds_are_found_by_their_digests_word_for_word(recorder: Recorder, tree: list[dict[str, Any]]) -> None:
+def test_crds_are_found_by_their_digests_unchanged(recorder: Recorder, tree: list[dict[str, Any]]) -> None:
     crd = next(body for body in tree if body["metadata"]["name"] == "rayclusters.ray.io")
     assert content(recorder.registered["kuberay-crds"].inputs["definitions"]["rayclusters.ray.io"]) == crd
 
@@ -91,7 +91,7 @@ def test_version_and_namespace_are_outputs(recorder: Recorder) -> None:
     ("version", "ray", "message"),
     [("1.6.1", "2.60.0", "is not KubeRay v1.6.1"), ("1.6.2", "2.20.0", "does not support Ray 2.20.0")],
 )
-def test_what_does_not_go_together_ends_the_program_with_one_message(
+def test_a_conflict_ends_the_program_with_one_message(
     kubectl_that_renders: Path, version: str, ray: str, message: str
 ) -> None:
     args = KubeRayOperatorArgs(OperatorSettings(location="config/default", version=version), (ray,))
@@ -99,7 +99,7 @@ def test_what_does_not_go_together_ends_the_program_with_one_message(
         record(lambda: KubeRayOperator("kuberay", args))
 
 
-def test_an_existing_operator_is_read_and_nothing_is_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_existing_operator_is_read_and_nothing_is_created(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     args = KubeRayOperatorArgs(OperatorSettings(install="existing"), context="nowhere")

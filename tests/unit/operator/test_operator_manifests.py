@@ -40,7 +40,7 @@ def test_the_namespace_comes_first_then_access_then_the_operator(tree: Tree) -> 
     ]
 
 
-def test_everything_with_a_namespace_is_in_the_operators(tree: Tree) -> None:
+def test_namespaced_objects_are_in_the_operators_namespace(tree: Tree) -> None:
     made = objects(tree, namespace="kuberay")
     assert ("Namespace", None, "kuberay") in made
     assert {namespace for _, namespace, _ in made} == {None, "kuberay"}
@@ -49,7 +49,7 @@ def test_everything_with_a_namespace_is_in_the_operators(tree: Tree) -> None:
         assert {subject["namespace"] for body in bindings for subject in body["subjects"]} == {"kuberay"}
 
 
-def test_what_is_not_said_stays_as_kuberay_ships_it(tree: Tree) -> None:
+def test_fields_that_are_not_set_stay_as_in_kuberays_tree(tree: Tree) -> None:
     shipped = next(body for body in tree if body["kind"] == "Deployment")
     assert deployment(tree)["spec"] == shipped["spec"]
 
@@ -60,7 +60,7 @@ def test_the_rendered_tree_itself_is_not_changed(tree: Tree) -> None:
     assert str(tree) == before
 
 
-def test_an_operator_of_some_namespaces_has_roles_in_these_alone(tree: Tree) -> None:
+def test_an_operator_of_some_namespaces_has_roles_only_in_these(tree: Tree) -> None:
     made = objects(tree, watch_namespaces=("team-a", "team-b"))
     shipped = next(body for body in tree if body["kind"] == "ClusterRole")
     for namespace in ("team-a", "team-b"):
@@ -83,7 +83,7 @@ def test_an_operator_of_some_namespaces_has_roles_in_these_alone(tree: Tree) -> 
 @pytest.mark.parametrize(
     ("scheduler", "group"), [("volcano", "scheduling.volcano.sh"), ("scheduler-plugins", "scheduling.x-k8s.io")]
 )
-def test_a_batch_scheduler_brings_the_rules_for_its_pod_groups(
+def test_a_batch_scheduler_adds_the_rules_for_its_pod_groups(
     tree: Tree, scheduler: Any, group: str, watched: tuple[str, ...]
 ) -> None:
     made = objects(tree, batch_scheduler=scheduler, watch_namespaces=watched)
@@ -98,7 +98,7 @@ def test_more_than_one_replica_elects_a_leader(tree: Tree) -> None:
     assert deployment(tree, replicas=2)["spec"]["replicas"] == 2
 
 
-def test_replicas_are_on_several_nodes_and_one_stays_while_nodes_are_drained(tree: Tree) -> None:
+def test_replicas_are_on_several_nodes_and_one_keeps_running_while_nodes_are_drained(tree: Tree) -> None:
     made = objects(tree, replicas=2)
     selector = made["Deployment", "ray-system", "kuberay-operator"]["spec"]["selector"]
     [spread] = deployment(tree, replicas=2)["spec"]["template"]["spec"]["topologySpreadConstraints"]
@@ -107,12 +107,12 @@ def test_replicas_are_on_several_nodes_and_one_stays_while_nodes_are_drained(tre
     assert budget == {"maxUnavailable": 1, "selector": selector}
 
 
-def test_a_single_operator_is_in_nobodys_way_when_its_node_is_drained(tree: Tree) -> None:
+def test_a_single_operator_does_not_block_a_node_drain(tree: Tree) -> None:
     assert not any(kind == "PodDisruptionBudget" for kind, _, _ in objects(tree))
     assert "topologySpreadConstraints" not in deployment(tree)["spec"]["template"]["spec"]
 
 
-def test_the_operators_namespace_admits_no_pod_with_more_rights_than_it_has(tree: Tree) -> None:
+def test_the_operators_namespace_enforces_pod_security_restricted(tree: Tree) -> None:
     labels = objects(tree)["Namespace", None, "ray-system"]["metadata"]["labels"]
     assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
 
@@ -147,7 +147,7 @@ def test_image_secrets_and_placement_reach_the_pod(tree: Tree) -> None:
     assert pod["tolerations"] == [{"key": "infra", "operator": "Exists"}]
 
 
-def test_an_operator_of_any_tree_keeps_to_the_level_of_its_namespace(tree: Tree) -> None:
+def test_an_operator_of_any_tree_meets_the_level_of_its_namespace(tree: Tree) -> None:
     """The trees of 1.5 set no capabilities, so the level `restricted` would refuse the pod."""
     deployment = next(body for body in tree if body["kind"] == "Deployment")
     deployment["spec"]["template"]["spec"]["containers"][0]["securityContext"].pop("capabilities")
@@ -179,7 +179,7 @@ def test_a_tree_without_an_operator_is_refused(tree: Tree) -> None:
         ({"namespace": "Ray"}, "'Ray' is not a name"),
     ],
 )
-def test_settings_that_cannot_be_are_refused(settings: dict[str, Any], message: str) -> None:
+def test_invalid_settings_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         OperatorSettings(**settings)
 

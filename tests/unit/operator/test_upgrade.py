@@ -6,15 +6,22 @@ import pytest
 
 from components.operator import upgrade
 from components.operator.settings import OperatorSettings
-from components.operator.upgrade import Found, UnsafeUpgradeError, check_change, check_hosts, check_release, left_behind
+from components.operator.upgrade import (
+    Live,
+    UnsafeUpgradeError,
+    check_change,
+    check_hosts,
+    check_release,
+    outdated_crds,
+)
 from kuberay.releases import groups_with_hosts
 
 pytestmark = pytest.mark.unit
 
-NOTHING = Found(None, None)
+NOTHING = Live(None, None)
 
 
-def wanted(version: str, **settings: Any) -> OperatorSettings:
+def desired(version: str, **settings: Any) -> OperatorSettings:
     return OperatorSettings(version=version, **settings)
 
 
@@ -22,69 +29,69 @@ def wanted(version: str, **settings: Any) -> OperatorSettings:
     ("there", "version"),
     [
         (NOTHING, "1.5.1"),
-        (Found("1.5.1", "1.5", ("v1",)), "1.6.2"),
-        (Found("1.5.1", "1.6", ("v1",)), "1.6.2"),  # an `up` that was interrupted after the CRDs
-        (Found("1.4.2", None, ("v1",)), "1.6.2"),
-        (Found("1.6.2", "1.6", ("v1",)), "1.6.0"),
-        (Found("1.6.2", "1.6", ("v1",)), "1.7.0"),
+        (Live("1.5.1", "1.5", ("v1",)), "1.6.2"),
+        (Live("1.5.1", "1.6", ("v1",)), "1.6.2"),  # an `up` that was interrupted after the CRDs
+        (Live("1.4.2", None, ("v1",)), "1.6.2"),
+        (Live("1.6.2", "1.6", ("v1",)), "1.6.0"),
+        (Live("1.6.2", "1.6", ("v1",)), "1.7.0"),
     ],
 )
-def test_the_way_forward_is_open(there: Found, version: str) -> None:
-    check_release(there, wanted(version))
+def test_an_upgrade_is_allowed(there: Live, version: str) -> None:
+    check_release(there, desired(version))
 
 
 @pytest.mark.parametrize(
     "there",
     [
-        Found("1.6.2", "1.6", ("v1",)),
-        Found("1.5.1", "1.6", ("v1",)),
-        Found(None, "1.6", ("v1",)),
-        Found("1.10.0", "1.5", ("v1",)),
+        Live("1.6.2", "1.6", ("v1",)),
+        Live("1.5.1", "1.6", ("v1",)),
+        Live(None, "1.6", ("v1",)),
+        Live("1.10.0", "1.5", ("v1",)),
     ],
 )
-def test_there_is_no_way_back(there: Found) -> None:
+def test_a_downgrade_is_refused(there: Live) -> None:
     with pytest.raises(
         UnsafeUpgradeError, match=r"operator.version is 1.5.1, and the cluster has: .* a downgrade.*Keep"
     ):
-        check_release(there, wanted("1.5.1"))
+        check_release(there, desired("1.5.1"))
 
 
 @pytest.mark.parametrize(
     ("there", "behind"),
     [
-        (Found("1.6.2", "1.5", ("v1",)), True),
-        (Found("1.6.2", None, ("v1",)), True),
-        (Found("1.5.1", "1.6", ("v1",)), False),
-        (Found("1.6.2", "1.6", ("v1",)), False),
-        (Found("1.4.2", None, ("v1",)), False),
-        (Found(None, "1.5", ("v1",)), False),
+        (Live("1.6.2", "1.5", ("v1",)), True),
+        (Live("1.6.2", None, ("v1",)), True),
+        (Live("1.5.1", "1.6", ("v1",)), False),
+        (Live("1.6.2", "1.6", ("v1",)), False),
+        (Live("1.4.2", None, ("v1",)), False),
+        (Live(None, "1.5", ("v1",)), False),
         (NOTHING, False),
     ],
 )
-def test_crds_that_were_left_behind_are_told(there: Found, behind: bool) -> None:
-    warning = left_behind(there)
+def test_crds_older_than_the_operator_are_reported(there: Live, behind: bool) -> None:
+    warning = outdated_crds(there)
     assert (warning is not None) is behind
     assert "run `pulumi refresh`" in (warning or "run `pulumi refresh`")
 
 
-def test_workers_that_would_be_made_twice_are_named_with_the_way_out() -> None:
-    live, named = Found("1.5.1", "1.5", ("v1",), marks_hosts=False), [f"team-a/tpu group-{at:02}" for at in range(12)]
+def test_worker_groups_that_would_be_created_twice_are_named_with_a_fix() -> None:
+    live, named = Live("1.5.1", "1.5", ("v1",), marks_hosts=False), [f"team-a/tpu group-{at:02}" for at in range(12)]
     with pytest.raises(UnsafeUpgradeError, match=r"group-00, .*group-09 and 2 more.*RayMultiHostIndexing: false"):
-        check_hosts(live, wanted("1.6.2"), named)
-    check_hosts(live, wanted("1.6.2"), [])
+        check_hosts(live, desired("1.6.2"), named)
+    check_hosts(live, desired("1.6.2"), [])
 
 
 @pytest.mark.parametrize(
     ("there", "settings", "looked"),
     [
-        (Found("1.5.1", "1.5", ("v1",), marks_hosts=False), {}, True),
-        (Found("1.5.1", "1.5", ("v1",), marks_hosts=False), {"feature_gates": {"RayMultiHostIndexing": False}}, False),
-        (Found("1.6.2", "1.6", ("v1",)), {}, False),
+        (Live("1.5.1", "1.5", ("v1",), marks_hosts=False), {}, True),
+        (Live("1.5.1", "1.5", ("v1",), marks_hosts=False), {"feature_gates": {"RayMultiHostIndexing": False}}, False),
+        (Live("1.6.2", "1.6", ("v1",)), {}, False),
         (NOTHING, {}, False),
     ],
 )
-def test_pods_are_looked_at_only_where_the_operator_begins_to_mark_them(
-    monkeypatch: pytest.MonkeyPatch, there: Found, settings: dict[str, Any], looked: bool
+def test_pods_are_read_only_if_the_operator_begins_to_mark_them(
+    monkeypatch: pytest.MonkeyPatch, there: Live, settings: dict[str, Any], looked: bool
 ) -> None:
     asked: list[str | None] = []
 
@@ -94,11 +101,11 @@ def test_pods_are_looked_at_only_where_the_operator_begins_to_mark_them(
 
     monkeypatch.setattr(upgrade, "look", lambda *_: there)
     monkeypatch.setattr(upgrade, "without_marks", without_marks)
-    check_change("staging", wanted("1.6.2", **settings))
+    check_change("staging", desired("1.6.2", **settings))
     assert asked == ["staging"] * looked
 
 
-def test_worker_groups_with_several_hosts_are_told_from_others() -> None:
+def test_worker_groups_with_several_hosts_are_recognized() -> None:
     groups = [{"groupName": "tpu", "numOfHosts": 4}, {"groupName": "gpu", "numOfHosts": 1}, {"groupName": "cpu"}]
     assert groups_with_hosts({"spec": {"workerGroupSpecs": groups}}) == ["tpu"]
     assert groups_with_hosts({"spec": {}}) == []

@@ -12,14 +12,14 @@ pytestmark = pytest.mark.unit
 KIND = "kubernetes:scheduling.k8s.io/v1:PriorityClass"
 
 
-def test_heads_go_before_pods_of_no_class_and_workers_are_like_these() -> None:
+def test_heads_have_a_higher_priority_than_pods_without_a_class_and_workers_the_same() -> None:
     head, worker = priority_classes(PriorityClassesSettings().beside("manifests"))
     assert (head["metadata"]["name"], worker["metadata"]["name"]) == ("ray-head", "ray-worker")
     assert head["value"] > worker["value"] == 0
     assert not any("globalDefault" in body for body in (head, worker))
 
 
-def test_the_stack_makes_them_under_the_names_that_it_says() -> None:
+def test_the_stack_creates_them_with_the_configured_names() -> None:
     settings = PriorityClassesSettings(head="lab-head", worker="lab-worker").beside("manifests")
     recorder = record(lambda: PriorityClasses("priorities", settings))
     assert recorder.kinds()[KIND] == ["priorities-lab-head", "priorities-lab-worker"]
@@ -34,27 +34,27 @@ def test_the_stack_makes_them_under_the_names_that_it_says() -> None:
     ],
     ids=["existing", "none"],
 )
-def test_nothing_is_made_where_they_are_there_or_are_not_wanted(
+def test_nothing_is_created_if_they_exist_or_pods_get_none(
     settings: PriorityClassesSettings, names: PriorityNames
 ) -> None:
     assert KIND not in record(lambda: PriorityClasses("priorities", settings)).kinds()
     assert settings.names == names
 
 
-def test_beside_an_operator_of_another_nothing_is_made_unasked() -> None:
+def test_with_an_existing_operator_nothing_is_created_by_default() -> None:
     assert PriorityClassesSettings().beside("existing").names == NO_PRIORITIES
     assert PriorityClassesSettings(head="first").beside("existing").install == "existing"
     assert PriorityClassesSettings(install="manifests").beside("existing").install == "manifests"
 
 
 @pytest.mark.parametrize(
-    ("said", "message"),
+    ("configured", "message"),
     [
-        ({"head": "system-head"}, "names that begin with system- are Kubernetes' own"),
+        ({"head": "system-head"}, "names that begin with system- are reserved for Kubernetes"),
         ({"head": "ray", "worker": "ray"}, "'ray' is the heads' PriorityClass"),
         ({"install": "none", "worker": "mine"}, "install none gives pods no PriorityClass"),
     ],
 )
-def test_what_cannot_be_is_refused(said: dict[str, str], message: str) -> None:
+def test_invalid_names_are_refused(configured: dict[str, str], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
-        PriorityClassesSettings.model_validate(said)
+        PriorityClassesSettings.model_validate(configured)

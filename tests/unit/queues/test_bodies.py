@@ -7,7 +7,7 @@ import pytest
 from components.queues.kueue import WHOLE, cluster_queue, cohorts, local_queue, resource_flavors
 from components.queues.volcano import volcano_queue
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.rules import sound
+from components.ray_cluster.rules import valid
 from components.ray_cluster.scheduling import NO_SCHEDULING, Scheduling
 from core.nodes import GPU_RESOURCE, NodePool
 from tests.unit.queues.tree import POOL, queue
@@ -19,7 +19,7 @@ H100 = NodePool(pool="h100", count=2, cpu="96", memory="2000Gi", gpus=8, gpu_pro
 A100_FLAVOR, H100_FLAVOR = "nvidia-a100-sxm4-80gb", "nvidia-h100-80gb-hbm3"
 
 
-def test_what_is_not_said_of_a_queue_has_no_bound_and_no_guarantee() -> None:
+def test_amounts_that_are_not_set_have_no_limit_and_no_guarantee() -> None:
     assert volcano_queue(queue("team-a"))["spec"] == {
         "weight": 1,
         "reclaimable": True,
@@ -28,7 +28,7 @@ def test_what_is_not_said_of_a_queue_has_no_bound_and_no_guarantee() -> None:
     }
 
 
-def test_amounts_are_volcanos_resource_lists_and_what_is_guaranteed_is_deserved() -> None:
+def test_amounts_are_resource_lists_and_deserved_includes_the_guarantee() -> None:
     team_a = queue(
         "vision",
         parent="research",
@@ -43,14 +43,14 @@ def test_amounts_are_volcanos_resource_lists_and_what_is_guaranteed_is_deserved(
     assert spec["capability"] == {GPU_RESOURCE: "24", "cpu": "64", "memory": "1Ti", "rdma/hca": "4"}
 
 
-def test_no_gpus_at_all_are_a_capability_and_no_guarantee() -> None:
+def test_zero_gpus_are_a_capability_but_no_guarantee() -> None:
     spec = volcano_queue(queue("cpu-only", guarantee={"gpus": 0}, capability={"gpus": 0}))["spec"]
     assert spec["capability"] == {GPU_RESOURCE: "0"}
     assert "guarantee" not in spec
     assert "deserved" not in spec
 
 
-def test_a_queue_says_who_may_use_it_where_the_policy_looks() -> None:
+def test_a_queue_has_the_annotation_that_the_policy_reads() -> None:
     metadata = volcano_queue(queue("research", "team-a", "team-b"))["metadata"]
     assert metadata["annotations"] == {"ray-platform/allowed-namespaces": "team-a,team-b"}
     assert metadata["labels"] == {"ray-platform/queue": "true"}
@@ -66,7 +66,7 @@ def quotas(body: dict[str, Any]) -> dict[tuple[str, str], dict[str, str]]:
     }
 
 
-def test_kueue_has_a_flavor_for_each_gpu_product_and_one_for_what_is_the_same_everywhere() -> None:
+def test_kueue_has_a_flavor_for_each_gpu_product_and_one_for_other_resources() -> None:
     flavors = {each["metadata"]["name"]: each["spec"] for each in resource_flavors([POOL, H100])}
     assert flavors == {
         WHOLE: {},
@@ -75,7 +75,7 @@ def test_kueue_has_a_flavor_for_each_gpu_product_and_one_for_what_is_the_same_ev
     }
 
 
-def test_what_a_queue_deserves_is_its_own_and_what_is_guaranteed_is_lent_to_nobody() -> None:
+def test_deserved_is_the_quota_and_the_guarantee_is_not_lent() -> None:
     team_a = queue("team-a", guarantee={"gpus": 4}, deserved={"gpus": 8}, capability={"gpus": 24})
     assert quotas(cluster_queue(team_a, [POOL]))[A100_FLAVOR, GPU_RESOURCE] == {
         "nominalQuota": "8",
@@ -84,7 +84,7 @@ def test_what_a_queue_deserves_is_its_own_and_what_is_guaranteed_is_lent_to_nobo
     }
 
 
-def test_of_what_a_queue_says_nothing_it_has_nothing_of_its_own_and_borrows_what_is_free() -> None:
+def test_a_queue_without_amounts_borrows_free_resources() -> None:
     rendered = quotas(cluster_queue(queue("team-a"), [POOL]))
     assert rendered == {
         (WHOLE, "cpu"): {"nominalQuota": "0"},
@@ -93,7 +93,7 @@ def test_of_what_a_queue_says_nothing_it_has_nothing_of_its_own_and_borrows_what
     }
 
 
-def test_nodes_are_shared_out_to_the_last_gpu_between_queues_and_the_cohort_above_them() -> None:
+def test_queues_and_their_cohort_share_all_resources_of_the_nodes() -> None:
     tree = [
         queue("research", deserved={"gpus": 16}, capability={"gpus": 24}),
         queue("vision", parent="research", deserved={"gpus": 6}),
@@ -115,7 +115,7 @@ def test_nodes_are_shared_out_to_the_last_gpu_between_queues_and_the_cohort_abov
     assert [body["spec"]["cohortName"] for body in parts[2:]] == ["research", WHOLE]
 
 
-def test_a_product_that_is_not_named_is_none_where_others_are() -> None:
+def test_a_product_without_an_amount_is_zero_if_others_have_one() -> None:
     team_a = queue("team-a", capability={"gpusByProduct": {"NVIDIA-H100-80GB-HBM3": 8}})
     rendered = quotas(cluster_queue(team_a, [POOL, H100]))
     assert rendered[H100_FLAVOR, GPU_RESOURCE] == {"nominalQuota": "0", "borrowingLimit": "8"}
@@ -123,7 +123,7 @@ def test_a_product_that_is_not_named_is_none_where_others_are() -> None:
 
 
 @pytest.mark.parametrize(("strategy", "of_kueue"), [("fifo", "StrictFIFO"), ("traverse", "BestEffortFIFO")])
-def test_order_weight_and_namespaces_are_said_in_kueues_words(strategy: str, of_kueue: str) -> None:
+def test_order_weight_and_namespaces_are_rendered_for_kueue(strategy: str, of_kueue: str) -> None:
     spec = cluster_queue(queue("research", "team-a", weight=2, dequeueStrategy=strategy), [POOL])["spec"]
     assert spec["queueingStrategy"] == of_kueue
     assert spec["fairSharing"] == {"weight": "2"}
@@ -134,7 +134,7 @@ def test_order_weight_and_namespaces_are_said_in_kueues_words(strategy: str, of_
 
 def metadata(scheduling: Scheduling, **keys: Any) -> dict[str, Any]:
     """The metadata of a RayCluster."""
-    settings = sound({"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", **keys})
+    settings = valid({"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", **keys})
     found: dict[str, Any] = ray_cluster(settings, (POOL,), scheduling=scheduling)["metadata"]
     return found
 
@@ -142,7 +142,7 @@ def metadata(scheduling: Scheduling, **keys: Any) -> dict[str, Any]:
 ALL = {"priorityClass": "urgent", "networkTopology": {"mode": "hard", "highestTierAllowed": 2}}
 
 
-def test_volcano_and_kuberay_are_told_queue_priority_and_topology_by_labels() -> None:
+def test_queue_priority_and_topology_are_labels_for_volcano_and_kuberay() -> None:
     assert metadata(Scheduling("volcano", "research"), labels={"stage": "dev"}, **ALL)["labels"] == {
         "stage": "dev",
         "volcano.sh/queue-name": "research",
@@ -152,7 +152,7 @@ def test_volcano_and_kuberay_are_told_queue_priority_and_topology_by_labels() ->
     }
 
 
-def test_kueue_is_told_queue_and_priority_and_that_a_cluster_scales() -> None:
+def test_queue_priority_and_scaling_are_labels_and_annotations_for_kueue() -> None:
     rendered = metadata(Scheduling("kueue", "research"), priorityClass="urgent")
     assert rendered["labels"] == {"kueue.x-k8s.io/queue-name": "research", "kueue.x-k8s.io/priority-class": "urgent"}
     assert rendered["annotations"]["kueue.x-k8s.io/elastic-job"] == "true"
@@ -162,7 +162,7 @@ def test_kueue_is_told_queue_and_priority_and_that_a_cluster_scales() -> None:
 
 def replicas(scheduling: Scheduling, **keys: Any) -> list[int | None]:
     """Initial workers of a RayCluster with a group of a pool and one of `workerGroups`."""
-    settings = sound(
+    settings = valid(
         {
             "name": "training",
             "rayVersion": "2.60.0",
@@ -175,7 +175,7 @@ def replicas(scheduling: Scheduling, **keys: Any) -> list[int | None]:
     return [group.get("replicas") for group in groups]
 
 
-def test_kueue_is_told_of_as_many_workers_as_kuberay_starts() -> None:
+def test_kueue_counts_as_many_workers_as_kuberay_starts() -> None:
     """Kueue counts `replicas`, and KubeRay starts at least `minReplicas`."""
     queued = Scheduling("kueue", "research")
     assert replicas(queued) == [2, 1]
@@ -183,24 +183,24 @@ def test_kueue_is_told_of_as_many_workers_as_kuberay_starts() -> None:
     assert replicas(Scheduling("kueue")) == replicas(Scheduling("volcano", "research")) == [0, None]
 
 
-def test_without_a_scheduler_a_raycluster_is_what_it_was() -> None:
+def test_without_a_scheduler_a_raycluster_is_unchanged() -> None:
     assert "labels" not in metadata(NO_SCHEDULING)
 
 
 def head_annotations(scheduling: Scheduling, **keys: Any) -> dict[str, str]:
-    settings = sound({"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", **keys})
+    settings = valid({"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", **keys})
     template = ray_cluster(settings, (POOL,), scheduling=scheduling)["spec"]["headGroupSpec"]["template"]
     return dict((template.get("metadata") or {}).get("annotations") or {})
 
 
-def test_volcano_takes_no_head_for_another_queue_because_all_workers_would_go_with_it() -> None:
+def test_volcano_does_not_evict_a_head_for_another_queue() -> None:
     volcano = Scheduling("volcano", "research")
     assert head_annotations(volcano)["volcano.sh/preemptable"] == "false"
     own = {"head": {"podTemplate": {"metadata": {"annotations": {"volcano.sh/preemptable": "true"}}}}}
     assert head_annotations(volcano, **own)["volcano.sh/preemptable"] == "true"
 
 
-def test_pods_without_defaults_and_other_schedulers_pods_get_nothing_of_it() -> None:
+def test_pods_without_defaults_and_pods_of_other_schedulers_are_unchanged() -> None:
     assert "volcano.sh/preemptable" not in head_annotations(Scheduling("volcano"), podDefaults="none")
     assert "volcano.sh/preemptable" not in head_annotations(Scheduling("kueue", "research"))
     assert "volcano.sh/preemptable" not in head_annotations(NO_SCHEDULING)

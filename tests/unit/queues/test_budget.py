@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from components.queues.budget import beyond_quotas, beyond_room, on_nodes, problems_of_queues, rooms
 from components.queues.settings import Queue, QueueSettings, children, parents_first
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.rules import sound
+from components.ray_cluster.rules import valid
 from components.tenant.demand import Demand, demand
 from core.nodes import GPU_RESOURCE
 from core.problems import Problem, Problems
@@ -28,7 +28,7 @@ def training(*variants: dict[str, Any], **keys: Any) -> Demand:
     """The demand of a RayCluster. Its head has 2 CPUs, in addition to KubeRay's autoscaler."""
     workers = {"pool": "a100", "variants": list(variants)} if variants else None
     cluster = {"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", **keys}
-    settings = sound({**cluster, **({"workers": workers} if workers else {}), "head": {"cpu": 2, "memory": "8Gi"}})
+    settings = valid({**cluster, **({"workers": workers} if workers else {}), "head": {"cpu": 2, "memory": "8Gi"}})
     return demand(ray_cluster(settings, (POOL,)), None)
 
 
@@ -36,30 +36,30 @@ def refused(demand: Demand, *queues: Queue, name: str = "team-a") -> list[Proble
     return list(beyond_room("training", demand, name, rooms(queues, [POOL])[name]))
 
 
-@given(said=amounts())
-def test_amounts_in_order_are_taken(said: dict[str, Any]) -> None:
-    QueueSettings.model_validate(said)
+@given(configured=amounts())
+def test_amounts_in_order_are_accepted(configured: dict[str, Any]) -> None:
+    QueueSettings.model_validate(configured)
 
 
-@given(said=amounts(), part=st.sampled_from(["guarantee", "deserved"]), resource=st.sampled_from(["gpus", "cpu"]))
-def test_more_than_the_next_one_allows_is_refused_with_both_numbers(
-    said: dict[str, Any], part: str, resource: str
+@given(configured=amounts(), part=st.sampled_from(["guarantee", "deserved"]), resource=st.sampled_from(["gpus", "cpu"]))
+def test_an_amount_above_the_next_one_is_refused_with_both_numbers(
+    configured: dict[str, Any], part: str, resource: str
 ) -> None:
-    limit = said.get("capability", {}).get(resource)
+    limit = configured.get("capability", {}).get(resource)
     if limit is None:
         return
-    above = {**said, part: {**said[part], resource: limit + 1}}
+    above = {**configured, part: {**configured[part], resource: limit + 1}}
     with pytest.raises(ValueError, match=rf"{part} {limit + 1} of .* is more than \w+ \d+"):
         QueueSettings.model_validate(above)
 
 
-def test_what_is_guaranteed_is_deserved_too_unless_more_is_said() -> None:
+def test_deserved_is_at_least_the_guarantee() -> None:
     settings = QueueSettings.model_validate({"guarantee": {"gpus": 8}, "deserved": {"cpu": 64}})
     assert settings.amounts("deserved") == {GPU_RESOURCE: 8, "cpu": 64}
 
 
 @given(tree=trees())
-def test_of_a_tree_without_problems_every_level_fits_into_the_one_above(tree: list[Queue]) -> None:
+def test_in_a_valid_tree_every_level_fits_into_its_parent(tree: list[Queue]) -> None:
     if problems_of_queues(tree, [POOL]):
         return
     nodes = on_nodes([POOL])
@@ -83,7 +83,7 @@ def test_the_room_of_a_queue_is_never_more_than_that_of_its_parent_or_its_capabi
 
 
 @given(tree=trees())
-def test_where_nothing_is_wrong_every_queue_has_room_for_what_it_is_guaranteed(tree: list[Queue]) -> None:
+def test_every_queue_of_a_valid_tree_has_room_for_its_guarantee(tree: list[Queue]) -> None:
     if problems_of_queues(tree, [POOL]):
         return
     by_queue = rooms(tree, [POOL])
@@ -93,7 +93,7 @@ def test_where_nothing_is_wrong_every_queue_has_room_for_what_it_is_guaranteed(t
 
 
 @given(tree=trees(most=6), order=st.randoms(use_true_random=False))
-def test_parents_come_before_their_children_in_whatever_order_they_are_said(tree: list[Queue], order: Any) -> None:
+def test_parents_come_before_their_children_in_any_configured_order(tree: list[Queue], order: Any) -> None:
     shuffled = list(tree)
     order.shuffle(shuffled)
     ordered = [each.name for each in parents_first(shuffled)]
@@ -102,7 +102,7 @@ def test_parents_come_before_their_children_in_whatever_order_they_are_said(tree
         assert each.settings.parent is None or ordered.index(each.settings.parent) < ordered.index(each.name)
 
 
-def test_a_queue_that_is_above_itself_is_said_at_each_that_is_in_the_circle_and_nowhere_else() -> None:
+def test_a_cycle_is_reported_at_each_of_its_queues_only() -> None:
     circle = [queue("a", parent="c"), queue("b", parent="a"), queue("c", parent="b"), queue("below", parent="a")]
     assert rules(problems_of_queues(circle, [])) == [
         ("queue-above-itself", ("a", "parent")),
@@ -111,35 +111,35 @@ def test_a_queue_that_is_above_itself_is_said_at_each_that_is_in_the_circle_and_
     ]
 
 
-def test_children_are_held_against_the_parents_capability_where_it_says_nothing_else_as_volcano_does() -> None:
+def test_the_parents_capability_limits_children_if_it_sets_nothing_else() -> None:
     parent = queue("research", capability={"gpus": 8})
     below = [queue(name, parent="research", guarantee={"gpus": 5}) for name in ("vision", "speech")]
     found = problems_of_queues([parent, *below], [POOL])
     assert ("children-within-parent", ("research", "capability")) in rules(found)
-    assert "guarantee of the queues below 'research' is 10 of nvidia.com/gpu together (vision 5, speech 5)" in str(
+    assert "guarantee of the queues below 'research' is 10 of nvidia.com/gpu in total (vision 5, speech 5)" in str(
         Problems(found)
     )
 
 
-def test_without_nodes_in_the_stack_file_nothing_is_held_against_them() -> None:
+def test_without_nodes_in_the_stack_file_they_limit_nothing() -> None:
     greedy = [queue("a", guarantee={"gpus": 1000})]
     assert problems_of_queues(greedy, []) == []
     assert rules(problems_of_queues(greedy, [POOL])) == [("guarantees-fit-nodes", ("a", "guarantee", "gpus"))]
 
 
-def test_a_gang_is_the_head_with_its_autoscaler_and_the_least_workers() -> None:
+def test_a_gang_is_the_head_with_its_autoscaler_and_the_minimum_workers() -> None:
     gang = training({"gpus": 4, "minReplicas": 2}, {"gpus": 8}).gang
     assert gang[GPU_RESOURCE] == 8
     assert gang["pods"] == 3
     assert gang["cpu"] == Decimal("2.5") + 2 * 30
 
 
-def test_a_gang_of_a_cluster_that_does_not_scale_is_all_of_it() -> None:
+def test_the_gang_of_a_cluster_that_does_not_scale_is_the_whole_cluster() -> None:
     gang = training(autoscaling=False, workerGroups=[{"groupName": "all", "cpu": 1, "replicas": 3}]).gang
     assert (gang["pods"], gang["cpu"]) == (Decimal(4), Decimal(5))
 
 
-def test_a_gang_that_just_fits_is_taken_and_one_more_worker_is_not() -> None:
+def test_a_gang_that_just_fits_is_accepted_and_one_more_worker_is_not() -> None:
     own = queue("team-a", capability={"gpus": 16})
     assert refused(training({"gpus": 8, "minReplicas": 2}), own) == []
     found = refused(training({"gpus": 8, "minReplicas": 3, "maxReplicas": 3}), own)
@@ -148,13 +148,13 @@ def test_a_gang_that_just_fits_is_taken_and_one_more_worker_is_not() -> None:
     assert "never has more than 16 (capability of queue 'team-a' is 16)" in found[0].message
 
 
-def test_what_bounds_a_gang_may_be_a_queue_further_up() -> None:
+def test_an_ancestor_of_the_queue_may_limit_a_gang() -> None:
     tree = [queue("research", capability={"gpus": 8}), queue("team-a", parent="research")]
     (found,) = refused(training({"gpus": 8, "minReplicas": 2}), *tree)
     assert "(capability of queue 'research' is 8)" in found.message
 
 
-def test_a_worker_that_comes_later_has_to_fit_beside_the_gang() -> None:
+def test_a_later_worker_must_fit_in_addition_to_the_gang() -> None:
     gang = training({"gpus": 4, "minReplicas": 1}, {"gpus": 8})
     assert rules(refused(gang, queue("team-a", capability={"gpus": 8}))) == [
         ("worker-fits-queue", ("spec", "workerGroupSpecs", 1))
@@ -162,13 +162,13 @@ def test_a_worker_that_comes_later_has_to_fit_beside_the_gang() -> None:
     assert refused(gang, queue("team-a", capability={"gpus": 12})) == []
 
 
-def test_of_several_namespaces_the_quotas_together_have_to_reach_what_is_guaranteed() -> None:
+def test_the_quotas_of_all_namespaces_together_must_reach_the_guarantee() -> None:
     shared = queue("research", "team-a", "team-b", guarantee={"gpus": 8})
     assert list(beyond_quotas(shared, [{GPU_RESOURCE: Decimal(4)}, {GPU_RESOURCE: Decimal(4)}])) == []
     (found,) = beyond_quotas(shared, [{GPU_RESOURCE: Decimal(4)}, {GPU_RESOURCE: Decimal(3)}])
     assert "the quota of its namespaces (team-a, team-b) is 7" in found.message
 
 
-def test_a_namespace_without_a_quota_of_the_resource_is_not_bounded_by_one() -> None:
+def test_a_namespace_without_a_quota_for_the_resource_has_no_limit() -> None:
     shared = queue("research", "team-a", "team-b", guarantee={"gpus": 8})
     assert list(beyond_quotas(shared, [{GPU_RESOURCE: Decimal(4)}, {"cpu": Decimal(4)}])) == []

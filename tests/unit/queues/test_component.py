@@ -21,11 +21,11 @@ def made(backend: Any, **settings: Any) -> Recorder:
     return record(lambda: Queues("queues", QueuesArgs(backend, TREE, [POOL], **settings)))
 
 
-def test_a_queue_of_volcano_is_made_after_its_parent_so_that_it_is_deleted_before() -> None:
+def test_a_queue_of_volcano_is_created_after_its_parent_and_deleted_before_it() -> None:
     assert made("volcano").made_before("queues-research", "queues-vision")
 
 
-def test_with_queues_of_volcano_come_the_policies_that_keep_others_out() -> None:
+def test_queues_of_volcano_have_policies_that_restrict_their_use() -> None:
     kinds = made("volcano").kinds()
     assert len(kinds["kubernetes:scheduling.volcano.sh/v1beta1:Queue"]) == 3
     assert kinds["kubernetes:admissionregistration.k8s.io/v1:ValidatingAdmissionPolicyBinding"] == [
@@ -34,13 +34,13 @@ def test_with_queues_of_volcano_come_the_policies_that_keep_others_out() -> None
     ]
 
 
-def test_a_stack_without_queues_has_nothing_for_them() -> None:
+def test_a_stack_without_queues_has_no_objects_for_them() -> None:
     assert record(lambda: Queues("queues", QueuesArgs("volcano", []))).kinds() == {
         "ray-platform:index:Queues": ["queues"]
     }
 
 
-def test_kueues_local_queues_are_in_the_namespaces_that_may_use_a_queue_and_wait_for_these() -> None:
+def test_local_queues_are_in_the_namespaces_of_a_queue_and_wait_for_them() -> None:
     def program() -> None:
         namespace = pulumi.CustomResource("test:Namespace", "namespace", {})
         namespaces = {"team-a": namespace.id.apply(lambda _: "team-a")}
@@ -54,7 +54,7 @@ def test_kueues_local_queues_are_in_the_namespaces_that_may_use_a_queue_and_wait
     assert recorder.kinds()["kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue"] == ["queues-batch", "queues-vision"]
 
 
-def test_the_gang_is_put_right_after_its_raycluster_has_the_new_labels() -> None:
+def test_the_pod_group_is_updated_after_the_labels_of_its_raycluster() -> None:
     cluster = {"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "priorityClass": "urgent"}
     tenant = {"name": "team-a", "queue": "research", "clusters": [cluster]}
     stack = parse({"platform": {}, "scheduler": {"volcano": {}}, "tenants": [tenant]})
@@ -68,7 +68,7 @@ def test_the_gang_is_put_right_after_its_raycluster_has_the_new_labels() -> None
 @pytest.mark.parametrize(
     ("changed", "replaced"), [({"queue": "b"}, []), ({"priorityClass": "b"}, []), ({"cluster": "b"}, ["cluster"])]
 )
-def test_another_queue_or_priority_is_a_change_in_place(changed: dict[str, str], replaced: list[str]) -> None:
+def test_a_changed_queue_or_priority_is_an_update_in_place(changed: dict[str, str], replaced: list[str]) -> None:
     before = {"namespace": "team-a", "cluster": "a", "queue": "a", "priorityClass": "a", "context": None}
     diff = pod_group._Provider().diff("", before, before | changed)
     assert diff.changes

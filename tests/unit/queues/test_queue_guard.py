@@ -38,12 +38,12 @@ def refusal(monkeypatch: pytest.MonkeyPatch, *existing: dict[str, Any]) -> str |
         ray("RayJob", "research", status={"jobDeploymentStatus": "Running"}),
     ],
 )
-def test_who_waits_or_runs_in_a_queue_keeps_it_and_is_named(
+def test_a_queue_in_use_is_not_deleted_and_its_users_are_named(
     there: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     message = refusal(monkeypatch, there)
     assert message is not None
-    assert f"queue 'research' is not removed while there is {there['kind']} team-a/x" in message
+    assert f"queue 'research' is not deleted, because it is used by {there['kind']} team-a/x" in message
 
 
 @pytest.mark.parametrize(
@@ -54,13 +54,13 @@ def test_who_waits_or_runs_in_a_queue_keeps_it_and_is_named(
         ray("RayJob", "research", status={"jobDeploymentStatus": "Complete"}),
     ],
 )
-def test_others_and_jobs_that_have_ended_do_not(there: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_objects_and_jobs_that_have_ended_do_not_block_the_deletion(
+    there: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert refusal(monkeypatch, there) is None
 
 
-def test_an_api_server_that_cannot_be_asked_is_no_leave_to_delete(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_an_unreachable_api_server_blocks_the_deletion(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
-    with pytest.raises(InUseError, match="cannot be told who is in it: no usable kubeconfig"):
+    with pytest.raises(InUseError, match="cannot be determined what uses it: no usable kubeconfig"):
         refuse_while_used("research", LABEL, "no-such-context")

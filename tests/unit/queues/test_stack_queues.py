@@ -25,7 +25,7 @@ def allowed(settings: StackSettings) -> dict[str, tuple[str, ...]]:
     return {queue.name: queue.namespaces for queue in queues_of(settings)}
 
 
-def test_a_shared_queue_is_for_the_tenants_that_name_it_or_whose_clusters_do() -> None:
+def test_a_shared_queue_is_for_tenants_that_name_it_or_whose_clusters_name_it() -> None:
     settings = stack(
         {"name": "team-a", "queue": "research"},
         {"name": "team-b", "namespace": "b", "clusters": [cluster("tuning", queue="research")]},
@@ -35,18 +35,18 @@ def test_a_shared_queue_is_for_the_tenants_that_name_it_or_whose_clusters_do() -
     assert allowed(settings) == {"research": ("team-a", "b"), "batch": ()}
 
 
-def test_a_list_of_namespaces_is_taken_as_it_is_said() -> None:
+def test_a_configured_list_of_namespaces_is_used_unchanged() -> None:
     settings = stack(
         {"name": "team-a", "queue": "research"}, queues=[{"name": "research", "allowedNamespaces": ["team-a", "other"]}]
     )
     assert allowed(settings) == {"research": ("team-a", "other")}
 
 
-def test_a_tenants_own_queue_is_called_as_its_namespace_and_is_for_it_alone() -> None:
+def test_a_tenants_own_queue_has_the_name_of_its_namespace_and_is_only_for_it() -> None:
     assert allowed(stack({"name": "team-a", "namespace": "research", "queue": {}})) == {"research": ("research",)}
 
 
-def test_a_cluster_waits_in_its_own_queue_before_its_tenants_and_in_none_where_neither_says_one() -> None:
+def test_a_clusters_own_queue_overrides_its_tenants() -> None:
     settings = stack(
         {"name": "team-a", "queue": {}, "clusters": [cluster("here"), cluster("there", queue="batch")]},
         {"name": "team-b", "clusters": [cluster("nowhere")]},
@@ -64,7 +64,7 @@ def test_a_cluster_waits_in_its_own_queue_before_its_tenants_and_in_none_where_n
     assert scheduling_of(alone, alone.tenants[0], alone.tenants[0].clusters[0]) == NO_SCHEDULING
 
 
-def test_parents_are_no_queues_to_wait_in() -> None:
+def test_rayclusters_cannot_wait_in_parents() -> None:
     settings = stack(
         {"name": "team-a", "queue": "vision"},
         queues=[

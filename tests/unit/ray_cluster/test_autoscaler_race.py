@@ -39,15 +39,15 @@ SENT = body("new", one=2.0, two=1.0)
     ],
     ids=["alone", "status before", "scaled before", "twice", "scaled after", "a group that leaves", "nothing seen"],
 )
-def test_what_was_there_right_before_the_update_counts(events: list[dict[str, Any]], lost: dict[str, Any]) -> None:
+def test_values_right_before_the_update_are_restored(events: list[dict[str, Any]], lost: dict[str, Any]) -> None:
     assert overwritten(history(*events), SENT) == lost
 
 
-def test_a_history_that_is_gone_already_tells_nothing() -> None:
+def test_an_expired_history_restores_nothing() -> None:
     assert overwritten(b'{"type": "ERROR", "object": {"code": 410}}\n', SENT) == {}
 
 
-def test_it_is_written_again_where_the_group_is_as_the_update_made_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_is_patched_only_if_unchanged_since_the_update(monkeypatch: pytest.MonkeyPatch) -> None:
     strategy = {"workersToDelete": ["training-one-x"]}
     before = body("old", one=1, two=1)
     before["spec"]["workerGroupSpecs"][0]["scaleStrategy"] = strategy

@@ -26,7 +26,7 @@ def event(message: str, at: str, kind: str = "Warning") -> dict[str, Any]:
     return {"type": kind, "reason": "R", "message": message, "involvedObject": about, "lastTimestamp": at}
 
 
-def test_a_pod_that_fits_nowhere_is_named_with_the_schedulers_reason() -> None:
+def test_an_unschedulable_pod_is_named_with_the_schedulers_reason() -> None:
     pod = head_pod(
         conditions=[{"type": "PodScheduled", "status": "False", "message": "0/4 nodes: Insufficient memory."}]
     )
@@ -37,31 +37,29 @@ def test_a_pod_that_fits_nowhere_is_named_with_the_schedulers_reason() -> None:
     ]
 
 
-def test_an_image_that_cannot_be_pulled_is_said() -> None:
+def test_an_image_that_cannot_be_pulled_is_reported() -> None:
     waiting = {"name": "ray-head", "state": {"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off "ray:0"'}}}
     lines = reasons(Evidence(cluster(), (head_pod(containerStatuses=[waiting]),), (), OPERATOR))
     assert lines == ['pod training-head, container ray-head: ImagePullBackOff: Back-off "ray:0"']
 
 
-def test_a_pod_that_is_merely_starting_is_no_reason() -> None:
+def test_a_starting_pod_is_not_reported() -> None:
     starting = {"name": "ray-head", "state": {"waiting": {"reason": "ContainerCreating"}}}
     lines = reasons(Evidence(cluster(), (head_pod(containerStatuses=[starting]),), (), OPERATOR))
-    assert lines == ["no event and no condition says why: read the operator's log"]
+    assert lines == ["no event and no condition has the reason: read the operator's log"]
 
 
-def test_a_gateway_without_redis_is_told_with_its_own_reason() -> None:
+def test_a_gateway_without_redis_is_reported_with_its_reason() -> None:
     starting = {"name": "redis-gateway", "started": False, "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}
-    log = '{"message": "listening"}\n{"level": "warning", "message": "not ready: s-0:26379 says: WRONGPASS"}\n'
+    log = '{"message": "listening"}\n{"level": "warning", "message": "not ready: s-0:26379: WRONGPASS"}\n'
     pod = head_pod(initContainerStatuses=[starting])
     logs = {("training-head", "redis-gateway"): log}
     expected = "pod training-head, container redis-gateway: runs, but is not ready, and Ray waits for it: "
-    assert reasons(Evidence(cluster(), (pod,), (), OPERATOR, logs)) == [
-        f"{expected}not ready: s-0:26379 says: WRONGPASS"
-    ]
-    assert reasons(Evidence(cluster(), (pod,), (), OPERATOR)) == [f"{expected}its log says why"]
+    assert reasons(Evidence(cluster(), (pod,), (), OPERATOR, logs)) == [f"{expected}not ready: s-0:26379: WRONGPASS"]
+    assert reasons(Evidence(cluster(), (pod,), (), OPERATOR)) == [f"{expected}read its log"]
 
 
-def test_what_a_container_that_ends_again_and_again_said_last_is_told() -> None:
+def test_the_last_log_line_of_a_crashing_container_is_reported() -> None:
     looping = {
         "name": "redis-gateway",
         "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 20s"}},
@@ -71,7 +69,7 @@ def test_what_a_container_that_ends_again_and_again_said_last_is_told() -> None:
     assert line.endswith("back-off 20s; it ended with: redis-gateway: REDIS_GATEWAY_HOLD_SECONDS: too long")
 
 
-def test_warnings_come_newest_first_and_other_events_not_at_all() -> None:
+def test_only_warnings_are_reported_newest_first() -> None:
     events = (
         event("older", "2026-01-01T00:00:00Z"),
         event("newer", "2026-01-02T00:00:00Z"),
@@ -83,21 +81,21 @@ def test_warnings_come_newest_first_and_other_events_not_at_all() -> None:
     ]
 
 
-def test_a_warning_that_a_pods_status_says_already_is_not_said_again() -> None:
+def test_a_warning_that_repeats_a_pods_status_is_omitted() -> None:
     unscheduled = {"type": "PodScheduled", "status": "False", "message": "0/4 nodes are available"}
     warning = event("0/4 nodes are available", "2026-01-01T00:00:00Z")
     lines = reasons(Evidence(cluster(), (head_pod(conditions=[unscheduled]),), (warning,), OPERATOR))
     assert lines == ["pod training-head is not scheduled: 0/4 nodes are available"]
 
 
-def test_repeated_warnings_are_said_once_and_many_are_cut() -> None:
+def test_repeated_warnings_are_reported_once_and_long_lists_are_cut() -> None:
     events = tuple(event(f"number {second % 30}", f"2026-01-01T00:00:{second:02}Z") for second in range(60))
     lines = reasons(Evidence(cluster(), (), events, OPERATOR))
     assert len(lines) == len(set(lines)) == 12
     assert lines[0] == "Pod training-head: R: number 29"
 
 
-def test_an_operator_that_is_not_there_or_does_not_look_is_said() -> None:
+def test_a_missing_or_inactive_operator_is_reported() -> None:
     assert reasons(Evidence({}, (), (), ())) == [
         "the operator has no pod: is its Deployment scaled down, or in another namespace?"
     ]
@@ -106,7 +104,7 @@ def test_an_operator_that_is_not_there_or_does_not_look_is_said() -> None:
     ]
 
 
-def test_who_may_not_see_the_operator_is_told_what_can_be_told_without() -> None:
+def test_without_the_right_to_read_the_operator_other_reasons_are_reported() -> None:
     assert reasons(Evidence({}, (), (), None)) == [
         "the operator has not looked at the RayCluster: does it run, and does it watch the namespace?"
     ]
@@ -115,13 +113,13 @@ def test_who_may_not_see_the_operator_is_told_what_can_be_told_without() -> None
     ]
 
 
-def test_a_failure_to_make_pods_is_said() -> None:
+def test_a_failure_to_create_pods_is_reported() -> None:
     failed = cluster(("ReplicaFailure", "True", 'pods "training-head" is forbidden: exceeded quota'))
     assert reasons(Evidence(failed, (), (), OPERATOR))[0].endswith("exceeded quota")
 
 
-def test_a_cluster_that_is_gone_is_said() -> None:
-    assert reasons(Evidence(None)) == ["it is not there: it was deleted after it had been made"]
+def test_a_deleted_cluster_is_reported() -> None:
+    assert reasons(Evidence(None)) == ["it does not exist: it was deleted after its creation"]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +132,7 @@ def test_a_cluster_that_is_gone_is_said() -> None:
         ({"suspend": True}, {"HeadPodReady", "RayClusterProvisioned"}, False),
     ],
 )
-def test_a_cluster_is_ready_when_it_is_as_its_spec_wants_it(spec: dict[str, Any], true: set[str], ready: bool) -> None:
+def test_a_cluster_is_ready_in_the_state_of_its_spec(spec: dict[str, Any], true: set[str], ready: bool) -> None:
     assert is_ready({**cluster(*((kind, "True", "") for kind in true)), "spec": spec}) == ready
 
 
@@ -153,7 +151,7 @@ WORKLOAD = {
 }
 
 
-def test_why_a_cluster_waits_in_its_queue_is_said_first() -> None:
+def test_the_reason_to_wait_in_a_queue_is_reported_first() -> None:
     suspended = cluster(("RayClusterSuspended", "True", "suspended"))
     assert (
         reasons(Evidence(suspended, (), (), OPERATOR, waits="8 more needed"))[0]
@@ -161,7 +159,7 @@ def test_why_a_cluster_waits_in_its_queue_is_said_first() -> None:
     )
 
 
-def test_a_queues_reason_is_that_of_the_newest_workload_which_is_not_let_in() -> None:
+def test_a_queues_reason_is_that_of_the_newest_workload_that_is_not_admitted() -> None:
     older = {"metadata": {"creationTimestamp": "2026-01-01T00:00:01Z"}, "status": {}}
     assert reason([WORKLOAD, older]) == "8 more needed"
     assert reason([older]) is None

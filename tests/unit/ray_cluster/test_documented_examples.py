@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.rules import sound
+from components.ray_cluster.rules import valid
 from components.ray_cluster.settings import RayClusterSettings
 from core.nodes import NodePool
 from kuberay import OperatorContext, validate
@@ -32,14 +32,14 @@ def test_the_page_has_examples() -> None:
 
 
 @pytest.mark.parametrize("example", examples(), ids=lambda example: ",".join(example))
-def test_an_example_can_be_said(example: dict[str, Any]) -> None:
+def test_an_example_is_valid(example: dict[str, Any]) -> None:
     pools = (NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8),)
     entry = {"name": "a", "rayVersion": "2.60.0", "image": "ray:2.60.0", "workers": {"pool": "a100"}, **example}
-    body = ray_cluster(sound(entry), pools)
+    body = ray_cluster(valid(entry), pools)
     assert validate(body, OperatorContext()) == []
 
 
-def test_flags_in_json_are_quoted_as_the_page_says() -> None:
+def test_flags_in_json_are_quoted_as_documented() -> None:
     [example] = re.findall(r'`resources: (".*?")`', PAGE)
     params = {"rayStartParams": {"resources": yaml.safe_load(example)}}
-    sound({"name": "a", "rayVersion": "2.60.0", "image": "ray:2.60.0", "head": params})
+    valid({"name": "a", "rayVersion": "2.60.0", "image": "ray:2.60.0", "head": params})

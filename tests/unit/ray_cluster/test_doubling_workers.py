@@ -34,7 +34,7 @@ def groups_of(settings: RayClusterSettings, *pools: NodePool) -> dict[str, dict[
     return {group["groupName"]: group for group in body["spec"]["workerGroupSpecs"]}
 
 
-def test_the_guides_example_for_four_nodes_of_eight_a100_comes_out_field_by_field() -> None:
+def test_the_guides_example_for_four_nodes_of_eight_a100_results_field_by_field() -> None:
     guide = yaml.safe_load((Path(__file__).parent / "four_nodes_of_eight_a100.yaml").read_text())
     figures = {1: ("8", "100Gi"), 2: ("15", "200Gi"), 4: ("30", "400Gi"), 8: ("60", "800Gi")}
     words = {1: "one", 2: "two", 4: "four", 8: "eight"}
@@ -104,7 +104,7 @@ def test_workers_that_fill_a_node_leave_its_reserve_free(gpus: int) -> None:
         assert fit * amount(str(group.memory)) <= amount("480Gi")
 
 
-def test_two_of_each_part_of_a_node_and_as_many_whole_ones_as_there_are_nodes() -> None:
+def test_there_are_two_workers_of_each_partial_size_and_one_whole_worker_for_each_node() -> None:
     groups = worker_groups(A100, WorkersSettings(pool="a100"))
     assert [(group.name, group.min_replicas, group.max_replicas) for group in groups] == [
         ("a100-1gpu", 0, 2),
@@ -134,14 +134,14 @@ def test_only_workers_of_a_whole_gpu_node_are_full_workers() -> None:
     }
 
 
-def test_gpus_of_no_stated_product_may_be_any() -> None:
+def test_gpus_without_a_product_name_may_be_of_any_product() -> None:
     pool = NodePool(pool="gpu", count=1, cpu="8", memory="64Gi", gpus=1)
     group = groups_of(cluster(WorkersSettings(pool="gpu")), pool)["gpu-1gpu"]
     assert json.loads(json.loads(group["rayStartParams"]["resources"])) == {"full-worker": 1}
     assert "affinity" not in group["template"]["spec"]
 
 
-def test_several_pools_with_several_products_stand_side_by_side() -> None:
+def test_a_cluster_may_have_several_pools_and_products() -> None:
     h100 = NodePool(pool="h100", count=2, cpu="96", memory="2000Gi", gpus=6, gpu_product="NVIDIA-H100-80GB-HBM3")
     groups = groups_of(
         cluster(WorkersSettings(pool="a100"), WorkersSettings(pool="h100"), WorkersSettings(pool="cpu")),
@@ -159,7 +159,7 @@ def test_several_pools_with_several_products_stand_side_by_side() -> None:
     assert terms[0]["matchExpressions"][0]["values"] == ["NVIDIA-H100-80GB-HBM3"]
 
 
-def test_workers_go_to_their_pools_labels_and_bear_its_taints() -> None:
+def test_workers_select_their_pools_labels_and_tolerate_its_taints() -> None:
     pool = NodePool.model_validate(
         {**A100.model_dump(), "labels": {"team": "a"}, "taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]}
     )
@@ -183,6 +183,6 @@ def test_workers_go_to_their_pools_labels_and_bear_its_taints() -> None:
         (WorkersSettings(pool="a100", variants=(Variant(gpus=1), Variant(gpus=1))), r"a100-1gpu is used twice"),
     ],
 )
-def test_workers_that_no_node_can_hold_are_refused_with_the_figures(workers: WorkersSettings, message: str) -> None:
+def test_workers_that_fit_on_no_node_are_refused_with_the_amounts(workers: WorkersSettings, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ray_cluster(cluster(workers), (A100,))

@@ -10,8 +10,8 @@ from components.ray_cluster import component
 from components.ray_cluster.component import RayCluster, RayClusterArgs
 from components.ray_cluster.fault_tolerance import RedisPlace, deletion_seconds
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.origin import said_at
-from components.ray_cluster.rules import of_the_stack, redis_problems, sound
+from components.ray_cluster.origin import setting_at
+from components.ray_cluster.rules import of_the_stack, redis_problems, valid
 from components.ray_cluster.settings import RayClusterSettings
 from components.redis.connection import RedisConnection
 from components.redis_gateway.supported import UnsupportedKubernetesError
@@ -37,7 +37,7 @@ TIMEOUT = "RAY_gcs_rpc_server_reconnect_timeout_s"
 
 def settings(**keys: Any) -> RayClusterSettings:
     short = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", "workers": {"pool": "cpu"}}
-    return sound({**short, "faultTolerance": True, **keys})
+    return valid({**short, "faultTolerance": True, **keys})
 
 
 def spec(place: RedisPlace = WITH_GATEWAY, **keys: Any) -> dict[str, Any]:
@@ -61,7 +61,9 @@ def found(place: RedisPlace = WITH_GATEWAY, **keys: Any) -> list[tuple[str, str]
     body = ray_cluster(cluster, POOLS, redis=place)
     problems = [of_the_stack(cluster, each) for each in validate(body, OperatorContext())]
     problems = problems or list(redis_problems(cluster, place, body))
-    return [(".".join(map(str, said_at(cluster, POOLS, body["spec"], each.path))), each.message) for each in problems]
+    return [
+        (".".join(map(str, setting_at(cluster, POOLS, body["spec"], each.path))), each.message) for each in problems
+    ]
 
 
 def provisioned(**keys: Any) -> Recorder:
@@ -79,14 +81,14 @@ def new_kubernetes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(component, "check_kubernetes", lambda _context: None)
 
 
-def test_ray_speaks_to_the_gateway_beside_it() -> None:
+def test_ray_connects_to_the_gateway_in_its_pod() -> None:
     options = spec()["gcsFaultToleranceOptions"]
     assert options["redisAddress"] == "redis://127.0.0.1:6399"
     assert options["redisPassword"] == {"valueFrom": {"secretKeyRef": {"name": "ray-redis", "key": "password"}}}
     assert options["redisUsername"] == {"valueFrom": {"secretKeyRef": {"name": "ray-redis", "key": "username"}}}
 
 
-def test_the_gateway_is_in_the_head_alone_and_before_all_that_might_need_redis() -> None:
+def test_the_gateway_is_only_in_the_head_and_starts_before_its_clients() -> None:
     own = {"spec": {"initContainers": [{"name": "fetch", "image": "busybox"}]}}
     made = spec(tls={}, head={"podTemplate": own})
     assert [each["name"] for each in head(made)["initContainers"]] == ["redis-gateway", "certificate", "fetch"]
@@ -94,14 +96,14 @@ def test_the_gateway_is_in_the_head_alone_and_before_all_that_might_need_redis()
     assert [each["name"] for each in workers["initContainers"]] == ["certificate"]
 
 
-def test_without_a_gateway_ray_tries_as_long_as_a_failover_takes() -> None:
+def test_without_a_gateway_ray_retries_for_the_time_of_a_failover() -> None:
     made = spec(DIRECT)
     assert made["gcsFaultToleranceOptions"]["redisAddress"] == "redis://ray-redis-sentinel.ray-system.svc:26379"
     assert "initContainers" not in head(made)
     assert env(head(made)["containers"][0])["RAY_num_redis_request_retries"] == "9"
 
 
-def test_what_the_cluster_says_of_retries_counts() -> None:
+def test_retries_of_the_cluster_override_the_default() -> None:
     [ray] = head(spec(DIRECT, head={"env": {"RAY_num_redis_request_retries": "20"}}))["containers"]
     assert [each["value"] for each in ray["env"] if each["name"] == "RAY_num_redis_request_retries"] == ["20"]
 
@@ -117,32 +119,32 @@ def test_without_a_gateway_ray_checks_the_certificate_of_redis_itself() -> None:
 
 
 @pytest.mark.parametrize("pod_defaults", ["secure", "none"])
-def test_the_gateway_is_restricted_whatever_the_pods_are(pod_defaults: str) -> None:
+def test_the_gateway_is_always_restricted(pod_defaults: str) -> None:
     [gateway] = head(spec(podDefaults=pod_defaults))["initContainers"]
     assert gateway["securityContext"]["runAsNonRoot"] is True
 
 
-def test_where_images_say_the_user_the_gateways_image_does_too() -> None:
+def test_with_users_of_images_the_gateway_has_that_of_its_image() -> None:
     [gateway] = head(spec(runAsUser="image"))["initContainers"]
     assert "runAsUser" not in gateway["securityContext"]
 
 
-def test_a_cluster_without_it_has_nothing_of_it() -> None:
+def test_a_cluster_without_fault_tolerance_is_unchanged() -> None:
     assert "redis" not in str(spec(faultTolerance=False)).lower()
 
 
-def test_it_is_refused_where_the_stack_has_no_redis() -> None:
+def test_fault_tolerance_without_redis_is_refused() -> None:
     with pytest.raises(Problems, match="faultTolerance needs a Redis, and the stack has none"):
         ray_cluster(settings(), POOLS)
 
 
-def test_versions_that_know_no_users_of_redis_are_refused() -> None:
+def test_versions_without_redis_users_are_refused() -> None:
     with pytest.raises(ValueError, match=r"needs Ray 2\.41\.0 or later"):
         settings(rayVersion="2.40.0", image="ray:2.40.0", authOptions={"mode": "disabled"})
 
 
 @pytest.mark.parametrize(
-    ("said", "place"),
+    ("configured", "place"),
     [
         ({"annotations": {"ray.io/ft-enabled": "true"}}, "annotations.ray.io/ft-enabled"),
         ({"annotations": {"ray.io/external-storage-namespace": "x"}}, "annotations.ray.io/external-storage-namespace"),
@@ -151,18 +153,18 @@ def test_versions_that_know_no_users_of_redis_are_refused() -> None:
         ({"head": {"rayStartParams": {"redis-username": "ray"}}}, "head.rayStartParams.redis-username"),
     ],
 )
-def test_other_ways_to_say_redis_are_refused_in_the_words_of_the_stack(said: dict[str, Any], place: str) -> None:
-    [(where, message)] = found(**said)
+def test_other_redis_settings_are_refused_in_terms_of_the_stack_file(configured: dict[str, Any], place: str) -> None:
+    [(where, message)] = found(**configured)
     assert where == place
-    assert "stands beside faultTolerance" in message
+    assert "conflicts with faultTolerance" in message
 
 
 def test_kuberays_options_beside_it_are_refused() -> None:
-    with pytest.raises(ValueError, match="stands beside faultTolerance"):
+    with pytest.raises(ValueError, match="conflicts with faultTolerance"):
         settings(overrides={"gcsFaultToleranceOptions": {"redisAddress": "redis:6379"}})
 
 
-def test_a_storage_namespace_of_ones_own_is_refused() -> None:
+def test_a_custom_storage_namespace_is_refused() -> None:
     [(where, message)] = found(env={"RAY_external_storage_namespace": "shared"})
     assert where == "env.RAY_external_storage_namespace"
     assert "remove the variable" in message
@@ -185,31 +187,33 @@ def test_a_storage_namespace_of_ones_own_is_refused() -> None:
         ),
     ],
 )
-def test_a_pod_template_that_takes_what_is_the_gateways_is_refused(template: dict[str, Any], place: str) -> None:
+def test_a_pod_template_that_uses_names_or_ports_of_the_gateway_is_refused(
+    template: dict[str, Any], place: str
+) -> None:
     [(where, _), *_] = found(head={"podTemplate": {"spec": template}})
     assert where == f"head.podTemplate.spec.{place}"
 
 
 @pytest.mark.parametrize(
-    ("said", "place"),
+    ("configured", "place"),
     [
         ({"env": {TIMEOUT: "300"}}, f"env.{TIMEOUT}"),
         ({"head": {"env": {TIMEOUT: "600"}}}, f"head.env.{TIMEOUT}"),
         ({"workers": {"pool": "cpu", "env": {TIMEOUT: "60"}}}, f"workers.0.env.{TIMEOUT}"),
     ],
 )
-def test_workers_may_not_give_up_before_the_head_is_back(said: dict[str, Any], place: str) -> None:
-    [(where, message)] = found(**said)
+def test_worker_timeouts_that_are_not_longer_than_the_heads_are_refused(configured: dict[str, Any], place: str) -> None:
+    [(where, message)] = found(**configured)
     assert where == place
-    assert "would end while the head comes back" in message
+    assert "would end while the head restarts" in message
 
 
-def test_workers_may_wait_longer_or_shorter_as_long_as_they_outwait_the_head() -> None:
+def test_worker_timeouts_longer_than_the_heads_are_accepted() -> None:
     spec(workers={"pool": "cpu", "env": {TIMEOUT: "120"}})
     spec(head={"env": {TIMEOUT: "30"}}, workers={"pool": "cpu", "env": {TIMEOUT: "60"}})
 
 
-def test_each_cluster_that_is_made_has_a_storage_namespace_of_its_own(new_kubernetes: None) -> None:
+def test_each_new_cluster_has_its_own_storage_namespace(new_kubernetes: None) -> None:
     recorder = provisioned()
     named = recorder.registered["team-a/training-storage-namespace"]
     assert (named.inputs["namespace"], named.inputs["cluster"]) == ("team-a", "training")
@@ -221,7 +225,7 @@ def test_a_cluster_without_fault_tolerance_has_no_storage_namespace() -> None:
     assert "team-a/training-storage-namespace" not in provisioned(faultTolerance=False).registered
 
 
-def test_too_old_a_kubernetes_is_told_before_anything_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_kubernetes_is_refused_before_anything_is_created(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(_context: str | None) -> None:
         raise UnsupportedKubernetesError("1.28 is too old")
 
@@ -230,6 +234,8 @@ def test_too_old_a_kubernetes_is_told_before_anything_is_made(monkeypatch: pytes
         provisioned()
 
 
-@pytest.mark.parametrize(("said", "limit"), [(None, 600), ("60", 600), ("1200", 1500), ("soon", 600), ("-5", 600)])
-def test_a_deletion_may_take_as_long_as_kuberay_gives_it(said: str | None, limit: int) -> None:
-    assert deletion_seconds({"ray.io/gcs-ft-deletion-timeout": said} if said else {}) == limit
+@pytest.mark.parametrize(
+    ("annotation", "limit"), [(None, 600), ("60", 600), ("1200", 1500), ("soon", 600), ("-5", 600)]
+)
+def test_the_deletion_timeout_is_kuberays(annotation: str | None, limit: int) -> None:
+    assert deletion_seconds({"ray.io/gcs-ft-deletion-timeout": annotation} if annotation else {}) == limit

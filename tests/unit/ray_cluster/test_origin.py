@@ -7,7 +7,7 @@ import pytest
 
 from components.ray_cluster import origin
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.rules import sound
+from components.ray_cluster.rules import valid
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_cluster.spec import cluster_spec
 from core.nodes import NodePool
@@ -57,7 +57,7 @@ ENTRY: dict[str, Any] = {
     ],
     "workerGroups": [
         {
-            "groupName": "said",
+            "groupName": "configured",
             "maxReplicas": 7,
             "replicas": 6,
             "numOfHosts": 2,
@@ -90,7 +90,7 @@ ENTRY: dict[str, Any] = {
     },
 }
 
-SETTINGS = sound(ENTRY)
+SETTINGS = valid(ENTRY)
 BODY = ray_cluster(SETTINGS, POOLS)
 
 
@@ -103,8 +103,8 @@ def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, 
             yield from leaves(item, (*path, key))
 
 
-def said_at(settings: RayClusterSettings, pools: tuple[NodePool, ...], path: tuple[Any, ...]) -> tuple[Any, ...]:
-    return origin.said_at(settings, pools, cluster_spec(settings, pools), path)
+def setting_at(settings: RayClusterSettings, pools: tuple[NodePool, ...], path: tuple[Any, ...]) -> tuple[Any, ...]:
+    return origin.setting_at(settings, pools, cluster_spec(settings, pools), path)
 
 
 def at(value: Any, path: tuple[Any, ...]) -> Any:
@@ -124,41 +124,43 @@ ONCE = [
 
 
 @pytest.mark.parametrize(("path", "value"), ONCE, ids=[".".join(map(str, path)) for path, _ in ONCE])
-def test_what_is_said_once_is_found_where_it_is_said(path: tuple[Any, ...], value: str) -> None:
-    assert said_at(SETTINGS, POOLS, path) == PATHS_BY_VALUE[value]
+def test_a_value_that_is_set_once_is_found_at_its_setting(path: tuple[Any, ...], value: str) -> None:
+    assert setting_at(SETTINGS, POOLS, path) == PATHS_BY_VALUE[value]
 
 
-def test_the_example_says_something_in_most_places() -> None:
+def test_the_example_sets_most_settings() -> None:
     assert len({value for _, value in ONCE}) > 30
 
 
-def test_every_part_of_the_body_is_found_somewhere_in_what_was_said() -> None:
+def test_every_part_of_the_body_comes_from_a_setting() -> None:
     for path, _ in leaves(BODY):
-        at(ENTRY, said_at(SETTINGS, POOLS, path))
+        at(ENTRY, setting_at(SETTINGS, POOLS, path))
 
 
 GROUPS = {group["groupName"]: index for index, group in enumerate(BODY["spec"]["workerGroupSpecs"])}
 
 
 @pytest.mark.parametrize(
-    ("group", "field", "said"),
+    ("group", "field", "setting"),
     [
         ("a100-1gpu", "maxReplicas", ("workers", 0, "variants", 0)),
         ("a100-1gpu", "groupName", ("workers", 0, "variants", 0)),
         ("a100-8gpu", "maxReplicas", ("workers", 0, "variants", 1, "maxReplicas")),
-        ("said", "replicas", ("workerGroups", 0, "replicas")),
-        ("said", "minReplicas", ("workerGroups", 0)),
-        ("said", "numOfHosts", ("workerGroups", 0, "numOfHosts")),
-        ("said", "idleTimeoutSeconds", ("workerGroups", 0, "idleTimeout")),
+        ("configured", "replicas", ("workerGroups", 0, "replicas")),
+        ("configured", "minReplicas", ("workerGroups", 0)),
+        ("configured", "numOfHosts", ("workerGroups", 0, "numOfHosts")),
+        ("configured", "idleTimeoutSeconds", ("workerGroups", 0, "idleTimeout")),
         ("added", "minReplicas", ("overrides", "workerGroupSpecs", 0)),
     ],
 )
-def test_figures_of_a_group_are_found_at_what_it_was_made_from(group: str, field: str, said: Any) -> None:
-    assert said_at(SETTINGS, POOLS, ("spec", "workerGroupSpecs", GROUPS[group], field)) == said
+def test_amounts_of_a_group_are_found_at_the_settings_that_they_are_derived_from(
+    group: str, field: str, setting: Any
+) -> None:
+    assert setting_at(SETTINGS, POOLS, ("spec", "workerGroupSpecs", GROUPS[group], field)) == setting
 
 
 @pytest.mark.parametrize(
-    ("said", "path", "found"),
+    ("configured", "path", "found"),
     [
         ({"idleTimeoutMinutes": 5}, ("autoscalerOptions", "idleTimeoutSeconds"), ("idleTimeoutMinutes",)),
         ({"targetUtilization": 80}, ("autoscalerOptions", "upscalingMode"), ("targetUtilization",)),
@@ -189,18 +191,24 @@ def test_figures_of_a_group_are_found_at_what_it_was_made_from(group: str, field
         ),
     ],
 )
-def test_what_stands_for_something_else_is_found_as_it_was_said(said: Any, path: Any, found: Any) -> None:
-    entry = {"name": "a", "rayVersion": "2.60.0", "image": "ray:2.60.0", "workerGroups": [{"groupName": "w"}], **said}
-    assert said_at(sound(entry), (), ("spec", *path)) == found
+def test_a_derived_field_is_found_at_its_setting(configured: Any, path: Any, found: Any) -> None:
+    entry = {
+        "name": "a",
+        "rayVersion": "2.60.0",
+        "image": "ray:2.60.0",
+        "workerGroups": [{"groupName": "w"}],
+        **configured,
+    }
+    assert setting_at(valid(entry), (), ("spec", *path)) == found
 
 
-def test_a_cluster_is_found_by_its_name() -> None:
-    assert said_at(SETTINGS, POOLS, ("metadata", "name")) == ("name",)
-    assert said_at(SETTINGS, POOLS, ("kind",)) == ()
+def test_the_name_of_a_cluster_is_found_at_its_setting() -> None:
+    assert setting_at(SETTINGS, POOLS, ("metadata", "name")) == ("name",)
+    assert setting_at(SETTINGS, POOLS, ("kind",)) == ()
 
 
 @pytest.mark.parametrize("end", ["unknown", 99, "0", -1])
-def test_a_path_that_leads_nowhere_is_followed_as_far_as_it_goes(end: Any) -> None:
+def test_an_unknown_path_is_followed_as_far_as_possible(end: Any) -> None:
     for path, _ in leaves(BODY):
         for length in range(1, len(path) + 1):
-            at(ENTRY, said_at(SETTINGS, POOLS, (*path[:length], end)))
+            at(ENTRY, setting_at(SETTINGS, POOLS, (*path[:length], end)))

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from components.priority_classes.settings import PriorityNames
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.rules import sound
+from components.ray_cluster.rules import valid
 from core.nodes import NodePool
 from kuberay import OperatorContext, validate
 
@@ -26,7 +26,7 @@ RESTRICTED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"
 
 def spec(account: str | None = None, priorities: PriorityNames | None = None, **keys: Any) -> dict[str, Any]:
     """The spec of a cluster that the operator accepts."""
-    settings = sound({**ENTRY, **keys})
+    settings = valid({**ENTRY, **keys})
     body = ray_cluster(settings, POOLS, account, priorities or PriorityNames())
     assert validate(body, OperatorContext()) == []
     return dict(body["spec"])
@@ -37,7 +37,7 @@ def pods(made: dict[str, Any]) -> list[dict[str, Any]]:
     return [group["template"]["spec"] for group in (made["headGroupSpec"], *made["workerGroupSpecs"])]
 
 
-def test_pods_have_no_more_rights_than_pod_security_restricted_admits() -> None:
+def test_pods_meet_pod_security_restricted() -> None:
     made = spec()
     for pod in pods(made):
         assert pod["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
@@ -45,7 +45,7 @@ def test_pods_have_no_more_rights_than_pod_security_restricted_admits() -> None:
         assert container["securityContext"] == {**RESTRICTED, "runAsUser": 1000}
 
 
-def test_none_adds_nothing() -> None:
+def test_pod_defaults_none_adds_nothing() -> None:
     made = spec(podDefaults="none", priorities=PriorityNames("ray-head", "ray-worker"))
     for pod in pods(made):
         assert pod.keys() <= {"restartPolicy", "containers"}
@@ -60,19 +60,19 @@ def test_a_head_does_not_wait_long_for_its_autoscaler_to_end() -> None:
     assert pods(spec(head=head))[0]["terminationGracePeriodSeconds"] == 60
 
 
-def test_the_user_may_be_another_or_that_of_the_image() -> None:
+def test_another_user_or_that_of_the_image_can_be_set() -> None:
     assert pods(spec(runAsUser=2000))[0]["containers"][0]["securityContext"]["runAsUser"] == 2000
     made = spec(runAsUser="image")
     assert [pod["containers"][0]["securityContext"] for pod in pods(made)] == [RESTRICTED] * 6
     assert made["autoscalerOptions"]["securityContext"] == RESTRICTED
 
 
-def test_a_user_beside_no_defaults_is_refused() -> None:
+def test_a_user_without_pod_defaults_is_refused() -> None:
     with pytest.raises(ValidationError, match="podDefaults none adds no user to the pods"):
         spec(podDefaults="none", runAsUser=1000)
 
 
-def test_containers_that_a_pod_template_adds_are_restricted_too_unless_they_say_what_they_need() -> None:
+def test_added_containers_are_restricted_unless_they_have_a_security_context() -> None:
     proxy = {"name": "proxy", "image": "proxy:1", "securityContext": {"capabilities": {"add": ["NET_ADMIN"]}}}
     template = {
         "spec": {
@@ -85,7 +85,7 @@ def test_containers_that_a_pod_template_adds_are_restricted_too_unless_they_say_
     assert [each["securityContext"] for each in head["initContainers"]] == [RESTRICTED]
 
 
-def test_what_a_pod_template_says_goes_before_the_defaults() -> None:
+def test_a_pod_template_overrides_the_defaults() -> None:
     template = {
         "spec": {
             "priorityClassName": "mine",
@@ -111,7 +111,7 @@ def test_heads_and_workers_have_the_stacks_priority_classes() -> None:
     assert not any("priorityClassName" in pod for pod in pods(spec()))
 
 
-def test_pods_have_no_token_and_the_autoscaler_has_one_of_its_own() -> None:
+def test_pods_have_no_token_and_the_autoscaler_has_its_own() -> None:
     """Otherwise user code in the head could use the autoscaler's rights."""
     made = spec()
     assert {pod["automountServiceAccountToken"] for pod in pods(made)} == {False}
@@ -140,7 +140,7 @@ def test_pods_of_a_named_account_have_its_token() -> None:
         assert "volumeMounts" not in made["autoscalerOptions"]
 
 
-def test_an_account_that_a_pod_template_names_is_as_good() -> None:
+def test_a_pod_template_may_name_the_account() -> None:
     head, *workers = pods(spec(head={"podTemplate": {"spec": {"serviceAccountName": "runner"}}}))
     assert "automountServiceAccountToken" not in head
     assert {pod["automountServiceAccountToken"] for pod in workers} == {False}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.node_settings import Budget, Reserve, Variant, WorkersSettings
-from components.ray_cluster.rules import sound
+from components.ray_cluster.rules import valid
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_cluster.sizes import tiling
 from components.ray_cluster.worker_groups import WorkerGroup, worker_groups
@@ -61,7 +61,7 @@ def nodes_with_workers(draw: st.DrawFn) -> tuple[NodePool, Reserve, list[WorkerG
 
 @settings(deadline=None)
 @given(nodes_with_workers())
-def test_whatever_fits_on_a_node_by_gpus_fits_by_cpus_and_memory_beside_the_reserve(
+def test_workers_that_fit_by_gpus_fit_by_cpus_and_memory_beside_the_reserve(
     case: tuple[NodePool, Reserve, list[WorkerGroup]],
 ) -> None:
     pool, reserve, workers = case
@@ -71,19 +71,19 @@ def test_whatever_fits_on_a_node_by_gpus_fits_by_cpus_and_memory_beside_the_rese
 
 
 @pytest.mark.parametrize("gpus", [3, 6])
-def test_a_share_that_comes_out_even_is_not_rounded_down(gpus: int) -> None:
+def test_a_whole_share_is_not_rounded_down(gpus: int) -> None:
     pool = NodePool(pool="p", count=1, cpu="48", memory="480Gi", gpus=gpus)
     workers = WorkersSettings(pool="p", profile="tiling", reserve=Reserve(cpu="0", memory="0"))
     first = worker_groups(pool, workers)[0]
     assert (first.cpu, first.memory) == (str(48 // gpus), f"{480 // gpus}Gi")
 
 
-def test_as_many_workers_of_each_size_as_the_pools_nodes_hold() -> None:
+def test_each_size_has_as_many_workers_as_fit_on_the_pools_nodes() -> None:
     assert caps(A100) == {1: 32, 2: 16, 4: 8, 8: 4}
     assert caps(CPU) == {0: 3}
 
 
-def test_of_sizes_that_are_said_as_many_as_nodes_hold_unless_it_is_said() -> None:
+def test_configured_sizes_have_as_many_workers_as_fit_by_default() -> None:
     assert caps(A100, variants=[{"gpus": 3}, {"gpus": 1, "maxReplicas": 5}]) == {3: 8, 1: 5}
 
 
@@ -97,11 +97,11 @@ def test_of_sizes_that_are_said_as_many_as_nodes_hold_unless_it_is_said() -> Non
         ({"gpus": 1000}, {1: 32, 2: 16, 4: 8, 8: 4}),
     ],
 )
-def test_a_budget_bounds_each_size(budget: dict[str, Any], expected: dict[int, int]) -> None:
+def test_a_budget_limits_each_size(budget: dict[str, Any], expected: dict[int, int]) -> None:
     assert caps(A100, budget=budget) == expected
 
 
-def test_a_budget_bounds_workers_without_gpus() -> None:
+def test_a_budget_limits_workers_without_gpus() -> None:
     assert caps(CPU, budget={"gpus": 0, "cpu": 60}) == {0: 2}
 
 
@@ -117,18 +117,18 @@ def given_to(profile: str, budget: Budget | None = None, **tenant: Any) -> Budge
     return with_tenant_defaults(settings, with_tenant_defaults(settings, cluster)).workers[0].budget
 
 
-def test_the_budget_is_by_default_what_quota_and_own_queue_let_the_tenant_have() -> None:
+def test_the_default_budget_is_that_of_quota_and_own_queue() -> None:
     tenant: dict[str, Any] = {"quota": {"gpus": 24, "cpu": 100}, "queue": {"capability": {"gpus": 16, "memory": "2Ti"}}}
     assert given_to("tiling", **tenant) == Budget(gpus=16, cpu="100", memory=str(2 * 2**40))
     assert given_to("tiling", Budget(gpus=32), **tenant).gpus == 32
     assert given_to("doubling", **tenant) == Budget()
 
 
-def test_a_queue_that_others_use_too_bounds_no_single_tenant() -> None:
+def test_a_shared_queue_does_not_limit_a_single_tenant() -> None:
     assert given_to("tiling", queue="shared") == Budget()
 
 
-def test_ados_figures_come_out_for_the_node_that_they_were_published_for() -> None:
+def test_ados_figures_result_for_the_node_in_its_guide() -> None:
     guide = yaml.safe_load((Path(__file__).parent / "four_nodes_of_eight_a100.yaml").read_text())
     published = [
         (group["resources"]["limits"]["cpu"], group["resources"]["limits"]["memory"], group["maxReplicas"])
@@ -138,8 +138,8 @@ def test_ados_figures_come_out_for_the_node_that_they_were_published_for() -> No
     assert [(int(group.cpu or 0), group.memory, group.max_replicas) for group in groups] == published
 
 
-def test_a_size_may_be_idle_for_a_time_of_its_own() -> None:
-    settings = sound(
+def test_a_size_may_have_its_own_idle_timeout() -> None:
+    settings = valid(
         {
             "name": "training",
             "rayVersion": "2.60.0",
@@ -153,8 +153,8 @@ def test_a_size_may_be_idle_for_a_time_of_its_own() -> None:
 
 
 def test_without_an_autoscaler_no_size_has_an_idle_timeout() -> None:
-    with pytest.raises(ValueError, match=r"workers\[0\].variants\[0\].idleTimeout: means nothing"):
-        sound(
+    with pytest.raises(ValueError, match=r"workers\[0\].variants\[0\].idleTimeout: has no effect"):
+        valid(
             {
                 "name": "training",
                 "rayVersion": "2.60.0",

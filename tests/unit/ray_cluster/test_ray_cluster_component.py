@@ -8,7 +8,7 @@ import pytest
 
 from components.ray_cluster.component import RayCluster, RayClusterArgs
 from components.ray_cluster.readiness import status_summary
-from components.ray_cluster.rules import sound
+from components.ray_cluster.rules import valid
 from core.nodes import NodePool
 from testbed.recorder import Recorder, record
 
@@ -25,7 +25,7 @@ def provisioned(live: dict[str, dict[str, Any]] | None = None, preview: bool = T
         account = pulumi.CustomResource("kubernetes:core/v1:ServiceAccount", "account", {"kind": "ServiceAccount"})
         operator = pulumi.ComponentResource("ray-platform:index:KubeRayOperator", "operator")
         pulumi.CustomResource("t:t:Guard", "guard", {}, pulumi.ResourceOptions(parent=operator))
-        args = RayClusterArgs(sound(entry), POOLS, "team-a", account.id.apply(lambda _: "ray-deployer"))
+        args = RayClusterArgs(valid(entry), POOLS, "team-a", account.id.apply(lambda _: "ray-deployer"))
         RayCluster("team-a-training", args, pulumi.ResourceOptions(depends_on=[operator]))
 
     return record(program, live, preview)
@@ -45,7 +45,7 @@ def test_it_is_one_ray_cluster_under_the_component_in_the_tenants_namespace() ->
     assert pod["serviceAccountName"] == "ray-deployer"
 
 
-def test_the_head_is_not_evicted_unless_it_may_be() -> None:
+def test_the_head_is_not_evicted_unless_configured() -> None:
     kept = provisioned().registered["team-a-training-head-disruption-budget"]
     assert (kept.inputs["metadata"], kept.inputs["spec"]["minAvailable"]) == (
         {**kept.inputs["metadata"], "name": "training-head", "namespace": "team-a"},
@@ -58,7 +58,7 @@ def test_the_head_is_not_evicted_unless_it_may_be() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "warnings"),
+    ("configured", "warnings"),
     [
         ({}, 0),
         ({"authOptions": {"mode": "disabled"}}, 1),
@@ -68,16 +68,18 @@ def test_the_head_is_not_evicted_unless_it_may_be() -> None:
     ],
     ids=["by default", "disabled", "overridden", "an older Ray", "by Ray's own variable"],
 )
-def test_a_cluster_that_asks_nobody_for_a_token_is_warned_of(
-    monkeypatch: pytest.MonkeyPatch, said: dict[str, Any], warnings: int
+def test_a_cluster_without_token_authentication_causes_a_warning(
+    monkeypatch: pytest.MonkeyPatch, configured: dict[str, Any], warnings: int
 ) -> None:
     shown: list[str] = []
     monkeypatch.setattr(pulumi.log, "warn", lambda message, **_: shown.append(message))
-    provisioned(**said)
-    assert [text.partition(":")[0] for text in shown] == ["RayCluster 'training' asks nobody for a token"] * warnings
+    provisioned(**configured)
+    assert [text.partition(":")[0] for text in shown] == [
+        "RayCluster 'training' has no token authentication"
+    ] * warnings
 
 
-def test_outputs_say_where_it_is_what_it_has_and_how_it_was_last_seen() -> None:
+def test_outputs_are_addresses_worker_groups_and_the_last_status() -> None:
     live = {
         "state": "ready",
         "head": {"podName": "training-head-x", "podIP": "10.0.0.1", "serviceName": "training-head-svc"},
@@ -113,7 +115,7 @@ def test_outputs_say_where_it_is_what_it_has_and_how_it_was_last_seen() -> None:
     }
 
 
-def test_the_status_of_a_cluster_that_was_never_seen_is_empty() -> None:
+def test_the_status_of_an_unknown_cluster_is_empty() -> None:
     status = status_summary(None)
     assert (status["state"], status["head"], status["conditions"]) == (None, {"pod": None, "service": None}, [])
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.rules import sound
+from components.ray_cluster.rules import valid
 from core.nodes import NodePool
 
 pytestmark = pytest.mark.unit
@@ -19,7 +19,7 @@ POOLS = (
 
 def spec(account: str | None = "ray-deployer", **settings: Any) -> dict[str, Any]:
     entry = {"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "workers": {"pool": "a100"}}
-    rendered: dict[str, Any] = ray_cluster(sound({**entry, **settings}), POOLS, account)
+    rendered: dict[str, Any] = ray_cluster(valid({**entry, **settings}), POOLS, account)
     return {**rendered["spec"], "metadata": rendered["metadata"]}
 
 
@@ -36,7 +36,7 @@ def test_no_task_runs_on_the_head() -> None:
     assert spec()["headGroupSpec"]["rayStartParams"] == {
         "num-cpus": "0",
         "num-gpus": "0",
-        "dashboard-host": "0.0.0.0",  # noqa: S104 (what Ray is told inside its pod)
+        "dashboard-host": "0.0.0.0",  # noqa: S104 (what Ray gets inside its pod)
     }
 
 
@@ -55,7 +55,7 @@ def test_the_head_may_be_bound_to_a_pool() -> None:
     assert "nodeSelector" not in head()
 
 
-def test_a_head_pool_that_cannot_be_told_from_others_is_refused() -> None:
+def test_a_head_pool_without_distinguishing_labels_is_refused() -> None:
     with pytest.raises(ValueError, match=r"head.pool 'plain' has neither labels nor a gpuProduct"):
         spec(head={"pool": "plain"})
 
@@ -73,7 +73,7 @@ def test_requests_are_limits_for_every_container() -> None:
         assert resources["requests"] == resources["limits"]
 
 
-def test_autoscaler_v2_takes_idle_workers_away() -> None:
+def test_autoscaler_v2_removes_idle_workers() -> None:
     rendered = spec(idleTimeout="5m")
     assert rendered["enableInTreeAutoscaling"] is True
     assert rendered["autoscalerOptions"]["version"] == "v2"
@@ -81,7 +81,7 @@ def test_autoscaler_v2_takes_idle_workers_away() -> None:
     assert {pod["restartPolicy"] for pod in [head(), *workers()]} == {"Never"}
 
 
-def test_every_worker_starts_single_threaded_and_leaves_in_order() -> None:
+def test_every_worker_starts_single_threaded_and_stops_ray_at_its_end() -> None:
     for pod in workers():
         container = pod["containers"][0]
         assert container["env"] == [
@@ -91,7 +91,7 @@ def test_every_worker_starts_single_threaded_and_leaves_in_order() -> None:
         assert container["lifecycle"] == {"preStop": {"exec": {"command": ["/bin/sh", "-c", "ray stop"]}}}
 
 
-def test_environment_of_a_group_goes_before_the_clusters_and_that_before_the_default() -> None:
+def test_environment_of_a_group_overrides_that_of_the_cluster_and_the_default() -> None:
     settings = {
         "env": {"OMP_NUM_THREADS": 4, "HF_HOME": "/data"},
         "workers": {"pool": "a100", "env": {"HF_HOME": "/w"}},
@@ -125,7 +125,7 @@ def test_image_policy_secrets_volumes_and_labels_reach_all_pods() -> None:
     assert all(group["template"]["metadata"]["labels"] == {"owner": "team-a"} for group in templates)
 
 
-def test_callers_need_a_token_from_the_first_ray_that_knows_one() -> None:
+def test_callers_need_a_token_from_the_first_ray_with_tokens() -> None:
     assert spec()["authOptions"] == {"mode": "token"}
     assert "authOptions" not in spec(rayVersion="2.51.1", image="rayproject/ray:2.51.1")
     assert spec(authOptions={"secretName": "mine"})["authOptions"] == {"mode": "token", "secretName": "mine"}
@@ -138,7 +138,7 @@ def test_deletion_is_left_to_the_operator() -> None:
     assert annotations["contact"] == "team-a"
 
 
-def test_overrides_are_laid_over_everything_else_by_the_names_in_lists() -> None:
+def test_overrides_are_merged_last_by_the_names_in_lists() -> None:
     container = {"name": "ray-worker", "securityContext": {"$patch": "replace", "runAsNonRoot": True}}
     rendered = spec(
         overrides={
@@ -167,9 +167,9 @@ def test_overrides_are_laid_over_everything_else_by_the_names_in_lists() -> None
         ),
         (
             {"image": "rayproject/ray:latest"},
-            r"cannot be told by its tag: use a tag that starts with 2.60.0, or set ver",
+            r"cannot be determined from its tag: use a tag that starts with 2.60.0, or set ver",
         ),
-        ({"image": f"rayproject/ray@sha256:{'0' * 64}"}, r"cannot be told by its tag"),
+        ({"image": f"rayproject/ray@sha256:{'0' * 64}"}, r"cannot be determined from its tag"),
         ({"image": "rayproject/ray:2.60.01"}, r"image 'rayproject/ray:2.60.01' has Ray 2.60.01"),
         ({"image": "ray project"}, r"'ray project' is not an image reference"),
         (
@@ -187,7 +187,7 @@ def test_overrides_are_laid_over_everything_else_by_the_names_in_lists() -> None
         ({"env": {"A B": "c"}}, r"'A B' is not an environment variable's name"),
     ],
 )
-def test_what_kuberay_or_ray_would_refuse_later_is_refused_at_once(settings: dict[str, Any], message: str) -> None:
+def test_settings_that_kuberay_or_ray_would_refuse_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         spec(**settings)
 
@@ -196,9 +196,9 @@ def test_what_kuberay_or_ray_would_refuse_later_is_refused_at_once(settings: dic
     "image",
     ["rayproject/ray:2.60.0", "rayproject/ray:2.60.0-py311-gpu", f"host:5000/ray:2.60.0.dev1@sha256:{'a' * 64}"],
 )
-def test_tags_that_start_with_the_version_are_taken(image: str) -> None:
+def test_tags_that_start_with_the_version_are_accepted(image: str) -> None:
     assert head(image=image)["containers"][0]["image"] == image
 
 
-def test_an_image_of_ones_own_tag_is_taken_at_its_word() -> None:
+def test_without_verification_any_tag_is_accepted() -> None:
     assert spec(image="registry.example/ours:7f3c", verifyImageTag=False)["rayVersion"] == "2.60.0"

@@ -27,14 +27,14 @@ def sent(desired: dict[str, Any], live: Scaled | None) -> dict[str, Any]:
     return {group["groupName"]: group.get("replicas") for group in groups}
 
 
-def test_a_new_one_is_sent_as_the_stack_says_it() -> None:
+def test_a_new_cluster_is_sent_as_configured() -> None:
     made, ignored = as_scaled(body("one", "two"), None)
     assert made["spec"] == body("one", "two")["spec"]
     assert made["metadata"]["annotations"]["of"] == "the stack"
     assert ignored == []
 
 
-def test_while_the_stack_says_the_same_the_autoscalers_fields_are_ignored() -> None:
+def test_without_an_edit_the_autoscalers_fields_are_ignored() -> None:
     desired = body("one", "two")
     assert as_scaled(desired, alive(desired, one=3, two=0))[1] == [
         "spec.workerGroupSpecs[0].replicas",
@@ -45,24 +45,24 @@ def test_while_the_stack_says_the_same_the_autoscalers_fields_are_ignored() -> N
 
 
 @pytest.mark.parametrize("before", [body("one", "two"), None], ids=["edited", "of somebody else"])
-def test_when_the_stack_says_something_else_they_are_sent_as_they_are(before: dict[str, Any] | None) -> None:
+def test_with_an_edit_the_autoscalers_live_fields_are_sent(before: dict[str, Any] | None) -> None:
     desired, live = body("one", "two", team="research"), alive(before, one=3, two=1)
     assert sent(desired, live) == {"one": 3, "two": 1}
     assert as_scaled(desired, live)[1] == []
 
 
-def test_groups_keep_theirs_and_their_places_when_others_come_and_go() -> None:
+def test_groups_keep_their_fields_and_places_when_others_are_added_or_removed() -> None:
     live = alive(body("one", "two", "four"), one=3, two=1, four=2)
     assert list(sent(body("eight", "four", "one"), live).items()) == [("one", 3), ("four", 2), ("eight", None)]
 
 
-def test_workers_that_are_being_taken_away_still_are() -> None:
+def test_workers_to_delete_stay_in_the_list() -> None:
     strategy = {"workersToDelete": ["training-worker-one-x"]}
     live = Scaled("another", {"one": {"replicas": 1, "scaleStrategy": strategy}})
     assert as_scaled(body("one"), live)[0]["spec"]["workerGroupSpecs"][0]["scaleStrategy"] == strategy
 
 
-def test_what_is_known_only_later_is_no_edit() -> None:
+def test_a_value_that_is_known_later_is_no_edit() -> None:
     desired = body("one")
     desired["spec"]["headGroupSpec"] = {"account": object()}
     again = body("one")
@@ -70,7 +70,7 @@ def test_what_is_known_only_later_is_no_edit() -> None:
     assert as_scaled(again, alive(desired, one=1))[1] != []
 
 
-def test_one_that_scales_no_more_takes_back_the_groups_that_its_autoscaler_has_written_then_and_later() -> None:
+def test_a_cluster_that_no_longer_scales_takes_the_ownership_of_its_groups() -> None:
     """Ray's autoscaler owns the list after it has scaled: without force the update would be a conflict."""
     scaling = body("one")
     live = alive(scaling, one=3)
@@ -84,11 +84,11 @@ def test_one_that_scales_no_more_takes_back_the_groups_that_its_autoscaler_has_w
 
 
 @pytest.mark.parametrize("there", [None, Scaled(None, {"one": {"replicas": 3}})], ids=["new", "never scaled"])
-def test_one_that_has_never_scaled_is_sent_without_force(there: Scaled | None) -> None:
+def test_a_cluster_that_has_never_scaled_is_sent_without_force(there: Scaled | None) -> None:
     assert as_scaled_once(body("one"), there) == body("one")
 
 
-def test_an_update_that_would_set_back_what_was_scaled_meanwhile_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_update_that_would_revert_the_autoscaler_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     live = alive(None, one=3, two=1)
     update = as_scaled(body("one", "new"), live)[0]
     monkeypatch.setattr(scaled, "read_scaled", lambda *_: live)

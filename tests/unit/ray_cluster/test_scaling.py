@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.rules import sound
+from components.ray_cluster.rules import valid
 from core.nodes import NodePool
 from core.problems import Problem, Problems
 from kuberay import OperatorContext, validate
@@ -20,7 +20,7 @@ ONE_GROUP = {"workerGroups": [{"groupName": "only", "cpu": 2, "memory": "4Gi"}]}
 def spec(**settings: Any) -> dict[str, Any]:
     """The spec of a cluster that the operator accepts."""
     entry = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", **ONE_GROUP, **settings}
-    body = ray_cluster(sound(entry), POOLS)
+    body = ray_cluster(valid(entry), POOLS)
     assert validate(body, OperatorContext()) == []
     return dict(body["spec"])
 
@@ -36,7 +36,7 @@ def problems(**settings: Any) -> list[Problem]:
     return []
 
 
-def test_the_proposals_fields_are_those_of_the_only_worker_group() -> None:
+def test_settings_of_the_cluster_apply_to_the_only_worker_group() -> None:
     made = spec(minWorkers=1, maxWorkers=2, initialWorkers=1, autoScalingMode="default", idleTimeoutMinutes=60)
     [group] = made["workerGroupSpecs"]
     assert (group["minReplicas"], group["maxReplicas"], group["replicas"]) == (1, 2, 1)
@@ -54,7 +54,7 @@ def test_a_scaling_mode_is_kuberays_upscaling_mode(mode: str, upscaling: str) ->
     ("utilization", "upscaling"),
     [(1, "Default"), (49, "Default"), (50, "Conservative"), (80, "Conservative"), (100, "Conservative")],
 )
-def test_a_target_utilization_is_the_nearer_of_kuberays_two_speeds(utilization: int, upscaling: str) -> None:
+def test_a_target_utilization_sets_one_of_kuberays_two_modes(utilization: int, upscaling: str) -> None:
     """Ray converted it into an upscaling speed, 1 / fraction - 1. KubeRay has the speed 1, and no limit."""
     assert spec(targetUtilization=utilization)["autoscalerOptions"]["upscalingMode"] == upscaling
 
@@ -71,7 +71,7 @@ def test_a_group_without_bounds_needs_none_without_the_autoscaler() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "path", "message"),
+    ("configured", "path", "message"),
     [
         ({"minWorkers": 3, "maxWorkers": 2}, ("minWorkers",), "minWorkers 3 is more than maxWorkers 2: lower"),
         ({"initialWorkers": 3, "maxWorkers": 2}, ("initialWorkers",), "initialWorkers 3 is more than maxWorkers 2"),
@@ -79,13 +79,17 @@ def test_a_group_without_bounds_needs_none_without_the_autoscaler() -> None:
         (
             {"workers": {"pool": "a100"}, "workerGroups": [], "maxWorkers": 3},
             ("maxWorkers",),
-            "is of the only worker group, and the cluster has 4 (a100-1gpu, a100-2gpu, a100-4gpu, a100-8gpu): set min",
+            "applies to the only worker group, and the cluster has 4 (a100-1gpu, a100-2gpu, a100-4gpu, a100-8gpu): ",
         ),
-        ({"workerGroups": [], "maxWorkers": 3}, ("maxWorkers",), "is of the only worker group, and the cluster has 0"),
+        (
+            {"workerGroups": [], "maxWorkers": 3},
+            ("maxWorkers",),
+            "applies to the only worker group, and the cluster has 0",
+        ),
         (
             {"workerGroups": [{"groupName": "w", "minReplicas": 1}], "minWorkers": 2},
             ("minWorkers",),
-            "worker group 'w' says it itself: remove one of them",
+            "worker group 'w' already sets it: remove one of them",
         ),
         (
             {
@@ -94,7 +98,7 @@ def test_a_group_without_bounds_needs_none_without_the_autoscaler() -> None:
                 "maxWorkers": 2,
             },
             ("maxWorkers",),
-            "worker group 'a100-8gpu' says it itself",
+            "worker group 'a100-8gpu' already sets it",
         ),
         (
             {"autoscaling": True, "autoScalingMode": "disabled"},
@@ -104,35 +108,35 @@ def test_a_group_without_bounds_needs_none_without_the_autoscaler() -> None:
         (
             {"autoScalingMode": "default", "targetUtilization": 80},
             ("targetUtilization",),
-            "targetUtilization and autoScalingMode both say how fast workers are added: remove one of them",
+            "targetUtilization and autoScalingMode both set how fast workers are added: remove one of them",
         ),
         (
             {"idleTimeout": "5m", "idleTimeoutMinutes": 5},
             ("idleTimeoutMinutes",),
-            "idleTimeout '5m' says it already: remove one of them",
+            "idleTimeout '5m' already sets it: remove one of them",
         ),
         (
             {"autoscaling": False, "idleTimeout": "5m"},
             ("idleTimeout",),
-            "means nothing to a cluster that does not scale: remove it, or set autoscaling to true",
+            "has no effect in a cluster that does not scale: remove it, or set autoscaling to true",
         ),
-        ({"autoscaling": False, "autoScalingMode": "default"}, ("autoScalingMode",), "means nothing to a cluster"),
-        ({"autoScalingMode": "disabled", "idleTimeoutMinutes": 5}, ("idleTimeoutMinutes",), "means nothing"),
+        ({"autoscaling": False, "autoScalingMode": "default"}, ("autoScalingMode",), "has no effect in a cluster"),
+        ({"autoScalingMode": "disabled", "idleTimeoutMinutes": 5}, ("idleTimeoutMinutes",), "has no effect"),
         (
             {"autoscaling": False, "workerGroups": [{"groupName": "w", "idleTimeout": "5m"}]},
             ("workerGroups", 0, "idleTimeout"),
-            "means nothing to a cluster",
+            "has no effect in a cluster",
         ),
     ],
 )
-def test_what_cannot_be_said_together_is_refused_where_it_is_said(said: Any, path: Any, message: str) -> None:
-    [problem] = problems(**said)
+def test_conflicting_settings_are_refused_at_their_place(configured: Any, path: Any, message: str) -> None:
+    [problem] = problems(**configured)
     assert problem.path == path
     assert problem.message.startswith(message)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "configured",
     [
         {"targetUtilization": 0},
         {"targetUtilization": 101},
@@ -141,6 +145,6 @@ def test_what_cannot_be_said_together_is_refused_where_it_is_said(said: Any, pat
         {"minWorkers": "1"},
     ],
 )
-def test_numbers_have_their_bounds(said: dict[str, Any]) -> None:
+def test_numbers_have_bounds(configured: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match=r"Input should be (greater|less|a valid integer)"):
-        spec(**said)
+        spec(**configured)

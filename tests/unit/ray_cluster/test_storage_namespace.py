@@ -8,7 +8,7 @@ import pytest
 
 from components.cluster import ClusterUnreachableError
 from components.ray_cluster import storage_namespace
-from components.ray_cluster.storage_namespace import _Provider, what_was_left, why_left
+from components.ray_cluster.storage_namespace import _Provider, cleanup_warning, failure_reason
 
 pytestmark = pytest.mark.unit
 
@@ -48,37 +48,37 @@ def changed(**news: Any) -> list[str]:
     return list(_Provider().diff("id", made(), {**PLACE, **news}).replaces or [])
 
 
-def test_no_two_have_the_same_name() -> None:
+def test_names_are_unique() -> None:
     names = {made()["name"] for _ in range(100)}
     assert len(names) == 100
     assert all(re.fullmatch(r"team-a\.training\.[0-9a-f]{10}", name) for name in names)
 
 
-def test_it_stays_while_its_cluster_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_does_not_change_while_its_cluster_exists(monkeypatch: pytest.MonkeyPatch) -> None:
     live(monkeypatch, RUNNING)
     assert changed() == []
 
 
-def test_another_cluster_has_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_cluster_has_another_name(monkeypatch: pytest.MonkeyPatch) -> None:
     live(monkeypatch, RUNNING)
     assert changed(namespace="team-b") == ["namespace"]
     assert changed(cluster="serving") == ["cluster"]
 
 
 @pytest.mark.parametrize("cluster", [None, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}])
-def test_what_a_deleted_cluster_had_is_not_the_next_ones(
+def test_a_cluster_does_not_reuse_the_keys_of_a_deleted_one(
     monkeypatch: pytest.MonkeyPatch, cluster: dict[str, Any] | None
 ) -> None:
     live(monkeypatch, cluster)
     assert changed() == ["cluster"]
 
 
-def test_an_api_server_that_does_not_answer_takes_nobodys_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_api_server_changes_no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     live(monkeypatch, ClusterUnreachableError("no answer"))
     assert changed() == []
 
 
-def test_another_context_leaves_it_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_context_does_not_change_it(monkeypatch: pytest.MonkeyPatch) -> None:
     live(monkeypatch, RUNNING)
     olds = made()
     news = {**PLACE, "context": "renamed"}
@@ -91,7 +91,7 @@ def of_cluster(keys: str | None, **metadata: str) -> dict[str, Any]:
     return {"metadata": {**RUNNING["metadata"], **metadata}, "spec": options}
 
 
-def test_a_state_that_was_lost_finds_the_keys_of_a_cluster_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lost_state_reads_the_keys_of_a_running_cluster_again(monkeypatch: pytest.MonkeyPatch) -> None:
     live(monkeypatch, of_cluster("team-a.training.0123456789"))
     assert created()["name"] == "team-a.training.0123456789"
     assert created()["made"] == "2026-01-01T00:00:00Z"
@@ -101,13 +101,13 @@ def test_a_state_that_was_lost_finds_the_keys_of_a_cluster_that_runs(monkeypatch
     "cluster",
     [
         of_cluster(None),
-        of_cluster("said-by-hand"),
+        of_cluster("set-by-hand"),
         of_cluster("team-a.serving.0123456789"),
         of_cluster("team-a.training.0123456789", deletionTimestamp="2026-01-02T00:00:00Z"),
     ],
     ids=["none", "not ours", "another cluster's", "of one that goes"],
 )
-def test_other_keys_are_not_taken(monkeypatch: pytest.MonkeyPatch, cluster: dict[str, Any]) -> None:
+def test_other_keys_are_not_reused(monkeypatch: pytest.MonkeyPatch, cluster: dict[str, Any]) -> None:
     live(monkeypatch, cluster)
     assert created()["name"] != (cluster["spec"].get("gcsFaultToleranceOptions") or {}).get("externalStorageNamespace")
     assert re.fullmatch(r"team-a\.training\.[0-9a-f]{10}", created()["name"])
@@ -118,41 +118,41 @@ def event(kind: str, name: str, reason: str, at: str = "2026-01-02T00:00:00Z") -
     return {"involvedObject": about, "reason": reason, "message": f"{reason}!", "lastTimestamp": at}
 
 
-def test_a_cluster_that_kuberay_cleaned_up_after_leaves_nothing() -> None:
-    assert why_left([event("RayCluster", "training", "CreatedRedisCleanupJob")], "training") is None
+def test_a_completed_cleanup_causes_no_warning() -> None:
+    assert failure_reason([event("RayCluster", "training", "CreatedRedisCleanupJob")], "training") is None
 
 
-def test_that_kuberay_gave_up_is_told() -> None:
+def test_a_cleanup_that_kuberay_gave_up_is_reported() -> None:
     gave_up = event("RayCluster", "training", "ForceDeletedStuckCluster")
     failed = event("Job", "training-redis-cleanup", "BackoffLimitExceeded")
-    assert why_left([failed, gave_up], "training") == "ForceDeletedStuckCluster!"
-    assert why_left([gave_up], "serving") is None
+    assert failure_reason([failed, gave_up], "training") == "ForceDeletedStuckCluster!"
+    assert failure_reason([gave_up], "serving") is None
 
 
 @pytest.mark.parametrize("reason", ["BackoffLimitExceeded", "DeadlineExceeded"])
-def test_that_its_job_failed_is_told(reason: str) -> None:
-    reason_left = why_left([event("Job", "training-redis-cleanup", reason)], "training")
+def test_a_failed_cleanup_job_is_reported(reason: str) -> None:
+    reason_left = failure_reason([event("Job", "training-redis-cleanup", reason)], "training")
     assert reason_left == f"Job training-redis-cleanup failed: {reason}!"
 
 
-def test_the_job_of_a_long_name_is_known_by_its_end() -> None:
+def test_a_job_with_a_long_name_is_recognized_by_its_end() -> None:
     name = "a" * 53
     job = f"{name}-redis-cleanup"[-63:]
-    assert why_left([event("Job", job, "DeadlineExceeded")], name) is not None
+    assert failure_reason([event("Job", job, "DeadlineExceeded")], name) is not None
 
 
 def test_events_of_an_earlier_cluster_of_the_name_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     gave_up = event("RayCluster", "training", "ForceDeletedStuckCluster", at="2026-01-01T00:00:00Z")
     monkeypatch.setattr(storage_namespace, "connect", lambda _context: None)
     monkeypatch.setattr(storage_namespace, "read", lambda *_: {"items": [gave_up]})
-    assert what_was_left(None, "team-a", "training", "team-a.training.1", "2026-01-01T12:00:00Z") is None
-    warning = what_was_left(None, "team-a", "training", "team-a.training.1", "2025-12-31T00:00:00Z")
+    assert cleanup_warning(None, "team-a", "training", "team-a.training.1", "2026-01-01T12:00:00Z") is None
+    warning = cleanup_warning(None, "team-a", "training", "team-a.training.1", "2025-12-31T00:00:00Z")
     assert warning is not None
     assert "RAYteam-a.training.1@*" in warning
 
 
-def test_where_it_cannot_be_told_that_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_unknown_cleanup_result_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
-    warning = what_was_left("no-such-context", "team-a", "training", "team-a.training.1", "2026-01-01T00:00:00Z")
+    warning = cleanup_warning("no-such-context", "team-a", "training", "team-a.training.1", "2026-01-01T00:00:00Z")
     assert warning is not None
-    assert "it cannot be told whether Redis was cleaned up: no usable kubeconfig" in warning
+    assert "it cannot be determined whether Redis was cleaned up: no usable kubeconfig" in warning

@@ -34,14 +34,14 @@ def built(**redis: Any) -> Recorder:
     return record(lambda: build(parse(keys)), made)
 
 
-def test_redis_and_the_secret_outlive_the_ray_cluster(kubectl_that_renders: Path) -> None:
+def test_redis_and_the_secret_are_deleted_after_the_ray_cluster(kubectl_that_renders: Path) -> None:
     recorder = built()
     for name in ("platform-redis-ray-system-statefulset", "platform-redis-ray-system-secret-a"):
         assert recorder.made_before(name, "a/training-ray-cluster")
     assert recorder.made_before("platform-kuberay-crd-guard", "platform-redis-ray-system-statefulset")
 
 
-def test_its_pods_start_behind_policies_and_with_users(kubectl_that_renders: Path) -> None:
+def test_its_pods_start_after_policies_and_users(kubectl_that_renders: Path) -> None:
     recorder = built(namespace="redis")
     last = "platform-redis-redis-statefulset"
     for name in ("network-default-deny", "network-ray-redis", "secret-users", "configmap-scripts"):
@@ -50,7 +50,7 @@ def test_its_pods_start_behind_policies_and_with_users(kubectl_that_renders: Pat
     assert recorder.registered[last].inputs["spec"]["template"]["spec"]["priorityClassName"] == "ray-head"
 
 
-def test_each_generation_is_a_password_of_its_own_for_each_user(kubectl_that_renders: Path) -> None:
+def test_each_user_has_a_password_for_each_generation(kubectl_that_renders: Path) -> None:
     made = built(passwordGenerations=[1, 2]).kinds()["pulumi-python:dynamic/ray-platform:Password"]
     names = [
         f"platform-redis-ray-system-password-{user}-{number}" for user in ("_nodes", "a", "b") for number in (1, 2)
@@ -66,7 +66,7 @@ def test_an_issuer_of_cert_manager_certifies_the_nodes(kubectl_that_renders: Pat
     assert recorder.registered["platform-redis-ray-system-secret-a"].inputs["stringData"]["ca.crt"] == pem
 
 
-def test_the_stacks_own_certificate_is_of_an_authority_that_is_told_apart_from_it() -> None:
+def test_the_stacks_certificate_and_its_authority_have_different_subjects() -> None:
     """If both have the same name, OpenSSL considers the certificate self-signed and refuses it."""
     authority, certificate, _ = (text.encode() for text in new_certificate("ray-redis", ["ray-redis-0"]))
     ca, made = (x509.load_pem_x509_certificate(pem) for pem in (authority, certificate))
@@ -76,10 +76,10 @@ def test_the_stacks_own_certificate_is_of_an_authority_that_is_told_apart_from_i
     assert names.get_values_for_type(x509.DNSName) == ["ray-redis-0"]
 
 
-def test_a_redis_of_others_without_its_secret_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_external_redis_without_its_secret_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("components.redis.existing.connect", lambda _: None)
     monkeypatch.setattr("components.redis.existing.read", lambda *_: None)
-    settings = {"address": "redis:6379", "secretName": "redis", "secretNamespace": "theirs"}
+    settings = {"address": "redis:6379", "secretName": "redis", "secretNamespace": "external"}
     args = ExternalRedisArgs(ExternalSettings.model_validate(settings), {"a": "a"})
-    with pytest.raises(pulumi.RunError, match="there is no Secret theirs/redis"):
+    with pytest.raises(pulumi.RunError, match="there is no Secret external/redis"):
         record(lambda: ExternalRedis("redis", args))

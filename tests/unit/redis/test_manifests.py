@@ -34,7 +34,7 @@ def all_pods() -> list[dict[str, Any]]:
     return [pod(EVERYTHING), *jobs]
 
 
-def test_every_pod_is_what_pod_security_restricted_asks_and_writes_only_into_volumes() -> None:
+def test_every_pod_meets_pod_security_restricted_and_writes_only_into_volumes() -> None:
     for each in all_pods():
         assert each["securityContext"]["runAsNonRoot"] is True
         assert each["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
@@ -54,7 +54,7 @@ def test_every_mount_has_its_volume() -> None:
         assert {mount["name"] for container in containers for mount in container["volumeMounts"]} <= volumes
 
 
-def test_memory_is_never_taken_back_and_cpu_never_throttled() -> None:
+def test_memory_is_guaranteed_and_cpu_is_not_throttled() -> None:
     for each in all_pods():
         for container in each["containers"]:
             amounts = container["resources"]
@@ -82,7 +82,7 @@ def test_no_password_is_in_the_pods_nor_in_acl_files() -> None:
     assert EXPORTER_USER not in files["sentinel.acl"]
 
 
-def test_a_tenants_secret_has_the_newest_password_and_all_that_are_taken() -> None:
+def test_a_tenants_secret_has_the_newest_and_all_accepted_passwords() -> None:
     made = tenant_secret("team-a", ["old", "new"], "PEM")
     assert made == {"username": "team-a", "password": "new", "passwords": "new\nold\n", "ca.crt": "PEM"}
 
@@ -94,7 +94,7 @@ def test_one_node_needs_no_sentinel_and_no_budget() -> None:
     assert not {"affinity", "initContainers"} & pod(single).keys()
 
 
-def test_three_nodes_are_kept_apart_and_drained_one_at_a_time() -> None:
+def test_three_nodes_are_spread_and_drained_one_at_a_time() -> None:
     assert disruption_budget()["spec"]["maxUnavailable"] == 1
     affinity = pod(RedisSettings(spread="required"))["affinity"]["podAntiAffinity"]
     [term] = affinity["requiredDuringSchedulingIgnoredDuringExecution"]
@@ -106,7 +106,7 @@ def test_nodes_find_each_other_before_they_are_ready() -> None:
         assert body["spec"]["publishNotReadyAddresses"] is True
 
 
-def test_servers_look_names_up_in_a_file_that_is_there_before_them() -> None:
+def test_servers_resolve_names_by_a_file_that_exists_before_they_start() -> None:
     made = pod(RedisSettings())
     [init] = made["initContainers"]
     written = {each["name"]: each.get("value") for each in init["env"]}["HOSTS"]
@@ -117,7 +117,7 @@ def test_servers_look_names_up_in_a_file_that_is_there_before_them() -> None:
         assert f"{folder}/{file['subPath']}" == written
 
 
-def test_only_heads_clean_up_jobs_and_its_own_pods_reach_it() -> None:
+def test_only_heads_clean_up_jobs_and_its_own_pods_may_connect() -> None:
     spec = redis_policy(LABELS, (6379, 26379), ["team-a"], DnsSettings())["spec"]
     [rule] = spec["ingress"]
     own, clients = rule["from"]
@@ -135,7 +135,7 @@ def test_only_heads_clean_up_jobs_and_its_own_pods_reach_it() -> None:
     assert [port["port"] for port in metrics["ports"]] == [9121]
 
 
-def test_a_connection_names_sentinels_by_their_lasting_names() -> None:
+def test_a_connection_has_the_stable_names_of_sentinels() -> None:
     made = connection(RedisSettings(), "ray-system")
     assert made.nodes[2] == "ray-redis-2.ray-redis.ray-system.svc.cluster.local:26379"
     assert made.address == "ray-redis-sentinels.ray-system.svc:26379"
@@ -144,7 +144,7 @@ def test_a_connection_names_sentinels_by_their_lasting_names() -> None:
     assert (alone.nodes, alone.master_name) == (("ray-redis-0.ray-redis.team-a.svc.cluster.local:6379",), None)
 
 
-def test_a_connection_to_a_redis_of_others_has_what_is_said_of_it() -> None:
+def test_a_connection_to_an_external_redis_has_its_configured_values() -> None:
     external = {"sentinels": ["sentinel.example.com:5000"], "secretName": "redis", "cidrs": ["10.20.0.0/24"]}
     made = connection(RedisSettings(mode="external", external=ExternalSettings.model_validate(external)), "")
     assert (made.ports, made.secret, made.cidrs) == ((5000, 6379), "redis", ("10.20.0.0/24",))

@@ -18,7 +18,7 @@ options ndots:5
 """
 
 
-def test_a_domain_that_is_not_the_clusters_ends_it_with_what_to_say_instead(tmp_path: Path) -> None:
+def test_a_wrong_domain_ends_it_with_the_setting_to_change(tmp_path: Path) -> None:
     (tmp_path / "resolv.conf").write_text(RESOLV_CONF)
     env = {
         "ME": "ray-redis-0.ray-redis.svc.svc.cluster.local",
@@ -57,10 +57,10 @@ def names_written(tmp_path: Path, known: str) -> list[str]:
     return hosts.read_text().splitlines()
 
 
-def test_names_are_kept_while_dns_does_not_answer_and_go_where_it_says_that_there_are_none(tmp_path: Path) -> None:
+def test_names_are_kept_while_dns_does_not_answer_and_removed_if_it_has_none(tmp_path: Path) -> None:
     known = "10.0.0.8 unanswered\n10.0.0.9 unanswered-too\n10.0.0.9 gone\n10.0.0.6 there\n"
     assert names_written(tmp_path, known)[2:] == ["10.0.0.7 there", "10.0.0.8 unanswered"]
 
 
-def test_localhost_is_always_known(tmp_path: Path) -> None:
+def test_localhost_is_always_resolved(tmp_path: Path) -> None:
     assert names_written(tmp_path, "")[:2] == ["127.0.0.1 localhost", "::1 localhost"]

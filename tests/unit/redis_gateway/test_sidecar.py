@@ -17,8 +17,8 @@ SENTINELS = RedisConnection(("s-0.redis:26379", "s-1.redis:26379"), "mymaster", 
 SINGLE = RedisConnection(("redis:6379",), None, replicas=0)
 
 
-def made(connection: RedisConnection = SENTINELS, **said: Any) -> dict[str, Any]:
-    return sidecar(GatewaySettings.model_validate(said), connection, "team-a", 65532, "IfNotPresent")
+def made(connection: RedisConnection = SENTINELS, **configured: Any) -> dict[str, Any]:
+    return sidecar(GatewaySettings.model_validate(configured), connection, "team-a", 65532, "IfNotPresent")
 
 
 def environment(body: dict[str, Any], folder: Path) -> dict[str, str]:
@@ -26,12 +26,12 @@ def environment(body: dict[str, Any], folder: Path) -> dict[str, str]:
     folder.mkdir(exist_ok=True)
     for name in ("passwords", "ca.crt"):
         (folder / name).write_text("x")
-    said = {each["name"]: each.get("value", "team-a") for each in body["env"]}
-    return {name: value.replace("/etc/ray/redis", str(folder)) for name, value in said.items()}
+    variables = {each["name"]: each.get("value", "team-a") for each in body["env"]}
+    return {name: value.replace("/etc/ray/redis", str(folder)) for name, value in variables.items()}
 
 
 @pytest.mark.parametrize("connection", [SENTINELS, SINGLE])
-def test_the_program_takes_all_that_it_is_told(connection: RedisConnection, tmp_path: Path) -> None:
+def test_the_program_accepts_all_its_variables(connection: RedisConnection, tmp_path: Path) -> None:
     settings = Settings.of(environment(made(connection), tmp_path))
     assert settings.listen == ("127.0.0.1", 6399)
     assert settings.journal_prefix == "redis-gateway:team-a."
@@ -40,26 +40,26 @@ def test_the_program_takes_all_that_it_is_told(connection: RedisConnection, tmp_
     assert settings.client_password_file == settings.redis_password_file == tmp_path / "passwords"
 
 
-def test_sentinels_are_told_by_the_name_of_their_master(tmp_path: Path) -> None:
+def test_sentinels_have_the_name_of_their_master(tmp_path: Path) -> None:
     settings = Settings.of(environment(made(), tmp_path))
     assert [str(each) for each in settings.sentinels] == list(SENTINELS.nodes)
     assert (settings.master_name, settings.sentinel_username) == ("mymaster", "team-a")
 
 
-def test_tls_is_checked_against_the_authority_in_the_tenants_secret(tmp_path: Path) -> None:
+def test_tls_is_validated_with_the_authority_in_the_tenants_secret(tmp_path: Path) -> None:
     encrypted = RedisConnection(("redis:6379",), None, replicas=0, tls=True)
     assert Settings.of(environment(made(encrypted), tmp_path)).tls_ca_file == tmp_path / "ca.crt"
     assert "ca.crt" in volume_keys(encrypted)
     assert "ca.crt" not in volume_keys(SINGLE)
 
 
-def test_what_is_said_of_it_reaches_it(tmp_path: Path) -> None:
-    said = made(waitReplicas=2, holdTimeout="2m", unreplicated="answer")
-    settings = Settings.of(environment(said, tmp_path))
+def test_configured_values_reach_the_program(tmp_path: Path) -> None:
+    body = made(waitReplicas=2, holdTimeout="2m", unreplicated="answer")
+    settings = Settings.of(environment(body, tmp_path))
     assert (settings.wait_replicas, settings.hold_seconds, settings.unreplicated) == (2, 120, "answer")
 
 
-def test_it_goes_on_running_and_the_head_waits_until_it_is_ready() -> None:
+def test_it_keeps_running_and_the_head_waits_until_it_is_ready() -> None:
     container = made()
     assert container["restartPolicy"] == "Always"
     assert container["startupProbe"]["httpGet"] == {"path": "/readyz", "port": METRICS_PORT}
@@ -67,7 +67,7 @@ def test_it_goes_on_running_and_the_head_waits_until_it_is_ready() -> None:
     assert "readinessProbe" not in container
 
 
-def test_pod_security_restricted_admits_it_by_itself() -> None:
+def test_it_meets_pod_security_restricted() -> None:
     context = made()["securityContext"]
     assert context["readOnlyRootFilesystem"] is context["runAsNonRoot"] is True
     assert context["allowPrivilegeEscalation"] is False
@@ -75,12 +75,12 @@ def test_pod_security_restricted_admits_it_by_itself() -> None:
     assert context["seccompProfile"] == {"type": "RuntimeDefault"}
 
 
-def test_its_memory_is_all_it_may_use_and_all_it_is_promised() -> None:
+def test_its_requests_equal_its_limits() -> None:
     resources = made(resources={"cpu": "250m", "memory": "1Gi"})["resources"]
     assert resources["limits"] == resources["requests"] == {"cpu": "250m", "memory": "1Gi"}
 
 
-def test_no_password_stands_in_the_pod() -> None:
+def test_no_password_is_in_the_pod_spec() -> None:
     container = made()
     assert [each["name"] for each in container["env"] if "PASSWORD" in each["name"] and "value" in each] == [
         f"REDIS_GATEWAY_{who}_PASSWORD_FILE" for who in ("REDIS", "SENTINEL", "CLIENT")
@@ -89,7 +89,7 @@ def test_no_password_stands_in_the_pod() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["0s", "301s"])
-def test_no_more_is_held_than_the_program_can(wrong: str) -> None:
+def test_the_hold_timeout_has_the_programs_limit(wrong: str) -> None:
     assert ours.LONGEST_HOLD == LONGEST_HOLD
     with pytest.raises(ValueError, match="from 1s to 300s"):
         GatewaySettings.model_validate({"holdTimeout": wrong})

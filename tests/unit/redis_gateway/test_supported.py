@@ -22,7 +22,7 @@ def served(monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any] | Exception) 
 
 
 @pytest.mark.parametrize("minor", ["28", "28+", "9"])
-def test_a_kubernetes_without_native_sidecars_is_refused_with_a_way_out(
+def test_a_kubernetes_without_native_sidecars_is_refused_with_a_fix(
     monkeypatch: pytest.MonkeyPatch, minor: str
 ) -> None:
     served(monkeypatch, {"major": "1", "minor": minor})
@@ -33,12 +33,12 @@ def test_a_kubernetes_without_native_sidecars_is_refused_with_a_way_out(
 
 
 @pytest.mark.parametrize("minor", ["29", "29+", "36"])
-def test_newer_ones_are_fine(monkeypatch: pytest.MonkeyPatch, minor: str) -> None:
+def test_newer_versions_are_accepted(monkeypatch: pytest.MonkeyPatch, minor: str) -> None:
     served(monkeypatch, {"major": "1", "minor": minor})
     check_kubernetes(None)
 
 
 @pytest.mark.parametrize("answer", [ClusterUnreachableError("no answer"), {"major": "1", "minor": "?"}, {}])
-def test_what_cannot_be_read_is_let_through(monkeypatch: pytest.MonkeyPatch, answer: Any) -> None:
+def test_an_unknown_version_is_accepted(monkeypatch: pytest.MonkeyPatch, answer: Any) -> None:
     served(monkeypatch, answer)
     check_kubernetes(None)

@@ -4,124 +4,126 @@ from typing import Any
 
 import pytest
 
-from components.rollout.replacing import Wanted, anything_to_do, cannot_join, replace_old
+from components.rollout.replacing import Desired, cannot_join, has_pods_to_replace, replace_old
 from tests.unit.rollout.simulated import PARTS, Simulated
 
 pytestmark = pytest.mark.unit
 
 
-def wanted(strategy: Any, limit: float = 60, head_may_go: bool = False) -> Wanted:
-    return Wanted(strategy, limit, PARTS, "2.60.0", head_may_go)
+def desired(strategy: Any, limit: float = 60, workers_outlive_head: bool = False) -> Desired:
+    return Desired(strategy, limit, PARTS, "2.60.0", workers_outlive_head)
 
 
 @pytest.mark.parametrize("strategy", ["onIdle", "drain", "immediate", "none"])
-def test_present_pods_are_left_alone_and_ray_is_not_asked(pods: Simulated, strategy: str) -> None:
+def test_current_pods_stay_and_ray_is_not_asked(pods: Simulated, strategy: str) -> None:
     pods.add("present", stamp="new", busy=100)
     pods.silent = "asked"
-    assert not anything_to_do(pods, wanted(strategy))
-    assert replace_old(pods, wanted(strategy)) == []
+    assert not has_pods_to_replace(pods, desired(strategy))
+    assert replace_old(pods, desired(strategy)) == []
     assert (pods.deleted, pods.now) == ([], 0)
 
 
 def test_on_idle_replaces_idle_workers_and_names_the_busy_ones(pods: Simulated) -> None:
     pods.add("idle")
     pods.add("busy", busy=1000)
-    assert anything_to_do(pods, wanted("onIdle"))
-    [message] = replace_old(pods, wanted("onIdle"))
+    assert has_pods_to_replace(pods, desired("onIdle"))
+    [message] = replace_old(pods, desired("onIdle"))
     assert message.startswith("busy workers keep their former settings: busy. ")
     assert pods.deleted == ["idle"]
     assert "busy" not in pods.drained
-    assert not anything_to_do(pods, wanted("onIdle"))
+    assert not has_pods_to_replace(pods, desired("onIdle"))
     pods.now = 1000
-    assert anything_to_do(pods, wanted("onIdle"))
-    assert replace_old(pods, wanted("onIdle")) == []
+    assert has_pods_to_replace(pods, desired("onIdle"))
+    assert replace_old(pods, desired("onIdle")) == []
     assert pods.deleted == ["idle", "busy"]
 
 
-def test_drain_lets_tasks_end_and_gives_no_new_ones(pods: Simulated) -> None:
+def test_drain_waits_for_tasks_and_accepts_no_new_ones(pods: Simulated) -> None:
     pods.add("idle")
     pods.add("busy", busy=30)
     shown: list[str] = []
-    assert replace_old(pods, wanted("drain"), shown.append) == []
+    assert replace_old(pods, desired("drain"), shown.append) == []
     assert pods.deleted == ["idle", "busy"]
     assert 30 <= pods.now < 40
     assert pods.drained == {"idle": 60_000, "busy": 60_000}
     assert shown[-1] == "1 old workers are busy: busy"
 
 
-def test_drain_ends_what_goes_on_at_its_limit(pods: Simulated) -> None:
+def test_drain_ends_busy_workers_at_its_limit(pods: Simulated) -> None:
     pods.add("busy", busy=1000)
-    assert replace_old(pods, wanted("drain")) == []
+    assert replace_old(pods, desired("drain")) == []
     assert pods.deleted == ["busy"]
     assert 60 <= pods.now < 70
 
 
-def test_a_drain_that_was_killed_is_continued(pods: Simulated) -> None:
+def test_an_interrupted_drain_is_continued(pods: Simulated) -> None:
     pods.add("busy", busy=30)
 
     def killed(_line: str) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        replace_old(pods, wanted("drain"), killed)
-    assert anything_to_do(pods, wanted("drain"))
-    assert replace_old(pods, wanted("drain")) == []
+        replace_old(pods, desired("drain"), killed)
+    assert has_pods_to_replace(pods, desired("drain"))
+    assert replace_old(pods, desired("drain")) == []
     assert pods.deleted == ["busy"]
 
 
 @pytest.mark.parametrize("strategy", ["onIdle", "drain"])
-def test_a_pod_that_has_not_started_goes_without_asking(pods: Simulated, strategy: str) -> None:
+def test_a_pod_that_has_not_started_is_deleted_at_once(pods: Simulated, strategy: str) -> None:
     pods.add("pending", phase="Pending")
     pods.silent = "asked"
-    assert anything_to_do(pods, wanted(strategy))
-    assert replace_old(pods, wanted(strategy)) == []
+    assert has_pods_to_replace(pods, desired(strategy))
+    assert replace_old(pods, desired(strategy)) == []
     assert pods.deleted == ["pending"]
 
 
 @pytest.mark.parametrize("strategy", ["onIdle", "drain"])
-def test_nothing_goes_where_ray_cannot_be_asked(pods: Simulated, strategy: str) -> None:
+def test_no_pod_is_deleted_if_ray_does_not_answer(pods: Simulated, strategy: str) -> None:
     pods.add("unknown")
     pods.silent = "no process"
-    [message] = replace_old(pods, wanted(strategy))
+    [message] = replace_old(pods, desired(strategy))
     assert message == (
-        "unknown keep their former settings, because it cannot be told whether they are busy: no process"
+        "unknown keep their former settings, because it cannot be determined whether they are busy: no process"
     )
     assert pods.deleted == []
-    assert not anything_to_do(pods, wanted(strategy))
+    assert not has_pods_to_replace(pods, desired(strategy))
 
 
-def test_nothing_goes_where_new_workers_could_not_join_the_head(pods: Simulated) -> None:
+def test_no_pod_is_deleted_if_new_workers_could_not_join_the_head(pods: Simulated) -> None:
     pods.add("idle")
     pods.ray = "2.59.0"
-    [message] = replace_old(pods, wanted("onIdle"))
+    [message] = replace_old(pods, desired("onIdle"))
     assert "its head runs Ray 2.59.0, and workers with Ray 2.60.0 could not join it" in message
     assert pods.deleted == []
 
 
 def test_the_head_stays_and_is_named(pods: Simulated) -> None:
     pods.add("head", group="headgroup", kind="head")
-    [message] = replace_old(pods, wanted("onIdle"))
+    [message] = replace_old(pods, desired("onIdle"))
     assert message.startswith("the head, pod head, keeps its former settings")
 
 
-def test_hosts_of_one_worker_go_together_or_not_at_all(pods: Simulated) -> None:
+def test_hosts_of_one_worker_are_deleted_together_or_not_at_all(pods: Simulated) -> None:
     pods.add("first", group="hosts")
     pods.add("second", group="hosts", busy=30)
-    assert not anything_to_do(pods, wanted("onIdle"))
-    [message] = replace_old(pods, wanted("onIdle"))
+    assert not has_pods_to_replace(pods, desired("onIdle"))
+    [message] = replace_old(pods, desired("onIdle"))
     assert "first, second" in message
     assert pods.deleted == []
-    assert replace_old(pods, wanted("drain")) == []
+    assert replace_old(pods, desired("drain")) == []
     assert pods.deleted == ["first", "second"]
     assert pods.now >= 30
 
 
 @pytest.mark.parametrize(("keeps", "gone"), [(True, ["old", "head"]), (False, ["old", "head", "present"])])
-def test_with_a_head_that_forgets_all_its_workers_go(pods: Simulated, keeps: bool, gone: list[str]) -> None:
+def test_without_fault_tolerance_workers_are_deleted_with_their_head(
+    pods: Simulated, keeps: bool, gone: list[str]
+) -> None:
     pods.add("head", group="headgroup", kind="head")
     pods.add("old", busy=1000)
     pods.add("present", stamp="new", busy=1000)
-    assert replace_old(pods, wanted("immediate", head_may_go=keeps)) == []
+    assert replace_old(pods, desired("immediate", workers_outlive_head=keeps)) == []
     assert sorted(pods.deleted) == sorted(gone)
     assert pods.deleted[-1] == "head"
 
@@ -138,7 +140,7 @@ RECREATE: dict[str, Any] = {"upgradeStrategy": {"type": "Recreate"}}
 
 
 @pytest.mark.parametrize(
-    ("strategy", "live", "said", "why"),
+    ("strategy", "live", "settings", "why"),
     [
         ("onIdle", spec("2.59.0"), spec(), "it runs Ray 2.59.0"),
         ("drain", spec("2.59.0"), spec(), "it runs Ray 2.59.0"),
@@ -153,8 +155,8 @@ RECREATE: dict[str, Any] = {"upgradeStrategy": {"type": "Recreate"}}
         ("onIdle", {}, spec(), None),
     ],
 )
-def test_workers_have_to_be_able_to_join_the_head(
-    strategy: Any, live: dict[str, Any], said: dict[str, Any], why: str | None
+def test_workers_must_be_able_to_join_the_head(
+    strategy: Any, live: dict[str, Any], settings: dict[str, Any], why: str | None
 ) -> None:
-    found = cannot_join(strategy, live, said)
+    found = cannot_join(strategy, live, settings)
     assert (found is None) if why is None else (found is not None and why in found and "immediate" in found)

@@ -30,14 +30,14 @@ class SimulatedGroups(Groups):
             self._pods.remove(name)
 
 
-def test_a_group_without_workers_may_go_at_once(pods: Simulated) -> None:
+def test_a_group_without_workers_is_removed_at_once(pods: Simulated) -> None:
     groups = SimulatedGroups(pods, one=0, two=1)
     pods.silent = "asked"
     retire(groups, pods, ["two"], "onIdle", 0)
     assert groups.groups[0]["maxReplicas"] == 9
 
 
-def test_idle_workers_go_before_it_and_others_stay(pods: Simulated) -> None:
+def test_idle_workers_are_deleted_before_it_and_others_stay(pods: Simulated) -> None:
     groups = SimulatedGroups(pods, one=2, two=1)
     pods.add("first")
     pods.add("second", phase="Pending")
@@ -47,11 +47,13 @@ def test_idle_workers_go_before_it_and_others_stay(pods: Simulated) -> None:
     assert [group["replicas"] for group in groups.groups] == [0, 1]
 
 
-def test_busy_workers_hold_it_and_nothing_is_changed(pods: Simulated) -> None:
+def test_busy_workers_keep_it_and_nothing_is_changed(pods: Simulated) -> None:
     groups = SimulatedGroups(pods, one=2)
     pods.add("idle")
     pods.add("busy", busy=1000)
-    with pytest.raises(NotRetiredError, match=r"worker group one leaves the stack file, and has workers \(busy\)"):
+    with pytest.raises(
+        NotRetiredError, match=r"worker group one is removed from the stack file, and has workers \(busy\)"
+    ):
         retire(groups, pods, [], "onIdle", 0)
     assert (pods.deleted, pods.drained, groups.groups[0]["maxReplicas"]) == ([], {}, 9)
 
@@ -69,7 +71,7 @@ def test_drain_closes_the_group_and_waits(pods: Simulated) -> None:
     retire(groups, pods, [], "drain", 60, show)
     assert pods.deleted == ["idle", "busy"]
     assert 30 <= pods.now < 40
-    assert shown[-1] == "1 workers of groups that leave go on: busy"
+    assert shown[-1] == "1 workers of groups to remove are still busy: busy"
 
 
 def test_drain_ends_at_its_limit(pods: Simulated) -> None:
@@ -79,7 +81,7 @@ def test_drain_ends_at_its_limit(pods: Simulated) -> None:
     assert 60 <= pods.now < 70
 
 
-def test_immediate_asks_nobody(pods: Simulated) -> None:
+def test_immediate_does_not_ask_ray(pods: Simulated) -> None:
     groups = SimulatedGroups(pods, one=1)
     pods.add("busy", busy=1000)
     pods.silent = "asked"
@@ -89,9 +91,13 @@ def test_immediate_asks_nobody(pods: Simulated) -> None:
 
 @pytest.mark.parametrize(
     ("strategy", "message"),
-    [("none", "Set another strategy"), ("onIdle", "cannot be told: no process"), ("drain", "cannot be told")],
+    [
+        ("none", "Set another strategy"),
+        ("onIdle", "cannot be determined whether they are busy: no process"),
+        ("drain", "cannot be determined"),
+    ],
 )
-def test_where_it_is_not_told_what_to_do_it_is_held(pods: Simulated, strategy: Any, message: str) -> None:
+def test_a_group_with_workers_in_an_unknown_state_is_kept(pods: Simulated, strategy: Any, message: str) -> None:
     groups = SimulatedGroups(pods, one=1)
     pods.add("unknown")
     pods.silent = "no process"
@@ -100,7 +106,7 @@ def test_where_it_is_not_told_what_to_do_it_is_held(pods: Simulated, strategy: A
     assert pods.deleted == []
 
 
-def test_replicas_without_pods_come_no_more(pods: Simulated) -> None:
+def test_replicas_without_pods_are_not_created(pods: Simulated) -> None:
     groups = SimulatedGroups(pods, one=2)
     retire(groups, pods, [], "onIdle", 0)
     assert groups.groups[0]["replicas"] == 0

@@ -65,7 +65,7 @@ def test_numbers_and_idle_times_make_no_pod_old() -> None:
     ],
     ids=["image", "a variable less", "flag of ray start", "authentication"],
 )
-def test_what_a_pod_is_made_from_makes_it_old(change: Any) -> None:
+def test_a_changed_field_of_a_pod_makes_it_old(change: Any) -> None:
     assert old(pod(stamped(cluster(), None)), edited(change))
 
 
@@ -77,11 +77,11 @@ def test_an_edit_of_one_group_makes_no_other_old() -> None:
     assert parts(made["spec"])["head"] == parts(body["spec"])["head"]
 
 
-def test_a_pod_whose_group_is_gone_is_old() -> None:
+def test_a_pod_whose_group_does_not_exist_is_old() -> None:
     assert is_old(pod(stamped(cluster(), None)), None)
 
 
-def test_what_runs_as_the_stack_says_it_is_not_edited() -> None:
+def test_a_running_cluster_that_equals_its_settings_is_not_edited() -> None:
     """A RayCluster that is adopted, or that an older version of this program has created."""
     live = cluster()["spec"]
     assert stamped(cluster(), live) == cluster()
@@ -95,7 +95,7 @@ def test_what_runs_as_the_stack_says_it_is_not_edited() -> None:
     assert "metadata" not in two["template"]
 
 
-def test_what_was_stamped_once_stays_stamped() -> None:
+def test_a_template_keeps_its_annotation() -> None:
     once = stamped(cluster(), None)
     assert stamped(cluster(), once["spec"]) == once
 
@@ -108,17 +108,17 @@ def test_what_was_stamped_once_stays_stamped() -> None:
         ("resources", {"limits": {"cpu": "1"}}),
     ],
 )
-def test_a_pod_without_the_annotation_is_held_against_the_template(key: str, value: Any) -> None:
+def test_a_pod_without_the_annotation_is_compared_with_the_template(key: str, value: Any) -> None:
     body = edited(lambda spec: spec["workerGroupSpecs"][0]["template"]["spec"]["containers"][0].update({key: value}))
     assert old(pod(cluster()), body)
 
 
-def test_nothing_is_added_where_kuberay_would_delete_all_pods_for_it() -> None:
+def test_no_annotation_is_added_if_kuberay_would_delete_all_pods() -> None:
     body = cluster(upgradeStrategy={"type": "Recreate"})
     assert stamped(body, None) == body
 
 
-def test_values_of_variables_are_in_no_state() -> None:
+def test_the_state_contains_no_values_of_variables() -> None:
     body = edited(
         lambda spec: spec["headGroupSpec"]["template"]["spec"]["containers"][0]["env"][0].update(value="hush")
     )

@@ -29,11 +29,11 @@ def test_a_namespace_enforces_audits_and_warns_of_the_same_level() -> None:
         assert labels[f"pod-security.kubernetes.io/{mode}-version"] == "latest"
 
 
-def test_pods_keep_to_restricted_unless_the_stack_says_otherwise() -> None:
+def test_pods_must_meet_restricted_by_default() -> None:
     assert TenantSettings(name="team-a").pod_security == "restricted"
 
 
-def test_a_namespace_says_whose_it_is() -> None:
+def test_a_namespace_has_labels_for_its_owner() -> None:
     body = namespace("research", "team-a", "baseline", "ada", "4711", {"example.com/stage": "test"})
     assert body["metadata"]["name"] == "research"
     own = {key: value for key, value in body["metadata"]["labels"].items() if "pod-security" not in key}
@@ -45,7 +45,7 @@ def test_a_namespace_says_whose_it_is() -> None:
     }
 
 
-def test_memory_is_counted_by_limits_too_and_cpu_by_requests_alone() -> None:
+def test_memory_is_counted_by_requests_and_limits_and_cpu_by_requests() -> None:
     hard = resource_quota(QuotaSettings(gpus=16, cpu="200", memory="2Ti", pods=100))["spec"]["hard"]
     assert hard == {
         f"requests.{GPU_RESOURCE}": "16",
@@ -58,12 +58,12 @@ def test_memory_is_counted_by_limits_too_and_cpu_by_requests_alone() -> None:
     }
 
 
-def test_with_a_quota_nothing_opens_a_port_to_the_outside_unless_it_is_said() -> None:
+def test_a_quota_allows_no_external_ports_by_default() -> None:
     hard = resource_quota(QuotaSettings(load_balancers=1, node_ports=5, ray_clusters=3))["spec"]["hard"]
     assert hard == {"services.loadbalancers": "1", "services.nodeports": "5", "count/rayclusters.ray.io": "3"}
 
 
-def test_whatever_kubernetes_can_count_can_be_limited() -> None:
+def test_all_entries_of_kubernetes_can_be_set() -> None:
     assert resource_quota(QuotaSettings(hard={"count/secrets": "50"}))["spec"]["hard"]["count/secrets"] == "50"
 
 
@@ -77,7 +77,7 @@ def test_a_quota_of_ray_clusters_is_ready_once_kubernetes_counts_them() -> None:
     assert "annotations" not in resource_quota(QuotaSettings(gpus=8, hard={"count/secrets": "50"}))["metadata"]
 
 
-def test_with_a_quota_a_pod_that_says_no_amounts_gets_small_ones() -> None:
+def test_with_a_quota_a_pod_without_amounts_gets_small_ones() -> None:
     assert TenantSettings(name="team-a", quota=QuotaSettings(gpus=1)).limits_in_force == DEFAULT_LIMITS
     limits = limit_range(DEFAULT_LIMITS)
     assert limits is not None
@@ -98,7 +98,7 @@ def test_limits_that_kubernetes_would_refuse_are_refused() -> None:
         LimitSettings(default_request=Amounts(memory="2Gi"), max=Amounts(memory="1Gi"))
 
 
-def test_quota_and_limits_are_in_the_namespace_and_nothing_is_made_where_none_is_said() -> None:
+def test_quota_and_limits_are_created_only_if_set() -> None:
     def program() -> None:
         made = pulumi.CustomResource("kubernetes:core/v1:Namespace", "team-a", {"kind": "Namespace"})
         namespace = made.id.apply(lambda _: "team-a")

@@ -7,7 +7,7 @@ import pytest
 
 from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.rules import sound
+from components.ray_cluster.rules import valid
 from components.redis.connection import RedisConnection
 from components.tenant.demand import demand
 from components.tenant.rules import beyond_limits, beyond_quota
@@ -23,7 +23,7 @@ POOLS = (NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8),)
 
 def body(name: str = "training", redis: RedisPlace | None = None, **settings: Any) -> dict[str, Any]:
     entry = {"name": name, "rayVersion": "2.60.0", "image": "ray:2.60.0", **settings}
-    made = ray_cluster(sound(entry), POOLS, redis=redis)
+    made = ray_cluster(valid(entry), POOLS, redis=redis)
     assert validate(made, OperatorContext()) == []
     return made
 
@@ -57,26 +57,26 @@ def test_the_gateway_counts_beside_the_head() -> None:
     assert with_it["pods"] == without["pods"]
 
 
-def test_the_job_that_cleans_up_after_a_cluster_fits_where_its_head_was() -> None:
+def test_the_clean_up_job_uses_the_quota_of_the_head() -> None:
     small = {"cpu": "100m", "memory": "128Mi"}
     taken = demand(body(redis=REDIS, faultTolerance=True, autoscaling=False, head=small), None).at_first
     assert taken["requests.cpu"] == Decimal("0.45")
     assert taken["requests.memory"] == (256 + 512) * 2**20
 
 
-def test_a_quota_that_leaves_no_room_for_that_job_is_refused() -> None:
+def test_a_quota_without_room_for_the_clean_up_job_is_refused() -> None:
     [message] = refused({"hard": {"count/jobs.batch": "0"}}, body(redis=REDIS, faultTolerance=True))
     assert "count/jobs.batch is limited to 0, and the stack's clusters start with 1" in message
     assert refused({"hard": {"count/jobs.batch": "0"}}, body()) == []
 
 
-def test_limits_that_would_refuse_that_job_are_told() -> None:
+def test_limits_that_would_refuse_the_clean_up_job_are_reported() -> None:
     limits = LimitSettings.model_validate({"min": {"memory": "300Mi"}})
     [found] = beyond_limits([demand(body(redis=REDIS, faultTolerance=True), limits)], limits)
     assert "container 'redis-cleanup' requests memory 256Mi, less than the tenant's limits.min" in found.problem.message
 
 
-def test_workers_count_that_are_there_from_the_beginning() -> None:
+def test_initial_workers_count() -> None:
     made = body(workers=workers({"gpus": 1, "cpu": 4, "memory": "8Gi", "minReplicas": 2}, {"gpus": 8}))
     taken = demand(made, None).at_first
     assert taken["requests.nvidia.com/gpu"] == 2
@@ -84,7 +84,7 @@ def test_workers_count_that_are_there_from_the_beginning() -> None:
     assert taken["pods"] == 3
 
 
-def test_replicas_at_first_count_also_where_fewer_would_do_but_no_more_than_there_may_be() -> None:
+def test_initial_replicas_count_within_their_bounds() -> None:
     group = {"groupName": "small", "cpu": 1, "memory": "1Gi", "replicas": 3, "minReplicas": 1}
     assert demand(body(workerGroups=[group]), None).at_first["pods"] == 4
     capped = body(workerGroups=[group], overrides={"workerGroupSpecs": [{"groupName": "small", "suspend": False}]})
@@ -97,18 +97,18 @@ def test_all_pods_of_a_worker_that_spans_hosts_count() -> None:
     assert demand(body(workerGroups=[group]), None).at_first["pods"] == 9
 
 
-def test_what_is_suspended_takes_nothing_but_its_name() -> None:
+def test_a_suspended_cluster_uses_only_its_object_count() -> None:
     taken = demand(body(workers=workers({"gpus": 8, "minReplicas": 1}), overrides={"suspend": True}), None).at_first
     assert taken == {"count/rayclusters.ray.io": 1}
 
 
-def test_a_worker_counts_as_its_init_containers_where_these_ask_for_more() -> None:
+def test_a_worker_counts_as_its_init_containers_if_they_request_more() -> None:
     """KubeRay's own init container requests 200m CPU, so a worker with less still counts as 200m."""
     group = {"groupName": "tiny", "cpu": "50m", "memory": "128Mi", "minReplicas": 1}
     assert demand(body(workerGroups=[group]), None).at_first["requests.cpu"] == Decimal("2.7")
 
 
-def test_a_side_container_without_amounts_counts_as_the_limits_give_it() -> None:
+def test_a_sidecar_without_amounts_counts_with_the_default_limits() -> None:
     side = {"name": "side", "image": "side:1"}
     made = body(autoscaling=False, head={"podTemplate": {"spec": {"containers": [side]}}})
     assert demand(made, None).at_first["requests.cpu"] == 2
@@ -117,14 +117,14 @@ def test_a_side_container_without_amounts_counts_as_the_limits_give_it() -> None
     assert taken["limits.memory"] == 16 * 2**30 + 512 * 2**20
 
 
-def test_an_init_container_that_stays_counts_beside_the_others() -> None:
+def test_a_native_sidecar_counts_in_addition_to_containers() -> None:
     stays = {"name": "s", "image": "s:1", "restartPolicy": "Always", "resources": {"requests": {"cpu": "1"}}}
     once = {"name": "o", "image": "o:1", "resources": {"requests": {"cpu": "3"}}}
     made = body(autoscaling=False, head={"podTemplate": {"spec": {"initContainers": [stays, once]}}})
     assert demand(made, None).at_first["requests.cpu"] == 4
 
 
-def test_what_a_quota_is_too_small_for_is_said_with_the_part_of_each_cluster() -> None:
+def test_a_small_quota_is_reported_with_the_usage_of_each_cluster() -> None:
     found = refused({"cpu": 4}, body("training"), body("serving"))
     assert found == [
         "requests.cpu is limited to 4, and the stack's clusters start with 5 (training 2.5, serving 2.5): "
@@ -140,23 +140,23 @@ def test_a_worker_that_could_never_start_is_refused_and_a_smaller_one_is_not() -
     assert refused({"gpus": 8}, made) == []
 
 
-def test_a_worker_has_to_fit_beside_what_is_there_from_the_beginning() -> None:
+def test_a_worker_must_fit_in_addition_to_initial_pods() -> None:
     made = body(workers=workers({"gpus": 4, "minReplicas": 1}, {"gpus": 8}))
     assert len(refused({"gpus": 11}, made)) == 1
     assert refused({"gpus": 12}, made) == []
 
 
-def test_a_group_that_may_have_no_worker_needs_no_room() -> None:
+def test_a_group_with_no_workers_needs_no_room() -> None:
     assert refused({"gpus": 4}, body(workers=workers({"gpus": 8, "maxReplicas": 0}))) == []
 
 
-def test_a_head_service_on_the_outside_needs_a_quota_that_allows_it() -> None:
+def test_an_external_head_service_needs_a_quota_that_allows_it() -> None:
     made = body(overrides={"headGroupSpec": {"serviceType": "LoadBalancer"}})
     assert len(refused({"cpu": 10}, made)) == 2
     assert refused({"cpu": 10, "loadBalancers": 1, "nodePorts": 5}, made) == []
 
 
-def test_further_entries_are_held_against_the_clusters_too() -> None:
+def test_further_entries_are_compared_with_the_clusters() -> None:
     assert len(refused({"hard": {"limits.cpu": "2"}}, body())) == 1
     assert refused({"hard": {"limits.cpu": "2500m", "count/secrets": "1"}}, body()) == []
 
@@ -167,12 +167,12 @@ def judged(limits: dict[str, Any], made: dict[str, Any]) -> list[tuple[Any, str]
     return [(each.problem.path[1:3], each.problem.rule) for each in found]
 
 
-def test_rays_container_never_gets_the_amounts_of_a_side_container() -> None:
+def test_rays_container_never_gets_the_amounts_of_a_sidecar() -> None:
     group = {"groupName": "small", "memory": "4Gi"}
     made = body(workerGroups=[group])
     found = [each.problem for each in beyond_limits([demand(made, DEFAULT_LIMITS)], DEFAULT_LIMITS)]
     assert [problem.rule for problem in found] == ["ray-without-amounts"]
-    assert "'ray-worker' says no cpu, and the tenant's limits would give it 100m" in found[0].message
+    assert "'ray-worker' sets no cpu, and the tenant's limits would give it 100m" in found[0].message
     assert list(beyond_limits([demand(made, None)], None)) == []
 
 
@@ -183,7 +183,7 @@ def test_a_default_limit_below_a_request_is_refused() -> None:
     assert judged({"default": {"memory": "2Gi"}}, made) == []
 
 
-def test_containers_keep_to_the_most_and_the_least_also_those_that_kuberay_adds() -> None:
+def test_all_containers_are_within_maximum_and_minimum() -> None:
     made = body(workers=workers({"gpus": 8, "cpu": 60, "memory": "900Gi"}))
     assert judged({"max": {"cpu": "60"}, "min": {"cpu": "200m"}}, made) == []
     assert judged({"max": {"cpu": "59"}}, made) == [(("workerGroupSpecs", 0), "within-limits")]

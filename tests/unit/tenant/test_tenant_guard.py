@@ -32,7 +32,7 @@ def ray(kind: str, name: str = "x", **parts: Any) -> dict[str, Any]:
         (ray("RayJob", status={"jobDeploymentStatus": "Failed"}), False),
     ],
 )
-def test_what_holds_pods_or_will_runs(body: Mapping[str, Any], expected: bool) -> None:
+def test_an_object_with_present_or_future_pods_counts_as_running(body: Mapping[str, Any], expected: bool) -> None:
     assert runs(body) == expected
 
 
@@ -46,23 +46,21 @@ def refusal(monkeypatch: pytest.MonkeyPatch, *existing: dict[str, Any]) -> str |
     return None
 
 
-def test_what_runs_is_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_running_objects_are_named_with_a_fix(monkeypatch: pytest.MonkeyPatch) -> None:
     message = refusal(monkeypatch, ray("RayCluster", "training"), ray("RayJob", "nightly"))
     assert message is not None
     assert "while there is RayCluster team-a/training, RayJob team-a/nightly" in message
     assert "allowDelete: true" in message
 
 
-def test_a_tenant_goes_when_nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tenant_without_running_objects_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert refusal(monkeypatch) is None
     assert refusal(monkeypatch, ray("RayCluster", spec={"suspend": True})) is None
 
 
-def test_an_api_server_that_cannot_be_asked_is_no_leave_to_delete(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_an_unreachable_api_server_blocks_the_deletion(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
-    with pytest.raises(InUseError, match="cannot be told whether anything runs in its namespace: no usable kubeconfig"):
+    with pytest.raises(InUseError, match="cannot be determined what runs in its namespace: no usable kubeconfig"):
         refuse_while_used("team-a", "team-a", "no-such-context")
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from components.ray_cluster.component import RayCluster, RayClusterArgs
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.rules import sound
+from components.ray_cluster.rules import valid
 from components.ray_cluster.settings import RayClusterSettings
 from components.tls.manifests import ENVIRONMENT, FOLDER
 from core.nodes import NodePool
@@ -20,7 +20,7 @@ POOLS = (NodePool(pool="cpu", count=2, cpu="8", memory="64Gi"),)
 
 def settings(**keys: Any) -> RayClusterSettings:
     short = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", "workers": {"pool": "cpu"}, "tls": {}}
-    return sound({**short, **keys})
+    return valid({**short, **keys})
 
 
 def spec(**keys: Any) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def test_every_container_that_runs_ray_uses_the_pods_certificate() -> None:
         assert FOLDER in [mount["mountPath"] for mount in container["volumeMounts"]]
 
 
-def test_only_the_container_that_makes_the_certificate_has_the_authoritys_key() -> None:
+def test_only_the_container_that_creates_the_certificate_has_the_authoritys_key() -> None:
     for pod in pods(spec()):
         [volume] = [each["name"] for each in pod["volumes"] if "secret" in each]
         holders = [
@@ -56,7 +56,7 @@ def test_only_the_container_that_makes_the_certificate_has_the_authoritys_key() 
         assert holders == ["certificate"]
 
 
-def test_that_container_is_restricted_like_the_others_and_has_its_pods_image() -> None:
+def test_that_container_is_restricted_and_has_its_pods_image() -> None:
     head, worker = pods(spec(head={"image": "head:2.60.0"}))
     for pod, image in ((head, "head:2.60.0"), (worker, "ray:2.60.0")):
         [container] = pod["initContainers"]
@@ -76,11 +76,11 @@ def test_the_clusters_own_volumes_and_variables_stay() -> None:
         assert {"name": "HF_HOME", "value": "/data"} in pod["containers"][0]["env"]
 
 
-def test_without_tls_there_is_nothing_of_it() -> None:
+def test_without_tls_a_cluster_is_unchanged() -> None:
     assert "tls" not in str(spec(tls=None))
 
 
-def test_the_stack_makes_the_authority_before_the_cluster() -> None:
+def test_the_stack_creates_the_authority_before_the_cluster() -> None:
     recorder = provisioned()
     secret = recorder.registered["team-a-training-tls-secret"]
     assert secret.inputs["metadata"]["name"] == "training-ray-authority"
@@ -89,7 +89,7 @@ def test_the_stack_makes_the_authority_before_the_cluster() -> None:
     assert recorder.made_before("team-a-training-tls-secret", "team-a-training-ray-cluster")
 
 
-def test_an_issuer_of_cert_manager_certifies_the_authority_that_is_named() -> None:
+def test_the_named_issuer_of_cert_manager_certifies_the_authority() -> None:
     recorder = provisioned(tls={"issuer": {"name": "lab", "kind": "ClusterIssuer"}})
     made = recorder.registered["team-a-training-tls-certificate"]
     assert made.type == "kubernetes:cert-manager.io/v1:Certificate"

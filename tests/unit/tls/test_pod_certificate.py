@@ -48,7 +48,7 @@ def authority() -> tuple[str, str]:
     return new_authority("training")
 
 
-def test_a_pod_is_known_by_its_address_and_on_itself(tmp_path: Path, authority: tuple[str, str]) -> None:
+def test_a_certificate_has_the_pods_address_and_localhost(tmp_path: Path, authority: tuple[str, str]) -> None:
     pod = certified(tmp_path, authority, head=False)
     assert accepts(pod, pod, x509.IPAddress(ip_address(ADDRESS)))
     assert accepts(pod, pod, x509.IPAddress(ip_address("127.0.0.1")))
@@ -57,7 +57,7 @@ def test_a_pod_is_known_by_its_address_and_on_itself(tmp_path: Path, authority: 
 
 
 @pytest.mark.parametrize("name", ["training-head-svc", "training-head-svc.team-a.svc", SERVICE])
-def test_the_head_is_known_by_its_service_and_no_worker_is(
+def test_only_the_heads_certificate_has_the_names_of_its_service(
     tmp_path: Path, authority: tuple[str, str], name: str
 ) -> None:
     for kind in ("head", "worker"):
@@ -72,7 +72,7 @@ def test_the_certificate_of_another_cluster_is_refused(tmp_path: Path, authority
     assert not accepts(pod, other, x509.DNSName(SERVICE))
 
 
-def test_it_is_good_for_callers_too_and_as_long_as_the_authority(tmp_path: Path, authority: tuple[str, str]) -> None:
+def test_it_is_valid_for_clients_and_as_long_as_the_authority(tmp_path: Path, authority: tuple[str, str]) -> None:
     pod = certified(tmp_path, authority, head=False)
     [leaf] = x509.load_pem_x509_certificates((pod / "tls.crt").read_bytes())
     [ca] = x509.load_pem_x509_certificates(authority[0].encode())

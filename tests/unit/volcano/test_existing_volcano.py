@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from components.install import found
+from components.install import installation_of
 from components.volcano.component import VOLCANO
 from core.versions import UnsupportedVersionError
 
@@ -22,23 +22,29 @@ def deployment(image: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "image", ["docker.io/volcanosh/vc-scheduler:v1.14.1", "registry.example:5000/vc-scheduler:1.14.1"]
 )
-def test_a_supported_one_is_taken(image: str) -> None:
-    assert VOLCANO.check(found(crd("v1beta1"), deployment(image)), "volcano-system") == "1.14.1"
+def test_a_supported_installation_is_accepted(image: str) -> None:
+    assert VOLCANO.check(installation_of(crd("v1beta1"), deployment(image)), "volcano-system") == "1.14.1"
 
 
 @pytest.mark.parametrize(
     ("there", "message"),
     [
-        (found(None, None), "no Deployment volcano-scheduler with a version in namespace 'volcano-system'"),
-        (found(crd("v1beta1"), deployment("vc-scheduler:latest")), "no Deployment volcano-scheduler with a version"),
-        (found(crd("v1beta1"), deployment("vc-scheduler:v1.9.0")), r"Volcano 1\.9\.0 is not supported"),
+        (installation_of(None, None), "no Deployment volcano-scheduler with a version in namespace 'volcano-system'"),
         (
-            found(None, deployment("vc-scheduler:v1.14.1")),
+            installation_of(crd("v1beta1"), deployment("vc-scheduler:latest")),
+            "no Deployment volcano-scheduler with a version",
+        ),
+        (installation_of(crd("v1beta1"), deployment("vc-scheduler:v1.9.0")), r"Volcano 1\.9\.0 is not supported"),
+        (
+            installation_of(None, deployment("vc-scheduler:v1.14.1")),
             r"does not serve v1beta1: apply the CRDs of Volcano 1\.14\.1",
         ),
-        (found(crd("v1"), deployment("vc-scheduler:v1.14.1")), "CRD queues.scheduling.volcano.sh serving v1. Here"),
+        (
+            installation_of(crd("v1"), deployment("vc-scheduler:v1.14.1")),
+            "CRD queues.scheduling.volcano.sh serving v1. Here",
+        ),
     ],
 )
-def test_another_is_refused_with_what_is_there(there: Any, message: str) -> None:
+def test_an_unsupported_installation_is_refused_with_its_version(there: Any, message: str) -> None:
     with pytest.raises(UnsupportedVersionError, match=message):
         VOLCANO.check(there, "volcano-system")

@@ -55,7 +55,7 @@ def test_the_namespace_comes_first_then_access_and_webhooks_then_the_programs(ma
     ]
 
 
-def test_the_images_are_of_the_version_though_the_manifest_names_another(manifest: Manifest) -> None:
+def test_the_images_are_of_the_configured_version(manifest: Manifest) -> None:
     assert {container(manifest, name)["image"] for name in DEPLOYMENTS} == set(volcano_images("1.14.1"))
 
 
@@ -70,7 +70,7 @@ def test_a_manifest_of_another_release_is_refused(manifest: Manifest) -> None:
         stages([{"kind": "ConfigMap", "metadata": {"name": "x"}}])
 
 
-def test_an_outage_of_the_webhook_stops_nothing_unless_one_says_so(manifest: Manifest) -> None:
+def test_an_outage_of_the_webhook_blocks_nothing_by_default(manifest: Manifest) -> None:
     assert len(webhooks(manifest)) == 7
     assert {webhook["failurePolicy"] for webhook in webhooks(manifest)} == {"Ignore"}
     assert {webhook["timeoutSeconds"] for webhook in webhooks(manifest)} == {5}
@@ -78,12 +78,12 @@ def test_an_outage_of_the_webhook_stops_nothing_unless_one_says_so(manifest: Man
     assert {(webhook["failurePolicy"], webhook["timeoutSeconds"]) for webhook in strict} == {("Fail", 9)}
 
 
-def test_pods_pass_no_webhook(manifest: Manifest) -> None:
+def test_no_webhook_applies_to_pods(manifest: Manifest) -> None:
     rules = [rule for webhook in webhooks(manifest) for rule in webhook["rules"]]
     assert "pods" not in {resource for rule in rules for resource in rule["resources"]}
 
 
-def test_the_webhook_has_a_certificate_of_the_stacks_and_no_job_makes_one(manifest: Manifest) -> None:
+def test_the_stack_creates_the_webhooks_certificate_and_no_job_does(manifest: Manifest) -> None:
     found = objects(manifest)
     assert found["Secret", "volcano-admission-secret"]["stringData"] == {
         "tls.crt": "certificate",
@@ -97,13 +97,13 @@ def test_the_webhook_has_a_certificate_of_the_stacks_and_no_job_makes_one(manife
 
 
 @pytest.mark.parametrize("name", ["volcano-scheduler", "volcano-controllers"])
-def test_the_others_have_the_rules_of_the_manifest(manifest: Manifest, name: str) -> None:
+def test_other_roles_have_the_rules_of_the_manifest(manifest: Manifest, name: str) -> None:
     (original,) = (each for each in manifest if each["kind"] == "ClusterRole" and each["metadata"]["name"] == name)
     assert objects(manifest)["ClusterRole", name]["rules"] == original["rules"]
 
 
 @pytest.mark.parametrize("name", DEPLOYMENTS)
-def test_the_pods_keep_to_pod_security_restricted(manifest: Manifest, name: str) -> None:
+def test_the_pods_meet_pod_security_restricted(manifest: Manifest, name: str) -> None:
     namespace = objects(manifest)["Namespace", "volcano-system"]
     assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
     context = container(manifest, name)["securityContext"]
@@ -114,11 +114,11 @@ def test_the_pods_keep_to_pod_security_restricted(manifest: Manifest, name: str)
 
 
 @pytest.mark.parametrize("name", DEPLOYMENTS)
-def test_no_argument_is_meant_for_a_shell(manifest: Manifest, name: str) -> None:
+def test_no_argument_is_a_shell_redirection(manifest: Manifest, name: str) -> None:
     assert all(argument.startswith("-") for argument in container(manifest, name)["args"])
 
 
-def test_everything_is_in_the_namespace_that_is_said(manifest: Manifest) -> None:
+def test_everything_is_in_the_configured_namespace(manifest: Manifest) -> None:
     moved = objects(manifest, namespace="gangs")
     assert "volcano-system" not in str(moved)
     assert "--webhook-namespace=gangs" in container(manifest, "volcano-admission", namespace="gangs")["args"]
@@ -129,14 +129,14 @@ def test_everything_is_in_the_namespace_that_is_said(manifest: Manifest) -> None
     ("name", "part"),
     [("volcano-scheduler", "scheduler"), ("volcano-controllers", "controllers"), ("volcano-admission", "webhook")],
 )
-def test_each_program_gets_the_resources_that_are_said(manifest: Manifest, name: str, part: str) -> None:
+def test_each_program_gets_its_configured_resources(manifest: Manifest, name: str, part: str) -> None:
     assert set(container(manifest, name)["resources"]) == {"requests"}
     assert set(container(manifest, name)["resources"]["requests"]) == {"cpu", "memory"}
     settings = {part: {"resources": {"cpu": 1, "memory": "1Gi"}}}
     assert container(manifest, name, **settings)["resources"]["limits"] == {"cpu": "1", "memory": "1Gi"}
 
 
-def test_another_configuration_of_the_scheduler_starts_it_anew(manifest: Manifest) -> None:
+def test_a_changed_configuration_restarts_the_scheduler(manifest: Manifest) -> None:
     def noted(**settings: Any) -> str:
         template = objects(manifest, scheduler=settings)["Deployment", "volcano-scheduler"]["spec"]["template"]
         return str(template["metadata"]["annotations"]["ray-platform/configuration"])
@@ -151,14 +151,14 @@ def test_never_two_schedulers_place_pods(manifest: Manifest) -> None:
     assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
 
 
-def test_one_of_several_webhooks_stays_while_nodes_are_drained(manifest: Manifest) -> None:
+def test_one_of_several_webhooks_keeps_running_while_nodes_are_drained(manifest: Manifest) -> None:
     found = objects(manifest, webhook={"replicas": 2})
     assert found["Deployment", "volcano-admission"]["spec"]["replicas"] == 2
     assert found["PodDisruptionBudget", "volcano-admission"]["spec"]["maxUnavailable"] == 1
     assert ("PodDisruptionBudget", "volcano-admission") not in objects(manifest)
 
 
-def test_metrics_can_be_left_out(manifest: Manifest) -> None:
+def test_metrics_can_be_disabled(manifest: Manifest) -> None:
     assert ("Service", "volcano-scheduler-service") in objects(manifest)
     without = objects(manifest, metrics=False)
     assert {name for kind, name in without if kind == "Service"} == {"volcano-admission-service"}
@@ -166,18 +166,18 @@ def test_metrics_can_be_left_out(manifest: Manifest) -> None:
         assert "--enable-metrics=true" not in container(manifest, name, metrics=False)["args"]
 
 
-def test_secrets_to_pull_images_with_are_every_pods(manifest: Manifest) -> None:
+def test_all_pods_have_the_image_pull_secrets(manifest: Manifest) -> None:
     for name in DEPLOYMENTS:
         assert pod(manifest, name, imagePullSecrets=["mirror"])["imagePullSecrets"] == [{"name": "mirror"}]
 
 
-def test_the_guard_is_told_every_kind(manifest: Manifest) -> None:
+def test_the_guard_has_every_kind(manifest: Manifest) -> None:
     kinds = [each.resource for each in definitions_of(manifest)]
     assert len(kinds) == 11
     assert "queues.v1beta1.scheduling.volcano.sh" in kinds
 
 
-def test_the_manifest_is_left_as_it_is(manifest: Manifest) -> None:
+def test_the_manifest_is_not_changed(manifest: Manifest) -> None:
     before = str(manifest)
     stages(manifest, namespace="gangs", webhook={"replicas": 2})
     assert str(manifest) == before

@@ -20,18 +20,18 @@ def plugins(**settings: Any) -> dict[str, dict[str, Any]]:
     return {plugin["name"]: plugin for tier in conf(**settings)["tiers"] for plugin in tier["plugins"]}
 
 
-def test_a_queue_gets_back_what_it_deserves_unless_one_says_otherwise() -> None:
+def test_a_queue_reclaims_its_deserved_share_by_default() -> None:
     assert conf()["actions"] == "enqueue, allocate, backfill, reclaim"
     assert conf(actions=["allocate", "backfill"])["actions"] == "allocate, backfill"
 
 
-def test_who_is_evicted_is_what_gangs_and_shares_of_queues_agree_on() -> None:
+def test_gangs_and_shares_of_queues_agree_on_evictions() -> None:
     """Only plugins of one tier decide together: with the shares in the second, a queue lost its deserved share."""
     first = [plugin["name"] for plugin in conf()["tiers"][0]["plugins"]]
     assert {"gang", "conformance", "capacity"} <= set(first)
 
 
-def test_who_waits_is_asked_of_overcommit_as_of_the_shares_of_queues() -> None:
+def test_overcommit_and_shares_of_queues_decide_which_jobs_wait() -> None:
     """In the second tier it would not be asked: shares decide in the first. With `reclaim` it is off by default."""
     first = [plugin["name"] for plugin in conf(plugins={"overcommit": {"factor": 1.5}})["tiers"][0]["plugins"]]
     assert {"overcommit", "capacity"} <= set(first)
@@ -39,7 +39,7 @@ def test_who_waits_is_asked_of_overcommit_as_of_the_shares_of_queues() -> None:
     assert "overcommit" not in plugins()
 
 
-def test_gangs_are_not_broken_up_unless_that_is_said() -> None:
+def test_gangs_are_not_broken_up_by_default() -> None:
     assert plugins()["gang"]["enableReclaimable"] is True
     assert plugins(plugins={"gang": {"reclaimMinimum": True}})["gang"]["enableReclaimable"] is False
 
@@ -59,7 +59,7 @@ def test_gpus_count_most_when_nodes_are_filled() -> None:
     assert plugins()["nodeorder"]["arguments"]["leastrequested.weight"] == 0
 
 
-def test_weights_are_said_as_volcano_calls_them() -> None:
+def test_weights_have_volcanos_names() -> None:
     weights = {"weight": 3, "cpu": 2, "memory": 0, "resources": {"nvidia.com/gpu": 7, "example.com/foo": 1}}
     assert plugins(plugins={"binpack": weights})["binpack"]["arguments"] == {
         "binpack.weight": 3,
@@ -87,11 +87,11 @@ def test_weights_are_said_as_volcano_calls_them() -> None:
         ("networkTopologyAware", "network-topology-aware"),
     ],
 )
-def test_each_plugin_can_be_left_out_or_taken(key: str, name: str) -> None:
+def test_each_plugin_can_be_disabled_or_enabled(key: str, name: str) -> None:
     assert name not in plugins(plugins={key: False})
     assert name in plugins(plugins={key: True})
 
 
-def test_a_plugin_without_a_setting_is_taken_as_it_is_said() -> None:
+def test_a_plugin_without_a_setting_is_used_unchanged() -> None:
     plugin = {"name": "sla", "arguments": {"sla-waiting-time": "1h"}}
     assert plugins(extraPlugins=[plugin, {"name": "tdm"}])["sla"] == plugin

@@ -28,7 +28,7 @@ def test_crds_are_upgraded_before_the_programs(recorder: Recorder) -> None:
     assert recorder.made_before("volcano-crds", "volcano-deployment-volcano-scheduler")
 
 
-def test_the_guard_goes_before_anything_else(recorder: Recorder) -> None:
+def test_the_guard_is_deleted_first(recorder: Recorder) -> None:
     """The deletion order is reversed: the guard is deleted before everything else."""
     guard = recorder.registered["volcano-crd-guard"]
     for other in set(recorder.registered) - {"volcano", "volcano-crd-guard"}:
@@ -45,7 +45,7 @@ def test_the_guard_goes_before_anything_else(recorder: Recorder) -> None:
         ("kind: ConfigMap\nmetadata: {name: x}", "it has no Deployment"),
     ],
 )
-def test_a_manifest_that_is_none_is_refused_with_the_reason(tmp_path: Path, text: str | None, message: str) -> None:
+def test_an_invalid_manifest_is_refused_with_the_reason(tmp_path: Path, text: str | None, message: str) -> None:
     file = tmp_path / "volcano.yaml"
     if text is not None:
         file.write_text(text)

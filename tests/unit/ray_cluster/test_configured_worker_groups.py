@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from components.ray_cluster.manifests import ray_cluster
-from components.ray_cluster.rules import sound
+from components.ray_cluster.rules import valid
 from core.nodes import NodePool
 from core.problems import Problems
 from kuberay import OperatorContext, validate
@@ -22,7 +22,7 @@ SMALL = {"groupName": "small", "cpu": 2, "memory": "4Gi"}
 def spec(**settings: Any) -> dict[str, Any]:
     """The spec of a cluster that the operator accepts."""
     entry = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", **settings}
-    body = ray_cluster(sound(entry), POOLS)
+    body = ray_cluster(valid(entry), POOLS)
     assert validate(body, OperatorContext()) == []
     return dict(body["spec"])
 
@@ -38,7 +38,7 @@ def refused(**settings: Any) -> list[tuple[Any, str]]:
     return [(problem.path, problem.message) for problem in raised.value.problems]
 
 
-def test_a_group_is_what_is_said_of_it_and_nothing_more() -> None:
+def test_a_group_has_only_its_configured_values() -> None:
     amounts = {"cpu": "2", "memory": "4Gi"}
     container = {
         "name": "ray-worker",
@@ -56,7 +56,7 @@ def test_a_group_is_what_is_said_of_it_and_nothing_more() -> None:
     ]
 
 
-def test_all_that_a_group_may_say_reaches_it() -> None:
+def test_all_settings_of_a_group_are_rendered() -> None:
     made = group(
         replicas=2,
         minReplicas=1,
@@ -80,14 +80,14 @@ def test_all_that_a_group_may_say_reaches_it() -> None:
     assert (container["image"], container["env"]) == ("other:2.60.0", [{"name": "A", "value": "1"}])
 
 
-def test_a_group_on_a_pool_goes_to_its_nodes_and_gets_its_share_of_one() -> None:
+def test_a_group_on_a_pool_selects_its_nodes_and_gets_a_share_of_one() -> None:
     [made] = spec(workerGroups=[{"groupName": "half", "pool": "a100", "gpus": 4}])["workerGroupSpecs"]
     pod = made["template"]["spec"]
     assert pod["containers"][0]["resources"]["limits"] == {"cpu": "30", "memory": "468Gi", "nvidia.com/gpu": "4"}
     assert "nodeAffinity" in pod["affinity"]
 
 
-def test_groups_that_are_said_stand_beside_those_of_a_pool() -> None:
+def test_configured_groups_are_added_to_those_of_a_pool() -> None:
     made = spec(workers={"pool": "cpu"}, workerGroups=[SMALL])["workerGroupSpecs"]
     assert [each["groupName"] for each in made] == ["cpu-cpu", "small"]
 
@@ -125,7 +125,7 @@ def test_pod_templates_of_a_pool_are_for_all_sizes_and_those_of_a_size_for_it_al
     assert all(pod["hostIPC"] for pod in pods)
 
 
-def test_the_head_has_an_image_labels_and_a_template_of_its_own() -> None:
+def test_the_head_has_its_own_image_labels_and_template() -> None:
     template = {"spec": {"containers": [{"name": "ray-head", "ports": [{"containerPort": 9090, "name": "mine"}]}]}}
     head = spec(head={"image": "head:2.60.0", "labels": {"zone": "z"}, "podTemplate": template})["headGroupSpec"]
     container = head["template"]["spec"]["containers"][0]
@@ -139,7 +139,7 @@ def test_a_secret_reaches_a_container_by_reference() -> None:
     assert group(podTemplate=template)["template"]["spec"]["containers"][0]["env"] == [reference]
 
 
-def test_overrides_can_take_anything_away() -> None:
+def test_overrides_can_remove_any_field() -> None:
     without_ports = {"name": "ray-head", "ports": [{"$patch": "replace"}]}
     made = spec(
         workers={"pool": "a100"},
@@ -157,7 +157,7 @@ def test_overrides_can_take_anything_away() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "field", "message"),
+    ("configured", "field", "message"),
     [
         ({"pool": "b"}, ("pool",), "pool 'b' is not in nodes: use one of a100, cpu, or add it there"),
         (
@@ -179,8 +179,8 @@ def test_overrides_can_take_anything_away() -> None:
         ),
     ],
 )
-def test_a_group_that_cannot_be_is_refused_where_it_is_said(said: dict[str, Any], field: Any, message: str) -> None:
-    [(path, text)] = refused(workerGroups=[{**SMALL, **said}])
+def test_an_invalid_group_is_refused_at_its_place(configured: dict[str, Any], field: Any, message: str) -> None:
+    [(path, text)] = refused(workerGroups=[{**SMALL, **configured}])
     assert path == ("workerGroups", 0, *field)
     assert text.startswith(message)
 
@@ -188,7 +188,7 @@ def test_a_group_that_cannot_be_is_refused_where_it_is_said(said: dict[str, Any]
 def test_a_name_is_used_once() -> None:
     [(path, text)] = refused(workerGroups=[SMALL, SMALL])
     assert path == ("workerGroups", 1)
-    assert text == "worker group name small is used twice: give each group a name of its own"
+    assert text == "worker group name small is used twice: give each group its own name"
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_a_container_requests_at_most_its_limit(resources: dict[str, Any], messa
     assert text.startswith(message)
 
 
-def test_all_that_is_wrong_is_said_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     wrong = refused(
         head={"pool": "x"}, workers={"pool": "y"}, workerGroups=[{**SMALL, "pool": "z"}], overrides={"$patch": "x"}
     )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from components.ray_cluster.node_settings import flag_faults
-from components.ray_cluster.rules import sound
+from components.ray_cluster.rules import valid
 from core.problems import Problems
 
 pytestmark = pytest.mark.unit
@@ -23,7 +23,7 @@ def refusals(**settings: Any) -> list[tuple[tuple[Any, ...], str]]:
     """The paths of refused values, and the reasons."""
     entry = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", **settings}
     with pytest.raises(ValidationError) as refused:
-        sound(entry)
+        valid(entry)
     found: list[tuple[tuple[Any, ...], str]] = []
     for error in refused.value.errors():
         cause = error.get("ctx", {}).get("error")
@@ -35,7 +35,7 @@ def refusals(**settings: Any) -> list[tuple[tuple[Any, ...], str]]:
 
 
 @pytest.mark.parametrize(
-    ("said", "path"),
+    ("configured", "path"),
     [
         ({"env": {"HF_TOKEN": "x"}}, ("env", "HF_TOKEN")),
         ({"head": {"env": {"DB_PASSWORD": "x"}}}, ("head", "env", "DB_PASSWORD")),
@@ -57,8 +57,8 @@ def refusals(**settings: Any) -> list[tuple[tuple[Any, ...], str]]:
         ),
     ],
 )
-def test_a_secret_in_plain_text_is_refused_and_not_repeated(said: dict[str, Any], path: Any) -> None:
-    [(place, message)] = refusals(**said)
+def test_a_secret_in_plain_text_is_refused_and_not_repeated(configured: dict[str, Any], path: Any) -> None:
+    [(place, message)] = refusals(**configured)
     assert place == path
     assert "looks like a secret, and a stack file is plain text: keep it in a Secret" in message
     assert "hf_very_secret" not in message
@@ -72,7 +72,7 @@ def test_a_secret_in_plain_text_is_refused_and_not_repeated(said: dict[str, Any]
         {"overrides": {"headGroupSpec": {"rayStartParams": {"redis-password": "x"}}}},
     ],
 )
-def test_a_password_has_no_place_on_a_command_line(group: dict[str, Any]) -> None:
+def test_a_password_in_a_flag_is_refused(group: dict[str, Any]) -> None:
     [(path, message)] = refusals(**group)
     assert path[-2:] == ("rayStartParams", "redis-password")
     assert message.startswith("a command line keeps no secret: give it as gcsFaultToleranceOptions.redisPassword.value")
@@ -108,7 +108,7 @@ def test_a_flag_that_would_run_a_command_is_refused(value: str) -> None:
 @pytest.mark.parametrize(
     "value", ["", "4", "10.0.0.1", "$MY_POD_IP", "${NAME}", "'{\"a\": 1}'", json.dumps('{"a": 1}'), "a=b,c"]
 )
-def test_what_a_shell_takes_for_one_word_is_taken(value: str) -> None:
+def test_a_single_word_of_a_shell_is_accepted(value: str) -> None:
     assert flag_faults({"resources": value}) == []
 
 
@@ -117,7 +117,7 @@ SHELL = st.text(st.sampled_from(list("ab'\"\\$`;&|(){} \n=,*~#!")), max_size=8)
 
 @settings(max_examples=150, derandomize=True, deadline=None)
 @given(SHELL)
-def test_bash_sees_one_word_in_whatever_is_taken(value: str) -> None:
+def test_bash_parses_every_accepted_value_as_one_word(value: str) -> None:
     """KubeRay writes `--flag=value` into a command for bash, which here prints the number of words."""
     if flag_faults({"flag": value}):
         return
@@ -128,7 +128,7 @@ def test_bash_sees_one_word_in_whatever_is_taken(value: str) -> None:
 
 
 @pytest.mark.parametrize("flag", ["num_cpus", "--num-cpus", "x; reboot", "", "Num-cpus"])
-def test_a_flag_has_the_form_of_one(flag: str) -> None:
+def test_a_flag_has_the_form_of_a_flag(flag: str) -> None:
     assert [path for path, _ in refusals(head={"rayStartParams": {flag: "1"}})]
     [(path, message)] = refusals(overrides={"headGroupSpec": {"rayStartParams": {flag: "1"}}})
     assert path == ("overrides", "headGroupSpec", "rayStartParams", flag)
@@ -138,7 +138,7 @@ def test_a_flag_has_the_form_of_one(flag: str) -> None:
 @pytest.mark.parametrize(
     "name", ["x" * 54, "Training", "1training", "training-", "tr\u00e4ining", "a\nb", "$(reboot)", "", "a.b", "a b"]
 )
-def test_a_name_is_one_that_a_service_can_have(name: str) -> None:
+def test_a_name_is_valid_for_a_service(name: str) -> None:
     [(path, message)] = refusals(name=name)
     assert path == ("name",)
     assert message.startswith(f"{name!r} is not a name of at most 53 lower-case letters, digits and hyphens")
@@ -146,10 +146,14 @@ def test_a_name_is_one_that_a_service_can_have(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "path", "message"),
+    ("configured", "path", "message"),
     [
         ({"image": "ray:2.59.0"}, ("image",), "rayVersion is '2.60.0' but image 'ray:2.59.0' has Ray 2.59.0"),
-        ({"image": "ray:latest"}, ("image",), "the version of Ray in image 'ray:latest' cannot be told by its tag"),
+        (
+            {"image": "ray:latest"},
+            ("image",),
+            "the version of Ray in image 'ray:latest' cannot be determined from its tag",
+        ),
         ({"head": {"image": "ray:2.59.0"}}, ("head", "image"), "rayVersion is '2.60.0' but image"),
         (
             {"workerGroups": [{"groupName": "w", "image": "ray:1.0.0"}]},
@@ -167,20 +171,20 @@ def test_a_name_is_one_that_a_service_can_have(name: str) -> None:
         ({"head": {"memory": "16"}}, ("head", "memory"), "'16' is less than 1Mi, and memory is in bytes"),
     ],
 )
-def test_what_is_wrong_is_said_of_the_field_that_is_wrong(said: dict[str, Any], path: Any, message: str) -> None:
-    [(place, text)] = refusals(**said)
+def test_a_problem_is_reported_at_its_field(configured: dict[str, Any], path: Any, message: str) -> None:
+    [(place, text)] = refusals(**configured)
     assert place == path
     assert text.startswith(message)
 
 
-def test_all_that_does_not_go_together_is_said_at_once() -> None:
+def test_all_conflicts_are_reported_at_once() -> None:
     wrong = refusals(image="ray:2.59.0", head={"image": "ray:2.58.0"}, minWorkers=2, maxWorkers=1)
     assert [path for path, _ in wrong] == [("image",), ("head", "image"), ("minWorkers",)]
 
 
-def test_token_authentication_is_on_where_nothing_or_no_mode_is_said() -> None:
+def test_token_authentication_is_on_by_default() -> None:
     """KubeRay itself disables it in both cases."""
     entry = {"name": "a", "rayVersion": "2.60.0", "image": "ray:2.60.0"}
-    settings = sound({**entry, "authOptions": {}})
+    settings = valid({**entry, "authOptions": {}})
     assert settings.auth_options is not None
     assert settings.auth_options.mode == "token"
