@@ -204,7 +204,7 @@ def test_a_stack_file_is_compared_with_the_live_objects(
     priorities = priority_classes(stack.priorities)
     kubectl.does("apply", "--server-side", "--filename=-", bodies=priorities)
     try:
-        assert "is made, with 1 pod at first" in impact(0)
+        assert "is created, with 1 pod at first" in impact(0)
         manager = "--field-manager=pulumi-ray-platform-dev"
         kubectl.does("apply", "--server-side", manager, "--filename=-", bodies=[body])
         ready = "--for=condition=HeadPodReady"
