@@ -1,8 +1,8 @@
 """What KubeRay does when a field of a RayCluster is edited: rules by release of the operator. Data.
 
-They are for fields that do not change the number of pods (these: kuberay/pods.py), and for RayClusters without
-`upgradeStrategy: Recreate`, which deletes all pods for nearly every edit. The first rule that matches a path applies.
-What a RayCluster's `updates` add is in stacks/impact/updates.py.
+The rules apply to fields that do not change the number of pods (kuberay/pods.py has those that do), and to RayClusters
+without `upgradeStrategy: Recreate`, which deletes all pods for nearly every edit. The first rule that matches a path
+applies. stacks/impact/updates.py adds the effects of a RayCluster's `updates`.
 """
 
 from .edits import Rule, Steps, Verdict
@@ -11,13 +11,11 @@ _CONTROLLER = "kuberay ray-operator/controllers/ray/raycluster_controller.go"
 _AUTOSCALER = "ray python/ray/autoscaler/_private/kuberay/autoscaling_config.py"
 _VERSIONS = "ray python/ray/_private/utils.py: check_version_info"
 
-_IN_QUIET_TIMES = (
-    "when nothing runs, delete all pods of the RayCluster (`kubectl delete pod -l ray.io/cluster=NAME`), and KubeRay "
-    "makes them as edited; or make a second RayCluster under another name, move the work, and remove the first"
+_WHEN_IDLE = (
+    "when nothing runs, delete all pods of the RayCluster (`kubectl delete pod -l ray.io/cluster=NAME`): KubeRay "
+    "recreates them with the edit; or create a second RayCluster with another name, move the work, and remove the first"
 )
-_RECREATE_IDLE_WORKERS = (
-    "delete idle workers' pods one after the other, or let the autoscaler end them when they are idle"
-)
+_RECREATE_WORKERS = "delete the pods of idle workers one after the other, or let the autoscaler end idle workers"
 
 
 _1_6 = (
@@ -32,121 +30,122 @@ _1_6 = (
     Rule(
         "upgradeStrategy.**",
         Verdict.IN_PLACE,
-        "is taken over at once; no pod is touched by this alone",
-        "KubeRay reads it at each reconciliation. With Recreate, edits made since the head's pod started count, too: "
-        "if there were any, all pods are deleted now",
-        "look with `--from live` whether the RayCluster has been edited since its head started",
+        "applies at once; this alone does not affect pods",
+        "KubeRay reads it at each reconciliation. With Recreate, KubeRay deletes all pods now if the RayCluster was "
+        "edited since the head's pod started",
+        "check with `--from live` whether the RayCluster was edited since its head started",
         f"{_CONTROLLER}: shouldRecreatePodsForUpgrade",
     ),
     Rule(
         "suspend",
         Verdict.IN_PLACE,
-        "is taken over at once",
+        "applies at once",
         "KubeRay reads it at each reconciliation",
         source=f"{_CONTROLLER}: reconcilePods",
     ),
     Rule(
         "enableInTreeAutoscaling",
         Verdict.IGNORED,
-        "the autoscaler is added to or removed from the head only when the head's pod is recreated",
-        "the autoscaler is a container of the head's pod, and KubeRay changes no pod that runs. Until then nobody adds "
-        "workers after it is switched on, and after it is switched off the old autoscaler continues to scale",
-        _IN_QUIET_TIMES,
+        "KubeRay adds the autoscaler to the head, or removes it, only when the head's pod is recreated",
+        "the autoscaler is a container of the head's pod, and KubeRay does not change running pods. Until then nothing "
+        "adds workers if it is switched on, and the old autoscaler continues to scale if it is switched off",
+        _WHEN_IDLE,
         "kuberay ray-operator/controllers/ray/common/pod.go: DefaultHeadPodTemplate",
         pods="head",
     ),
     Rule(
         "autoscalerOptions.idleTimeoutSeconds",
         Verdict.IN_PLACE,
-        "the autoscaler applies the new idle timeout within seconds; workers idle for longer end",
-        "it reads the RayCluster in each of its rounds",
+        "the autoscaler applies the new idle timeout within seconds; workers that are idle for longer end",
+        "it reads the RayCluster in each iteration",
         source=_AUTOSCALER,
     ),
     Rule(
         "autoscalerOptions.upscalingMode",
         Verdict.IN_PLACE,
         "the autoscaler applies it within seconds",
-        "it reads the RayCluster in each of its rounds",
+        "it reads the RayCluster in each iteration",
         source=_AUTOSCALER,
     ),
     Rule(
         "autoscalerOptions.**",
         Verdict.IGNORED,
-        "the autoscaler's container stays as it is until the head's pod is recreated",
-        "it is a container of the head's pod, and KubeRay changes no pod that runs",
-        _IN_QUIET_TIMES,
+        "the autoscaler's container does not change until the head's pod is recreated",
+        "it is a container of the head's pod, and KubeRay does not change running pods",
+        _WHEN_IDLE,
         "kuberay ray-operator/controllers/ray/common/pod.go: DefaultHeadPodTemplate",
         pods="head",
     ),
     Rule(
         "rayVersion",
         Verdict.STRANDS,
-        "the head keeps its Ray version until its pod is recreated; workers that start meanwhile have the new one and "
-        "cannot join, so the cluster scales no more and a lost worker is not replaced",
-        "KubeRay changes no pod that runs, and Ray refuses a worker of another version than the head's",
-        _IN_QUIET_TIMES,
+        "the head keeps its Ray version until its pod is recreated; workers that start before have the new version and "
+        "cannot join, so the cluster no longer scales, and a lost worker is not replaced",
+        "KubeRay does not change running pods, and Ray refuses a worker with another version than the head's",
+        _WHEN_IDLE,
         _VERSIONS,
         pods="all",
     ),
     Rule(
         "authOptions.**",
         Verdict.STRANDS,
-        "the head uses the earlier setting until its pod is recreated; workers that start meanwhile have the "
-        "new setting and are refused by it, so the cluster scales no more and a lost worker is not replaced",
-        "how callers are authenticated is in the environment of each pod, and KubeRay changes no pod that runs",
-        _IN_QUIET_TIMES,
+        "the head keeps the old setting until its pod is recreated; workers that start before have the new setting, "
+        "and the head refuses them, so the cluster no longer scales, and a lost worker is not replaced",
+        "each pod has the setting in its environment, and KubeRay does not change running pods",
+        _WHEN_IDLE,
         "kuberay ray-operator/controllers/ray/common/pod.go: configureTokenAuth",
         pods="all",
     ),
     Rule(
         "gcsFaultToleranceOptions.**",
         Verdict.IGNORED,
-        "the head keeps its tables in the earlier place until its pod is recreated",
-        "the address of Redis is in the environment of the head's container, and KubeRay changes no pod that runs. "
-        "Workers that run lose the head when it is recreated for the first time: only the state in Redis survives",
-        _IN_QUIET_TIMES,
+        "the head stores its tables in the old place until its pod is recreated",
+        "the address of Redis is in the environment of the head's container, and KubeRay does not change running pods. "
+        "Running workers lose the head when it is recreated for the first time: it restores only the tables that "
+        "Redis has",
+        _WHEN_IDLE,
         "kuberay ray-operator/controllers/ray/common/pod.go: configureGCSFaultTolerance",
         pods="head",
     ),
     Rule(
         "headServiceAnnotations.**",
         Verdict.IGNORED,
-        "the head's Service stays as it is",
-        "KubeRay makes the head's Service once and never changes it",
-        "make the same change to the Service with kubectl; or delete it, and KubeRay recreates it: for a moment "
-        "clients and new workers do not find the head",
+        "the head's Service does not change",
+        "KubeRay creates the head's Service once and never changes it",
+        "make the same change to the Service with kubectl; or delete the Service, and KubeRay recreates it: for a "
+        "moment clients and new workers do not find the head",
         f"{_CONTROLLER}: reconcileHeadService",
     ),
     Rule(
         "headGroupSpec.serviceType",
         Verdict.IGNORED,
-        "the head's Service stays as it is",
-        "KubeRay makes the head's Service once and never changes it",
+        "the head's Service does not change",
+        "KubeRay creates the head's Service once and never changes it",
         "delete the Service, and KubeRay recreates it: for a moment clients and new workers do not find the head",
         f"{_CONTROLLER}: reconcileHeadService",
     ),
     Rule(
         "headGroupSpec.headService.**",
         Verdict.IGNORED,
-        "the head's Service stays as it is",
-        "KubeRay makes the head's Service once and never changes it",
+        "the head's Service does not change",
+        "KubeRay creates the head's Service once and never changes it",
         "delete the Service, and KubeRay recreates it: for a moment clients and new workers do not find the head",
         f"{_CONTROLLER}: reconcileHeadService",
     ),
     Rule(
         "headGroupSpec.enableIngress",
         Verdict.IGNORED,
-        "an Ingress that KubeRay has made stays, and is not changed; switched on, it is made now",
-        "KubeRay makes the Ingress once and never deletes or changes it",
+        "if it is switched on, KubeRay creates the Ingress now; an Ingress that KubeRay has created does not change",
+        "KubeRay creates the Ingress once and never deletes or changes it",
         "delete the Ingress with kubectl after switching it off",
         f"{_CONTROLLER}: reconcileIngressKubernetes",
     ),
     Rule(
         "headGroupSpec.template.spec.containers.*.ports.**",
         Verdict.IGNORED,
-        "the head's Service keeps its ports for good, and the pod keeps its own until it is recreated",
-        "KubeRay makes the head's Service once and never changes it",
-        "after the head's pod was recreated, delete the Service, and KubeRay makes it with the new ports",
+        "the head's Service keeps its ports for good; the head's pod keeps its ports until it is recreated",
+        "KubeRay creates the head's Service once and never changes it",
+        "after the head's pod was recreated, delete the Service: KubeRay recreates it with the new ports",
         f"{_CONTROLLER}: reconcileHeadService",
         pods="head",
     ),
@@ -154,22 +153,22 @@ _1_6 = (
         Rule(
             f"headGroupSpec.template.spec.containers.*.env.{variable}.**",
             Verdict.STRANDS,
-            f"the head keeps the {what} that it started with until its pod is recreated; workers that start meanwhile "
-            "have the new one and cannot join, so the cluster scales no more and a lost worker is not replaced",
-            "it is in the environment of each pod, and KubeRay changes no pod that runs",
-            _IN_QUIET_TIMES,
+            f"the head keeps {what} that it started with until its pod is recreated; workers that start before have "
+            "the new one and cannot join, so the cluster no longer scales, and a lost worker is not replaced",
+            "it is in the environment of each pod, and KubeRay does not change running pods",
+            _WHEN_IDLE,
             "ray python/ray/_private/ray_constants.py",
             pods="head",
         )
-        for variable, what in (("RAY_USE_TLS", "way to speak TLS"), ("RAY_AUTH_MODE", "way to authenticate"))
+        for variable, what in (("RAY_USE_TLS", "the TLS setting"), ("RAY_AUTH_MODE", "the authentication mode"))
     ),
     Rule(
         "headGroupSpec.template.spec.serviceAccountName",
         Verdict.IGNORED,
-        "the head runs with its earlier account until its pod is recreated, and KubeRay's RoleBinding for the "
-        "autoscaler stays with the old account: the new one may not scale",
-        "KubeRay makes account, Role and RoleBinding of the autoscaler once and never changes them",
-        "delete the RoleBinding that is named as the RayCluster, and KubeRay makes it for the new account; then, when "
+        "the head keeps its account until its pod is recreated, and KubeRay's RoleBinding for the autoscaler keeps the "
+        "old account: the new account may not scale",
+        "KubeRay creates the autoscaler's account, Role and RoleBinding once and never changes them",
+        "delete the RoleBinding with the RayCluster's name: KubeRay recreates it for the new account; then, when "
         "nothing runs, delete the head's pod",
         f"{_CONTROLLER}: reconcileAutoscalerRoleBinding",
         scaling=True,
@@ -178,85 +177,85 @@ _1_6 = (
     Rule(
         "headGroupSpec.template.**",
         Verdict.IGNORED,
-        "the head stays as it is until its pod is recreated",
-        "without upgradeStrategy KubeRay changes no pod that runs",
-        _IN_QUIET_TIMES,
+        "the head does not change until its pod is recreated",
+        "without upgradeStrategy KubeRay does not change running pods",
+        _WHEN_IDLE,
         f"{_CONTROLLER}: reconcilePods",
         pods="head",
     ),
     Rule(
         "headGroupSpec.**",
         Verdict.IGNORED,
-        "the head stays as it is until its pod is recreated",
-        "what Ray is started with is in the head's pod, and KubeRay changes no pod that runs",
-        _IN_QUIET_TIMES,
+        "the head does not change until its pod is recreated",
+        "Ray's start parameters are in the head's pod, and KubeRay does not change running pods",
+        _WHEN_IDLE,
         f"{_CONTROLLER}: reconcilePods",
         pods="head",
     ),
     Rule(
         "workerGroupSpecs.*.replicas",
         Verdict.NOTHING,
-        "the autoscaler decides the number of workers: its value stays",
-        "an update reads what the autoscaler has set, and sends it back",
+        "the autoscaler owns the number of workers: its value stays",
+        "an update reads the autoscaler's value and sends it back",
         source="components/ray_cluster/scaled.py",
         scaling=True,
     ),
     Rule(
         "workerGroupSpecs.*.replicas",
         Verdict.IN_PLACE,
-        "KubeRay creates or deletes pods until their number is the configured one",
-        "it compares their number at each reconciliation",
+        "KubeRay creates or deletes pods until their number fits",
+        "KubeRay compares the numbers at each reconciliation",
         source=f"{_CONTROLLER}: reconcilePods",
         scaling=False,
     ),
     Rule(
         "workerGroupSpecs.*.minReplicas",
         Verdict.IN_PLACE,
-        "holds at once: fewer workers than that are filled up, and idle ones beyond it may end",
-        "KubeRay and the autoscaler read it in each of their rounds",
+        "applies at once: if fewer workers run, the missing ones are created; idle workers beyond it may end",
+        "KubeRay and the autoscaler read it in each iteration",
         source=f"{_CONTROLLER}: reconcilePods",
     ),
     Rule(
         "workerGroupSpecs.*.maxReplicas",
         Verdict.IN_PLACE,
-        "holds at once for new workers",
-        "KubeRay and the autoscaler read it in each of their rounds",
+        "applies to new workers at once",
+        "KubeRay and the autoscaler read it in each iteration",
         source=_AUTOSCALER,
     ),
     Rule(
         "workerGroupSpecs.*.idleTimeoutSeconds",
         Verdict.IN_PLACE,
-        "the autoscaler applies the new idle timeout of {groups} within seconds; workers idle for longer end",
-        "it reads the RayCluster in each of its rounds",
+        "the autoscaler applies the new idle timeout of {groups} within seconds; workers that are idle for longer end",
+        "it reads the RayCluster in each iteration",
         source=_AUTOSCALER,
     ),
     Rule(
         "workerGroupSpecs.*.scaleStrategy.**",
         Verdict.NOTHING,
-        "the autoscaler decides which workers are removed: its value stays",
-        "an update reads what the autoscaler has set, and sends it back",
+        "the autoscaler owns the list of workers to delete: its value stays",
+        "an update reads the autoscaler's value and sends it back",
         source="components/ray_cluster/scaled.py",
     ),
     Rule(
         "workerGroupSpecs.*.suspend",
         Verdict.IN_PLACE,
-        "is taken over at once",
+        "applies at once",
         "KubeRay reads it at each reconciliation",
         source=f"{_CONTROLLER}: reconcilePods",
     ),
     Rule(
         "workerGroupSpecs.*.numOfHosts",
         Verdict.IN_PLACE,
-        "pods of {groups} are counted again",
-        "a worker of several hosts is that many pods, which are created and deleted together",
+        "KubeRay counts the pods of {groups} by the new number",
+        "a worker with several hosts has that many pods, which are created and deleted together",
         source=f"{_CONTROLLER}: reconcileMultiHostWorkerGroup",
     ),
     Rule(
         "workerGroupSpecs.*.**",
         Verdict.NEW_PODS,
-        "workers of {groups} that run stay as they are; those that start from now on are as edited",
-        "without upgradeStrategy KubeRay changes no pod that runs",
-        _RECREATE_IDLE_WORKERS,
+        "running workers of {groups} do not change; new workers have the edit",
+        "without upgradeStrategy KubeRay does not change running pods",
+        _RECREATE_WORKERS,
         f"{_CONTROLLER}: reconcilePods",
         pods="workers",
     ),
@@ -264,15 +263,15 @@ _1_6 = (
         "workerGroupSpecs",
         Verdict.NOTHING,
         "another order of the worker groups makes no difference",
-        "KubeRay identifies them by their names",
+        "KubeRay identifies the groups by their names",
         source=f"{_CONTROLLER}: reconcilePods",
     ),
     Rule(
         "**",
         Verdict.IGNORED,
-        "pods that run stay as they are; those that are recreated are as edited",
-        "without upgradeStrategy KubeRay changes no pod that runs",
-        _IN_QUIET_TIMES,
+        "running pods do not change; recreated pods have the edit",
+        "without upgradeStrategy KubeRay does not change running pods",
+        _WHEN_IDLE,
         f"{_CONTROLLER}: reconcilePods",
     ),
 )

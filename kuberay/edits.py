@@ -48,7 +48,7 @@ class Verdict(StrEnum):
 
     @property
     def hurts(self) -> bool:
-        """Whether something that runs is stopped, lost, or does not work as before."""
+        """Whether the edit stops, loses or disconnects something that runs."""
         return self.harm >= Verdict.STRANDS.harm
 
 
@@ -61,8 +61,8 @@ class Rule:
 
     verdict: Verdict
 
-    effect: str
-    """`{groups}`: the worker groups of these fields."""
+    text: str
+    """What happens. `{groups}`: the worker groups of these fields."""
 
     reason: str
 

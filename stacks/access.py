@@ -83,6 +83,6 @@ def problems_of_admission(stack: StackSettings) -> Iterator[Problem]:
     known = [tenant.namespace_name for tenant in stack.tenants]
     for index, each in enumerate(settings.exceptions):
         if each.namespace not in known:
-            message = f"is no tenant's namespace, where nothing is enforced: use one of {', '.join(known) or 'none'}"
+            message = f"is not a tenant's namespace, so no rule applies there: use one of {', '.join(known) or 'none'}"
             path = ("admissionPolicies", "exceptions", index, "namespace")
             yield Problem(path, each.namespace, message, "admission-namespaces")

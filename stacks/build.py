@@ -19,11 +19,11 @@ from .environment.held import refuse_foreign
 from .environment.part import Part, part_of
 from .network import tenant_policies
 from .platform import Platform, other_platform
+from .platform_outputs import exported
 from .queues import scheduling_of
 from .rendered import redis_place
 from .settings import StackSettings, TenantSettings
 from .tenant import Tenant, TenantArgs, TenantClusters, TenantClustersArgs
-from .tenant_only import told
 
 
 @contextmanager
@@ -53,8 +53,8 @@ def build(settings: StackSettings) -> dict[str, Any]:
     `clusters`: by `<namespace>/<name>`, each RayCluster's head service, addresses, worker groups, GPUs of the largest
     worker, and state. `operator`: version and namespace. If this stack has the platform, `crds`: whether the state
     contains CRDs (`crds.rows`); and `tenants`, `priorityClasses` and, if it has one, `scheduler`: separate stacks of
-    tenants are validated against these (`tenant_only.told`). `split`, if the environment is split: the number of
-    tenants' stacks.
+    tenants are validated against these (`platform_outputs.exported`). `split`, if the environment is split: the number
+    of tenants' stacks.
 
     Raises StackFileError, and pulumi.RunError if the stack's state contains resources that belong to another stack now.
     """
@@ -93,7 +93,7 @@ def _with_platform(settings: StackSettings, part: Part, everywhere: pulumi.Resou
     outputs: dict[str, Any] = {"split": part.groups} if part.groups else {}
     if platform.operator:
         outputs["operator"] = {"version": platform.operator.version, "namespace": platform.operator.namespace}
-        outputs |= {OUTPUT: OUTPUTS[platform.rows], **told(settings), **_scheduler(settings, platform)}
+        outputs |= {OUTPUT: OUTPUTS[platform.rows], **exported(settings), **_scheduler(settings, platform)}
     if tenants or not part.groups:
         outputs["clusters"] = {name: cluster for tenant in tenants for name, cluster in tenant.clusters.items()}
     return outputs

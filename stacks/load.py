@@ -30,7 +30,7 @@ def parse(values: Mapping[str, Any]) -> StackSettings:
         found = findings(faults, StackSettings, values, PREFIX)
         # Relations between parts can only be validated if there are parts.
         if all(fault["loc"] for fault in faults):
-            found += _between_sound_parts(values, found)
+            found += _between_valid_parts(values, found)
         hidden = [each.path for each in secrets]
         others = [each for each in found if not any(each.path[: len(path)] == path for path in hidden)]
         raise StackFileError([*secrets, *others]) from error
@@ -63,21 +63,21 @@ def _validated(values: Mapping[str, Any]) -> StackSettings:
     return StackSettings.model_validate(dict(values), by_alias=True, by_name=False)
 
 
-def _between_sound_parts(values: Mapping[str, Any], found: list[Finding]) -> list[Finding]:
+def _between_valid_parts(values: Mapping[str, Any], found: list[Finding]) -> list[Finding]:
     """Problems between the parts that are valid by themselves."""
-    part = sound_part(values, [finding.path for finding in found])
-    if part is None:
+    subset = valid_subset(values, [finding.path for finding in found])
+    if subset is None:
         return []
     try:
-        more = of_problems(problems_of(_validated(part.values)), part.values, PREFIX)
+        more = of_problems(problems_of(_validated(subset.values)), subset.values, PREFIX)
     except ValidationError as error:
-        more = findings(error.errors(include_url=False), StackSettings, part.values, PREFIX)
-    return [replace(each, path=part.original(each.path)) for each in more]
+        more = findings(error.errors(include_url=False), StackSettings, subset.values, PREFIX)
+    return [replace(each, path=subset.original(each.path)) for each in more]
 
 
 def encrypted(path: Place) -> Finding:
     """The finding for a value of the stack file that Pulumi has encrypted."""
-    message = "is encrypted, and plain text is wanted here: a secret belongs in a Kubernetes Secret that is named"
+    message = "is encrypted, but must be plain text: put secrets into a Kubernetes Secret, and name the Secret here"
     return Finding(path, None, message, "encrypted-value")
 
 
@@ -111,8 +111,8 @@ TENANTS = f"{PREFIX}tenants"
 
 
 @dataclass(frozen=True)
-class SoundPart:
-    """Values without the tenants and clusters that are invalid."""
+class ValidSubset:
+    """Values without invalid tenants and clusters."""
 
     values: dict[str, Any]
     tenants: list[int]
@@ -121,7 +121,7 @@ class SoundPart:
     """The indexes in the file of each tenant's clusters."""
 
     def original(self, path: Place) -> Place:
-        """The path in the file of a path in the part."""
+        """The path in the file of a path in the subset."""
         match path:
             case (key, int(tenant), "clusters", int(cluster), *rest):
                 return (key, self.tenants[tenant], "clusters", self.clusters[tenant][cluster], *rest)
@@ -130,8 +130,8 @@ class SoundPart:
         return path
 
 
-def sound_part(values: Mapping[str, Any], faults: Iterable[Place]) -> SoundPart | None:
-    """The values without invalid tenants and clusters; None if the error is elsewhere, where all the others depend on
+def valid_subset(values: Mapping[str, Any], faults: Iterable[Place]) -> ValidSubset | None:
+    """The values without invalid tenants and clusters; None if an error is elsewhere, because then all parts depend on
     it."""
     faulty: set[Place] = set()
     for path in faults:
@@ -145,11 +145,11 @@ def sound_part(values: Mapping[str, Any], faults: Iterable[Place]) -> SoundPart 
     kept, tenants, clusters = [], [], []
     for index, tenant in enumerate(values["tenants"]):
         if (index,) not in faulty:
-            sound = [at for at in range(len(tenant.get("clusters", ()))) if (index, at) not in faulty]
-            whole = len(sound) == len(tenant.get("clusters", ()))
+            valid = [at for at in range(len(tenant.get("clusters", ()))) if (index, at) not in faulty]
+            whole = len(valid) == len(tenant.get("clusters", ()))
             # Users name clusters: an invalid cluster that is removed here counts as existing.
             rest = tenant if whole else {key: value for key, value in tenant.items() if key != "users"}
-            kept.append({**rest, "clusters": [tenant["clusters"][at] for at in sound]})
+            kept.append({**rest, "clusters": [tenant["clusters"][at] for at in valid]})
             tenants.append(index)
-            clusters.append(sound)
-    return SoundPart({**values, "tenants": kept}, tenants, clusters)
+            clusters.append(valid)
+    return ValidSubset({**values, "tenants": kept}, tenants, clusters)

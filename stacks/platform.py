@@ -25,11 +25,11 @@ from components.volcano.component import Volcano, VolcanoArgs
 from .access import installed_namespaces, tenants_namespaces
 from .environment.part import Part
 from .network import operator_policies, redis_policies, scheduler_policies
+from .platform_outputs import PLATFORM_OUTPUTS, PlatformMismatchError, check
 from .queues import queues_of
 from .redis import RedisPart, redis_parts, redis_users, uses_redis
 from .render import tenant_namespace
 from .settings import StackSettings, TenantSettings
-from .tenant_only import TOLD, PlatformMismatchError, check
 
 
 class Platform(pulumi.ComponentResource):
@@ -230,7 +230,7 @@ def other_platform(settings: StackSettings) -> OtherPlatform:
         operator = {"version": settings.operator.version, "namespace": settings.operator.namespace}
         return OtherPlatform(operator, {tenant.name: tenant.namespace_name for tenant in settings.tenants}, {})
     stack = pulumi.StackReference(reference)
-    reported = pulumi.Output.all(**{name: stack.get_output(name) for name in TOLD}).apply(
+    reported = pulumi.Output.all(**{name: stack.get_output(name) for name in PLATFORM_OUTPUTS}).apply(
         lambda outputs: _checked(settings, reference, outputs)
     )
     tenants = {tenant.name: reported["tenants"][tenant.namespace_name] for tenant in settings.tenants}

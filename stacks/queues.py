@@ -83,7 +83,7 @@ def problems_of_scheduling(stack: StackSettings) -> Iterator[Problem]:
         return
     yield from _labels(stack)
     if stack.scheduler.volcano and stack.operator.batch_scheduler not in (None, "volcano"):
-        message = "scheduler is volcano, and the operator would make pod groups for another: remove batchScheduler"
+        message = "scheduler is volcano, but the operator would create pod groups for another: remove batchScheduler"
         yield Problem(("operator", "batchScheduler"), stack.operator.batch_scheduler, message, "one-scheduler")
     queues = queues_of(stack)
     if stack.platform is None:
@@ -161,8 +161,8 @@ def _names(queues: list[Queue]) -> Iterator[Problem]:
     for queue in queues:
         if queue.name in first:
             own = queue.path[-1] == "queue"
-            whose = "that the tenant's own is called as, after its namespace" if own else "already"
-            message = f"there is a queue {queue.name!r} {whose}: give each a name of its own"
+            whose = "with the name of the tenant's own queue, which is that of its namespace" if own else "already"
+            message = f"there is a queue {queue.name!r} {whose}: set a unique name"
             yield Problem(queue.path if own else (*queue.path, "name"), queue.name, message, "repeated-name")
         first.setdefault(queue.name, queue)
 
@@ -180,12 +180,12 @@ def _uses(stack: StackSettings, queues: list[Queue]) -> Iterator[Problem]:
     for path, tenant, name in named:
         if name not in by_name:
             known = f"use one of {', '.join(usable(stack, tenant))}, or " if usable(stack, tenant) else ""
-            message = f"queue {name!r} is not there: {known}add it to ray-platform:queues"
+            message = f"queue {name!r} does not exist: {known}add it to ray-platform:queues"
             yield Problem(path, name, message, "unknown-queue")
         elif below := families[name]:
             message = (
                 f"queue {name!r} is the parent of {', '.join(child.name for child in below)}, and RayClusters wait "
-                "only in queues that are no parent: use one of these"
+                "only in queues without children: use one of these"
             )
             yield Problem(path, name, message, "queue-is-a-parent")
         elif tenant.namespace_name not in (allowed := by_name[name].namespaces):

@@ -25,11 +25,11 @@ from .access import problems_of_admission
 from .environment.part import problems_of_split
 from .planning.overcommitment import overcommitments
 from .planning.plan import plan_of
+from .platform_outputs import problems_of_platform
 from .queues import beyond_queue, problems_of_scheduling, scheduling_of
 from .redis import problems_of_redis, redis_of
 from .rendered import demanded, redis_place, rendered, tenants_images_not_allowed
 from .settings import StackSettings, TenantSettings
-from .tenant_only import problems_of_platform
 
 Body = dict[str, Any]
 
@@ -77,7 +77,7 @@ def _repeated(named: Iterable[tuple[Path, str]]) -> Iterator[Problem]:
     first: dict[str, Path] = {}
     for path, name in named:
         if name in first:
-            message = f"{name!r} is used already, in {place(first[name][:-1])}: give each a name of its own"
+            message = f"{name!r} is used already, in {place(first[name][:-1])}: set a unique name"
             yield Problem(path, name, message, "repeated-name")
         first.setdefault(name, path)
 
@@ -100,8 +100,8 @@ def _named_twice(subjects: Iterable[tuple[Path, str]]) -> Iterator[Problem]:
     for path, subject in subjects:
         if subject in first:
             message = (
-                f"{subject!r} is named already, in {place(first[subject])}: say there all that they may do, and leave "
-                "it out here (admins may do all that users may)"
+                f"{subject!r} is named already, in {place(first[subject])}: set all rights there, and remove the "
+                "entry here (admins may do all that users may)"
             )
             yield Problem(path, subject, message, "repeated-subject")
         first.setdefault(subject, path)
@@ -130,7 +130,7 @@ def _namespaces(stack: StackSettings) -> Iterator[Problem]:
     for index, tenant in enumerate(stack.tenants):
         name, path = tenant.namespace_name, _namespace(index, tenant)
         if name == stack.operator.namespace or name.startswith("kube-"):
-            message = f"namespace {name!r} is the operator's or Kubernetes' own: set another namespace"
+            message = f"namespace {name!r} belongs to the operator or to Kubernetes: set another namespace"
             yield Problem(path, name, message, "reserved-namespace")
         elif watched and name not in watched:
             message = f"namespace {name!r} is not in operator.watchNamespaces ({', '.join(watched)}): add it there"
@@ -148,8 +148,8 @@ def _not_made(stack: StackSettings) -> Iterator[Problem]:
     for index, tenant in enumerate(stack.tenants):
         for field in sorted(_OF_A_NEW_NAMESPACE & tenant.model_fields_set) if not tenant.create_namespace else ():
             message = (
-                "createNamespace is false, so the namespace stays as it is: remove this key, and label the namespace "
-                "where it is made"
+                "createNamespace is false, so the stack does not change the namespace: remove this key, and label the "
+                "namespace where it is created"
             )
             yield Problem(("tenants", index, to_camel(field)), getattr(tenant, field), message, "namespace-not-made")
 
@@ -164,7 +164,7 @@ def problems_of_clusters(stack: StackSettings) -> Iterator[Problem]:
 
 
 def _of_tenant(tenant: TenantSettings, stack: StackSettings, operator: OperatorContext) -> Iterator[Problem]:
-    sound = True
+    valid = True
     place = redis_place(stack, tenant)
     for at, cluster in enumerate(tenant.clusters):
         # On the platform of another stack, that stack decides whether Ingresses are allowed.
@@ -182,10 +182,10 @@ def _of_tenant(tenant: TenantSettings, stack: StackSettings, operator: OperatorC
             ]
             found += _of_the_scheduler(stack, tenant, cluster, body)
             found += [_where_set(cluster, stack.nodes, body, problem) for problem in refused]
-        sound = sound and not found
+        valid = valid and not found
         yield from (problem.below(("clusters", at)) for problem in found)
     # A RayCluster with errors has no size yet.
-    if sound:
+    if valid:
         yield from _beyond(tenant, stack)
         for at, cluster in enumerate(tenant.clusters):
             body = rendered(stack, tenant, cluster)

@@ -11,12 +11,12 @@ REFUSED, MISUSED = 1, 2
 
 
 def adopt(
-    cluster: Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="The RayCluster that runs.")],
-    stack: Annotated[str, typer.Option(help="The stack to take it into: Pulumi.STACK.yaml, or a path.")],
+    cluster: Annotated[str, typer.Argument(metavar="NAMESPACE/NAME", help="The live RayCluster.")],
+    stack: Annotated[str, typer.Option(help="The stack that adopts it: Pulumi.STACK.yaml, or a path.")],
     context: Annotated[str | None, typer.Option(help="Context of the kubeconfig. Default: the stack file's.")] = None,
     write: Annotated[bool, typer.Option("--write", help="Add the lines to the stack file.")] = False,
 ) -> None:
-    """Say in a stack file what runs already, so that the next `pulumi up` takes it in and leaves it as it is.
+    """Add a live RayCluster to a stack file, so that the next `pulumi up` adopts it without changing it.
 
     Only reads the cluster. Shows the lines to add as a diff, or adds them with --write.
     """
@@ -32,7 +32,7 @@ def adopt(
         _stop(f"{cluster!r} is not NAMESPACE/NAME: write for example team-a/training", MISUSED)
     file = Path(stack if stack.endswith(".yaml") else f"Pulumi.{stack}.yaml")
     if not file.is_file():
-        _stop(f"there is no stack file {file}: run this beside Pulumi.yaml, or give the file's path", MISUSED)
+        _stop(f"there is no stack file {file}: run this in the folder of Pulumi.yaml, or set the file's path", MISUSED)
     try:
         before = read(file)
         settings = settings_of(stack_file(file, before))
@@ -47,7 +47,7 @@ def adopt(
     if write:
         file.write_text(after, encoding="utf-8", newline="")
         typer.echo(
-            f"{file} has RayCluster {cluster} now; see `pulumi preview --diff`, then `pulumi up` takes it in", err=True
+            f"{file} has RayCluster {cluster} now; check `pulumi preview --diff`, then `pulumi up` adopts it", err=True
         )
     else:
         changed = difflib.unified_diff(before.splitlines(), after.splitlines(), str(file), str(file), lineterm="")

@@ -50,7 +50,9 @@ def entry(body: Body, stack: StackSettings) -> Entry:
     namespace, name = body["metadata"]["namespace"], body["metadata"]["name"]
     tenant = next((each for each in stack.tenants if each.namespace_name == namespace), None)
     if tenant and name in [cluster.name for cluster in tenant.clusters]:
-        raise CannotAdoptError(f"the stack has RayCluster {name!r} of tenant {tenant.name!r} already: nothing to adopt")
+        raise CannotAdoptError(
+            f"the stack has RayCluster {name!r} of tenant {tenant.name!r} already: there is nothing to adopt"
+        )
     new: dict[str, Any] = {"name": tenant_name(namespace), "namespace": namespace, "createNamespace": False}
     if stack.platform is None:
         new["network"] = {"policies": False}  # an edit that is meant to change nothing must not block traffic
@@ -66,10 +68,10 @@ def entry(body: Body, stack: StackSettings) -> Entry:
         cluster = _exact({"name": name, "adopt": True, **settings}, body, owner, stack)
     except ValidationError as error:
         faults = "; ".join(f"{dotted(fault['loc'])}: {fault['msg']}" for fault in error.errors(include_url=False))
-        raise CannotAdoptError(f"RayCluster {namespace}/{name} cannot be said by a stack file: {faults}") from error
+        raise CannotAdoptError(f"RayCluster {namespace}/{name} cannot be written as a stack file: {faults}") from error
     notes = [str(note) for note in imported.notes]
     if stack.scheduler and "queue" not in settings and (queue := queue_of(owner)):
-        notes.append(f"it waits in queue {queue}, its tenant's, from then on")
+        notes.append(f"from then on it waits in queue {queue}, its tenant's")
     return Entry(new, cluster, tuple(notes))
 
 
@@ -115,8 +117,8 @@ def _exact(cluster: dict[str, Any], body: Body, tenant: TenantSettings, stack: S
     ]
     if lost:
         raise CannotAdoptError(
-            f"RayCluster {cluster['name']!r} cannot be said exactly by a stack file, because of {', '.join(lost)}: "
-            "change that in the cluster first"
+            f"RayCluster {cluster['name']!r} cannot be written exactly as a stack file, because of "
+            f"{', '.join(lost)}: change that in the cluster first"
         )
     return exact
 
@@ -133,7 +135,7 @@ Lines = list[str]
 
 
 class CannotInsertError(Exception):
-    """The text has no place for more lines; the message says what to change."""
+    """The text has no place for more lines; the message names what to change."""
 
 
 def insert_cluster(text: str, tenant: dict[str, Any], cluster: dict[str, Any]) -> str:
@@ -172,7 +174,7 @@ def _items(node: yaml.Node, what: str) -> list[yaml.Node]:
 
 def _in_one_line(what: str) -> CannotInsertError:
     return CannotInsertError(
-        f"{what} is not written as a block, one key or item in each line: write it so, or add the lines by hand"
+        f"{what} is not written as a block with one key or item per line: write it as a block, or add the lines by hand"
     )
 
 

@@ -28,7 +28,7 @@ def live_cluster(context: str | None, namespace: str, name: str) -> Body:
     if owners := [f"{each['kind']} {each['name']}" for each in metadata.get("ownerReferences") or []]:
         raise CannotAdoptError(
             f"RayCluster {namespace}/{name} belongs to {', '.join(owners)}, which would undo every edit: "
-            "adopt a RayCluster of its own"
+            "adopt a RayCluster without an owner"
         )
     if metadata.get("deletionTimestamp"):
         raise CannotAdoptError(f"RayCluster {namespace}/{name} is being deleted since {metadata['deletionTimestamp']}")

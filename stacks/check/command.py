@@ -27,13 +27,13 @@ def check(
         Format, typer.Option("--format", help="For a terminal, for programs, or for annotations of a pull request.")
     ] = Format.TEXT,
 ) -> None:
-    """Say all that is wrong with stack files: what `pulumi up` and KubeRay would refuse.
+    """Report all errors in stack files: what `pulumi up` and KubeRay would refuse.
 
-    Exit code: 0 nothing is wrong, 1 something is, 2 a file cannot be read or the command is not used right.
+    Exit code: 0 no errors, 1 errors, 2 a file cannot be read or the command is used incorrectly.
     """
     paths = [stack_path(each) for each in files] if files else sorted(Path().glob("Pulumi.*.yaml"))
     if not paths:
-        typer.echo("there is no Pulumi.*.yaml here: name a stack or a file", err=True)
+        typer.echo("this folder has no Pulumi.*.yaml: name a stack or a file", err=True)
         raise typer.Exit(MISUSED)
 
     from .findings import check as checked_file

@@ -24,12 +24,12 @@ ConfigFile = Annotated[
     Path | None, typer.Option(help="The stack file. Default: Pulumi.STACK.yaml.", envvar="PULUMI_OPTION_CONFIG_FILE")
 ]
 Parallel = Annotated[int | None, typer.Option(min=1, help="Stacks at once. Default: as many as there are processors.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Without a preview, and without asking.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the preview and the question.")]
 Diff = Annotated[bool, typer.Option("--diff", help="Show each changed property.")]
 Refresh = Annotated[bool, typer.Option("--refresh", help="Read from the cluster first.")]
 PolicyPacks = Annotated[list[str] | None, typer.Option("--policy-pack", help="Folder of a policy pack.")]
 Only = Annotated[list[str] | None, typer.Option(metavar="STACK", help="Only this of the environment's stacks.")]
-Backups = Annotated[Path, typer.Option(metavar="FOLDER", help="Where states are kept as they were.")]
+Backups = Annotated[Path, typer.Option(metavar="FOLDER", help="Where the old states are saved.")]
 Json = Annotated[bool, typer.Option("--json", help="The summary as JSON.")]
 
 
@@ -45,7 +45,7 @@ def preview(
 ) -> None:
     """Show what `up` would change, in all stacks of the environment.
 
-    Exit code: 0 all previews were made, 1 one failed, 2 wrong use.
+    Exit code: 0 all previews succeeded, 1 one failed, 2 wrong use.
     """
     stacks, settings = _loaded(stack, config_file)
     _ended(_run(stacks, settings, "preview", parallel, diff, refresh, policy_pack, only, as_json))
@@ -64,8 +64,8 @@ def up(
 ) -> None:
     """Create or update all stacks of the environment: first the platform, then tenants at once.
 
-    A stack that fails stops no others; run the command again for what is left. Exit code: 0 all is up, 1 a stack
-    failed, 2 wrong use, 130 interrupted.
+    A failed stack does not stop the others; run the command again for the failed ones. Exit code: 0 all succeeded, 1 a
+    stack failed, 2 wrong use, 130 interrupted.
     """
     if not yes:
         _needs_terminal("up")
@@ -85,10 +85,10 @@ def refresh(
     only: Only = None,
     as_json: Json = False,
 ) -> None:
-    """Read all that the environment's stacks have from the cluster into their states."""
+    """Update the states of the environment's stacks from the cluster."""
     if not yes:
         _needs_terminal("refresh")
-        typer.confirm("Write what the cluster has into the states?", abort=True)
+        typer.confirm("Update the states from the cluster?", abort=True)
     stacks, settings = _loaded(stack, config_file)
     _ended(_run(stacks, settings, "refresh", parallel, only=only, as_json=as_json))
 
@@ -101,10 +101,10 @@ def destroy(
     only: Only = None,
     as_json: Json = False,
 ) -> None:
-    """Remove all that the environment's stacks have made from the cluster: tenants first, then the platform."""
+    """Delete all objects of the environment's stacks from the cluster: tenants first, then the platform."""
     if not yes:
         _needs_terminal("destroy")
-        typer.confirm(f"Remove all that {stack} has made from the cluster?", abort=True)
+        typer.confirm(f"Delete all objects of {stack} from the cluster?", abort=True)
     stacks, settings = _loaded(stack, config_file)
     _ended(_run(stacks, settings, "destroy", parallel, only=only, as_json=as_json))
 
@@ -114,8 +114,8 @@ def move_state(
 ) -> None:
     """Move resources to the stacks that the stack file's `split` gives them to, from state to state.
 
-    The cluster stays as it is. Run it again wherever it was interrupted. Exit code: 0 all is where it belongs, 1 it
-    failed, 2 wrong use.
+    The cluster does not change. If it is interrupted, run it again. Exit code: 0 all resources are in their stacks, 1
+    it failed, 2 wrong use.
     """
     from .moving import MoveError, move, planned
 
@@ -175,7 +175,8 @@ def _run(
         raise typer.Exit(MISUSED) from error
     except KeyboardInterrupt:
         typer.echo(
-            f"interrupted: what ran has ended. Run `python -m stacks {operation} {stacks.environment}` again", err=True
+            f"interrupted: all processes have ended. Run `python -m stacks {operation} {stacks.environment}` again",
+            err=True,
         )
         raise typer.Exit(INTERRUPTED) from None
     if as_json:
@@ -196,7 +197,7 @@ def _as_ctrl_c(_number: int, _frame: object) -> None:
 
 def _needs_terminal(operation: str) -> None:
     if not sys.stdin.isatty():
-        typer.echo(f"`{operation}` asks before it changes anything, and there is no terminal: add --yes", err=True)
+        typer.echo(f"`{operation}` asks before it changes anything, but there is no terminal: add --yes", err=True)
         raise typer.Exit(MISUSED)
 
 

@@ -45,7 +45,7 @@ def _message(environment: str, stack: str, part: Part, before: int | None, forei
         reason = f"stack {stack} still has {', '.join(foreign[:_SHOWN])}{more}, which belong to other stacks now"
     else:
         now = f"split into {part.groups} stacks" if part.groups else "one stack"
-        reason = f"{environment} was split into {before} stacks of tenants, and the stack file says {now}"
+        reason = f"{environment} was split into {before} stacks of tenants, and is {now} in the stack file"
     return (
         f"{reason}. Nothing was changed. Run `python -m stacks move-state {environment}`, which moves resources from "
         "state to state and leaves the cluster alone, then this command again"

@@ -57,7 +57,7 @@ def planned(stacks: Stacks, settings: StackSettings) -> Plan:
     for name, state in states.items():
         if state["deployment"].get("pending_operations"):
             raise MoveError(
-                f"the last update of stack {name} was interrupted, and what it was doing is not known: run `pulumi "
+                f"the last update of stack {name} was interrupted, so its operations are unknown: run `pulumi "
                 f"refresh -s {name}` first (docs/operations.md). Nothing was moved"
             )
     shared = [queue.name for queue in settings.queues]
@@ -84,7 +84,7 @@ def planned(stacks: Stacks, settings: StackSettings) -> Plan:
             *(f"{number} resources move to {name}" for name, number in sorted(found.moved.items())),
             *(f"stack {name} is removed" for name in surplus),
         )
-        or ("every resource is in the stack that it belongs to",),
+        or ("every resource is in its stack",),
     )
 
 
@@ -99,7 +99,7 @@ def move(stacks: Stacks, plan: Plan, backups: Path, show: Callable[[str], None])
     folder.mkdir(parents=True, mode=0o700)
     for name in plan.states:
         _back_up(stacks, name, folder / f"{name.rpartition('/')[2]}.json")
-    show(f"the states as they were are in {folder}")
+    show(f"the old states are in {folder}")
     states = dict(plan.states)
     for name in plan.missing:
         stacks.create(name)

@@ -53,7 +53,7 @@ def part_of(settings: StackSettings, stack: str) -> Part:
         environment = environment_of(stack)
         has = f"is split into {groups} stacks of tenants" if groups else "is one stack"
         message = (
-            f"stack {stack} would have a group of tenants, and {environment} {has}: run `python -m stacks up "
+            f"stack {stack} would have a group of tenants, but {environment} {has}: run `python -m stacks up "
             f"{environment}`, which knows its stacks"
         )
         raise StackFileError([Finding((f"{PREFIX}split",), None, message, "no-such-part")])
@@ -78,13 +78,13 @@ def problems_of_split(stack: StackSettings) -> Iterator[Problem]:
     if stack.operator.watch_namespaces:
         message = (
             "the operator would need a Role in each of these namespaces before it starts, and with ray-platform:split "
-            "tenants' namespaces are made after it: remove watchNamespaces, or remove split"
+            "tenants' namespaces are created after it: remove watchNamespaces, or remove split"
         )
         yield Problem(("operator", "watchNamespaces"), None, message, "split")
     redis = stack.redis
     if redis and redis.mode != "external" and redis.scope == "shared" and stack.tenants:
         message = (
             "one Redis for all tenants needs the password of each in the platform's stack, and with ray-platform:split "
-            "tenants are in stacks of their own: set scope: perTenant or mode: external, or remove split"
+            "tenants are in separate stacks: set scope: perTenant or mode: external, or remove split"
         )
         yield Problem(("redis", "scope"), redis.scope, message, "split")

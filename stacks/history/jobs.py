@@ -40,7 +40,9 @@ def parsed(file: Path) -> list[Job]:
         with file.open(newline="", encoding="utf-8-sig") as stream:
             rows = csv.DictReader(stream)
             if missing := [column for column in COLUMNS if column not in (rows.fieldnames or ())]:
-                raise HistoryError(f"{file}: no column {', '.join(missing)}: the first line is {','.join(COLUMNS)}")
+                raise HistoryError(
+                    f"{file}: no column {', '.join(missing)}: the first line must be {','.join(COLUMNS)}"
+                )
             return [_job(file, rows.line_num, row) for row in rows]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         reason = error.strerror if isinstance(error, OSError) else error
@@ -51,9 +53,9 @@ def playable(source: str, jobs: Iterable[Job]) -> list[Job]:
     """The jobs with GPUs, in the order of their arrival. Raises HistoryError if there are none, or too many."""
     found = sorted((job for job in jobs if job.gpus), key=lambda job: job.arrival)
     if not found:
-        raise HistoryError(f"{source}: no job has GPUs, so there is nothing to choose sizes by")
+        raise HistoryError(f"{source}: no job has GPUs, so no sizes can be chosen")
     if len(found) > MOST_JOBS:
-        raise HistoryError(f"{source}: {len(found)} jobs, and at most {MOST_JOBS} are played: give a part of them")
+        raise HistoryError(f"{source}: has {len(found)} jobs, at most {MOST_JOBS} are replayed: use a part of them")
     return found
 
 
@@ -61,8 +63,8 @@ def _job(file: Path, line: int, row: dict[str, str]) -> Job:
     for column in COLUMNS:
         number = _number(row[column])
         if number is None or (column == "gpus" and number != int(number)):
-            wanted = "a whole number of GPUs" if column == "gpus" else "seconds, 0 or more"
-            raise HistoryError(f"{file}:{line}: {column} is {row[column]!r}: {wanted} is wanted")
+            allowed = "a whole number of GPUs" if column == "gpus" else "a number of seconds, 0 or more"
+            raise HistoryError(f"{file}:{line}: {column} is {row[column]!r}: set {allowed}")
     return Job(int(float(row["gpus"])), float(row["duration"]), float(row["arrival"]))
 
 
@@ -102,7 +104,7 @@ def _rows(file: Path) -> dict[str, dict[str, str]]:
     with file.open(newline="", encoding="utf-8-sig") as stream:
         rows = csv.DictReader(stream)
         if ID not in (rows.fieldnames or ()):
-            raise HistoryError(f"{file}: no column {ID}: what was not written by --save cannot be added to")
+            raise HistoryError(f"{file}: no column {ID}: jobs can only be added to a file that --save has written")
         return {row[ID]: {column: row[column] for column in (*COLUMNS, ID)} for row in rows}
 
 

@@ -40,11 +40,11 @@ class Demand:
         """The sentence that describes these numbers for people."""
         parts = [f"Ray of {cluster} knows of {len(self.jobs)} tasks, actors and bundles with GPUs"]
         if self.running:
-            parts.append(f"{self.running} of them still run, and count for as long as they have run so far")
+            parts.append(f"{self.running} of them still run, and count with their time so far")
         if self.shared:
-            parts.append(f"{self.shared} ask for parts of GPUs, and count as whole ones")
+            parts.append(f"{self.shared} request parts of GPUs, and count as whole GPUs")
         if self.waiting:
-            parts.append(f"{self.waiting} more wait for their GPUs, and are left out")
+            parts.append(f"{self.waiting} more wait for their GPUs, and are skipped")
         return "; ".join(parts) + "."
 
 
@@ -58,14 +58,14 @@ def demand(context: str | None, namespace: str, cluster: str) -> Demand:
         raise HistoryError(f"RayCluster {namespace}/{cluster} cannot be asked for its history: {error}") from error
 
 
-def demand_of(told: Mapping[str, Any]) -> Demand:
+def demand_of(answer: Mapping[str, Any]) -> Demand:
     """The jobs in the output of in_head.py."""
-    started = [each for each in told["demands"] if each["started"]]
+    started = [each for each in answer["demands"] if each["started"]]
     return Demand(
-        jobs={f"{told['cluster']}-{each['id']}": _job(each, told["now"]) for each in started},
+        jobs={f"{answer['cluster']}-{each['id']}": _job(each, answer["now"]) for each in started},
         running=sum(each["ended"] is None for each in started),
         # A demand that was cancelled before it started is neither running nor waiting.
-        waiting=sum(each["started"] is None and each["ended"] is None for each in told["demands"]),
+        waiting=sum(each["started"] is None and each["ended"] is None for each in answer["demands"]),
         shared=sum(each["gpus"] != int(each["gpus"]) for each in started),
     )
 

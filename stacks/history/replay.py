@@ -118,25 +118,25 @@ class _Replay:
         elif isinstance(about, Worker):
             if what == "is ready":
                 about.starting, about.free = False, about.gpus
-                self.rests(now, about)
-            elif what == "may go" and about.gone == math.inf and now >= about.idle_since + self.timeout(about):
-                self.goes(now, about)
+                self.becomes_idle(now, about)
+            elif what == "may end" and about.gone == math.inf and now >= about.idle_since + self.timeout(about):
+                self.ends(now, about)
                 return True
         elif isinstance(about, tuple):
             worker, gpus = about
             worker.free += gpus
             if worker.free == worker.gpus:
-                self.rests(now, worker)
+                self.becomes_idle(now, worker)
         return False
 
-    def rests(self, now: float, worker: Worker) -> None:
+    def becomes_idle(self, now: float, worker: Worker) -> None:
         worker.idle_since = now
-        self.at(now + self.timeout(worker), "may go", worker)
+        self.at(now + self.timeout(worker), "may end", worker)
 
     def timeout(self, worker: Worker) -> float:
         return self.autoscaler.idle[worker.group]
 
-    def goes(self, now: float, worker: Worker) -> None:
+    def ends(self, now: float, worker: Worker) -> None:
         worker.gone = now
         self.room += worker.gpus
         del self.there[worker.name]
@@ -178,7 +178,7 @@ class _Replay:
         ]
         decision = self.autoscaler.decide([job.gpus for job in self.waiting], running)
         for name in decision.terminate:
-            self.goes(now, self.there[name])
+            self.ends(now, self.there[name])
         for group, number in decision.launch.items():
             for _ in range(number):
                 worker = Worker(f"w{next(self.numbers)}", group, self.autoscaler.gpus[group], math.inf)

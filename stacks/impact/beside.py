@@ -105,11 +105,11 @@ def _changed(kind: Kind, name: str, paths: list[Steps], listed: str) -> Effect:
     if name != "StatefulSet":
         return Effect(Verdict.IN_PLACE, f"{listed}: {kind.changed}")
     if all(path[:2] == ("spec", "replicas") for path in paths):
-        return Effect(Verdict.IN_PLACE, f"{listed}: pods of Redis are added or taken away; the others run on")
+        return Effect(Verdict.IN_PLACE, f"{listed}: pods of Redis are added or removed; the others continue to run")
     return Effect(
         Verdict.ROLLING,
         f"{listed}: {kind.changed}",
-        "the pod template is another",
+        "the pod template changes",
         "",
         "docs/redis.md",
     )

@@ -29,15 +29,17 @@ def impact(
         Format, typer.Option("--format", help="For a terminal, for programs, for a pull request.")
     ] = Format.TEXT,
     price: Annotated[
-        float | None, typer.Option("--gpu-hour-price", min=0, help="Of a GPU, for pools that say no gpuHourPrice.")
+        float | None,
+        typer.Option("--gpu-hour-price", min=0, help="Price of a GPU per hour, for pools without gpuHourPrice."),
     ] = None,
     allow_disruption: Annotated[
-        bool, typer.Option("--allow-disruption", help="Exit with 0 although something that runs is hurt.")
+        bool, typer.Option("--allow-disruption", help="Exit with 0 although the edit disrupts something that runs.")
     ] = False,
 ) -> None:
-    """Say what an edit of a stack file does, object by object: to pods that run, and what would be safer.
+    """Report what an edit of a stack file does to running pods, object by object, and what would be safer.
 
-    Exit code: 0 nothing that runs is hurt; 1 something is, unless --allow-disruption; 2 wrong use, or a file is wrong.
+    Exit code: 0 nothing that runs is disrupted; 1 something is, unless --allow-disruption; 2 wrong use, or an invalid
+    file.
     """
     from core.problems import StackFileError
     from core.stack_file import stack_name

@@ -62,16 +62,18 @@ class Budget:
     rows: tuple[Figures, ...] = ()
 
     promises: tuple[str, ...] = ()
-    """What the nodes could provide before, but not any more."""
+    """What the nodes could provide before the edit, but not after it."""
 
 
 NO_BUDGET = Budget()
 
 NOT_COUNTED = (
-    "How many pods run, and how many of them are busy, is not known without the cluster: what is said is what the "
-    "stack file allows. `--from live` counts them."
+    "How many pods run and how many of them are busy is unknown without the cluster. The numbers are what the stack "
+    "file allows; `--from live` counts the pods."
 )
-ONLY_RAY_CLUSTERS = "Only RayClusters were compared with what runs; everything else is compared from file to file."
+ONLY_RAY_CLUSTERS = (
+    "Only RayClusters were compared with the cluster; all other objects are only compared between two files."
+)
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,7 @@ def _release(stack: StackSettings) -> str:
 
 def _of_release(stack: StackSettings) -> Iterator[str]:
     if (release := _release(stack)) not in RULES:
-        yield f"The rules are those of KubeRay {next(iter(RULES))}; this stack has {release}, which may do otherwise."
+        yield f"The rules are those of KubeRay {next(iter(RULES))}; this stack has {release}, which may differ."
 
 
 def budget(before: StackSettings, after: StackSettings, price: float | None = None) -> Budget:

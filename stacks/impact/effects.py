@@ -35,7 +35,7 @@ class Effect:
 
     verdict: Verdict
 
-    says: str
+    text: str
     """What happens, for readers who do not know KubeRay: `deletes 3 of 5 pods of worker group a100-8gpu`."""
 
     reason: str = ""

@@ -1,7 +1,7 @@
 """The live RayClusters of namespaces, their pods, and which of the pods that an edit stops are busy. Changes nothing.
 
-Who is busy is asked of Ray in each head, as an update does (components/rollout). Ray's dashboard could be asked without
-a command in a pod. But it only reports whether nodes are alive, not whether they are idle (Ray:
+Ray in each head reports which pods are busy, as for an update (components/rollout). Ray's dashboard would answer
+without a command in a pod, but it only reports whether nodes are alive, not whether they are idle (Ray:
 dashboard/modules/node/node_head.py).
 """
 
@@ -58,7 +58,7 @@ def _of(cluster: str, pod: Pod) -> bool:
     return labels.get(CLUSTER_LABEL) == cluster and kind(pod) in _OF_RAY and not leaves(pod)
 
 
-AT_THIS_MOMENT = "Busy is what Ray in the heads says at this moment, and may be otherwise when the edit is applied."
+AT_THIS_MOMENT = "Busy is what Ray in the heads reports now; it may differ when the edit is applied."
 
 _BUSY = ("RUNNING", "DRAINING")
 """States of busy nodes of Ray (in_head.py). A draining node still has something to finish."""
@@ -97,7 +97,7 @@ def with_busy(impact: Impact, running: Mapping[str, Known], answers: Mapping[str
         for each in impact.objects
     )
     unknown = [
-        f"RayCluster {name}: busy: unknown, each pod may be: {answer.unknown}."
+        f"RayCluster {name}: busy: unknown, each pod may be busy: {answer.unknown}."
         for name, answer in answers.items()
         if answer.unknown
     ]
@@ -140,9 +140,9 @@ def _counted(effect: Effect, known: Known, busy: Collection[str]) -> Effect:
         return effect
     pods = [pod for pod in known.pods if not effect.groups or group(pod) in effect.groups]
     there = sum(pod["metadata"]["name"] in busy for pod in pods)
-    says = f"{effect.says}; busy now: {there} of {len(pods)}"
+    text = f"{effect.text}; busy now: {there} of {len(pods)}"
     if not effect.verdict.hurts:
-        return replace(effect, says=says)
+        return replace(effect, text=text)
     least = max(effect.ended.least - (len(pods) - there), 0)
     most = there if effect.ended.most is None else min(effect.ended.most, there)
-    return replace(effect, says=says, busy=Range(least, most))
+    return replace(effect, text=text, busy=Range(least, most))

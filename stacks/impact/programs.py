@@ -32,18 +32,22 @@ def _of_operator(stack: StackSettings | None, edited: StackSettings) -> Iterator
     before, after = (_installed(each.operator_in_force if each else None) for each in (stack, edited))
     if after is None:
         if before is not None:
-            yield _let_go("RayClusters run on, but nobody makes, scales or mends their pods until another is there")
+            yield _removed(
+                "RayClusters continue to run, but nothing creates, scales or replaces their pods until another "
+                "operator exists"
+            )
         return
     if stack is None or before is None:
-        yield Effect(Verdict.CREATES, "is installed; `pulumi up` fails where one is there already")
+        yield Effect(Verdict.CREATES, "is installed; `pulumi up` fails if the cluster has an operator already")
         return
     changed = sorted({path[0] for path in differences(before, after)})
     if "namespace" in changed:
         yield Effect(
             Verdict.REPLACES,
-            f"namespace {before['namespace']} -> {after['namespace']}: the operator is made there and goes here; "
-            "RayClusters run on, and what is in the old namespace, such as a shared Redis, goes with it",
-            "Deployments, Roles and Secrets are of a namespace",
+            f"namespace {before['namespace']} -> {after['namespace']}: the operator is recreated there; "
+            "RayClusters continue to run; all objects in the old namespace, such as a shared Redis, are deleted with "
+            "it",
+            "Deployments, Roles and Secrets belong to a namespace",
             "keep the namespace",
             "components/operator/manifests.py",
         )
@@ -53,8 +57,7 @@ def _of_operator(stack: StackSettings | None, edited: StackSettings) -> Iterator
         yield from of_marks(stack.operator_in_force, edited.operator_in_force, ray_clusters(stack))
         yield Effect(
             Verdict.ROLLING,
-            f"{', '.join(changed)}: the operator restarts. Pods of RayClusters stay; "
-            "for some seconds nothing is scaled",
+            f"{', '.join(changed)}: the operator restarts. Pods of RayClusters stay; for some seconds nothing scales",
             "its settings are arguments of its pod",
             "",
             "components/operator/manifests.py",
@@ -65,26 +68,24 @@ def _of_scheduler(before: dict[str, Any] | None, after: dict[str, Any] | None) -
     if before == after:
         return
     if before is None:
-        yield Effect(
-            Verdict.CREATES, "is installed; RayClusters that run were not scheduled by it, and are not until made anew"
-        )
+        yield Effect(Verdict.CREATES, "is installed; it does not schedule running RayClusters until they are recreated")
     elif after is None:
-        yield _let_go("pods that run stay, and those that it should place wait for good")
+        yield _removed("running pods stay, and pods that it should schedule stay pending")
     else:
         changed = ", ".join(sorted({path[0] for path in differences(before, after)}))
         yield Effect(
             Verdict.ROLLING,
-            f"{changed}: its pods are made anew. Pods of RayClusters stay; for some seconds none is placed",
+            f"{changed}: its pods are recreated. Pods of RayClusters stay; for some seconds no pod is scheduled",
         )
 
 
-def _let_go(then: str) -> Effect:
+def _removed(then: str) -> Effect:
     return Effect(
         Verdict.DELETES,
-        f"what the stack has installed is deleted: {then}",
-        "the stack file installs it no more",
-        "keep install: manifests in this stack; to hand it over, remove it from the stack's state with `pulumi state "
-        "delete` first",
+        f"the installed objects are deleted: {then}",
+        "the stack file no longer installs it",
+        "keep install: manifests in this stack; to give it to another owner, first remove it from the stack's state "
+        "with `pulumi state delete`",
         "docs/operations.md, Removing things",
     )
 
@@ -102,22 +103,22 @@ def of_version(
     change = f"version {before.version} -> {after.version}"
     was, will = release_of(before.version), release_of(after.version)
     if newer(was, will):
-        yield Effect(Verdict.REFUSED, f"{change}: the preview refuses to go back", NO_WAY_BACK, source=_UPGRADE)
+        yield Effect(Verdict.REFUSED, f"{change}: the preview refuses an older version", NO_WAY_BACK, source=_UPGRADE)
         return
     yield Effect(
         Verdict.ROLLING,
         f"{change}: KubeRay's CRDs are updated, then the operator restarts. Pods of RayClusters stay, also with "
-        "upgradeStrategy Recreate; for some seconds nothing is scaled",
-        "an operator of another version notes its own in the head's pod, and makes none anew for it",
-        "edit RayClusters in another `up`: with upgradeStrategy Recreate, what is edited in this one counts as done",
+        "upgradeStrategy Recreate; for some seconds nothing scales",
+        "a new operator only writes its version into the head's pod, and recreates no pod",
+        "edit RayClusters in another `up`: with upgradeStrategy Recreate, KubeRay takes edits of this one as applied",
         f"{_CONTROLLER}: shouldRecreatePodsForUpgrade",
     )
     for release in reversed(RELEASES):
         if newer(release, was) and not newer(release, will) and (has := RELEASES[release].new_pods):
             yield Effect(
                 Verdict.NEW_PODS,
-                f"pods that run stay as they are; those that are made from now on have {has}",
-                f"KubeRay {release} makes them so",
+                f"running pods do not change; new pods have {has}",
+                f"KubeRay {release} creates pods with it",
                 source="kuberay ray-operator/controllers/ray/common/pod.go",
             )
     yield from of_marks(before, after, clusters)
@@ -132,9 +133,9 @@ def of_marks(
     if named := list(_with_hosts(clusters)):
         yield Effect(
             Verdict.REFUSED,
-            f"the preview refuses it while workers with several hosts run: {', '.join(named)}",
-            "KubeRay would know these workers by marks that theirs have not, make all of them a second time, and never "
-            "end the first ones",
+            f"the preview refuses the edit while workers with several hosts run: {', '.join(named)}",
+            "the new version identifies these workers by labels that the running ones do not have: it would create all "
+            "of them a second time, and never end the first ones",
             f"set operator.featureGates to {{{HOSTS_GATE}: false}} in the same edit",
             f"{_CONTROLLER}: reconcileMultiHostWorkerGroup",
         )

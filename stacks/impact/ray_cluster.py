@@ -41,7 +41,7 @@ def _effects(before: Known | None, after: Body | None, updates: UpdatesSettings)
     elif before is None:
         least = least_running(after["spec"])
         made = range_of(sum(least.values()), sum(least.values()))
-        yield Effect(Verdict.CREATES, f"is made, with {made.pods()} at first", made=made)
+        yield Effect(Verdict.CREATES, f"is created, with {made.pods()} at first", made=made)
     else:
         yield from _edited(before, after, updates)
 
@@ -62,7 +62,7 @@ def _edited(before: Known, after: Body, updates: UpdatesSettings) -> Iterator[Ef
     effects = [
         *pods,
         *beyond_most(before, after),
-        *_by_rules(before, after, changed, updates, all_anew=recreated),
+        *_by_rules(before, after, changed, updates, all_recreated=recreated),
     ]
     yield from effects
     yield from left_behind(before, after, updates, effects)
@@ -71,12 +71,12 @@ def _edited(before: Known, after: Body, updates: UpdatesSettings) -> Iterator[Ef
 def _deleted(before: Known) -> Effect:
     ended = all_running(before)
     keeps = OPTIONS in before.body["spec"]
-    tables = ", and what its GCS keeps in Redis" if keeps else ""
+    tables = ", and the tables of its GCS in Redis" if keeps else ""
     return Effect(
         Verdict.DELETES,
         f"is deleted, with {ended.pods()}{tables}; what runs on it ends",
-        "the stack file has it no more under this name and namespace",
-        "end what runs on it first; to rename it, add the new name, move the work, and then remove the old one",
+        "the stack file no longer has a RayCluster with this name and namespace",
+        "end what runs on it first; to rename it, add the new name, move the work, then remove the old name",
         "docs/operations.md",
         ended=ended,
     )
@@ -87,20 +87,21 @@ def _recreated(before: Known, after: Body) -> Effect | None:
     why = ""
     if OPTIONS in before.body["spec"] and OPTIONS not in after["spec"]:
         why = (
-            "fault tolerance is switched off: KubeRay could never delete the RayCluster if it were edited in place, "
-            "and what its GCS keeps in Redis goes"
+            "fault tolerance is switched off: KubeRay could never delete the RayCluster if it were edited in place; "
+            "the tables of its GCS in Redis are deleted"
         )
     for label in LABELS_OF_A_NEW_CLUSTER:
         if _label(before.body, label) != _label(after, label):
-            why = f"{SETTINGS_BY_LABEL[label]} is only heeded when a RayCluster is made"
+            why = f"{SETTINGS_BY_LABEL[label]} only applies when a RayCluster is created"
     if not why:
         return None
     ended, least = all_running(before), least_running(after["spec"])
     return Effect(
         Verdict.REPLACES,
-        f"is deleted and made anew: {ended.pods()} end, and what runs on it",
+        f"is deleted and recreated: {ended.pods()} end, and what runs on them",
         why,
-        "do it when nothing runs; or add a second RayCluster with the new setting, move the work, and remove the first",
+        "apply the edit when nothing runs; or add a second RayCluster with the new setting, move the work, and remove "
+        "the first",
         "components/ray_cluster/component.py",
         ended=ended,
         made=range_of(sum(least.values()), sum(least.values())),
@@ -110,15 +111,15 @@ def _recreated(before: Known, after: Body) -> Effect | None:
 def _kept_by_kueue() -> Effect:
     return Effect(
         Verdict.REFUSED,
-        "`pulumi up` ends with a conflict once Kueue has let the RayCluster in; nothing is changed then",
-        "Kueue writes into the list of worker groups, which is one value to the API server",
-        "delete the RayCluster when nothing runs on it, and run `pulumi up` again",
+        "`pulumi up` ends with a conflict if Kueue has admitted the RayCluster, and changes nothing",
+        "Kueue writes to the list of worker groups, and the API server treats the list as one value",
+        "delete the RayCluster when nothing runs on it, then run `pulumi up` again",
         "docs/operations.md, What does not work yet",
     )
 
 
 def _by_rules(
-    before: Known, after: Body, changed: Iterable[Steps], updates: UpdatesSettings, all_anew: bool
+    before: Known, after: Body, changed: Iterable[Steps], updates: UpdatesSettings, all_recreated: bool
 ) -> Iterator[Effect]:
     """The effects of the rules for all fields that differ; fields with the same effect are combined."""
     kept = groups_of(after["spec"]).keys() & groups_of(before.body["spec"]).keys()
@@ -127,7 +128,7 @@ def _by_rules(
         below = path[1:]
         if path[0] == "metadata":
             yield _of_metadata(path)
-        elif _of_group_that_comes_or_goes(below, kept) or (all_anew and not _service(below)):
+        elif _of_added_or_removed_group(below, kept) or (all_recreated and not _service(below)):
             # The effect on the group's pods covers this.
             continue
         else:
@@ -135,20 +136,20 @@ def _by_rules(
     for rule, paths in found.items():
         groups = list(dict.fromkeys(path[1] for path in paths if path[0] == "workerGroupSpecs" and len(path) > 1))
         effect = reached(before, after, rule, groups, updates)
-        says = effect.says.format(groups=f"group{'s' if len(groups) > 1 else ''} {', '.join(map(shown, groups))}")
-        yield replace(effect, says=f"{_listed(paths)}: {says}")
+        text = effect.text.format(groups=f"group{'s' if len(groups) > 1 else ''} {', '.join(map(shown, groups))}")
+        yield replace(effect, text=f"{_listed(paths)}: {text}")
 
 
-def _of_group_that_comes_or_goes(path: Steps, kept: Collection[str]) -> bool:
+def _of_added_or_removed_group(path: Steps, kept: Collection[str]) -> bool:
     return len(path) == 2 and path[0] == "workerGroupSpecs" and path[1] not in kept
 
 
 def _of_metadata(path: Steps) -> Effect:
     field = ".".join(path[1:])
     if len(path) > 2 and path[2] in SETTINGS_BY_LABEL:
-        says, why = "takes effect at once, and stops nothing", "the stack changes the gang in its queue, too"
-        return Effect(Verdict.IN_PLACE, f"{field}: {says}", why, source="components/ray_cluster/pod_group.py")
-    return Effect(Verdict.IN_PLACE, f"{field}: is changed on the RayCluster; pods are not touched by this alone")
+        text, why = "takes effect at once, and stops nothing", "the stack also changes the gang in its queue"
+        return Effect(Verdict.IN_PLACE, f"{field}: {text}", why, source="components/ray_cluster/pod_group.py")
+    return Effect(Verdict.IN_PLACE, f"{field}: changes on the RayCluster; this alone does not affect pods")
 
 
 def _service(path: Steps) -> bool:

@@ -42,7 +42,7 @@ class Known:
     """The pods themselves, if the cluster was read."""
 
     updates: UpdatesSettings | None = None
-    """How edits have reached its pods so far; None: unknown."""
+    """How edits reached its pods before; None: unknown."""
 
 
 def of_pods(before: Known, after: Body) -> list[Effect]:
@@ -58,7 +58,7 @@ def of_pods(before: Known, after: Body) -> list[Effect]:
         found.append(_orphaned(after, group, _of(few.orphaned, many.orphaned, group)))
     for group in dict.fromkeys([*few.created, *many.created]):
         made = _of(few.created, many.created, group)
-        found.append(Effect(Verdict.CREATES, f"makes {made.pods()} {_called(group)}", source=_OPERATOR, made=made))
+        found.append(Effect(Verdict.CREATES, f"creates {made.pods()} {_called(group)}", source=_OPERATOR, made=made))
     return [each for each in found if each.ended or each.made or each.verdict is Verdict.ORPHANS]
 
 
@@ -66,10 +66,10 @@ def _recreated(before: Known, few: PodChange, many: PodChange) -> Effect:
     ended = all_running(before)
     return Effect(
         Verdict.RECREATES,
-        f"deletes all {ended.pods()} at once, the head as well, and makes them anew: what runs on them is lost",
-        "upgradeStrategy is Recreate, which does so at each edit of the spec but for numbers of replicas and "
-        "tolerations, also when a worker group is added or an idle timeout changed",
-        "do it when nothing runs; or leave upgradeStrategy out in the same edit, and only new pods are as edited",
+        f"deletes all {ended.pods()} at once, including the head, and recreates them: what runs on them is lost",
+        "upgradeStrategy is Recreate, which does so at each edit of the spec except numbers of replicas and "
+        "tolerations, also when a worker group is added or an idle timeout changes",
+        "apply the edit when nothing runs; or remove upgradeStrategy in the same edit: then only new pods change",
         "kuberay ray-operator/controllers/ray/utils/util.go: GenerateHashWithoutReplicasAndWorkersToDelete",
         ended=ended,
         made=range_of(sum(few.created.values()), sum(many.created.values())),
@@ -82,16 +82,19 @@ def _ended(after: Body, group: str, ended: Range, of: Range) -> Effect:
     elif groups_of(after["spec"]).get(group, {}).get("suspend"):
         why, safer = "the worker group is suspended", "wait until nothing runs"
     elif groups_of(after["spec"]).get(group, {}).get("numOfHosts", 1) > 1:
-        why = "numOfHosts: workers that have not as many hosts as they should are deleted whole"
+        why = "numOfHosts: workers without the desired number of hosts are deleted with all their pods"
         safer = "add a worker group with the new numOfHosts under another name, and retire the old one when it is idle"
     else:
         why = (
-            "without the autoscaler KubeRay deletes any pods that are too many, whether they are busy or not; what the "
-            "autoscaler had added beyond replicas is too many, too"
+            "without the autoscaler KubeRay deletes all pods beyond replicas, busy or not, also those that the "
+            "autoscaler had added"
         )
-        safer = "set replicas to what runs, and lower it when workers are idle; or let the autoscaler end idle workers"
-    says = f"deletes {ended} of {of.pods()} {_called(group)}"
-    return Effect(Verdict.ENDS, says, why, safer, _OPERATOR, ended=ended, groups=(group,))
+        safer = (
+            "set replicas to the running number, and lower it when workers are idle; or let the autoscaler end idle "
+            "workers"
+        )
+    text = f"deletes {ended} of {of.pods()} {_called(group)}"
+    return Effect(Verdict.ENDS, text, why, safer, _OPERATOR, ended=ended, groups=(group,))
 
 
 def _orphaned(after: Body, group: str, pods: Range) -> Effect:
@@ -99,24 +102,24 @@ def _orphaned(after: Body, group: str, pods: Range) -> Effect:
     if group in groups_of(after["spec"]):
         return Effect(
             Verdict.ORPHANS,
-            f"orphans {pods.pods()} of group {name}: they run on, and KubeRay makes as many workers besides",
-            "workers of several hosts are told by labels that pods of the old numOfHosts do not have",
+            f"orphans {pods.pods()} of group {name}: they continue to run, and KubeRay creates as many new workers",
+            "KubeRay identifies workers with several hosts by labels that pods of the old numOfHosts do not have",
             "add a worker group with the new numOfHosts under another name, and retire the old one when it is idle",
             "kuberay ray-operator/controllers/ray/raycluster_controller.go: reconcileMultiHostWorkerGroup",
             groups=(group,),
         )
     breaks = (
-        " Ray's autoscaler does not know them either: it fails while one is there, and the whole RayCluster scales no "
-        "more"
+        " Ray's autoscaler does not know them either: it fails while one of them exists, and the whole RayCluster no "
+        "longer scales"
         if scales(dict(after))
         else ""
     )
     return Effect(
         Verdict.ORPHANS,
-        f"orphans group {name}: {pods.pods()} run on with their GPUs, and nobody ends them",
-        f"KubeRay goes through the worker groups that the RayCluster has, and looks at no others.{breaks}",
-        "give the group `maxReplicas: 0`, wait until it has no pods, and then remove it; a renamed group is one that "
-        "is removed. Afterwards, in its namespace: "
+        f"orphans group {name}: {pods.pods()} continue to run with their GPUs, and nothing ends them",
+        f"KubeRay only compares the pods of worker groups that the RayCluster has.{breaks}",
+        "set `maxReplicas: 0` for the group, wait until it has no pods, and then remove it; renaming a group also "
+        "removes it. Afterwards, in its namespace: "
         f"`kubectl delete pod -l ray.io/cluster={after['metadata']['name']},ray.io/group={group}`",
         f"{_OPERATOR}; kuberay#1739",
         groups=(group,),
@@ -137,10 +140,10 @@ def beyond_most(before: Known, after: Body) -> Iterator[Effect]:
         if ended:
             yield Effect(
                 Verdict.ENDS,
-                f"the autoscaler ends {ended} of {_of(least, most, name).pods()} {_called(name)}, idle ones first, and "
-                "then busy ones",
-                f"maxReplicas is {group['maxReplicas']} now, and the autoscaler keeps to it at once",
-                "wait until no more than that run",
+                f"the autoscaler ends {ended} of {_of(least, most, name).pods()} {_called(name)}, first idle "
+                "pods, then busy ones",
+                f"maxReplicas is {group['maxReplicas']} now, and the autoscaler applies it at once",
+                "wait until no more than that many run",
                 "ray python/ray/autoscaler/v2/scheduler.py: _enforce_max_workers_per_type",
                 ended=ended,
                 groups=(name,),

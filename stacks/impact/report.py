@@ -85,16 +85,16 @@ def _sentences(impact: Impact) -> Iterator[str]:
     yield from (f"Overcommitted from now on: {each}." for each in impact.budget.promises)
     yield from impact.notes
     if not impact.objects:
-        yield "Nothing happens to what runs."
+        yield "The edit affects nothing that runs."
     elif impact.verdict.hurts:
-        hurt = [each for each in impact.objects if each.verdict.hurts]
-        yield f"Hurts what runs: {', '.join(f'{each.kind} {each.name}' for each in hurt)}."
+        disrupted = [each for each in impact.objects if each.verdict.hurts]
+        yield f"Disrupts what runs: {', '.join(f'{each.kind} {each.name}' for each in disrupted)}."
     else:
-        yield "Nothing that runs is hurt."
+        yield "The edit disrupts nothing that runs."
 
 
 def _sentence(effect: Effect) -> str:
-    parts = [effect.says]
+    parts = [effect.text]
     if effect.reason:
         parts.append(f"Why: {effect.reason}")
     if effect.safer:
@@ -135,7 +135,7 @@ def _effect(effect: Effect) -> dict[str, Any]:
     return {
         "verdict": effect.verdict,
         "hurts": effect.verdict.hurts,
-        "says": effect.says,
+        "says": effect.text,
         "reason": effect.reason,
         "safer": effect.safer,
         "source": effect.source,

@@ -26,39 +26,39 @@ BY_KUBERAY_ALONE = UpdatesSettings(strategy="none")
 
 REPLACING = "components/rollout/replacing.py"
 _RETIREMENT = "components/rollout/retirement.py"
-_AT_ONCE = "`updates: {strategy: immediate}` makes the head anew, and ends what runs on the RayCluster; or "
-_WAIT = "wait until nothing runs; or set `updates: {strategy: drain}`, and busy workers are waited for"
+_AT_ONCE = "`updates: {strategy: immediate}` recreates the head, and ends what runs on the RayCluster; or "
+_WAIT = "wait until nothing runs; or set `updates: {strategy: drain}`, which waits for busy workers"
 
 
 def reached(before: Known, after: Body, rule: Rule, groups: Sequence[str], updates: UpdatesSettings) -> Effect:
-    """The effect on running pods when fields of a rule are edited; `{groups}` in its text stands for `groups`."""
-    plain = Effect(rule.verdict, rule.effect, rule.reason, rule.safer, rule.source)
+    """The effect on running pods of editing a rule's fields; `{groups}` in its text stands for `groups`."""
+    plain = Effect(rule.verdict, rule.text, rule.reason, rule.safer, rule.source)
     if rule.pods is None or updates.strategy == "none" or recreates(after["spec"]):
         return plain
     why = f"`updates: {{strategy: {updates.strategy}}}`"
     if updates.strategy == "immediate":
         return _at_once(before, after, rule, groups, why)
     if rule.verdict is Verdict.STRANDS:
-        says = "the preview refuses it: new workers could not join the head, which stays as it is"
-        safer = f"{_AT_ONCE}add a RayCluster with another name, and remove this one when its work is done"
-        return Effect(Verdict.REFUSED, says, f"{why} does not replace the head", safer, REPLACING)
+        text = "the preview refuses the edit: new workers could not join the head, which does not change"
+        safer = f"{_AT_ONCE}add a RayCluster with another name, and remove this one when its work has ended"
+        return Effect(Verdict.REFUSED, text, f"{why} does not replace the head", safer, REPLACING)
     if rule.pods == "head":
         return replace(plain, safer=_AT_ONCE + rule.safer)
     there = running_of(before, groups)
     gone = Range(0, there.most)
     if updates.strategy == "drain":
-        says = (
-            "workers of {groups} that run take no new work; `up` waits, replaces each once it is idle, and ends the "
-            f"rest after {updates.limit}, with what runs on them"
+        text = (
+            "running workers of {groups} take no new work; `up` waits, replaces each worker once it is idle, and ends "
+            f"the rest after {updates.limit}, with what runs on them"
         )
-        safer = "give a `limit` that the longest task keeps"
-        return Effect(Verdict.ROLLING, says, why, safer, REPLACING, gone, gone, tuple(groups))
-    says = (
-        "workers of {groups} that are idle are replaced; busy ones stay as they are, and each further `up` replaces "
-        "those that are idle by then"
+        safer = "set a `limit` that the longest task does not exceed"
+        return Effect(Verdict.ROLLING, text, why, safer, REPLACING, gone, gone, tuple(groups))
+    text = (
+        "idle workers of {groups} are replaced; busy workers do not change, and each further `up` replaces those that "
+        "are idle then"
     )
-    safer = "`updates: {strategy: drain}` waits for the busy ones, so that all are as edited after the `up`"
-    return Effect(Verdict.NEW_PODS, says, why, safer, REPLACING, gone, gone, tuple(groups))
+    safer = "`updates: {strategy: drain}` waits for the busy workers, so that all have the edit after the `up`"
+    return Effect(Verdict.NEW_PODS, text, why, safer, REPLACING, gone, gone, tuple(groups))
 
 
 def _at_once(before: Known, after: Body, rule: Rule, groups: Sequence[str], why: str) -> Effect:
@@ -69,9 +69,9 @@ def _at_once(before: Known, after: Body, rule: Rule, groups: Sequence[str], why:
     else:
         of, whose, verdict = (), "the head and all workers", Verdict.RECREATES
     ended = running_of(before, of) if of else all_running(before)
-    says = f"{whose}: {ended.pods()} deleted at once and made anew, busy or not; what runs there is lost"
-    safer = "do it when nothing runs; or `updates: {strategy: drain}` where only workers change"
-    return Effect(verdict, says, why, safer, REPLACING, ended, ended, of)
+    text = f"{whose}: {ended.pods()} deleted at once and recreated, busy or not; what runs there is lost"
+    safer = "apply the edit when nothing runs; or set `updates: {strategy: drain}` if only workers change"
+    return Effect(verdict, text, why, safer, REPLACING, ended, ended, of)
 
 
 def _outlived(before: Known, after: Body) -> bool:
@@ -85,7 +85,7 @@ def by_others(after: Body) -> bool:
 
 
 def left(before: Known, after: Body, effect: Effect, updates: UpdatesSettings) -> Effect:
-    """The effect on the workers of a removed group, which KubeRay would forget; other effects are returned unchanged.
+    """The effect on the workers of a removed group, which KubeRay would orphan; other effects are returned unchanged.
 
     `effect`: one of `of_pods`.
     """
@@ -99,35 +99,35 @@ def left(before: Known, after: Body, effect: Effect, updates: UpdatesSettings) -
     if updates.strategy == "none":
         if not scaling:
             return effect
-        says = (
-            f"worker group {name} stays as long as it has workers, {there.pods()} now: `pulumi up` ends with an error"
-        )
-        return Effect(Verdict.REFUSED, says, f"{why} ends no worker", _WAIT, _RETIREMENT)
+        text = f"worker group {name} stays while it has workers, {there.pods()} now: `pulumi up` ends with an error"
+        return Effect(Verdict.REFUSED, text, f"{why} ends no worker", _WAIT, _RETIREMENT)
     if updates.strategy == "immediate":
-        says = f"ends {there.pods()} of worker group {name}, busy or not, and removes it"
-        return Effect(Verdict.ENDS, says, why, _WAIT, _RETIREMENT, there, groups=(group,))
+        text = f"ends {there.pods()} of worker group {name}, busy or not, and removes it"
+        return Effect(Verdict.ENDS, text, why, _WAIT, _RETIREMENT, there, groups=(group,))
     gone = Range(0, there.most)
     if updates.strategy == "drain":
-        says = (
+        text = (
             f"worker group {name} takes no new work; `up` waits until its workers, {there.pods()}, are idle, ends the "
             f"rest after {updates.limit}, and removes it"
         )
-        safer = "give a `limit` that the longest task keeps"
-        return Effect(Verdict.ROLLING, says, why, safer, _RETIREMENT, gone, groups=(group,))
+        safer = "set a `limit` that the longest task does not exceed"
+        return Effect(Verdict.ROLLING, text, why, safer, _RETIREMENT, gone, groups=(group,))
     if scaling:
-        says = (
-            f"worker group {name} goes if its workers, {there.pods()}, are idle; if one is busy `pulumi up` ends with "
-            "an error that names it, and changes nothing of the RayCluster"
+        text = (
+            f"worker group {name} is removed if its workers, {there.pods()}, are idle; if one is busy, `pulumi up` "
+            "ends with an error that names it, and does not change the RayCluster"
         )
     else:
-        says = (
-            f"worker group {name} goes, and its idle workers of {there.pods()} with it; busy ones run on until an `up` "
-            "finds them idle"
+        text = (
+            f"worker group {name} is removed with the idle workers among its {there.pods()}; busy workers continue "
+            "until an `up` finds them idle"
         )
-    return Effect(Verdict.ROLLING, says, why, _WAIT, _RETIREMENT, gone, groups=(group,))
+    return Effect(Verdict.ROLLING, text, why, _WAIT, _RETIREMENT, gone, groups=(group,))
 
 
-_SAFER = "do it when nothing runs; or `updates: {strategy: drain}`, which leaves the head, and waits for workers"
+_SAFER = (
+    "apply the edit when nothing runs; or set `updates: {strategy: drain}`, which keeps the head and waits for workers"
+)
 
 
 def left_behind(before: Known, after: Body, updates: UpdatesSettings, effects: Iterable[Effect]) -> Iterator[Effect]:
@@ -135,7 +135,7 @@ def left_behind(before: Known, after: Body, updates: UpdatesSettings, effects: I
     `effects`."""
     if updates.strategy == "none" or by_others(after):
         return
-    why = f"`updates: {{strategy: {updates.strategy}}}`, and pods that are older than what the RayCluster says"
+    why = f"`updates: {{strategy: {updates.strategy}}}`, and pods that are older than the live RayCluster"
     if before.running is None:
         yield from _unread(before, updates, why)
         return
@@ -146,10 +146,11 @@ def left_behind(before: Known, after: Body, updates: UpdatesSettings, effects: I
     old = {group: pods for group, pods in _old(before, after).items() if group not in known}
     if HEAD in old and updates.strategy == "immediate" and OPTIONS not in after["spec"]:
         ended = all_running(before)
-        says = (
-            f"earlier edits have left the head: it and all workers, {ended.pods()}, are deleted at once and made anew"
+        text = (
+            f"earlier edits did not change the head: the head and all workers, {ended.pods()}, are deleted at once and "
+            "recreated"
         )
-        yield Effect(Verdict.RECREATES, says, why, _SAFER, REPLACING, ended, ended)
+        yield Effect(Verdict.RECREATES, text, why, _SAFER, REPLACING, ended, ended)
         return
     for name, pods in old.items():
         if name != HEAD or updates.strategy == "immediate":
@@ -160,25 +161,25 @@ def _unread(before: Known, updates: UpdatesSettings, why: str) -> Iterator[Effec
     """For pods that were not read: another strategy may have left some."""
     if updates.strategy == "immediate" and before.updates and before.updates.strategy != "immediate":
         ended = Range(0, all_running(before).most)
-        says = f"pods that earlier edits have left as they were, {ended} of them, are deleted at once and made anew"
-        yield Effect(Verdict.ENDS, says, why, _SAFER, REPLACING, ended, ended)
+        text = f"pods that earlier edits did not change, {ended} of them, are deleted at once and recreated"
+        yield Effect(Verdict.ENDS, text, why, _SAFER, REPLACING, ended, ended)
 
 
 def _of(name: str, pods: int, updates: UpdatesSettings, why: str) -> Effect:
     there, whose = range_of(pods, pods), "the head" if name == HEAD else f"worker group {shown(name)}"
     gone = Range(0, pods)
     if updates.strategy == "immediate":
-        says = f"earlier edits have left {there.pods()} of {whose}: deleted at once and made anew, busy or not"
-        return Effect(Verdict.ENDS, says, why, _SAFER, REPLACING, there, there, (name,))
+        text = f"earlier edits did not change {there.pods()} of {whose}: deleted at once and recreated, busy or not"
+        return Effect(Verdict.ENDS, text, why, _SAFER, REPLACING, there, there, (name,))
     if updates.strategy == "drain":
-        says = (
-            f"earlier edits have left {there.pods()} of {whose}: no new work from now on, replaced when idle, and "
+        text = (
+            f"earlier edits did not change {there.pods()} of {whose}: no new work from now on, replaced when idle, and "
             f"ended after {updates.limit}"
         )
-        safer = "give a `limit` that the longest task keeps"
-        return Effect(Verdict.ROLLING, says, why, safer, REPLACING, gone, gone, (name,))
-    says = f"earlier edits have left {there.pods()} of {whose}: replaced if idle"
-    return Effect(Verdict.NEW_PODS, says, why, "", REPLACING, gone, gone, (name,))
+        safer = "set a `limit` that the longest task does not exceed"
+        return Effect(Verdict.ROLLING, text, why, safer, REPLACING, gone, gone, (name,))
+    text = f"earlier edits did not change {there.pods()} of {whose}: replaced if idle"
+    return Effect(Verdict.NEW_PODS, text, why, "", REPLACING, gone, gone, (name,))
 
 
 def _old(before: Known, after: Body) -> dict[str, int]:

@@ -11,7 +11,7 @@ from core.nodes import GPU_RESOURCE
 from kuberay.edits import WORKER_GROUP_DEFAULTS
 
 from .names import duration, is_noted_secret
-from .reader import Reader, says_something
+from .reader import Reader, has_content
 
 _MODES = {"Default": "default", "Aggressive": "aggressive", "Conservative": "conservative"}
 
@@ -152,7 +152,7 @@ def pod_settings(pod: Reader, container_name: str) -> dict[str, Any]:
 def _metadata(metadata: Reader) -> dict[str, Any]:
     for key in ("name", "generateName", "namespace"):
         metadata.at(key).note("KubeRay names its pods itself", "find them by the label ray.io/cluster")
-    return {key: metadata.at(key).use() for key in ("labels", "annotations") if says_something(metadata.at(key).value)}
+    return {key: metadata.at(key).use() for key in ("labels", "annotations") if has_content(metadata.at(key).value)}
 
 
 def _spec(spec: Reader, container_name: str, settings: dict[str, Any]) -> dict[str, Any]:
@@ -165,7 +165,7 @@ def _spec(spec: Reader, container_name: str, settings: dict[str, Any]) -> dict[s
         str(key): part.use()
         for key, part in spec.items()
         if key not in ("containers", "serviceAccountName", "serviceAccount", "restartPolicy")
-        and says_something(part.value)
+        and has_content(part.value)
     }
     if containers.value:
         others = [part.use() for _, part in containers.items()[1:]]
@@ -193,7 +193,7 @@ def _ray_container(container: Reader, name: str, settings: dict[str, Any]) -> di
     if plain:
         settings["env"] = plain
     taken = ("name", "command", "args", "image", "resources", "ports", "env")
-    rest = {str(key): part.use() for key, part in container.items() if key not in taken and says_something(part.value)}
+    rest = {str(key): part.use() for key, part in container.items() if key not in taken and has_content(part.value)}
     return {**rest, **({"env": env} if env else {})}
 
 

@@ -11,24 +11,24 @@ def import_(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write there instead of to the terminal.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
-    ray_version: Annotated[str | None, typer.Option(help="Version of Ray, where the image does not tell.")] = None,
-    name: Annotated[str | None, typer.Option(help="Name of the cluster, in place of the file's.")] = None,
-    namespace: Annotated[str | None, typer.Option(help="Namespace, in place of the file's.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    ray_version: Annotated[str | None, typer.Option(help="Version of Ray, if the image has none in its tag.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the cluster, instead of the file's.")] = None,
+    namespace: Annotated[str | None, typer.Option(help="Namespace, instead of the file's.")] = None,
 ) -> None:
-    """Turn a cluster launcher file or KubeRay's manifests into a stack file.
+    """Convert a cluster launcher file or KubeRay's manifests into a stack file.
 
-    What has no counterpart is listed on standard error, a line each. Exit codes: 0 imported, 1 cannot be imported,
+    Standard error lists all parts without a counterpart, one per line. Exit codes: 0 imported, 1 cannot be imported,
     2 wrong use.
     """
     from .file import import_file
     from .reader import Answers
 
     if output and output.exists() and not force:
-        typer.echo(f"{output} is there already: name another file, or add --force to write over it", err=True)
+        typer.echo(f"{output} exists already: set another file, or add --force to overwrite it", err=True)
         raise typer.Exit(2)
     if not file.is_file():
-        typer.echo(f"{file} is not a file: name the file to import", err=True)
+        typer.echo(f"{file} is not a file: set the file to import", err=True)
         raise typer.Exit(2)
     result = import_file(file, Answers(ray_version=ray_version, name=name), namespace)
     for line in result.lines:

@@ -111,13 +111,11 @@ def import_file(file: File, answers: Answers, namespace: str | None = None) -> R
     if refused:
         return _refused(refused)
     if not imported:
-        return _refused(
-            [f"{file}: there is no cluster in it; give a cluster launcher file or KubeRay's manifests", *notes]
-        )
+        return _refused([f"{file}: has no cluster; use a cluster launcher file or KubeRay's manifests", *notes])
     try:
         parse({"tenants": tenants(imported, namespace)})
     except StackFileError as error:
-        return _refused(f"{file}: what would be written is refused: {line}" for line in str(error).splitlines())
+        return _refused(f"{file}: the resulting stack file is invalid: {line}" for line in str(error).splitlines())
     return Result(stack_file(imported, namespace), tuple(notes))
 
 
@@ -201,7 +199,7 @@ def _decisions(
     for tenant_index, tenant in enumerate(made):
         tenant_path: Path = (*root, tenant_index)
         if tenant["name"] == NO_NAMESPACE and not namespace:
-            yield (*tenant_path, "name"), "decide: the namespace of these clusters; what was imported names none"
+            yield (*tenant_path, "name"), "decide: the namespace of these clusters; the imported file sets none"
         for each in imported:
             for cluster_index, cluster in enumerate(tenant["clusters"]):
                 if cluster is each.cluster:

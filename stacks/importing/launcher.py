@@ -79,39 +79,39 @@ def read_launcher(document: Reader, answers: Answers) -> Imported:
 
 
 def _name(document: Reader, answers: Answers) -> str:
-    said = document.text("cluster_name")
-    name = answers.name or dns_name(said or "ray", 53, "ray")
-    if said and answers.name and name != said:
-        document.at("cluster_name").note("another name is given beside the file", f"it is {name!r} here")
-    elif said and name != said:
-        document.at("cluster_name").note(f"{said!r} is no name of a RayCluster", f"it is {name!r} here")
+    configured = document.text("cluster_name")
+    name = answers.name or dns_name(configured or "ray", 53, "ray")
+    if configured and answers.name and name != configured:
+        document.at("cluster_name").note("another name is set for the import", f"it is {name!r} here")
+    elif configured and name != configured:
+        document.at("cluster_name").note(f"{configured!r} is not a valid name of a RayCluster", f"it is {name!r} here")
     return name
 
 
 def _autoscaling(document: Reader) -> dict[str, Any]:
-    said: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     minutes = document.number("idle_timeout_minutes")
     if minutes is not None:
-        said["idleTimeout"] = duration(minutes * 60)
+        settings["idleTimeout"] = duration(minutes * 60)
     speed, mode = document.number("upscaling_speed"), document.text("autoscaling_mode")
     fraction = document.number("target_utilization_fraction")
     # The order in which Ray reads them (ray/autoscaler/_private/autoscaler.py).
     if speed:
-        said["autoScalingMode"] = "conservative" if speed <= 1 else "default"
+        settings["autoScalingMode"] = "conservative" if speed <= 1 else "default"
         if speed != 1:
             document.at("upscaling_speed").note(
-                "KubeRay has two speeds: as many workers as there are, or all at once",
-                f"it is {said['autoScalingMode']} here",
+                "KubeRay has two speeds: it adds as many workers as exist, or all at once",
+                f"it is {settings['autoScalingMode']} here",
             )
     elif mode == "aggressive":
-        said["autoScalingMode"] = "aggressive"
+        settings["autoScalingMode"] = "aggressive"
     elif fraction and 0.01 <= fraction <= 1:
-        said["targetUtilization"] = round(fraction * 100)
+        settings["targetUtilization"] = round(fraction * 100)
     elif mode not in (None, "default"):
         document.at("autoscaling_mode").refuse("default or aggressive")
-    if fraction and "targetUtilization" not in said:
-        document.at("target_utilization_fraction").note("Ray passes over it here", "leave it out")
-    return said
+    if fraction and "targetUtilization" not in settings:
+        document.at("target_utilization_fraction").note("Ray ignores it here", "remove it")
+    return settings
 
 
 def _head(node_type: NodeType, start: RayStart, pods: bool) -> dict[str, Any]:
@@ -138,14 +138,14 @@ def _tasks_on_the_head(node_type: NodeType, settings: dict[str, Any]) -> None:
     if "num-cpus" not in params:
         node_type.body.log.advise(
             node_type.body.path,
-            "tasks ran on the head, and none do here",
-            "give the workers its share, or set head.rayStartParams.num-cpus",
+            "tasks ran on the head; here none do",
+            "add its CPUs to the workers, or set head.rayStartParams.num-cpus",
             at=("head",),
         )
     elif params["num-cpus"] != "0":
         node_type.body.log.advise(
             node_type.body.path,
-            "tasks run on the head, as they did",
+            "tasks run on the head, as before",
             "remove num-cpus, so that no task can fill its memory and take the cluster down",
             at=("head", "rayStartParams", "num-cpus"),
         )
@@ -157,14 +157,14 @@ def _group(node_type: NodeType, start: RayStart, pods: bool, head: str) -> dict[
     name = dns_name(node_type.name, 50, "workers")
     if name != node_type.name:
         node_type.body.log.advise(
-            node_type.body.path, f"{node_type.name!r} is no name of a worker group", f"it is {name!r} here"
+            node_type.body.path, f"{node_type.name!r} is not a valid name of a worker group", f"it is {name!r} here"
         )
     settings = _node(node_type, start, pods, "ray-worker")
     if "cpu" not in settings:
         settings |= {"cpu": "1", "memory": settings.get("memory", f"{MEMORY_PER_CPU}Gi")}
         node_type.body.log.advise(
             node_type.node_config.path or node_type.body.path,
-            f"the file does not say what a machine of {node_type.name!r} has",
+            f"the file does not set the resources of a machine of {node_type.name!r}",
             "set cpu, memory and gpus of a worker",
             at=("workerGroups", name, "cpu"),
         )
@@ -172,7 +172,7 @@ def _group(node_type: NodeType, start: RayStart, pods: bool, head: str) -> dict[
         settings["memory"] = f"{max(1, round(float(settings['cpu']) * MEMORY_PER_CPU))}Gi"
         node_type.body.log.advise(
             node_type.body.path,
-            f"the file does not say what memory a machine of {node_type.name!r} has",
+            f"the file does not set the memory of a machine of {node_type.name!r}",
             f"it is {MEMORY_PER_CPU}Gi for each CPU here; set memory",
             at=("workerGroups", name, "memory"),
         )
@@ -197,7 +197,7 @@ def _node(node_type: NodeType, start: RayStart, pods: bool, container: str) -> d
     if image := docker.text("worker_image"):
         settings["image"] = image
     _add_env(settings, {**start.env, **run_options(docker, "worker_run_options")})
-    docker.at("pull_before_run").note("one policy counts for all pods", "see imagePullPolicy")
+    docker.at("pull_before_run").note("one policy applies to all pods", "see imagePullPolicy")
     seconds = body.number("idle_timeout_s")
     if seconds is not None:
         settings["idleTimeout"] = duration(seconds)
@@ -241,7 +241,7 @@ def _initial(document: Reader, groups: list[dict[str, Any]]) -> None:
     if len(groups) == 1:
         groups[0]["replicas"] = min(max(initial, groups[0]["minReplicas"]), groups[0]["maxReplicas"])
     else:
-        document.at("initial_workers").note("there is not one worker group that they are of", "set replicas of a group")
+        document.at("initial_workers").note("the stack file has no worker group, or several", "set replicas of a group")
 
 
 def _add_env(settings: dict[str, Any], env: Mapping[str, str]) -> None:

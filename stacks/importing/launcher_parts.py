@@ -58,9 +58,9 @@ def node_types(document: Reader) -> NodeTypes:
 def _current(document: Reader, limit: int | None, least: int | None) -> NodeTypes:
     types = document.mapping("available_node_types")
     if least:
-        document.at("min_workers").note("Ray passes over it beside available_node_types", "set minReplicas of a group")
+        document.at("min_workers").note("Ray ignores it beside available_node_types", "set minReplicas of a group")
     for key in ("head_node", "worker_nodes"):
-        document.at(key).note("Ray passes over it beside available_node_types", "leave it out")
+        document.at(key).note("Ray ignores it beside available_node_types", "remove it")
     head_type = document.text("head_node_type")
     if head_type is None or head_type not in types:
         known = ", ".join(types.keys())
@@ -86,14 +86,14 @@ def _type(types: Reader, name: str, limit: int | None, default: int | None) -> N
     if most is None:
         most = greatest if default is None else default
     elif most > greatest:
-        body.at("max_workers").note(f"the file's own max_workers is lower: {greatest}", "it is that here")
+        body.at("max_workers").note(f"the file's own max_workers is lower: {greatest}", "here it is that number")
     least = body.whole("min_workers") or 0
     return NodeType(name, body, body.mapping("node_config"), min(least, most), max(least, min(most, greatest)))
 
 
 def _manual(document: Reader, limit: int | None, least: int | None) -> NodeTypes:
     for key in ("head_node", "worker_nodes"):
-        document.at(key).note("Ray passes over it for machines of your own", "leave it out")
+        document.at(key).note("Ray ignores it for machines of your own", "remove it")
     provider = document.mapping("provider")
     listed = "worker_ips" in provider
     count = len(provider.sequence("worker_ips").value) if listed else RAYS_MAX_WORKERS if limit is None else limit
@@ -121,7 +121,7 @@ def _note_the_sum(document: Reader, limit: int | None, found: NodeTypes) -> None
         document.log.note(
             document.at("max_workers").path,
             f"KubeRay has no limit of {limit} over all groups, and the groups' own add up to {together}",
-            "lower maxReplicas of the groups, or leave it to the namespace's quota",
+            "lower maxReplicas of the groups, or let the namespace's quota limit them",
         )
 
 
@@ -129,17 +129,17 @@ _ENV = ("-e", "--env")
 
 _OPTIONS = {
     "--shm-size": "KubeRay gives each pod a /dev/shm of its memory; nothing to do",
-    "--gpus": "set gpus; the device plugin hands them to the pod",
+    "--gpus": "set gpus; the device plugin passes them to the pod",
     "--runtime": "set runtimeClassName in podTemplate",
     "--ulimit": "raise it in the container runtime of the nodes",
-    "--privileged": "set securityContext in podTemplate, if it must be",
-    "--cap-add": "set securityContext.capabilities in podTemplate, if it must be",
+    "--privileged": "set securityContext in podTemplate, if it is necessary",
+    "--cap-add": "set securityContext.capabilities in podTemplate, if it is necessary",
     "--network": "pods have addresses of their own; nothing to do",
     "--net": "pods have addresses of their own; nothing to do",
     "--volume": "use volumes and volumeMounts",
     "-v": "use volumes and volumeMounts",
     "--mount": "use volumes and volumeMounts",
-    "-p": "KubeRay makes the head's Service; nothing to do",
+    "-p": "KubeRay creates the head's Service; nothing to do",
     "--rm": "Kubernetes removes pods; nothing to do",
 }
 
@@ -163,7 +163,7 @@ def run_options(docker: Reader, key: str) -> dict[str, str]:
         else:
             part.note(
                 f"{option} is an option of docker run",
-                _OPTIONS.get(option, "say what it does in podTemplate, as a pod's spec has it"),
+                _OPTIONS.get(option, "set its effect in podTemplate, as in a pod's spec"),
             )
     return env
 
@@ -171,16 +171,16 @@ def run_options(docker: Reader, key: str) -> dict[str, str]:
 def pull_policy(docker: Reader) -> dict[str, Any]:
     """`imagePullPolicy`, if the section sets it; the rest of the section is noted."""
     always = docker.at("pull_before_run")
-    docker.at("container_name").note("KubeRay names the containers", "leave it out")
+    docker.at("container_name").note("KubeRay names the containers", "remove it")
     for key in ("disable_automatic_runtime_detection", "disable_shm_size_detection", "use_podman"):
-        docker.at(key).note("the nodes' container runtime runs the pods", "leave it out")
+        docker.at(key).note("the nodes' container runtime runs the pods", "remove it")
     return {"imagePullPolicy": "Always"} if always.use() is True else {}
 
 
-_MACHINES = "the machines are the Kubernetes cluster's"
+_MACHINES = "the machines belong to the Kubernetes cluster"
 
 TOP_LEVEL = {
-    "auth": ("nobody logs in to a pod by SSH", "use `kubectl exec`, and `ray job submit` for work"),
+    "auth": ("pods have no login by SSH", "use `kubectl exec`, and `ray job submit` for work"),
     "initialization_commands": ("they prepare a machine before Docker", "do it when the node's image is built"),
     "setup_commands": ("a pod starts from a finished image", "do it when the image is built, or in runtime_env"),
     "head_setup_commands": ("a pod starts from a finished image", "do it when the image is built, or in runtime_env"),
@@ -190,12 +190,12 @@ TOP_LEVEL = {
         "put code in runtime_env.working_dir, and data on a volume (volumes, volumeMounts)",
     ),
     "cluster_synced_files": ("no files are copied between pods", "put them on a volume (volumes, volumeMounts)"),
-    "file_mounts_sync_continuously": ("no files are copied to pods", "leave it out"),
-    "rsync_exclude": ("no files are copied to pods", "leave it out; runtime_env has excludes"),
-    "rsync_filter": ("no files are copied to pods", "leave it out; runtime_env has excludes"),
-    "metadata": ("Ray passes over it", "put it in labels or annotations"),
-    "worker_default_node_type": ("Ray passes over it", "leave it out"),
-    "no_restart": ("Ray's launcher sets it for itself", "leave it out"),
+    "file_mounts_sync_continuously": ("no files are copied to pods", "remove it"),
+    "rsync_exclude": ("no files are copied to pods", "remove it; runtime_env has excludes"),
+    "rsync_filter": ("no files are copied to pods", "remove it; runtime_env has excludes"),
+    "metadata": ("Ray ignores it", "put it in labels or annotations"),
+    "worker_default_node_type": ("Ray ignores it", "remove it"),
+    "no_restart": ("Ray's launcher sets it for itself", "remove it"),
 }
 """Keys of the file, why they have no counterpart, and what to do instead."""
 
@@ -207,14 +207,14 @@ PROVIDER = {
     "worker_ips": (_MACHINES, "join the machines to the Kubernetes cluster, and describe them under nodes"),
     "coordinator_address": (_MACHINES, "join its machines to the Kubernetes cluster, and describe them under nodes"),
     "security_group": (_MACHINES, "use NetworkPolicies"),
-    "services": ("KubeRay makes the head's Service, <name>-head-svc", "keep other Services as manifests"),
-    "autoscaler_service_account": ("the tenant's account is made by the stack", "see rayDeployer"),
-    "autoscaler_role": ("KubeRay makes the autoscaler's Role", "leave it out"),
-    "autoscaler_role_binding": ("KubeRay makes the autoscaler's RoleBinding", "leave it out"),
+    "services": ("KubeRay creates the head's Service, <name>-head-svc", "keep other Services as manifests"),
+    "autoscaler_service_account": ("the stack creates the tenant's account", "see rayDeployer"),
+    "autoscaler_role": ("KubeRay creates the autoscaler's Role", "remove it"),
+    "autoscaler_role_binding": ("KubeRay creates the autoscaler's RoleBinding", "remove it"),
 }
 """Keys under `provider`. All its other keys describe machines, too."""
 
-NODE_CONFIG = "describe the machines under nodes, and say what a pod needs with cpu, memory and gpus"
+NODE_CONFIG = "describe the machines under nodes, and set what a pod needs in cpu, memory and gpus"
 
 
 def note_top_level(document: Reader) -> None:
@@ -230,7 +230,7 @@ def note_provider(provider: Reader) -> None:
     provider.at("type").use()
     for key, part in provider.items():
         if key not in ("type", "namespace"):
-            part.note(*PROVIDER.get(str(key), (_MACHINES, "leave it out, or do it where the nodes are made")))
+            part.note(*PROVIDER.get(str(key), (_MACHINES, "remove it, or do it where the nodes are created")))
 
 
 def note_machine(node_config: Reader) -> None:

@@ -36,15 +36,15 @@ KINDS: dict[str, Path] = {
 _REQUIRED = {"name", "image", "rayVersion", "groupName", "labels", "annotations"}
 """Settings that no override can replace."""
 
-_OPEN = "whoever reaches the dashboard may run anything"
+_OPEN = "everybody who can reach the dashboard can run anything"
 _AUTH_OVERRIDES: Path = ("overrides", "authOptions")
 
-_SERVER = ("the API server keeps it", "leave it out")
+_SERVER = ("the API server maintains it", "remove it")
 
 _INSTEAD = {
-    "RayJob": "run `ray job submit` on the cluster, or keep the manifest and leave the cluster out here",
-    "RayCronJob": "run `ray job submit` from a CronJob, or keep the manifest and leave the cluster out here",
-    "RayService": "run `serve deploy` on the cluster, or keep the manifest and leave the cluster out here",
+    "RayJob": "run `ray job submit` on the cluster, or keep the manifest and do not import the cluster",
+    "RayCronJob": "run `ray job submit` from a CronJob, or keep the manifest and do not import the cluster",
+    "RayService": "run `serve deploy` on the cluster, or keep the manifest and do not import the cluster",
 }
 
 
@@ -66,7 +66,7 @@ def from_manifest(body: Mapping[str, Any], answers: Answers | None = None) -> Im
     namespace, metadata = _metadata(reader, answers)
     image = image_of(desired)
     if image is None:
-        raise RefusedError(Note((*path, "headGroupSpec"), "the head's container has no image", "name one"))
+        raise RefusedError(Note((*path, "headGroupSpec"), "the head's container has no image", "set one"))
     entry = {
         **metadata,
         **versions(image, answers, reader.log, (*path, "rayVersion"), desired.get("rayVersion")),
@@ -98,13 +98,13 @@ def _metadata(reader: Reader, answers: Answers) -> tuple[str | None, dict[str, A
     """The namespace; name, labels and annotations."""
     reader.at("apiVersion").use()
     reader.at("kind").use()
-    reader.at("status").note("it is what the operator saw", "leave it out")
+    reader.at("status").note("it is the status that the operator reported", "remove it")
     metadata = reader.mapping("metadata")
     namespace, name = metadata.text("namespace"), metadata.text("name")
     if not (answers.name or name):
-        raise RefusedError(Note(metadata.path, "the object has no name", "say one, for example --name training"))
+        raise RefusedError(Note(metadata.path, "the object has no name", "set one, for example --name training"))
     annotations = metadata.mapping("annotations")
-    annotations.at("kubectl.kubernetes.io/last-applied-configuration").note("kubectl keeps it", "leave it out")
+    annotations.at("kubectl.kubernetes.io/last-applied-configuration").note("kubectl maintains it", "remove it")
     settings = {
         "labels": {key: part.use() for key, part in metadata.mapping("labels").items()},
         "annotations": {
@@ -132,14 +132,14 @@ def _advise(entry: Mapping[str, Any], path: Path, log: Log) -> None:
     """Recommends defaults of the stack file that the manifest does not use."""
     overrides = entry.get("overrides", {})
     if overrides.get("authOptions", {}) is None:
-        log.advise(path, _OPEN, "remove authOptions from overrides, so that callers show a token", _AUTH_OVERRIDES)
+        log.advise(path, _OPEN, "remove authOptions from overrides, so that callers need a token", _AUTH_OVERRIDES)
     elif entry.get("authOptions", {}).get("mode") == "disabled":
-        log.advise(path, _OPEN, "remove authOptions, so that callers show a token", ("authOptions",))
+        log.advise(path, _OPEN, "remove authOptions, so that callers need a token", ("authOptions",))
     if "version" in (overrides.get("autoscalerOptions") or {}):
         advice = "remove autoscalerOptions.version from overrides for version v2"
         log.advise(path, "the autoscaler is not version v2", advice, ("overrides", "autoscalerOptions"))
     advice = "remove podDefaults for pods that Pod Security restricted admits, with the stack's priority classes"
-    log.advise(path, "the pods have what the manifest says and nothing more", advice, ("podDefaults",))
+    log.advise(path, "the pods only have what the manifest sets", advice, ("podDefaults",))
 
 
 def _accepted(entry: dict[str, Any]) -> dict[str, Any]:
@@ -172,15 +172,15 @@ def _exact(entry: dict[str, Any], desired: Mapping[str, Any], path: Path) -> dic
     if not entry["head"]:
         del entry["head"]
     rendered = now.get("workerGroupSpecs", [])
-    for group, is_now, is_wanted in zip(
+    for group, is_now, is_desired in zip(
         entry.get("workerGroups", []), rendered, desired.get("workerGroupSpecs", []), strict=True
     ):
-        _add_template(group, is_now, is_wanted)
+        _add_template(group, is_now, is_desired)
     if overrides := difference(_rendered(entry, path), desired):
         entry["overrides"] = overrides
     if (made := _rendered(entry, path)) != desired:
         left = difference(made, desired)
-        raise RefusedError(Note(path, f"{left!r} cannot be said in a stack file", "report it, with the manifest"))
+        raise RefusedError(Note(path, f"{left!r} cannot be written in a stack file", "report it, with the manifest"))
     return entry
 
 

@@ -65,19 +65,23 @@ def versions(image: str | None, answers: Answers, log: Log, path: Path, configur
     of_image = image_version(image) if image else None
     version = answers.ray_version or _release(configured) or of_image
     if version is None:
-        what = f"image {image!r} does not tell" if image else "no image is named, so nothing tells"
-        raise RefusedError(Note(path, f"{what} which Ray it is", "say it, for example --ray-version 2.60.0"))
+        what = (
+            f"the tag of image {image!r} has no version of Ray"
+            if image
+            else "no image is set, so the version of Ray is unknown"
+        )
+        raise RefusedError(Note(path, what, "set the version, for example --ray-version 2.60.0"))
     if version_tuple(version) < version_tuple(FIRST_RAY_WITH_TOKENS):
         log.advise(
             path,
-            f"Ray {version} cannot ask callers for a token, so whoever reaches the dashboard may run anything",
+            f"Ray {version} cannot ask callers for a token, so everybody who can reach the dashboard can run anything",
             f"use Ray {FIRST_RAY_WITH_TOKENS} or later",
             at=("rayVersion",),
         )
     if image is None:
         made = f"rayproject/ray:{version}"
         log.advise(
-            path, "no image is named", f"it is {made} here; use one with all that your code needs", at=("image",)
+            path, "no image is set", f"it is {made} here; use one that has all that your code needs", at=("image",)
         )
         return {"rayVersion": version, "image": made}
     if of_image == version:
@@ -85,7 +89,7 @@ def versions(image: str | None, answers: Answers, log: Log, path: Path, configur
     log.advise(
         path,
         f"the tag of image {image!r} is not {version}",
-        "name an image of that Ray by its version, and drop verifyImageTag",
+        "use an image with that version of Ray in its tag, and remove verifyImageTag",
         at=("image",),
     )
     return {"rayVersion": version, "image": image, "verifyImageTag": False}

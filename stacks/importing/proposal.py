@@ -88,12 +88,12 @@ def from_proposal(document: Mapping[str, Any], answers: Answers) -> Imported:
         # The one that Ray read (ray/autoscaler/_private/autoscaler.py).
         left = "targetUtilization" if cluster["autoScalingMode"] == "aggressive" else "autoScalingMode"
         del cluster[left]
-        spec.at(left).note("Ray passed over it beside the other that says how fast workers are added", "leave it out")
+        spec.at(left).note("Ray ignored it, because the other setting decides how fast workers are added", "remove it")
     if "cpu" not in worker:
         worker = {"cpu": "1", "memory": "4Gi", **worker}
         reader.log.advise(
             ("spec", "worker"),
-            "the object does not say what a worker has",
+            "the object does not set the resources of a worker",
             "set cpu, memory and gpus of a worker",
             at=("workerGroups", "workers", "cpu"),
         )
@@ -105,7 +105,7 @@ def _configuration(text: str, reader: Reader, metadata: dict[str, Any], answers:
     found = parsed(text, CONFIGURATION)
     launcher = found.value if found else None
     if not isinstance(launcher, dict):
-        raise RefusedError(Note(CONFIGURATION, "it is no mapping", "give a file of the cluster launcher"))
+        raise RefusedError(Note(CONFIGURATION, "it is not a mapping", "use a file of the cluster launcher"))
     inner = Reader(launcher)
     name = Answers(answers.ray_version, answers.name or metadata.get("name"))
     try:
@@ -123,7 +123,7 @@ def _metadata(reader: Reader) -> dict[str, Any]:
     for key in ("apiVersion", "kind"):
         reader.at(key).use()
     metadata = reader.mapping("metadata")
-    reader.at("status").note("it is what the operator saw", "leave it out")
+    reader.at("status").note("it is the status that the operator reported", "remove it")
     return {key: value for key in ("name", "namespace") if (value := metadata.text(key))}
 
 

@@ -93,7 +93,7 @@ def _one(words: list[str], command: Reader, start: RayStart) -> None:
     while words and (assignment := re.fullmatch(r"([A-Za-z_]\w*)=(.*)", words[0], re.DOTALL)):
         name, value = assignment.groups()
         if "$" in value or "`" in value:
-            command.note(f"{name} has a value that only a shell can tell", "set it in env")
+            command.note(f"{name} has a value that only a shell can compute", "set it in env")
         elif not is_noted_secret(name, value, command):
             start.env[name] = value
         words = words[1:]
@@ -105,11 +105,11 @@ def _one(words: list[str], command: Reader, start: RayStart) -> None:
         case ["ulimit", *_]:
             command.note(
                 f"{_short(shlex.join(words))}: a pod has the limits of its node's container runtime",
-                "raise them there if Ray complains of too few open files",
+                "raise them there if Ray reports too few open files",
             )
         case _:
             command.note(
-                f"it runs {_short(words[0])}, and KubeRay starts Ray and nothing else",
+                f"it runs {_short(words[0])}, and KubeRay only starts Ray",
                 "do it when the image is built, or in an init container in podTemplate",
             )
 
@@ -119,7 +119,7 @@ def _flags(words: list[str], command: Reader, start: RayStart) -> None:
     while rest:
         flag, has_value, value = rest.pop(0).partition("=")
         if not flag.startswith("--"):
-            command.note(f"{_short(flag)} is no flag of ray start", "leave it out")
+            command.note(f"{_short(flag)} is not a flag of ray start", "remove it")
             continue
         name = flag.removeprefix("--")
         name = _RENAMED.get(name, name)
@@ -135,7 +135,7 @@ def _flag(name: str, value: str, command: Reader, start: RayStart) -> None:
         command.note("a password does not belong in a file", "protect the cluster with authOptions.mode token")
     elif set(value) & set("$`~"):
         command.note(
-            f"--{name} is {_short(value)}, which only a shell can tell",
+            f"--{name} is {_short(value)}, which only a shell can compute",
             "KubeRay derives num-cpus, num-gpus and memory from the container; set others in rayStartParams",
         )
     elif name == "labels":
@@ -147,7 +147,7 @@ def _flag(name: str, value: str, command: Reader, start: RayStart) -> None:
         start.params[name] = shlex.quote(value)
     else:
         command.note(
-            f"--{name} has no meaning in a pod, or Ray no longer knows it", "leave it out, or see `ray start --help`"
+            f"--{name} has no meaning in a pod, or Ray no longer knows it", "remove it, or see `ray start --help`"
         )
 
 
@@ -159,7 +159,7 @@ def _resources(value: str, command: Reader, start: RayStart) -> None:
     if isinstance(resources, dict):
         start.params["resources"] = quoted(resources)
     else:
-        command.note(f"--resources {_short(value)} is no JSON", "set rayStartParams.resources")
+        command.note(f"--resources {_short(value)} is not JSON", "set rayStartParams.resources")
 
 
 def _short(text: str) -> str:

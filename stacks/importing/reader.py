@@ -113,18 +113,18 @@ def documents(file: File) -> list[Document]:
     """The documents of a file that are not empty. Raises RefusedError if the file cannot be read or is not YAML."""
     try:
         if file.stat().st_size > LARGEST_FILE:
-            raise RefusedError(Note((), f"it has more than {LARGEST_FILE} bytes", "give a smaller file"))
+            raise RefusedError(Note((), f"it has more than {LARGEST_FILE} bytes", "use a smaller file"))
         found = [Document(each) for each in yaml_document.documents(file.read_text(encoding="utf-8"))]
     except OSError as error:
-        raise RefusedError(Note((), f"it cannot be read: {error.strerror}", "give a file")) from error
+        raise RefusedError(Note((), f"it cannot be read: {error.strerror}", "use a readable file")) from error
     except UnicodeDecodeError as error:
-        raise RefusedError(Note((), "it is not text in UTF-8", "give a YAML file")) from error
+        raise RefusedError(Note((), "it is not text in UTF-8", "use a YAML file")) from error
     except yaml_document.DocumentError as error:
         raise RefusedError(Note((), str(error), line=error.span.line)) from error
     return [each for each in found if each.value is not None]
 
 
-UNKNOWN = ("the import does not know it", "see what it is for, and say it with podTemplate or overrides")
+UNKNOWN = ("the import does not know it", "check what it is for, and set it in podTemplate or overrides")
 
 
 class Log:
@@ -189,7 +189,7 @@ class Reader:
 
     def note(self, why: str, instead: str, at: Path | None = None) -> None:
         """Covers this part with a note, if it is not empty."""
-        if says_something(self.value):
+        if has_content(self.value):
             self.log.note(self.path, why, instead, at)
         else:
             self.log.use(self.path)
@@ -221,7 +221,7 @@ class Reader:
         part = self.at(key)
         if isinstance(part.value, kind):
             return part
-        return part.refuse(allowed) if says_something(part.value) else type(self)(empty, self.log, part.path)
+        return part.refuse(allowed) if has_content(part.value) else type(self)(empty, self.log, part.path)
 
     def refuse(self, allowed: str) -> Any:
         """Raises RefusedError: the value is not allowed."""
@@ -248,12 +248,12 @@ class Reader:
         return self.value.get(key) if isinstance(self.value, Mapping) else None
 
 
-def says_something(value: Any) -> bool:
+def has_content(value: Any) -> bool:
     """Whether a value is not empty: not null, false, an empty text, list or mapping, or a collection of only these."""
     if isinstance(value, Mapping):
-        return any(says_something(each) for each in value.values())
+        return any(has_content(each) for each in value.values())
     if isinstance(value, list):
-        return any(says_something(each) for each in value)
+        return any(has_content(each) for each in value)
     return value is not None and value is not False and value != ""
 
 
@@ -262,13 +262,13 @@ def leaves(value: Any, path: Path = ()) -> Iterator[Path]:
     if isinstance(value, Mapping | list):
         for key, each in value.items() if isinstance(value, Mapping) else enumerate(value):
             yield from leaves(each, (*path, key))
-    elif says_something(value):
+    elif has_content(value):
         yield path
 
 
 def _unsettled(value: Any, path: Path, settled: set[Path], touched: set[Path]) -> Iterator[Path]:
     """The largest parts that contain nothing settled; `touched` has the settled paths and all their parents."""
-    if path in settled or not says_something(value):
+    if path in settled or not has_content(value):
         return
     if path not in touched or not isinstance(value, Mapping | list):
         yield path

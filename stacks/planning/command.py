@@ -37,7 +37,8 @@ def plan(
         Format, typer.Option("--format", help="For a terminal, programs, a pull request, a browser; or nodes alone.")
     ] = Format.TEXT,
     price: Annotated[
-        float | None, typer.Option("--gpu-hour-price", min=0, help="Of a GPU, for pools that say no gpuHourPrice.")
+        float | None,
+        typer.Option("--gpu-hour-price", min=0, help="Price of a GPU per hour, for pools without gpuHourPrice."),
     ] = None,
     all_stacks: Annotated[
         bool, typer.Option("--all-stacks", help="What the stacks that share a cluster promise together.")
@@ -46,21 +47,22 @@ def plan(
         str | None,
         typer.Option(
             metavar="FILE or live",
-            help="Choose sizes, caps and idle timeouts for jobs: of a CSV, gpus,duration,arrival (seconds); or as the "
-            "RayCluster's own Ray knows them.",
+            help="Choose sizes, caps and idle timeouts for jobs: those of a CSV file (gpus,duration,arrival, in "
+            "seconds), or those that the live RayCluster's Ray reports.",
         ),
     ] = None,
     save: Annotated[
-        Path | None, typer.Option(help="With --history live: a CSV to which its jobs are added, and which is used.")
+        Path | None,
+        typer.Option(help="With --history live: a CSV file. The live jobs are added to it, and all its jobs are used."),
     ] = None,
     cluster: Annotated[
-        str | None, typer.Option(help="With --history: NAMESPACE/NAME, where there are several.")
+        str | None, typer.Option(help="With --history: NAMESPACE/NAME of the RayCluster, if there are several.")
     ] = None,
 ) -> None:
     """Show whether stacks fit their nodes and budgets, and what can run at once.
 
-    Exit code: 0 it fits, or what does not is no error to the stack; 1 it does not, or a stack file is wrong (see
-    `check`); 2 wrong use.
+    Exit code: 0 they fit, or the stack allows overcommitment; 1 they do not, or a stack file is invalid (see `check`);
+    2 wrong use.
     """
     from core.problems import StackFileError
 
@@ -71,13 +73,13 @@ def plan(
 
     paths = [stack_path(each) for each in stacks] if stacks else sorted(Path().glob("Pulumi.*.yaml"))
     if not paths:
-        typer.echo("there is no Pulumi.*.yaml here: name a stack or a file", err=True)
+        typer.echo("this folder has no Pulumi.*.yaml: name a stack or a file", err=True)
         raise typer.Exit(MISUSED)
     if output is Format.SVG and (len(paths) > 1 or all_stacks):
         typer.echo("--format svg draws the nodes of one stack: name one, without --all-stacks", err=True)
         raise typer.Exit(MISUSED)
     if history and (len(paths) > 1 or all_stacks or output is Format.SVG):
-        typer.echo("--history is of one stack: name it, without --all-stacks and --format svg", err=True)
+        typer.echo("--history is for one stack: name it, without --all-stacks and --format svg", err=True)
         raise typer.Exit(MISUSED)
     if save and history != LIVE:
         typer.echo("--save is for --history live: a file is not saved into another", err=True)

@@ -126,9 +126,9 @@ def report(there: Comparison) -> Report:
     columns = ("Workers", "GPU-hours", "of those used", "Mean wait", "p95 wait", "Launched", "Jobs too great")
     table = Table(f"{len(there.jobs)} jobs on {there.cluster}, whose pods take 60 s to start", columns, tuple(rows))
     if there.proposed is there.present:
-        nothing = "Nothing that was tried holds less without longer waits: keep it."
+        nothing = "No other workers need fewer GPU-hours without longer waits: keep the present ones."
         return Report(there.cluster, (table,), (*there.notes, nothing))
-    advice = f"To have it, set workers of {there.cluster} to:"
+    advice = f"To get the proposed workers, set workers of {there.cluster} to:"
     return Report(there.cluster, (table,), (*there.notes, advice), text=_yaml(there))
 
 

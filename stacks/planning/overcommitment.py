@@ -12,7 +12,7 @@ from core.quantities import shown
 
 from .plan import Plan
 
-SAID_AT: Path = ("capacity", "overcommitment")
+SETTING: Path = ("capacity", "overcommitment")
 """The setting that decides how overcommitment is treated."""
 
 _MOST_NAMED = 4
@@ -24,27 +24,27 @@ def overcommitments(plan: Plan) -> Iterator[Problem]:
     if plan.left_out:
         where = _few([f"{number} of {each.owner} ({each.group})" for each, number in plan.left_out])
         message = (
-            f"the nodes have no room for all that RayClusters start with: {where} would wait. Add nodes, or let them "
-            "start with less"
+            f"the nodes have no room for all pods that RayClusters start with: {where} would wait. Add nodes, or let "
+            "them start with less"
         )
-        yield Problem(SAID_AT, None, message, "starts-fit-nodes")
+        yield Problem(SETTING, None, message, "starts-fit-nodes")
     if beyond := more_than(plan.promised, on_nodes(plan.pools)):
         shares = sorted(plan.tenants, key=lambda each: -each.greatest[GPU_RESOURCE])
         parts = _few([f"{each.settings.name} {_gpus(each.greatest)}" for each in shares])
         message = (
-            f"tenants may have more together than the nodes have: {beyond} (GPUs by themselves: {parts}). Set "
+            f"tenants together may use more than the nodes have: {beyond} (GPUs of each: {parts}). Set "
             "quotas or capabilities of queues that fit, or add nodes"
         )
-        yield Problem(SAID_AT, None, message, "promises-fit-nodes")
+        yield Problem(SETTING, None, message, "promises-fit-nodes")
     elif not plan.left_out and (short := plan.promised.get(GPU_RESOURCE, Decimal(0)) - _in_turn(plan)) > 0:
         less = [each for each in plan.tenants if each.in_turn[GPU_RESOURCE] < each.greatest[GPU_RESOURCE]]
         parts = _few([f"{each.settings.name} {_gpus(each.in_turn)} of {_gpus(each.greatest)}" for each in less])
         message = (
-            f"the nodes have the GPUs that tenants may have together, but no room for {shown(GPU_RESOURCE, short)} of "
+            f"the nodes have the GPUs that tenants together may use, but no room for {shown(GPU_RESOURCE, short)} of "
             "them beside heads, Redis and workers of other sizes: if tenants grow in the order of the file, they get "
             f"less than they may ({parts} GPUs). Set lower quotas, or add nodes"
         )
-        yield Problem(SAID_AT, None, message, "promises-fit-nodes")
+        yield Problem(SETTING, None, message, "promises-fit-nodes")
 
 
 def more_than(promised: Usage, there: Usage) -> str:

@@ -9,7 +9,7 @@ from core.nodes import GPU_RESOURCE, NodePool
 from core.problems import Problem
 
 from ..settings import StackSettings
-from .overcommitment import SAID_AT, more_than
+from .overcommitment import SETTING, more_than
 from .plan import Plan
 from .report import Report, Table, figure, money, numbers, triple
 
@@ -25,7 +25,7 @@ class Shared:
     def __init__(self, cluster: str, stacks: Sequence[Planned]) -> None:
         """`cluster`: the context of the kubeconfig."""
         self.cluster, self.stacks = cluster, stacks
-        self.pools, self.said_differently = _pools(stacks)
+        self.pools, self.defined_differently = _pools(stacks)
         self.promised = total(plan.promised for _, _, plan in stacks)
         self.starts = total(tenant.starts for _, _, plan in stacks for tenant in plan.tenants)
 
@@ -37,10 +37,10 @@ class Shared:
             return []
         parts = ", ".join(f"{name} {figure(plan.promised, GPU_RESOURCE)}" for name, _, plan in self.stacks)
         message = (
-            f"the stacks promise more together than the nodes have: {beyond} (GPUs by themselves: {parts}). Lower "
+            f"the stacks together promise more than the nodes have: {beyond} (GPUs of each: {parts}). Lower "
             "quotas, or add nodes"
         )
-        return [Problem(SAID_AT, None, message, "promises-fit-nodes")]
+        return [Problem(SETTING, None, message, "promises-fit-nodes")]
 
 
 def shared(stacks: Iterable[Planned]) -> list[Shared]:
@@ -62,12 +62,12 @@ def report(there: Shared) -> Report:
     rows.append(("together", str(sum(int(row[1]) for row in rows)), together, triple(there.promised), "-"))
     rows.append(("the nodes", "-", "-", triple(on_nodes(there.pools)), "-"))
     columns = ("Stack", "Tenants", "GPUs always", "Greatest: GPUs / CPUs / memory", "Cost per hour")
-    said = [f"Overcommitted: {each.message}." for each in there.problems]
-    said += [
-        f"Pool {name} is not the same in all stack files; the one with most nodes counts."
-        for name in there.said_differently
+    sentences = [f"Overcommitted: {each.message}." for each in there.problems]
+    sentences += [
+        f"Pool {name} differs between the stack files; the definition with most nodes counts."
+        for name in there.defined_differently
     ]
-    return Report(f"Cluster: {there.cluster}", (Table("Promised by stacks", columns, tuple(rows)),), tuple(said))
+    return Report(f"Cluster: {there.cluster}", (Table("Promised by stacks", columns, tuple(rows)),), tuple(sentences))
 
 
 def as_object(shared_cluster: Shared) -> dict[str, object]:

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from .repair import Finding
 
 _UNREADABLE = (
-    "\nThe state is not whole: put an earlier version in its place (docs/operations.md, The state cannot be read), "
-    "then run this command again"
+    "\nThe state is incomplete: replace it by an earlier version (docs/operations.md, The state cannot be read), then "
+    "run this command again"
 )
 
 FAILED, MISUSED = 1, 2
@@ -24,18 +24,18 @@ def recover(
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing, as `pulumi up --yes`.")] = False,
     cancel: Annotated[
-        bool, typer.Option("--cancel", help="Take away the lock of a process on another machine, too.")
+        bool, typer.Option("--cancel", help="Also remove the lock of a process on another machine.")
     ] = False,
     state_only: Annotated[
-        bool, typer.Option("--state-only", help="Only put the state right, as before `pulumi destroy`.")
+        bool, typer.Option("--state-only", help="Only repair the state, as before `pulumi destroy`.")
     ] = False,
 ) -> None:
-    """Go on after a `pulumi up` that was killed: put the stack's state right, then run `pulumi up`.
+    """Continue after a killed `pulumi up`: repair the stack's state, then run `pulumi up`.
 
-    Takes away the lock of a process that has ended, takes into the state what the stack has made in the cluster, and
-    forgets what it had begun to make and did not. An object that this stack did not make is never taken in.
+    Removes the lock of an ended process, adds the objects that the stack has created in the cluster to the state, and
+    removes operations that were begun but not completed. Never adds an object that this stack did not create.
 
-    Exit code: 0 the stack is as its file says, 2 the command is not used right, otherwise it is not as its file says.
+    Exit code: 0 the stack matches its stack file, 2 the command is used incorrectly, otherwise it does not match.
     """
     from components.cluster import ClusterUnreachableError
 
@@ -43,7 +43,7 @@ def recover(
     from .repair import ForeignObjectsError, examine, repair
 
     if not yes and not sys.stdin.isatty():
-        _stop("there is nobody to ask here: add --yes", MISUSED)
+        _stop("there is no terminal to ask on: add --yes", MISUSED)
     pulumi = Cli(stack)
     try:
         incomplete = True
@@ -51,10 +51,10 @@ def recover(
             finding = examine(pulumi)
             for line in _lines(finding):
                 typer.echo(line)
-            if not finding.sound and not yes:
-                typer.confirm("Put this into the state?", abort=True)
+            if not finding.consistent and not yes:
+                typer.confirm("Change the state like this?", abort=True)
             for holder in repair(pulumi, finding, elsewhere=cancel):
-                typer.echo(f"lock taken away: that of {holder}")
+                typer.echo(f"removed the lock of {holder}")
             incomplete = finding.incomplete
     except (PulumiError, LockedError, ClusterUnreachableError, ForeignObjectsError) as error:
         _stop(f"{error}{_UNREADABLE if 'failed to load checkpoint' in str(error) else ''}", FAILED)
@@ -63,12 +63,12 @@ def recover(
 
 
 def _lines(finding: "Finding") -> list[str]:
-    own = {wanted.urn for wanted in finding.existing.own}
+    own = {candidate.urn for candidate in finding.existing.own}
     begun = [each for each in finding.pending if each["resource"]["urn"] not in own]
     return [
-        *(f"to be taken into the state: {wanted}, which this stack made" for wanted in finding.existing.own),
-        *(f"not known to have ended: {each['type']} {each['resource']['urn'].rpartition('::')[2]}" for each in begun),
-        *(["The state has all that this stack made."] if finding.sound else []),
+        *(f"to be added to the state: {candidate}, which this stack created" for candidate in finding.existing.own),
+        *(f"unknown whether completed: {each['type']} {each['resource']['urn'].rpartition('::')[2]}" for each in begun),
+        *(["The state has all objects that this stack created."] if finding.consistent else []),
     ]
 
 

@@ -22,7 +22,7 @@ _CREATING = "creating"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Candidate:
     """A Kubernetes object that the stack was creating, or is about to create."""
 
     row: Json
@@ -54,13 +54,13 @@ def pending(deployment: Mapping[str, Any]) -> list[Json]:
     return list(deployment.get("pending_operations") or ())
 
 
-def missing(deployment: Mapping[str, Any], steps: Iterable[Mapping[str, Any]]) -> list[Wanted]:
+def missing(deployment: Mapping[str, Any], steps: Iterable[Mapping[str, Any]]) -> list[Candidate]:
     """The objects that may exist though they are not in the state: those that were being created, and those that a
     preview would create. Objects that the state has under another name are not included."""
     begun = [operation["resource"] for operation in pending(deployment) if operation["type"] == _CREATING]
     planned = [step["newState"] for step in steps if step["op"] == "create" and step.get("newState")]
     known = {(row["type"], row["id"]) for row in _rows(deployment) if row.get("id") and not _is_gone(row)}
-    found: dict[str, Wanted] = {}
+    found: dict[str, Candidate] = {}
     for row in (*begun, *planned):
         if (creating := _object_of(row)) and (row["type"], creating.identifier) not in known:
             found.setdefault(creating.urn, creating)
@@ -74,7 +74,7 @@ def has_unknown(steps: Iterable[Mapping[str, Any]]) -> bool:
     return any(_is_object(row) and _object_of(row) is None for row in rows)
 
 
-def completed(deployment: Mapping[str, Any], steps: Iterable[Mapping[str, Any]], existing: Sequence[Wanted]) -> Json:
+def completed(deployment: Mapping[str, Any], steps: Iterable[Mapping[str, Any]], existing: Sequence[Candidate]) -> Json:
     """The state with these objects, their parents and providers, and without pending operations."""
     planned = {step["urn"]: step["newState"] for step in steps if step.get("newState")}
     taken = {candidate.urn for candidate in existing}
@@ -184,7 +184,7 @@ def _is_object(row: Mapping[str, Any]) -> bool:
     return bool(row["type"].startswith(_KUBERNETES) and row.get("custom"))
 
 
-def _object_of(row: Json) -> Wanted | None:
+def _object_of(row: Json) -> Candidate | None:
     if not _is_object(row):
         return None
     inputs = row.get("inputs") or {}
@@ -194,4 +194,4 @@ def _object_of(row: Json) -> Wanted | None:
         return None
     api_version, kind, namespace, name = map(str, names)
     manager = (metadata.get("annotations") or {}).get(FIELD_MANAGER_ANNOTATION)
-    return Wanted(row, api_version, kind, namespace, name, manager if isinstance(manager, str) else "")
+    return Candidate(row, api_version, kind, namespace, name, manager if isinstance(manager, str) else "")

@@ -20,7 +20,7 @@ from components.cluster import ClusterUnreachableError, connect
 
 from . import deployment as state
 from .cli import Cli, Holder, LockedError, PulumiError, release
-from .deployment import Json, Wanted
+from .deployment import Candidate, Json
 
 _CREATOR = "pulumi-kubernetes"
 """Field manager of an object's first write by Pulumi's provider (provider/pkg/await, since 4.29)."""
@@ -30,20 +30,20 @@ _CREATOR = "pulumi-kubernetes"
 class Existing:
     """The objects that exist."""
 
-    own: list[Wanted] = field(default_factory=list)
+    own: list[Candidate] = field(default_factory=list)
     """Created by this stack."""
 
-    others: list[tuple[Wanted, str]] = field(default_factory=list)
+    others: list[tuple[Candidate, str]] = field(default_factory=list)
     """Not created by this stack, each with its field managers."""
 
-    leaving: list[Wanted] = field(default_factory=list)
+    leaving: list[Candidate] = field(default_factory=list)
     """Being deleted."""
 
     def __add__(self, other: "Existing") -> "Existing":
         return Existing(self.own + other.own, self.others + other.others, self.leaving + other.leaving)
 
 
-def look(context: str | None, objects: Iterable[Wanted]) -> Existing:
+def look(context: str | None, objects: Iterable[Candidate]) -> Existing:
     """Looks each object up. Raises ClusterUnreachableError."""
     found = Existing()
     with tempfile.TemporaryDirectory() as folder:
@@ -67,7 +67,7 @@ def look(context: str | None, objects: Iterable[Wanted]) -> Existing:
     return found
 
 
-def is_own(candidate: Wanted, body: Mapping[str, Any]) -> bool:
+def is_own(candidate: Candidate, body: Mapping[str, Any]) -> bool:
     """Whether this stack created the object: it has the stack's own field manager, and Pulumi wrote it."""
     annotations = body["metadata"].get("annotations") or {}
     marked = bool(candidate.manager) and annotations.get(FIELD_MANAGER_ANNOTATION) == candidate.manager
@@ -78,7 +78,7 @@ def _managers(body: Mapping[str, Any]) -> set[str]:
     return {entry["manager"] for entry in body["metadata"].get("managedFields") or ()}
 
 
-def _read(client: Any, candidate: Wanted) -> dict[str, Any] | None:
+def _read(client: Any, candidate: Candidate) -> dict[str, Any] | None:
     try:
         resource = client.resources.get(api_version=candidate.api_version, kind=candidate.kind)
         body = client.get(resource, name=candidate.name, namespace=candidate.namespace or None)
@@ -117,7 +117,7 @@ class Finding:
         return bool(self.existing.own) and state.has_unknown(self.steps)
 
     @property
-    def sound(self) -> bool:
+    def consistent(self) -> bool:
         """Whether the state needs no repair."""
         return not (self.existing.own or self.pending or self.stale)
 
@@ -154,7 +154,7 @@ def repair(pulumi: Cli, finding: Finding, *, elsewhere: bool = False) -> list[Ho
     except PulumiError as error:
         released = release(pulumi, error, elsewhere=elsewhere)
         pulumi.set_deployment(whole)
-    if read := sorted({wanted.urn for wanted in own} | set(finding.stale)):
+    if read := sorted({candidate.urn for candidate in own} | set(finding.stale)):
         pulumi.output("refresh", "--yes", "--skip-preview", *(f"--target={urn}" for urn in read))
     if finding.existing.others or finding.existing.leaving:
         raise ForeignObjectsError("\n".join(_in_the_way(pulumi.stack, finding.existing)))
@@ -162,13 +162,13 @@ def repair(pulumi: Cli, finding: Finding, *, elsewhere: bool = False) -> list[Ho
 
 
 def _by_context(
-    missing: Sequence[Wanted], deployment: Json, steps: Sequence[Json]
-) -> Iterator[tuple[str | None, list[Wanted]]]:
+    missing: Sequence[Candidate], deployment: Json, steps: Sequence[Json]
+) -> Iterator[tuple[str | None, list[Candidate]]]:
     """The objects by the context of the kubeconfig in their provider."""
     rows: dict[str, Any] = {step["urn"]: step["newState"] for step in steps if step.get("newState")}
     rows |= {row["urn"]: row for row in deployment.get("resources") or ()}
 
-    def context(each: Wanted) -> str:
+    def context(each: Candidate) -> str:
         provider = rows.get(str(each.row.get("provider") or "").rpartition("::")[0]) or {}
         return str((provider.get("inputs") or {}).get("context") or "")
 
@@ -177,10 +177,10 @@ def _by_context(
 
 
 def _in_the_way(stack: str, existing: Existing) -> Iterator[str]:
-    for wanted, managers in existing.others:
+    for candidate, managers in existing.others:
         yield (
-            f"{wanted} exists, and stack {stack!r} did not make it (field managers: {managers}). Delete it, give it "
-            "another name in the stack file, or take it in: `pulumi import`, for a RayCluster `python -m stacks adopt`"
+            f"{candidate} exists, and stack {stack!r} did not create it (field managers: {managers}). Delete it, give "
+            "it another name in the stack file, or adopt it: `pulumi import`, for a RayCluster `python -m stacks adopt`"
         )
-    for wanted in existing.leaving:
-        yield f"{wanted} is being deleted: run this command again once it is gone"
+    for candidate in existing.leaving:
+        yield f"{candidate} is being deleted: run this command again after it is deleted"

@@ -6,7 +6,7 @@ import typer
 
 
 def schema(
-    write: Annotated[bool, typer.Option("--write", help="Write the committed schema and reference page anew.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Rewrite the committed schema and reference page.")] = False,
 ) -> None:
     """Print the JSON Schema of stack files."""
     from . import reference, stack_file

@@ -29,7 +29,7 @@ FILE = Path(__file__).parents[2] / "docs" / "reference" / "stack-file.md"
 HEAD = f"""# The stack file: reference
 
 Made from the models by `python -m stacks schema --write`; [the guide](../stack-file.md) is the way in. Each table is a
-mapping of `Pulumi.STACK.yaml`, and says where it stands. Keys are under `config`, with the prefix `{PROJECT}:`.
+mapping of `Pulumi.STACK.yaml`, and lists its places. Keys are under `config`, with the prefix `{PROJECT}:`.
 
 Editors with the YAML language server complete all of it, with KubeRay's own fields in `overrides` and `podTemplate`, in
 a file whose first line is

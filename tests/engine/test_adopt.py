@@ -159,7 +159,7 @@ def test_clusters_of_kubectl_are_adopted_without_an_effect_on_their_pods(
     assert "fixed" not in team.file.read_text()
     for name in before:
         adopt(team, name, "--write")
-    assert "already: nothing to adopt" in adopt(team, "fixed", fails=True)
+    assert "already: there is nothing to adopt" in adopt(team, "fixed", fails=True)
     assert {name: research.running(name) for name in before} == before
 
     team.edit(lambda settings: None)

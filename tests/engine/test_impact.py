@@ -204,12 +204,12 @@ def test_a_stack_file_is_compared_with_the_live_objects(
     priorities = priority_classes(stack.priorities)
     kubectl.does("apply", "--server-side", "--filename=-", bodies=priorities)
     try:
-        assert "is made, with 1 pod at first" in impact(0)
+        assert "is created, with 1 pod at first" in impact(0)
         manager = "--field-manager=pulumi-ray-platform-dev"
         kubectl.does("apply", "--server-side", manager, "--filename=-", bodies=[body])
         ready = "--for=condition=HeadPodReady"
         kubectl.does("wait", ready, f"--namespace={LIVE}", "raycluster/training", "--timeout=120s")
-        assert "Nothing happens to what runs." in impact(0)
+        assert "The edit affects nothing that runs." in impact(0)
         file.write_text(text.replace("name: training", "name: other"))
         removed = impact(1)
         assert "RayCluster impact-live/training: is deleted, with 1 pod;" in removed

@@ -85,7 +85,7 @@ def test_one_command_recovers_a_killed_first_update(store: Store, made: int, sec
         # It is locked, or its state cannot be read.
         store.project.up(fails=True)
     recovered = store.project.recover().output
-    assert not made or "lock taken away" in recovered
+    assert not made or "removed the lock of" in recovered
     store.is_whole(before)
 
 
@@ -126,7 +126,7 @@ def test_an_external_object_is_named_and_never_adopted(store: Store) -> None:
     foreign = client.V1ConfigMap(metadata={"name": f"shelf-{SHELVES - 1}"}, data={"height": "external"})
     store.core.create_namespaced_config_map(store.namespace, foreign, field_manager="kubectl-create")
     refused = store.project.recover(fails=True).output
-    assert f"ConfigMap {store.namespace}/shelf-{SHELVES - 1} exists, and stack 'test' did not make it" in refused
+    assert f"ConfigMap {store.namespace}/shelf-{SHELVES - 1} exists, and stack 'test' did not create it" in refused
     assert "kubectl-create" in refused
     kept = store.core.read_namespaced_config_map(f"shelf-{SHELVES - 1}", store.namespace)
     assert kept.data == {"height": "external"}

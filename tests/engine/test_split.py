@@ -127,7 +127,7 @@ def test_moving_to_one_stack_changes_no_live_object(environment: Environment, sh
     before = identities(shared_cluster)
     environment.edit(split(None))
     output = environment.own.up(fails=True).output
-    assert "wide was split into 2 stacks of tenants, and the stack file says one stack" in output
+    assert "wide was split into 2 stacks of tenants, and is one stack in the stack file" in output
     assert "Run `python -m stacks move-state wide`" in output
     environment.run("move-state", "--yes")
     assert environment.stacks() == {"wide"}

@@ -81,4 +81,4 @@ def test_a_second_time_there_is_nothing_to_adopt(run: Run) -> None:
     run("research/training", "--stack=staging", "--write")
     done = run()
     assert done.exit_code == 1
-    assert "already: nothing to adopt" in done.stderr
+    assert "already: there is nothing to adopt" in done.stderr

@@ -32,7 +32,7 @@ def test_the_stack_renders_the_very_spec_that_runs() -> None:
     assert "kubectl.kubernetes.io/last-applied-configuration" not in body["metadata"]["annotations"]
 
 
-def test_the_entry_says_that_the_cluster_is_there_and_so_is_its_namespace() -> None:
+def test_the_entry_sets_adopt_and_an_existing_namespace() -> None:
     made = entry(live(), NOTHING)
     assert made.cluster["adopt"] is True
     assert made.cluster["image"] == IMAGE
@@ -59,7 +59,7 @@ def test_a_cluster_whose_images_a_mirror_would_rename_is_refused() -> None:
         entry(live(), stack)
 
 
-def test_on_another_stacks_platform_the_entry_says_nothing_that_is_the_platforms() -> None:
+def test_on_another_stacks_platform_the_entry_sets_nothing_that_belongs_to_the_platform() -> None:
     assert entry(live(), parse({"platform": {}})).tenant == {"name": "research", "createNamespace": False}
 
 
@@ -82,7 +82,7 @@ def test_a_redis_of_ones_own_stays_where_it_is_although_the_stack_has_one() -> N
 def test_a_cluster_that_the_stack_has_is_refused() -> None:
     cluster = {"name": "training", "rayVersion": "2.60.0", "image": IMAGE}
     stack = parse({"tenants": [{"name": "research", "clusters": [cluster]}]})
-    with pytest.raises(CannotAdoptError, match="'training' of tenant 'research' already: nothing to adopt"):
+    with pytest.raises(CannotAdoptError, match="'training' of tenant 'research' already: there is nothing to adopt"):
         entry(live(), stack)
 
 
@@ -116,7 +116,7 @@ def labelled(**labels: str) -> dict[str, Any]:
     return live(labels=LABELS | labels)
 
 
-def test_in_a_stack_with_a_scheduler_its_labels_are_said_by_settings_and_stay_as_they_are() -> None:
+def test_in_a_stack_with_a_scheduler_its_labels_become_settings_and_do_not_change() -> None:
     stack = parse(QUEUES)
     made = entry(labelled(), stack).cluster
     assert made["labels"] == {"owner": "ada"}
@@ -129,9 +129,9 @@ def test_in_a_stack_with_a_scheduler_its_labels_are_said_by_settings_and_stay_as
     assert body["spec"] == live()["spec"]
 
 
-def test_a_cluster_that_gets_its_tenants_queue_is_said_to() -> None:
+def test_a_cluster_that_gets_its_tenants_queue_has_a_note() -> None:
     stack = parse({"scheduler": {"volcano": {}}, "tenants": [{"name": "research", "queue": {}}]})
-    assert "it waits in queue research, its tenant's, from then on" in entry(live(), stack).notes
+    assert "from then on it waits in queue research, its tenant's" in entry(live(), stack).notes
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_a_cluster_that_gets_its_tenants_queue_is_said_to() -> None:
     ],
 )
 def test_labels_that_no_setting_can_say_are_refused_by_name(label: dict[str, str]) -> None:
-    with pytest.raises(CannotAdoptError, match=r"cannot be said"):
+    with pytest.raises(CannotAdoptError, match=r"cannot be written"):
         entry(labelled(**label), parse(QUEUES))
 
 

@@ -32,13 +32,13 @@ def test_the_object_is_returned_as_it_is(serve: Serve) -> None:
     assert live_cluster(None, "research", "training") == live()
 
 
-def test_one_that_is_not_there_is_told_with_those_that_are(serve: Serve) -> None:
+def test_a_missing_ray_cluster_is_reported_with_the_existing_ones(serve: Serve) -> None:
     serve(None, {"items": [live(), live(name="tuning")]})
     with pytest.raises(CannotAdoptError, match=r"no RayCluster 'serving' .* RayClusters there: training, tuning"):
         live_cluster(None, "research", "serving")
 
 
-def test_a_cluster_without_kuberay_is_told_from_one_without_the_object(serve: Serve) -> None:
+def test_a_cluster_without_kuberay_has_another_message_than_one_without_the_object(serve: Serve) -> None:
     serve(None, None)
     with pytest.raises(CannotAdoptError, match=r"has no RayClusters .* is this the right context"):
         live_cluster(None, "research", "training")

@@ -16,7 +16,7 @@ FILE = Path(__file__).parents[2] / "stack_files" / "good" / "split.yaml"
 def test_nothing_is_changed_where_there_is_nobody_to_ask(command: str) -> None:
     result = CliRunner().invoke(app, [command, "prod", "--config-file", str(FILE)])
     assert result.exit_code == 2
-    assert f"`{command}` asks before it changes anything, and there is no terminal: add --yes" in result.output
+    assert f"`{command}` asks before it changes anything, but there is no terminal: add --yes" in result.output
 
 
 def test_a_stack_file_that_is_not_there_is_named(tmp_path: Path) -> None:

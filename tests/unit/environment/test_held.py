@@ -60,4 +60,4 @@ def test_a_group_keeps_its_own_tenants_and_no_others() -> None:
 @pytest.mark.parametrize(("groups", "now"), [(0, "one stack"), (5, "split into 5 stacks")])
 def test_another_number_of_stacks_is_refused_before_anything_is_made_twice(groups: int, now: str) -> None:
     reason = refused(Part(groups=groups), last={"split": 3}, rows={ROOT: {"split": 3}})
-    assert f"prod was split into 3 stacks of tenants, and the stack file says {now}" in reason
+    assert f"prod was split into 3 stacks of tenants, and is {now} in the stack file" in reason

@@ -43,7 +43,7 @@ def test_the_platforms_stack_comes_first_and_tenants_have_stacks_of_the_environm
     assert stack_of("blue", environment(None), "prod") == "prod"
 
 
-def test_tenants_are_spread_over_all_groups_and_few_change_theirs_with_the_number_of_groups() -> None:
+def test_tenants_are_spread_over_all_groups_and_few_move_if_the_number_of_groups_changes() -> None:
     before, after = ({name: group_for(name, groups) for name in NAMESPACES} for groups in (4, 5))
     counts = [list(before.values()).count(group) for group in range(1, 5)]
     assert min(counts) > 30

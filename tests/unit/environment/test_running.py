@@ -50,8 +50,8 @@ class Engine:
                 self.ran.append(name)
             time.sleep(self._seconds)
             if name in self._failing:
-                said = {"message": "team-a/training is not ready", "severity": "error", "color": "never"}
-                on_event(EngineEvent.from_json({"sequence": 1, "timestamp": 0, "diagnosticEvent": said}))
+                diagnostic = {"message": "team-a/training is not ready", "severity": "error", "color": "never"}
+                on_event(EngineEvent.from_json({"sequence": 1, "timestamp": 0, "diagnosticEvent": diagnostic}))
                 raise CommandError(CommandResult(stdout="Diagnostics:", stderr="", code=255))
             summary = {"resourceChanges": {"create": 2, "same": 1}}
             on_event(EngineEvent.from_json({"sequence": 1, "timestamp": 0, "summaryEvent": summary}))
@@ -141,15 +141,15 @@ def test_each_stack_reads_the_stack_file_however_long_it_is(tmp_path: Path, monk
         tmp_path / "Pulumi.prod.yaml",
         [{"name": f"team-{number:04}", "owner": "people"} for number in range(4000)],
     )
-    of_others = {"kubernetes:context": "prod", "ray-platform:policies": {"level": "advisory"}}
-    said = {"encryptionsalt": "v1:salt", "config": {**of_others, "ray-platform:tenants": tenants}}
-    file.write_text(yaml.safe_dump(said))
+    of_other_programs = {"kubernetes:context": "prod", "ray-platform:policies": {"level": "advisory"}}
+    configuration = {"encryptionsalt": "v1:salt", "config": {**of_other_programs, "ray-platform:tenants": tenants}}
+    file.write_text(yaml.safe_dump(configuration))
     with configuration_of(file) as made:
         assert made.name == file.name
         handed_over = yaml.safe_load(made.read_text())
     config = handed_over.pop("config")
     assert handed_over == {"encryptionsalt": "v1:salt"}
-    assert config.items() >= of_others.items()
+    assert config.items() >= of_other_programs.items()
     variable = json.dumps(
         {key: value if isinstance(value, str) else json.dumps(value) for key, value in config.items()}
     )

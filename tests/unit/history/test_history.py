@@ -56,23 +56,23 @@ def test_a_history_is_read_by_its_columns_in_any_order(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("", "no column gpus, duration, arrival"),
-        ("gpus,length\n1,2\n", "no column duration, arrival: the first line is gpus,duration,arrival"),
-        ("gpus,duration,arrival\n0.5,1,1\n", r":2: gpus is '0.5': a whole number of GPUs is wanted"),
-        ("gpus,duration,arrival\n1,5m,1\n", r":2: duration is '5m': seconds, 0 or more is wanted"),
+        ("gpus,length\n1,2\n", "no column duration, arrival: the first line must be gpus,duration,arrival"),
+        ("gpus,duration,arrival\n0.5,1,1\n", r":2: gpus is '0.5': set a whole number of GPUs"),
+        ("gpus,duration,arrival\n1,5m,1\n", r":2: duration is '5m': set a number of seconds, 0 or more"),
         ("gpus,duration,arrival\n1,1,1\n1,1,-3\n", r":3: arrival is '-3'"),
         ("gpus,duration,arrival\n1,nan,1\n", "duration is 'nan'"),
         ("gpus,duration,arrival\n1,1\n", "arrival is None"),
         ("gpus,duration,arrival\n0,1,1\n", "no job has GPUs"),
     ],
 )
-def test_what_is_no_history_is_said_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+def test_an_invalid_history_is_reported_with_its_line(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "jobs.csv"
     file.write_text(text)
     with pytest.raises(HistoryError, match=message):
         read(file)
 
 
-def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(HistoryError, match=r"none.csv: cannot be read: No such file"):
         read(tmp_path / "none.csv")
 
@@ -134,7 +134,7 @@ def test_the_proposal_is_printed_as_workers_that_the_stack_file_takes() -> None:
     assert {each["gpus"] for each in workers["variants"]} >= {1}
 
 
-def test_sizes_that_the_stack_file_says_itself_are_proposed_as_it_says_them(folder: Path) -> None:
+def test_sizes_that_the_stack_file_sets_are_proposed_unchanged(folder: Path) -> None:
     """Workers with fewer CPUs than GPUs run as many tasks as their GPUs hold, because tasks there request fewer CPUs,
     too."""
     (folder / "Pulumi.pods.yaml").write_text((ROOT / "Pulumi.pods.yaml").read_text())
@@ -153,12 +153,12 @@ def test_programs_get_numbers() -> None:
     ("arguments", "message"),
     [
         (["--history", "none.csv", "a"], "none.csv: cannot be read"),
-        (["--history", "jobs.csv", "a", "a"], "--history is of one stack"),
-        (["--history", "jobs.csv", "a", "--format", "svg"], "--history is of one stack"),
+        (["--history", "jobs.csv", "a", "a"], "--history is for one stack"),
+        (["--history", "jobs.csv", "a", "--format", "svg"], "--history is for one stack"),
         (["--history", "jobs.csv", "a", "--cluster", "team-a/alone"], "set --cluster to one of these: team-a/training"),
     ],
 )
-def test_wrong_use_is_said(arguments: list[str], message: str) -> None:
+def test_wrong_use_is_reported(arguments: list[str], message: str) -> None:
     result = plan(*arguments)
     assert result.exit_code == 2
     assert message in result.output

@@ -26,7 +26,7 @@ def asked(name: str, gpus: float, begin: float | None, end: float | None, waited
     return {"id": name, "gpus": gpus, "asked": BEGIN + (begin or 0.0) - waited, "started": started, "ended": ended}
 
 
-def told(*demands: dict[str, Any]) -> dict[str, Any]:
+def reported(*demands: dict[str, Any]) -> dict[str, Any]:
     return {"cluster": "c", "now": NOW, "demands": list(demands)}
 
 
@@ -34,13 +34,15 @@ ENDED = asked("ended", 2, 60, 90, waited=50)
 
 
 def test_what_has_ended_is_as_long_as_it_ran_and_came_when_it_asked() -> None:
-    found = demand_of(told(ENDED))
+    found = demand_of(reported(ENDED))
     assert found.jobs == {"c-ended": Job(2, 30.0, BEGIN + 10)}
     assert found.sentence("a/b") == "Ray of a/b knows of 1 tasks, actors and bundles with GPUs."
 
 
-def test_what_has_not_ended_is_counted_as_far_as_it_is_known_and_said() -> None:
-    found = demand_of(told(asked("runs", 1, 400, None), asked("waits", 4, None, None), asked("cancelled", 1, None, 5)))
+def test_a_job_that_has_not_ended_is_counted_with_its_time_so_far_and_reported() -> None:
+    found = demand_of(
+        reported(asked("runs", 1, 400, None), asked("waits", 4, None, None), asked("cancelled", 1, None, 5))
+    )
     assert found.jobs == {"c-runs": Job(1, 600.0, BEGIN + 400)}
     assert (found.running, found.waiting) == (1, 1)
     assert "1 of them still run" in found.sentence("a/b")
@@ -48,7 +50,7 @@ def test_what_has_not_ended_is_counted_as_far_as_it_is_known_and_said() -> None:
 
 
 def test_a_part_of_a_gpu_counts_as_one() -> None:
-    found = demand_of(told(asked("half", 0.5, 0, 10), ENDED))
+    found = demand_of(reported(asked("half", 0.5, 0, 10), ENDED))
     assert [job.gpus for job in found.jobs.values()] == [1, 2]
     assert found.shared == 1
 
@@ -68,7 +70,7 @@ def test_jobs_are_collected_and_one_that_ran_on_is_not_there_twice(tmp_path: Pat
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("gpus,duration,arrival\n1,1,1\n", "no column id: what was not written by --save cannot be added to"),
+        ("gpus,duration,arrival\n1,1,1\n", "no column id: jobs can only be added to a file that --save has written"),
         ("something else\n", "no column gpus, duration, arrival"),
     ],
 )
@@ -95,7 +97,7 @@ class Played:
     def run_in_head(self, _pods: object, script: str) -> dict[str, Any]:
         assert self.asked == (None, "team-a", "training")
         assert "GlobalStateAccessor" in script
-        return told(*(asked(str(each), job.gpus, job.arrival, job.arrival + job.duration) for each, job in _JOBS))
+        return reported(*(asked(str(each), job.gpus, job.arrival, job.arrival + job.duration) for each, job in _JOBS))
 
 
 class Silent(Played):
@@ -140,7 +142,9 @@ def test_what_was_saved_is_used_as_well(folder: Path) -> None:
         (["live", "--cluster", "team-a/alone"], "set --cluster to one of these: team-a/training"),
     ],
 )
-def test_wrong_use_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str) -> None:
+def test_wrong_use_is_reported(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+) -> None:
     monkeypatch.setattr(live, "Pods", Silent)
     result = plan(*arguments)
     assert result.exit_code == 2
@@ -148,7 +152,7 @@ def test_wrong_use_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch, argume
     assert "Traceback" not in result.output
 
 
-def test_without_a_cluster_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_cluster_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     connect.cache_clear()

@@ -124,13 +124,13 @@ def test_an_edit_shows_the_objects_that_it_changes_and_no_others(edit: str) -> N
     assert shown(edited(before, after)) == sorted(expected.items())
 
 
-def test_an_action_is_named_with_what_it_was_and_is_not_hidden_in_a_list() -> None:
+def test_an_action_is_shown_with_its_old_value_and_not_only_as_part_of_a_list() -> None:
     before, after, _ = CASES["an admission policy switched to Deny"]
     [each] = edited(before, after).objects
-    assert each.effects[0].says.startswith("spec.validationActions Warn -> Deny: holds within seconds")
+    assert each.effects[0].text.startswith("spec.validationActions Warn -> Deny: applies to new and changed objects")
 
 
-def test_objects_to_which_the_same_happens_have_a_row_and_a_sentence_together() -> None:
+def test_objects_with_the_same_effects_share_a_row_and_a_sentence() -> None:
     deny, audit = ({"action": action} for action in ("Deny", "Audit"))
     made = edited({"stack": {"admissionPolicies": deny}}, {"stack": {"admissionPolicies": audit}})
     assert len(made.objects) > 20
@@ -141,17 +141,17 @@ def test_objects_to_which_the_same_happens_have_a_row_and_a_sentence_together() 
     assert sum("spec.validationActions Deny -> Audit" in each for each in for_people.sentences) == 1
 
 
-def test_every_kind_that_a_stack_makes_has_its_words() -> None:
+def test_every_kind_that_a_stack_creates_has_texts() -> None:
     made = {kind for file in GOOD for kind, _ in render(load(file))} - {"RayCluster"}
     assert made == {*KINDS, *AS_RIGHTS}
 
 
-def test_accounts_of_pods_that_ask_whose_a_token_is_gain_that_right() -> None:
+def test_accounts_of_pods_that_review_tokens_gain_that_right() -> None:
     found = {each.name: each for each in edited({}, {"cluster": K8S_TOKENS}).objects if each.kind == "Rights of"}
     [(who, each)] = found.items()
     assert who == "serviceAccount:a/training"
     assert any(
-        "in the whole cluster: create subjectaccessreviews.authorization.k8s.io, tokenreviews" in effect.says
+        "in the whole cluster: create subjectaccessreviews.authorization.k8s.io, tokenreviews" in effect.text
         for effect in each.effects
     )
 

@@ -53,14 +53,14 @@ BOTH = {**AT_ONCE, "env": {"A": "b"}}
 """An edit of head and workers."""
 
 
-def test_of_all_pods_that_are_made_anew_the_busy_ones_are_counted() -> None:
+def test_busy_pods_are_counted_among_all_recreated_pods() -> None:
     all_of_it, workers = effects(ray(**AT_ONCE), ray(**BOTH), "head", "w-1")
     assert (all_of_it.ended, all_of_it.busy) == (Range(4, 4), Range(2, 2))
-    assert all_of_it.says.endswith("; busy now: 2 of 4")
+    assert all_of_it.text.endswith("; busy now: 2 of 4")
     assert (workers.ended, workers.busy) == (Range(3, 3), Range(1, 1))
 
 
-def test_of_those_that_chance_takes_as_many_are_busy_as_are_not_idle() -> None:
+def test_the_busy_pods_are_a_range_if_only_some_pods_are_deleted() -> None:
     one = {"updates": {"strategy": "none"}, "autoscaling": False}
     [effect] = effects(
         ray(workers={"pool": "a100", "variants": [{"gpus": 8, "minReplicas": 3}]}, **one),
@@ -71,23 +71,23 @@ def test_of_those_that_chance_takes_as_many_are_busy_as_are_not_idle() -> None:
     assert (effect.ended, effect.busy) == (Range(2, 2), Range(1, 2))
 
 
-def test_what_is_only_stopped_when_it_is_idle_takes_no_busy_one() -> None:
+def test_an_edit_that_only_stops_idle_pods_stops_no_busy_pod() -> None:
     [effect] = effects(ray(), ray(workers={"pool": "a100", "env": {"A": "b"}, "variants": [{"gpus": 8}]}), "w-0")
     assert effect.busy is None
-    assert effect.says.endswith("; busy now: 1 of 3")
+    assert effect.text.endswith("; busy now: 1 of 3")
 
 
-def test_it_is_in_the_table_and_for_programs() -> None:
+def test_busy_pods_are_in_the_table_and_in_the_json_output() -> None:
     impact = edited(ray(**AT_ONCE), ray(**BOTH), Answer(["w-2"]))
     assert report("an edit", impact).tables[0].rows[0][2] == "4, 1 busy"
     assert live.AT_THIS_MOMENT in impact.notes
-    told = [each for each in as_object(impact)["objects"][0]["effects"] if each["podsEnded"]["most"]]
-    assert [each["podsEndedBusy"] for each in told] == [{"least": 1, "most": 1}] * 2
+    stopping = [each for each in as_object(impact)["objects"][0]["effects"] if each["podsEnded"]["most"]]
+    assert [each["podsEndedBusy"] for each in stopping] == [{"least": 1, "most": 1}] * 2
     nobody = edited(ray(**AT_ONCE), ray(**BOTH), Answer())
     assert report("an edit", nobody).tables[0].rows[0][2] == "4, 0 busy"
 
 
-def test_where_ray_cannot_be_asked_it_is_unknown_and_why() -> None:
+def test_if_ray_cannot_be_asked_busy_is_unknown_with_the_reason() -> None:
     impact = edited(ray(**AT_ONCE), ray(**BOTH), Answer(unknown="its head does not exist"))
     assert report("an edit", impact).tables[0].rows[0][2] == "4, busy: unknown"
     assert any(
@@ -127,14 +127,14 @@ def test_ray_is_asked_where_an_edit_stops_pods(played: type[Played]) -> None:
     played.states = {"head": "IDLE", "w-0": "RUNNING", "w-1": "DRAINING", "w-2": "DEAD"}
     there = running(ray(**AT_ONCE))
     stopping, harmless = (
-        impact_on(there, stack(tenant("a", ray(**said)), redis={}), "prod") for said in (BOTH, AT_ONCE)
+        impact_on(there, stack(tenant("a", ray(**settings)), redis={}), "prod") for settings in (BOTH, AT_ONCE)
     )
     assert ask(None, stopping, there) == {NAME: Answer(frozenset({"w-0", "w-1"}))}
     assert ask(None, harmless, there) == {}
     assert played.asked == [NAME]
 
 
-def test_why_it_does_not_answer_is_kept(played: type[Played]) -> None:
+def test_the_reason_for_a_missing_answer_is_kept(played: type[Played]) -> None:
     played.silent = "a command cannot be run in its pod head: Forbidden"
     there = running(ray(**AT_ONCE))
     stopping = impact_on(there, stack(tenant("a", ray(**BOTH)), redis={}), "prod")

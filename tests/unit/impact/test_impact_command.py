@@ -42,19 +42,19 @@ def impact(*arguments: str) -> Result:
 
 
 def test_an_edit_is_compared_with_what_is_committed(folder: Path) -> None:
-    assert (impact("--to", "prod").exit_code, "Nothing happens" in impact("--to", "prod").stdout) == (0, True)
+    assert (impact("--to", "prod").exit_code, "The edit affects nothing" in impact("--to", "prod").stdout) == (0, True)
     (folder / "Pulumi.prod.yaml").write_text(HARMLESS)
     done = impact("--to", "prod")
     assert done.exit_code == 0
     assert "the autoscaler applies the new idle timeout" in done.stdout
-    assert "Nothing that runs is hurt." in done.stdout
+    assert "The edit disrupts nothing that runs." in done.stdout
 
 
 def test_harm_ends_with_1_unless_it_is_allowed(folder: Path) -> None:
     (folder / "Pulumi.prod.yaml").write_text(HARMFUL)
     done = impact("--from", "main", "--to", "prod")
     assert done.exit_code == 1
-    assert "Hurts what runs: RayCluster team-a/training." in done.stdout
+    assert "Disrupts what runs: RayCluster team-a/training." in done.stdout
     assert impact("--from", "main", "--to", "prod", "--allow-disruption").exit_code == 0
 
 
@@ -72,11 +72,11 @@ def test_a_stack_that_is_new_is_all_new(folder: Path) -> None:
     (folder / "Pulumi.new.yaml").write_text(STACK)
     done = impact("--to", "new")
     assert done.exit_code == 0
-    assert "RayCluster team-a/training: is made" in done.stdout
+    assert "RayCluster team-a/training: is created" in done.stdout
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "text"),
     [
         (("--from", "nowhere", "--to", "prod"), "'nowhere' is neither a file nor a revision of git here"),
         (("--to", "missing"), "Pulumi.missing.yaml"),
@@ -84,9 +84,9 @@ def test_a_stack_that_is_new_is_all_new(folder: Path) -> None:
         (("--from", "wrong.yaml", "--to", "prod"), "wrong.yaml"),
     ],
 )
-def test_wrong_use_ends_with_2_and_one_message(folder: Path, arguments: tuple[str, ...], says: str) -> None:
+def test_wrong_use_ends_with_2_and_one_message(folder: Path, arguments: tuple[str, ...], text: str) -> None:
     (folder / "wrong.yaml").write_text("config: {ray-platform:tenants: 1}\n")
     done = impact(*arguments)
     assert done.exit_code == 2
-    assert says in done.stderr
+    assert text in done.stderr
     assert "Traceback" not in done.stderr

@@ -47,12 +47,12 @@ def effects(known: Known, after: dict[str, Any]) -> list[Effect]:
     return effects_on("RayCluster", impact_on({"a/training": known}, stack(tenant("a", after), redis={}), "prod"))
 
 
-def test_nothing_is_said_where_all_pods_are_as_the_ray_cluster_says() -> None:
+def test_pods_that_match_the_ray_cluster_have_no_effect() -> None:
     assert effects(running(edited()), edited("immediate")) == []
 
 
 @pytest.mark.parametrize(
-    ("strategy", "verdict", "says", "ended"),
+    ("strategy", "verdict", "text", "ended"),
     [
         ("immediate", Verdict.ENDS, "1 pod of worker group a100-8gpu: deleted at once", Range(1, 1)),
         ("drain", Verdict.ROLLING, "ended after 30m", Range(0, 1)),
@@ -60,18 +60,18 @@ def test_nothing_is_said_where_all_pods_are_as_the_ray_cluster_says() -> None:
     ],
 )
 def test_another_strategy_alone_reaches_workers_that_were_left(
-    strategy: str, verdict: Verdict, says: str, ended: Range
+    strategy: str, verdict: Verdict, text: str, ended: Range
 ) -> None:
     [effect] = effects(running(edited("none"), "a100-8gpu"), edited(strategy))
     assert (effect.verdict, effect.ended, effect.groups) == (verdict, ended, ("a100-8gpu",))
-    assert says in effect.says
+    assert text in effect.text
 
 
 def test_with_none_they_stay() -> None:
     assert effects(running(edited(), "a100-8gpu", "headgroup"), edited("none")) == []
 
 
-def test_a_head_that_was_left_goes_at_once_with_all_workers_unless_they_outlive_it() -> None:
+def test_an_old_head_is_deleted_at_once_with_all_workers_unless_they_outlive_it() -> None:
     [all_of_it] = effects(running(edited(), "headgroup"), edited("immediate"))
     assert (all_of_it.verdict, all_of_it.ended, all_of_it.groups) == (Verdict.RECREATES, Range(3, 3), ())
     kept: dict[str, Any] = {"faultTolerance": True}
@@ -86,7 +86,7 @@ def test_an_edit_of_other_pods_ends_them_as_well() -> None:
     assert {effect.groups for effect in found if effect.ended} == {("a100-4gpu",), ("a100-8gpu",)}
 
 
-def test_pods_whose_end_is_told_already_are_not_told_twice() -> None:
+def test_pods_that_another_effect_ends_are_not_reported_twice() -> None:
     known = running(edited("immediate"), "a100-8gpu")
     found = effects(known, {**edited("immediate"), "workers": {**WORKERS, "env": {"A": "b"}}})
     assert [effect.groups for effect in found] == [("a100-8gpu", "a100-4gpu")]
@@ -100,5 +100,5 @@ def test_from_file_to_file_pods_may_have_been_left_where_it_becomes_immediate() 
 
     [effect] = between("onIdle", "immediate")
     assert (effect.verdict, effect.ended) == (Verdict.ENDS, Range(0, 7))
-    assert "pods that earlier edits have left as they were, 0 to 7 of them" in effect.says
+    assert "pods that earlier edits did not change, 0 to 7 of them" in effect.text
     assert between("immediate", "onIdle") == between("none", "drain") == between("immediate", "immediate") == []

@@ -30,25 +30,25 @@ def edited_stack(before: dict[str, Any], after: dict[str, Any]) -> Impact:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "kind", "verdict", "says"),
+    ("before", "after", "kind", "verdict", "text"),
     [
-        ({}, {"quota": {"gpus": 8}}, "ResourceQuota", Verdict.CREATES, "what is there beyond it stays"),
+        ({}, {"quota": {"gpus": 8}}, "ResourceQuota", Verdict.CREATES, "existing objects beyond the limit stay"),
         ({"quota": {"gpus": 16}}, {"quota": {"gpus": 8}}, "ResourceQuota", Verdict.IN_PLACE, "16 -> 8"),
-        ({"quota": {"gpus": 16}}, {}, "ResourceQuota", Verdict.IN_PLACE, "nothing bounds the namespace"),
+        ({"quota": {"gpus": 16}}, {}, "ResourceQuota", Verdict.IN_PLACE, "nothing limits the namespace"),
         ({}, {"podSecurity": "baseline"}, "Namespace", Verdict.IN_PLACE, "restricted -> baseline"),
         ({}, {"network": {"policies": False}}, "NetworkPolicy", Verdict.IN_PLACE, ""),
     ],
 )
 def test_an_edit_of_a_tenant(
-    before: dict[str, Any], after: dict[str, Any], kind: str, verdict: Verdict, says: str
+    before: dict[str, Any], after: dict[str, Any], kind: str, verdict: Verdict, text: str
 ) -> None:
     found = effects_on(kind, edited(before, after))
     assert found[0].verdict is verdict
-    assert says in found[0].says
+    assert text in found[0].text
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "kind", "verdict", "says"),
+    ("before", "after", "kind", "verdict", "text"),
     [
         (
             {"operator": {"version": "1.6.1"}},
@@ -62,7 +62,7 @@ def test_an_edit_of_a_tenant(
             {"operator": {"version": "1.5.1"}},
             "Operator",
             Verdict.REFUSED,
-            "the preview refuses to go back",
+            "the preview refuses an older version",
         ),
         ({}, {"operator": {"replicas": 2}}, "Operator", Verdict.ROLLING, "replicas: the operator restarts"),
         ({}, {"operator": {"namespace": "other"}}, "Operator", Verdict.REPLACES, "ray-system -> other"),
@@ -71,16 +71,16 @@ def test_an_edit_of_a_tenant(
     ],
 )
 def test_an_edit_of_the_platform(
-    before: dict[str, Any], after: dict[str, Any], kind: str, verdict: Verdict, says: str
+    before: dict[str, Any], after: dict[str, Any], kind: str, verdict: Verdict, text: str
 ) -> None:
     found = effects_on(kind, edited_stack(before, after))
     assert found[0].verdict is verdict
-    assert says in found[0].says
+    assert text in found[0].text
 
 
 def test_rights_that_are_gained_and_lost_are_named_with_where_they_hold() -> None:
     found = edited({"users": ["group:old"]}, {"users": ["group:new"], "admins": ["user:ann"]})
-    effects_by_subject = {each.name: each.effects[0].says for each in found.objects if each.kind == "Rights of"}
+    effects_by_subject = {each.name: each.effects[0].text for each in found.objects if each.kind == "Rights of"}
     assert effects_by_subject.keys() == {"group:old", "group:new", "user:ann"}
     assert effects_by_subject["group:new"].startswith("gains in namespace a: ")
     assert "secrets training" in effects_by_subject["group:new"]
@@ -129,4 +129,4 @@ def test_what_the_stack_does_not_install_it_does_not_remove() -> None:
     there = {"scheduler": {"volcano": {"install": "existing"}}, "operator": {"install": "existing"}}
     assert effects_on("Scheduler", edited_stack(there, {"operator": {"install": "existing"}})) == []
     assert [each.verdict for each in effects_on("Operator", edited_stack({}, there))] == [Verdict.DELETES]
-    assert "fails where one is there already" in effects_on("Operator", edited_stack(there, {}))[0].says
+    assert "fails if the cluster has an operator already" in effects_on("Operator", edited_stack(there, {}))[0].text

@@ -26,16 +26,16 @@ def of_operator(before: StackSettings, after: StackSettings) -> list[Effect]:
     return effects_on("Operator", impact_of(before, after))
 
 
-def test_an_upgrade_keeps_pods_and_says_what_new_ones_get() -> None:
+def test_an_upgrade_keeps_pods_and_reports_what_new_pods_get() -> None:
     restarts, pods = of_operator(with_operator("1.5.1"), with_operator("1.6.2"))
     assert restarts.verdict is Verdict.ROLLING
-    assert "Pods of RayClusters stay" in restarts.says
+    assert "Pods of RayClusters stay" in restarts.text
     assert "another `up`" in restarts.safer
     assert pods.verdict is Verdict.NEW_PODS
-    assert "health probes by HTTP" in pods.says
+    assert "health probes by HTTP" in pods.text
 
 
-def test_nothing_is_said_of_pods_between_versions_that_make_them_alike() -> None:
+def test_versions_that_create_the_same_pods_have_no_effect_on_pods() -> None:
     assert [each.verdict for each in of_operator(with_operator("1.6.0"), with_operator("1.6.2"))] == [Verdict.ROLLING]
 
 
@@ -48,10 +48,10 @@ def test_nothing_is_said_of_pods_between_versions_that_make_them_alike() -> None
         (("1.5.1", {"RayMultiHostIndexing": True}), ("1.6.2", {}), False),
     ],
 )
-def test_workers_with_several_hosts_would_be_made_twice(before: Any, after: Any, refused: bool) -> None:
+def test_workers_with_several_hosts_would_be_created_twice(before: Any, after: Any, refused: bool) -> None:
     effects = of_operator(*(with_operator(version, gates, hosts=2) for version, gates in (before, after)))
     found = [each for each in effects if each.verdict is Verdict.REFUSED]
     assert bool(found) is refused
     for each in found:
-        assert "a/training tpu" in each.says
+        assert "a/training tpu" in each.text
         assert "RayMultiHostIndexing: false" in each.safer

@@ -88,7 +88,7 @@ def test_recreate_takes_all_pods_for_nearly_everything(edit: str) -> None:
     assert recreates(*edited(edit, spec(recreate=True), spec(recreate=True))) == (edit not in LEFT_ALONE)
 
 
-def test_recreate_makes_as_many_as_are_wanted_and_takes_orphans_too() -> None:
+def test_recreate_creates_the_desired_number_and_also_deletes_orphans() -> None:
     change = change_of_pods(*edited("group-added", spec(recreate=True), spec(recreate=True)), {**RUNNING, "lost": 3})
     assert change == PodChange({**RUNNING, "lost": 3}, {HEAD: 1, "small": 2, "big": 1, "new": 1}, recreated=True)
 

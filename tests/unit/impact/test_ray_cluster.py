@@ -29,43 +29,43 @@ def worker_group(replicas: int = 1, groups: tuple[str, ...] = ("cpu",), **settin
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "verdict", "says"),
+    ("before", "after", "verdict", "text"),
     [
-        (ray(), ray(labels={"a": "b"}), Verdict.IN_PLACE, "labels.a: is changed on the RayCluster"),
+        (ray(), ray(labels={"a": "b"}), Verdict.IN_PLACE, "labels.a: changes on the RayCluster"),
         (ray(), ray(idleTimeout="2m"), Verdict.IN_PLACE, "the autoscaler applies the new idle timeout within seconds"),
         (
             ray(),
             ray(env={"A": "b"}, **BY_KUBERAY_ALONE),
             Verdict.NEW_PODS,
-            "workers of group a100-8gpu that run stay as they are",
+            "running workers of group a100-8gpu do not change",
         ),
-        (ray(), ray(env={"A": "b"}), Verdict.IGNORED, "the head stays as it is until its pod is recreated"),
-        (ray(), ray(head={"serviceType": "NodePort"}), Verdict.IGNORED, "the head's Service stays as it is"),
-        (ray(), ray(serviceAccount="other"), Verdict.IGNORED, "KubeRay's RoleBinding for the autoscaler stays"),
+        (ray(), ray(env={"A": "b"}), Verdict.IGNORED, "the head does not change until its pod is recreated"),
+        (ray(), ray(head={"serviceType": "NodePort"}), Verdict.IGNORED, "the head's Service does not change"),
+        (ray(), ray(serviceAccount="other"), Verdict.IGNORED, "KubeRay's RoleBinding for the autoscaler keeps"),
         (
             ray(),
             ray(rayVersion="2.59.0", image="rayproject/ray:2.59.0", **BY_KUBERAY_ALONE),
             Verdict.STRANDS,
-            "workers that start meanwhile have the new one and cannot join",
+            "workers that start before have the new version and cannot join",
         ),
         (
             ray(),
             ray(authOptions={"mode": "disabled"}, **BY_KUBERAY_ALONE),
             Verdict.STRANDS,
-            "are refused by it",
+            "the head refuses them",
         ),
         (ray(), ray(workers=FOUR), Verdict.NOTHING, ""),
         (
             worker_group(),
             worker_group(groups=(), **BY_KUBERAY_ALONE),
             Verdict.ORPHANS,
-            "orphans group cpu: 1 pod run on with their GPUs, and nobody ends them",
+            "orphans group cpu: 1 pod continue to run with their GPUs, and nothing ends them",
         ),
         (
             ray(),
             ray(workers={"pool": "a100", "variants": [{"gpus": 8, "maxReplicas": 1}]}),
             Verdict.ENDS,
-            "the autoscaler ends 0 to 3 of 0 to 4 pods of worker group a100-8gpu, idle ones first, and then busy ones",
+            "the autoscaler ends 0 to 3 of 0 to 4 pods of worker group a100-8gpu, first idle pods, then busy ones",
         ),
         (
             worker_group(replicas=3),
@@ -73,7 +73,7 @@ def worker_group(replicas: int = 1, groups: tuple[str, ...] = ("cpu",), **settin
             Verdict.ENDS,
             "deletes 2 of 3 pods of worker group cpu",
         ),
-        (worker_group(replicas=1), worker_group(replicas=3), Verdict.CREATES, "makes 2 pods of worker group cpu"),
+        (worker_group(replicas=1), worker_group(replicas=3), Verdict.CREATES, "creates 2 pods of worker group cpu"),
         (
             ray(),
             {**ray(), "autoscaling": False},
@@ -85,7 +85,7 @@ def worker_group(replicas: int = 1, groups: tuple[str, ...] = ("cpu",), **settin
             ray(**RECREATE),
             ray(env={"A": "b"}, **RECREATE),
             Verdict.RECREATES,
-            "deletes all 1 to 5 pods at once, the head as well",
+            "deletes all 1 to 5 pods at once, including the head",
         ),
         (ray(**RECREATE), ray(workers=FOUR, **RECREATE), Verdict.RECREATES, "deletes all 1 to 5 pods at once"),
         (
@@ -98,20 +98,20 @@ def worker_group(replicas: int = 1, groups: tuple[str, ...] = ("cpu",), **settin
             ray(faultTolerance=True),
             ray(),
             Verdict.REPLACES,
-            "is deleted and made anew: 1 to 5 pods end",
+            "is deleted and recreated: 1 to 5 pods end",
         ),
-        (ray(), ray(faultTolerance=True), Verdict.IGNORED, "the head keeps its tables in the earlier place"),
-        (ray(), ray(tls={}, **BY_KUBERAY_ALONE), Verdict.STRANDS, "the way to speak TLS"),
+        (ray(), ray(faultTolerance=True), Verdict.IGNORED, "the head stores its tables in the old place"),
+        (ray(), ray(tls={}, **BY_KUBERAY_ALONE), Verdict.STRANDS, "the head keeps the TLS setting"),
         (ray(), cluster("other", workers=EIGHT), Verdict.DELETES, "is deleted, with 1 to 5 pods"),
-        (ray(), cluster("other", workers=EIGHT), Verdict.CREATES, "is made, with 1 pod at first"),
+        (ray(), cluster("other", workers=EIGHT), Verdict.CREATES, "is created, with 1 pod at first"),
     ],
 )
-def test_an_edit_and_what_it_does(before: dict[str, Any], after: dict[str, Any], verdict: Verdict, says: str) -> None:
+def test_an_edit_and_what_it_does(before: dict[str, Any], after: dict[str, Any], verdict: Verdict, text: str) -> None:
     found = effects(before, after, redis={})
     if verdict is Verdict.NOTHING:
         assert found == []
     else:
-        assert says in " ".join(each.says for each in found if each.verdict is verdict)
+        assert text in " ".join(each.text for each in found if each.verdict is verdict)
 
 
 ENV = {"env": {"A": "b"}}
@@ -120,14 +120,20 @@ KEPT = {"faultTolerance": True}
 
 
 @pytest.mark.parametrize(
-    ("strategy", "before", "after", "verdict", "says"),
+    ("strategy", "before", "after", "verdict", "text"),
     [
-        ("onIdle", ray(), ray(**ENV), Verdict.NEW_PODS, "workers of group a100-8gpu that are idle are replaced"),
-        ("onIdle", ray(), ray(**ENV), Verdict.IGNORED, "the head stays as it is until its pod is recreated"),
+        ("onIdle", ray(), ray(**ENV), Verdict.NEW_PODS, "idle workers of group a100-8gpu are replaced"),
+        ("onIdle", ray(), ray(**ENV), Verdict.IGNORED, "the head does not change until its pod is recreated"),
         ("onIdle", ray(), ray(**NEWER), Verdict.REFUSED, "new workers could not join the head"),
         ("onIdle", ray(), ray(tls={}), Verdict.REFUSED, "new workers could not join the head"),
-        ("onIdle", ray(workers=FOUR), ray(), Verdict.ROLLING, "a100-4gpu goes if its workers, 0 to 2 pods, are idle"),
-        ("onIdle", worker_group(), worker_group(groups=()), Verdict.ROLLING, "its idle workers of 1 pod with it"),
+        (
+            "onIdle",
+            ray(workers=FOUR),
+            ray(),
+            Verdict.ROLLING,
+            "a100-4gpu is removed if its workers, 0 to 2 pods, are idle",
+        ),
+        ("onIdle", worker_group(), worker_group(groups=()), Verdict.ROLLING, "with the idle workers among its 1 pod"),
         ("drain", ray(), ray(**ENV), Verdict.ROLLING, "ends the rest after 30m, with what runs on them"),
         ("drain", ray(workers=FOUR), ray(), Verdict.ROLLING, "worker group a100-4gpu takes no new work"),
         ("immediate", ray(), ray(**ENV), Verdict.RECREATES, "the head and all workers: 1 to 5 pods deleted at once"),
@@ -135,17 +141,17 @@ KEPT = {"faultTolerance": True}
         ("immediate", ray(**KEPT), ray(**KEPT, **ENV), Verdict.ENDS, "workers of group a100-8gpu: 0 to 4 pods deleted"),
         ("immediate", ray(), ray(**NEWER), Verdict.RECREATES, "the head and all workers"),
         ("immediate", ray(workers=FOUR), ray(), Verdict.ENDS, "ends 0 to 2 pods of worker group a100-4gpu"),
-        ("none", ray(workers=FOUR), ray(), Verdict.REFUSED, "worker group a100-4gpu stays as long as it has workers"),
+        ("none", ray(workers=FOUR), ray(), Verdict.REFUSED, "worker group a100-4gpu stays while it has workers"),
     ],
 )
-def test_updates_say_when_an_edit_reaches_pods_that_run(
-    strategy: str, before: dict[str, Any], after: dict[str, Any], verdict: Verdict, says: str
+def test_updates_decide_when_an_edit_reaches_running_pods(
+    strategy: str, before: dict[str, Any], after: dict[str, Any], verdict: Verdict, text: str
 ) -> None:
     found = effects(before, {**after, "updates": {"strategy": strategy}}, redis={})
-    assert says in " ".join(each.says for each in found if each.verdict is verdict)
+    assert text in " ".join(each.text for each in found if each.verdict is verdict)
 
 
-def test_the_mark_that_updates_leave_on_templates_is_no_edit() -> None:
+def test_the_stamp_of_updates_on_templates_is_no_edit() -> None:
     before = stack(tenant("a", ray()))
     body = ray_clusters(before)["a/training"]
     known = Known(stamped(dict(body), None), {"headgroup": 1})
@@ -171,24 +177,24 @@ def test_every_harm_has_its_reason_and_a_safer_way() -> None:
         assert all(each.reason and each.safer and each.source for each in hurting)
 
 
-def test_another_queue_of_kueue_makes_the_ray_cluster_anew_and_other_edits_conflict() -> None:
+def test_another_queue_of_kueue_recreates_the_ray_cluster_and_other_edits_conflict() -> None:
     queues = [{"name": name, "deserved": {"gpus": 8}} for name in ("one", "two")]
     kueue: dict[str, Any] = {"queues": queues, "scheduler": {"kueue": {}}}
     moved = effects(worker_group(queue="one"), worker_group(queue="two"), **kueue)
     assert [each.verdict for each in moved] == [Verdict.REPLACES]
     edited = effects(worker_group(queue="one"), worker_group(queue="one", env={"A": "b"}), **kueue)
-    assert "conflict" in edited[0].says
+    assert "conflict" in edited[0].text
 
 
 def test_pods_that_run_are_counted() -> None:
     before = stack(tenant("a", ray(workers=FOUR)))
     known = Known(ray_clusters(before)["a/training"], {"headgroup": 1, "a100-8gpu": 2, "a100-4gpu": 1})
     gone = impact_on({"a/training": known}, stack(tenant("a", ray())), "prod")
-    assert "worker group a100-4gpu goes if its workers, 1 pod, are idle" in effects_on("RayCluster", gone)[0].says
+    assert "worker group a100-4gpu is removed if its workers, 1 pod, are idle" in effects_on("RayCluster", gone)[0].text
     assert impact_on({"a/training": known}, before, "prod").objects == ()
 
 
-def test_what_runs_and_the_stack_has_not_made_is_left_out() -> None:
+def test_a_ray_cluster_that_the_stack_did_not_create_is_ignored() -> None:
     existing = ray_clusters(stack(tenant("a", ray())))["a/training"]
     ours = {
         **existing,

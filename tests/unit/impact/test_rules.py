@@ -45,7 +45,7 @@ def test_there_is_a_rule_for_every_field(release: str) -> None:
 
 
 @pytest.mark.parametrize("release", RULES)
-def test_every_rule_says_why_and_what_does_harm_says_what_is_safer(release: str) -> None:
+def test_every_rule_has_a_reason_and_every_harmful_rule_a_safer_way(release: str) -> None:
     for rule in RULES[release]:
         assert rule.reason
         assert rule.source

@@ -61,7 +61,7 @@ def test_a_file_that_is_there_is_written_over_by_force_alone(tmp_path: Path) -> 
     output.write_text("mine")
     result = run(AWS, "-o", output)
     assert (result.exit_code, output.read_text()) == (2, "mine")
-    assert "is there already: name another file, or add --force" in result.stderr
+    assert "exists already: set another file, or add --force" in result.stderr
     assert run(AWS, "-o", output, "--force").exit_code == 0
 
 
@@ -77,16 +77,16 @@ def test_objects_of_other_kinds_are_listed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "code", "expected"),
     [
-        ("", 1, "there is no cluster in it; give a cluster launcher file or KubeRay's manifests"),
-        ("kind: ConfigMap", 1, "there is no cluster in it"),
+        ("", 1, "has no cluster; use a cluster launcher file or KubeRay's manifests"),
+        ("kind: ConfigMap", 1, "has no cluster"),
         ("a: 1\na: 2", 1, "wrong.yaml:2: "),
         ("just text", 1, "it is neither a cluster launcher file nor a manifest"),
         ("provider: {type: aws}\nmax_workers: many", 1, ":2: max_workers: 'many' is not a whole number"),
-        ("provider: {type: aws, namespace: kube-system}", 1, "which Ray it is"),
-        ("items: 3\nkind: List", 1, "there is no cluster in it"),
+        ("provider: {type: aws, namespace: kube-system}", 1, "the version of Ray is unknown"),
+        ("items: 3\nkind: List", 1, "has no cluster"),
     ],
 )
-def test_what_cannot_be_imported_is_said(text: str, code: int, expected: str, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_imported_is_reported(text: str, code: int, expected: str, tmp_path: Path) -> None:
     file = tmp_path / "wrong.yaml"
     file.write_text(text)
     result = run(file)
@@ -97,10 +97,10 @@ def test_what_cannot_be_imported_is_said(text: str, code: int, expected: str, tm
 def test_a_file_that_is_not_there_is_wrong_use(tmp_path: Path) -> None:
     result = run(tmp_path / "none.yaml")
     assert result.exit_code == 2
-    assert "is not a file: name the file to import" in result.stderr
+    assert "is not a file: set the file to import" in result.stderr
 
 
 def test_a_namespace_that_is_not_a_tenants_is_refused(tmp_path: Path) -> None:
     result = run(AWS, "--namespace", "kube-system")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert "what would be written is refused" in result.stderr
+    assert "the resulting stack file is invalid" in result.stderr

@@ -131,11 +131,11 @@ def test_a_key_that_the_import_does_not_know_is_listed() -> None:
     [
         (
             {"docker": {"image": "rayproject/ray:latest"}},
-            "docker: image 'rayproject/ray:latest' does not tell which Ray",
+            "docker: the tag of image 'rayproject/ray:latest' has no version of Ray",
         ),
         (
             {"docker": {}},
-            "docker: no image is named, so nothing tells which Ray it is; say it, for example --ray",
+            "docker: no image is set, so the version of Ray is unknown; set the version, for example --ray",
         ),
         ({"max_workers": "two"}, "max_workers: 'two' is not a whole number of at least 0; correct it"),
         ({"max_workers": -1}, "max_workers: -1 is not a whole number"),
@@ -157,7 +157,7 @@ def test_a_wrong_file_is_refused_with_the_place(change: dict[str, Any], expected
     assert str(refused.value).startswith(expected)
 
 
-def test_the_version_can_be_said() -> None:
+def test_the_version_can_be_set() -> None:
     cluster = from_launcher({"cluster_name": "x", "provider": {"type": "aws"}}, Answers(ray_version="2.60.0")).cluster
     assert (cluster["rayVersion"], cluster["image"]) == ("2.60.0", "rayproject/ray:2.60.0")
 

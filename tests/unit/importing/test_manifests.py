@@ -133,7 +133,7 @@ def test_it_renders_to_the_same_cluster(body: dict[str, Any]) -> None:
     assert defaulted(rendered(from_manifest(body))["spec"]) == defaulted(body["spec"])
 
 
-def test_a_service_that_is_seen_outside_is_said_by_its_setting() -> None:
+def test_a_service_that_is_visible_outside_uses_its_setting() -> None:
     """A stack file refuses it in overrides."""
     cluster = from_manifest(FULL).cluster
     assert cluster["head"]["serviceType"] == "NodePort"
@@ -156,7 +156,7 @@ def test_the_cluster_of_a_job_or_service_stays(body: dict[str, Any], cluster: st
     assert any(line.startswith(f"spec.{other}: the stack file has no {body['kind']}; run") for line in lines(result))
 
 
-def test_what_has_a_setting_is_said_by_it() -> None:
+def test_fields_with_a_setting_use_it() -> None:
     cluster = from_manifest(FULL).cluster
     shared = ("imagePullPolicy", "imagePullSecrets", "serviceAccount")
     assert [cluster[key] for key in shared] == ["Always", ["pull"], "ray"]
@@ -176,9 +176,10 @@ def test_metadata_stays() -> None:
 
 def test_what_only_the_server_keeps_is_listed() -> None:
     noted = lines(from_manifest(FULL))
-    assert "metadata.resourceVersion: the API server keeps it; leave it out" in noted
+    assert "metadata.resourceVersion: the API server maintains it; remove it" in noted
     assert (
-        "metadata.annotations.kubectl.kubernetes.io/last-applied-configuration: kubectl keeps it; leave it out" in noted
+        "metadata.annotations.kubectl.kubernetes.io/last-applied-configuration: kubectl maintains it; remove it"
+        in noted
     )
 
 
@@ -188,7 +189,7 @@ def test_a_cluster_without_a_token_stays_so_and_a_note_recommends_one() -> None:
     assert any("so that callers show a token" in line for line in lines(result))
 
 
-def test_the_version_is_told_by_the_image() -> None:
+def test_the_version_comes_from_the_image() -> None:
     body = deepcopy(PLAIN)
     del body["spec"]["rayVersion"]
     result = from_manifest(body)
@@ -226,11 +227,13 @@ def test_what_kuberay_refuses_is_refused_at_its_place(place: tuple[Any, ...], va
     assert str(refused.value).startswith(f"{expected}")
 
 
-def test_a_version_that_nothing_tells_can_be_said() -> None:
+def test_an_unknown_version_can_be_set() -> None:
     body = deepcopy(PLAIN)
     body["spec"]["rayVersion"] = "nightly"
     body["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0]["image"] = "rayproject/ray:nightly"
-    with pytest.raises(RefusedError, match=r"spec.rayVersion: image 'rayproject/ray:nightly' does not tell"):
+    with pytest.raises(
+        RefusedError, match=r"spec.rayVersion: the tag of image 'rayproject/ray:nightly' has no version of Ray"
+    ):
         from_manifest(body)
     result = from_manifest(body, Answers(ray_version="2.60.0"))
     assert (result.cluster["rayVersion"], rendered(result)["spec"]["rayVersion"]) == ("2.60.0", "nightly")

@@ -133,9 +133,9 @@ def test_pod_types_become_worker_groups() -> None:
     ("text", "expected"),
     [
         ("spec: {configuration: 'a: ['}", "spec.configuration: its line 2: "),
-        ("spec: {configuration: just text}", "spec.configuration: it is no mapping"),
-        ("spec: {configuration: 'provider: {type: aws}'}", "spec.configuration.docker: no image is named"),
-        ("spec: {}", "spec.head: no image is named"),
+        ("spec: {configuration: just text}", "spec.configuration: it is not a mapping"),
+        ("spec: {configuration: 'provider: {type: aws}'}", "spec.configuration.docker: no image is set"),
+        ("spec: {}", "spec.head: no image is set"),
         ("spec: 3", "spec: 3 is not a mapping"),
     ],
 )

@@ -38,4 +38,4 @@ def test_without_a_version_of_ray_each_is_refused_with_what_to_do(tmp_path: Path
     for file in launcher_files():
         result = import_file(file, Answers())
         assert (result.text, len(result.lines)) == ("", 1)
-        assert "which Ray it is; say it, for example --ray-version 2.60.0" in result.lines[0]
+        assert "; set the version, for example --ray-version 2.60.0" in result.lines[0]

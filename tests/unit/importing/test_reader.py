@@ -35,7 +35,7 @@ def test_a_part_of_which_some_is_used_is_noted_by_the_rest() -> None:
     assert unknown(DOCUMENT, reader) == [("used",), ("noted",), ("left", "b")]
 
 
-def test_what_says_nothing_needs_no_note() -> None:
+def test_an_empty_value_needs_no_note() -> None:
     assert unknown({"a": None, "b": "", "c": [], "d": {"e": {}}}, Reader({})) == []
 
 

@@ -39,7 +39,7 @@ def test_what_a_person_has_to_decide_is_a_comment_above_it() -> None:
     assert text.partition("\n")[2] == textwrap.dedent("""\
         config:
           ray-platform:tenants:
-          # decide: the namespace of these clusters; what was imported names none
+          # decide: the namespace of these clusters; the imported file sets none
           - name: imported
             clusters:
             - name: a

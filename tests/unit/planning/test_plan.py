@@ -25,7 +25,7 @@ def rules(plan: Plan) -> list[str]:
     return [each.rule for each in overcommitments(plan)]
 
 
-def test_what_there_is_bounds_a_tenant_that_nothing_else_does() -> None:
+def test_the_nodes_limit_a_tenant_without_other_limits() -> None:
     plan = plan_of(stack(tenant("a")))
     [a] = plan.tenants
     assert greatest(plan) == {"a": 32}
@@ -35,7 +35,7 @@ def test_what_there_is_bounds_a_tenant_that_nothing_else_does() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "most"),
+    ("settings", "most"),
     [
         ({"quota": {"gpus": 12}}, 12),
         ({"quota": {"cpu": 70}}, 9),
@@ -45,13 +45,13 @@ def test_what_there_is_bounds_a_tenant_that_nothing_else_does() -> None:
         ({"queue": "shared", "quota": {"gpus": 4}}, 4),
     ],
 )
-def test_quota_and_queue_bound_a_tenant(said: dict[str, Any], most: int) -> None:
-    queues = [{"name": "shared", "capability": {"gpus": 24}}] if said.get("queue") == "shared" else []
-    scheduler: dict[str, Any] = {"scheduler": {"volcano": {}}} if "queue" in said else {}
-    assert greatest(plan_of(stack(tenant("a", **said), queues=queues, **scheduler))) == {"a": most}
+def test_quota_and_queue_limit_a_tenant(settings: dict[str, Any], most: int) -> None:
+    queues = [{"name": "shared", "capability": {"gpus": 24}}] if settings.get("queue") == "shared" else []
+    scheduler: dict[str, Any] = {"scheduler": {"volcano": {}}} if "queue" in settings else {}
+    assert greatest(plan_of(stack(tenant("a", **settings), queues=queues, **scheduler))) == {"a": most}
 
 
-def test_what_is_guaranteed_to_others_is_not_there() -> None:
+def test_a_share_guaranteed_to_others_is_not_available() -> None:
     other = tenant("b", queue={"guarantee": {"gpus": 8}})
     plan = plan_of(stack(tenant("a", queue={"weight": 1}), other, scheduler={"volcano": {}}))
     assert greatest(plan) == {"a": 24, "b": 32}
@@ -139,8 +139,8 @@ def test_a_stack_without_nodes_has_no_room() -> None:
     assert [each.group for each, _ in plan.left_out] == ["head"]
 
 
-def test_a_stack_that_says_so_is_refused_where_it_promises_too_much() -> None:
-    with pytest.raises(StackFileError, match="tenants may have more together than the nodes have"):
+def test_a_stack_with_overcommitment_error_is_refused_if_it_promises_too_much() -> None:
+    with pytest.raises(StackFileError, match="tenants together may use more than the nodes have"):
         stack(tenant("a"), tenant("b"), capacity={"overcommitment": "error"})
     stack(tenant("a"), capacity={"overcommitment": "error"})
 
@@ -160,9 +160,9 @@ def tenants(draw: st.DrawFn) -> list[dict[str, Any]]:
 @settings(deadline=None)
 @given(tenants())
 def test_no_tenant_has_more_than_quota_and_nodes_and_none_has_less_in_turn_than_it_starts_with(
-    said: list[dict[str, Any]],
+    tenants: list[dict[str, Any]],
 ) -> None:
-    plan = plan_of(stack(*said))
+    plan = plan_of(stack(*tenants))
     assert sum(each.in_turn[GPU_RESOURCE] for each in plan.tenants) <= 32
     for each in plan.tenants:
         most = min(32, each.settings.quota.gpus if each.settings.quota and each.settings.quota.gpus else 32)

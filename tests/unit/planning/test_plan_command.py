@@ -100,18 +100,18 @@ def test_stacks_of_different_clusters_are_not(folder: Path) -> None:
     assert [(each["context"], each["overcommitments"]) for each in clusters] == [(None, []), ("elsewhere", [])]
 
 
-def test_what_is_too_much_together_is_an_error_where_one_of_the_stacks_says_so(folder: Path) -> None:
+def test_too_much_together_is_an_error_if_one_of_the_stacks_sets_it(folder: Path) -> None:
     with (folder / "Pulumi.two.yaml").open("a") as file:
         file.write(STRICT)
     assert plan("--all-stacks").exit_code == 1
     assert plan().exit_code == 0
 
 
-def test_a_pool_that_stack_files_say_differently_is_named(folder: Path) -> None:
+def test_a_pool_that_stack_files_define_differently_is_named(folder: Path) -> None:
     file = folder / "Pulumi.two.yaml"
     file.write_text(file.read_text().replace("count: 2", "count: 3"))
     result = plan("--all-stacks")
-    assert "Pool a100 is not the same in all stack files" in result.output
+    assert "Pool a100 differs between the stack files" in result.output
     assert "nvidia.com/gpu 40 of 24" in result.output
 
 

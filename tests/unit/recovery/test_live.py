@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from stacks.recovery.deployment import Wanted
+from stacks.recovery.deployment import Candidate
 from stacks.recovery.repair import is_own
 
 pytestmark = pytest.mark.unit
@@ -12,8 +12,8 @@ pytestmark = pytest.mark.unit
 OURS = "pulumi-ray-platform-dev"
 
 
-def wanted(manager: str = OURS) -> Wanted:
-    return Wanted({"urn": "one"}, "v1", "ConfigMap", "team-a", "one", manager)
+def candidate(manager: str = OURS) -> Candidate:
+    return Candidate({"urn": "one"}, "v1", "ConfigMap", "team-a", "one", manager)
 
 
 def live(marked: str | None, *managers: str) -> dict[str, Any]:
@@ -22,8 +22,8 @@ def live(marked: str | None, *managers: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("managers", [["pulumi-kubernetes"], [OURS], ["kube-controller-manager", OURS]])
-def test_what_this_stack_made_is_its_own(managers: list[str]) -> None:
-    assert is_own(wanted(), live(OURS, *managers))
+def test_an_object_that_this_stack_created_is_its_own(managers: list[str]) -> None:
+    assert is_own(candidate(), live(OURS, *managers))
 
 
 @pytest.mark.parametrize(
@@ -36,9 +36,9 @@ def test_what_this_stack_made_is_its_own(managers: list[str]) -> None:
     ],
     ids=["kubectl's", "another project's", "another stack's", "a copy that kubectl made"],
 )
-def test_what_somebody_else_made_is_not(marked: str | None, managers: list[str]) -> None:
-    assert not is_own(wanted(), live(marked, *managers))
+def test_an_object_that_somebody_else_created_is_not(marked: str | None, managers: list[str]) -> None:
+    assert not is_own(candidate(), live(marked, *managers))
 
 
-def test_what_no_stack_marks_is_nobodys() -> None:
-    assert not is_own(wanted(manager=""), live(None, "pulumi-kubernetes"))
+def test_an_object_without_the_stacks_field_manager_belongs_to_no_stack() -> None:
+    assert not is_own(candidate(manager=""), live(None, "pulumi-kubernetes"))

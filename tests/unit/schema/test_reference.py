@@ -27,7 +27,7 @@ def test_every_key_of_the_schema_is_on_the_page() -> None:
     assert {key for key in keys if f"`{key}`" not in FILE.read_text()} == set()
 
 
-def test_a_row_says_type_default_and_meaning() -> None:
+def test_a_row_has_type_default_and_meaning() -> None:
     assert (
         '| <a id="reserve-cpu"></a>`cpu` | [quantity or zero](#formats) |  | '
         "Default: a sixteenth of the node's CPUs. |" in FILE.read_text()

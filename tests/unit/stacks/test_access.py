@@ -35,7 +35,7 @@ def named(*clusters: dict[str, Any], **settings: Any) -> list[NamedCluster]:
 
 
 @pytest.mark.parametrize(
-    ("said", "given"),
+    ("settings", "expected"),
     [
         ({}, NamedCluster("c", "c")),
         ({"authOptions": {"mode": "token", "secretName": "mine"}}, NamedCluster("c", "mine")),
@@ -50,8 +50,8 @@ def named(*clusters: dict[str, Any], **settings: Any) -> list[NamedCluster]:
         ),
     ],
 )
-def test_a_token_is_where_the_raycluster_that_is_made_has_it(said: dict[str, Any], given: NamedCluster) -> None:
-    assert named({"name": "c", **said}) == [given]
+def test_a_token_is_where_the_raycluster_that_is_made_has_it(settings: dict[str, Any], expected: NamedCluster) -> None:
+    assert named({"name": "c", **settings}) == [expected]
 
 
 def test_kuberay_shortens_long_names_of_what_it_makes_for_a_raycluster() -> None:

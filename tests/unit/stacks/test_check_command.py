@@ -46,7 +46,7 @@ def check(*arguments: str) -> Result:
         (["./"], 2, "1 finding in 1 file"),
     ],
 )
-def test_stacks_and_files_are_checked_and_the_exit_code_says_how_it_went(
+def test_stacks_and_files_are_checked_and_the_exit_code_is_the_result(
     arguments: list[str], code: int, count: str
 ) -> None:
     result = check(*arguments)
@@ -58,10 +58,10 @@ def test_a_folder_without_stack_files_is_wrong_use(tmp_path: Path, monkeypatch: 
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
     result = check()
-    assert (result.exit_code, result.output) == (2, "there is no Pulumi.*.yaml here: name a stack or a file\n")
+    assert (result.exit_code, result.output) == (2, "this folder has no Pulumi.*.yaml: name a stack or a file\n")
 
 
-def test_a_finding_is_shown_with_its_line_and_a_mark_below_what_is_meant() -> None:
+def test_a_finding_is_shown_with_its_line_and_a_mark_below_the_value() -> None:
     assert check("bad").output.splitlines()[:3] == [
         "Pulumi.bad.yaml:3:15: ray-platform:operator.replicas: 9 is not allowed: give at most 5 [out-of-range]",
         "     3 |     replicas: 9",
@@ -69,14 +69,14 @@ def test_a_finding_is_shown_with_its_line_and_a_mark_below_what_is_meant() -> No
     ]
 
 
-def test_a_long_line_is_shown_around_what_is_meant(folder: Path) -> None:
+def test_a_long_line_is_shown_around_the_value(folder: Path) -> None:
     (folder / "Pulumi.long.yaml").write_text(f"config: {{a:b: {'x' * 300}, ray-platform:nodes: 5, c:d: {'y' * 300}}}\n")
     _, line, mark, _ = check("long").output.splitlines()
     assert len(line) < 130
     assert line[mark.index("^")] == "5"
 
 
-def test_nothing_that_a_terminal_obeys_is_printed(folder: Path) -> None:
+def test_no_control_characters_are_printed(folder: Path) -> None:
     (folder / "Pulumi.odd.yaml").write_text("config: \x1b[31m\n# \u202e\nray-platform:\u202ex: 1\n")
     assert check("odd").output.replace("\n", "").isprintable()
 

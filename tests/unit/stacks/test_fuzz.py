@@ -45,9 +45,9 @@ def assert_usable(text: str) -> None:
     """Findings are readable lines, at places that exist in the file."""
     lines = len(text.splitlines()) + 1
     for finding in findings(text):
-        said = finding.in_file("Pulumi.fuzz.yaml")
-        assert said.isprintable(), said
-        assert len(said) < 2_000
+        line = finding.in_file("Pulumi.fuzz.yaml")
+        assert line.isprintable(), line
+        assert len(line) < 2_000
         assert finding.message
         assert finding.line is None or 1 <= finding.line <= lines
         assert (finding.line is None) == (finding.column is None)

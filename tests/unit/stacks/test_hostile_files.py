@@ -110,7 +110,7 @@ def test_a_file_without_an_end_is_not_read() -> None:
     assert finding.rule == "file-size"
 
 
-def test_bytes_that_are_no_text_are_said_so(tmp_path: Path) -> None:
+def test_bytes_that_are_not_text_are_reported(tmp_path: Path) -> None:
     file = tmp_path / "Pulumi.binary.yaml"
     file.write_bytes(bytes(range(256)) * 100)
     [finding] = check(file).findings

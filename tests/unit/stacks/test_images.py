@@ -24,7 +24,7 @@ def test_rays_and_the_operators() -> None:
     assert _images({}) == {RAY, OPERATOR}
 
 
-def test_an_operator_that_is_there_already_wants_none() -> None:
+def test_an_existing_operator_needs_none() -> None:
     assert _images({}, operator={"install": "existing"}) == {RAY}
 
 

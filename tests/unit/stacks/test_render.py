@@ -97,7 +97,7 @@ def test_the_program_registers_what_is_rendered(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", GOOD, ids=lambda file: file.stem)
-def test_each_object_says_where_in_the_stack_file_it_comes_from(file: Path) -> None:
+def test_each_object_has_its_place_in_the_stack_file(file: Path) -> None:
     stack = read(file)
     settings = stack.model_dump(by_alias=True)
     for key, each in render(stack).items():

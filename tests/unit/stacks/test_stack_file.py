@@ -54,7 +54,7 @@ def test_an_empty_stack_is_an_operator_alone() -> None:
     assert (settings.operator.version, settings.nodes, settings.tenants) == ("1.6.2", (), ())
 
 
-def test_keys_of_other_programs_are_passed_over(tmp_path: Path) -> None:
+def test_keys_of_other_programs_are_skipped(tmp_path: Path) -> None:
     file = tmp_path / "Pulumi.test.yaml"
     file.write_text(yaml.safe_dump({"config": {"kubernetes:context": "x", "ray-platform:operator": {"replicas": 2}}}))
     assert load(file).operator.replicas == 2
@@ -96,14 +96,14 @@ def test_keys_of_other_programs_are_passed_over(tmp_path: Path) -> None:
         ({"tenants": [{"name": "x" * 500}]}, f"ray-platform:tenants[0].name: '{'x' * 59}... is not a name of at most"),
     ],
 )
-def test_a_fault_is_said_in_one_line_with_place_value_and_what_is_allowed(
+def test_an_error_is_reported_in_one_line_with_place_value_and_what_is_allowed(
     values: dict[str, Any], expected: str
 ) -> None:
     assert message(values).startswith(expected)
     assert "\n" not in message(values)
 
 
-def test_all_faults_are_said_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     lines = message({"nodes": [{"pool": "A", "count": 1, "cpu": 8, "memory": "1Zi"}], "operator": {"replicas": 9}})
     assert [line.partition(": ")[0] for line in lines.splitlines()] == [
         "ray-platform:operator.replicas",
@@ -112,7 +112,7 @@ def test_all_faults_are_said_at_once() -> None:
     ]
 
 
-def test_what_is_wrong_between_sound_parts_is_said_beside_the_faults_of_others() -> None:
+def test_errors_between_valid_parts_are_reported_beside_errors_of_other_parts() -> None:
     """One `idleTimout` must not hide that another cluster names a pool that does not exist."""
     clusters = [{**CLUSTER, "idleTimout": "5m"}, {**CLUSTER, "name": "other", "workers": {"pool": "h100"}}]
     values = {"nodes": NODES, "tenants": [{"name": "x", "typo": 1}, {"name": "team-a", "clusters": clusters}]}
@@ -123,7 +123,7 @@ def test_what_is_wrong_between_sound_parts_is_said_beside_the_faults_of_others()
     ]
 
 
-def test_what_kuberay_would_refuse_is_said_where_it_was_written() -> None:
+def test_a_value_that_kuberay_would_refuse_is_reported_at_its_place() -> None:
     [finding] = found(tenants(overrides={"headGroupSpec": {"rayStartParams": {"num-cpus": 3}}}))
     assert finding.path[-4:] == ("overrides", "headGroupSpec", "rayStartParams", "num-cpus")
     assert finding.rule == "wrong-type"
@@ -141,7 +141,7 @@ def test_an_encrypted_value_is_one_finding() -> None:
     assert (finding.path, finding.rule, finding.value) == (("ray-platform:operator",), "encrypted-value", None)
 
 
-def test_of_very_many_faults_the_first_are_said() -> None:
+def test_only_the_first_of_very_many_errors_are_reported() -> None:
     values = {f"key{number}": 1 for number in range(MOST + 500)}
     findings = found(values)
     assert len(findings) == MOST + 1
@@ -171,7 +171,7 @@ def test_of_very_many_faults_the_first_are_said() -> None:
         ("#" * (LARGEST_FILE + 1), f": the file is larger than {LARGEST_FILE} bytes"),
     ],
 )
-def test_another_file_is_reported_as_no_stack_file(tmp_path: Path, text: str, expected: str) -> None:
+def test_a_file_that_is_not_a_stack_file_is_reported(tmp_path: Path, text: str, expected: str) -> None:
     file = tmp_path / "Pulumi.bad.yaml"
     file.write_text(text)
     with pytest.raises(StackFileError) as refused:
@@ -179,14 +179,14 @@ def test_another_file_is_reported_as_no_stack_file(tmp_path: Path, text: str, ex
     assert str(refused.value).startswith(f"{file}{expected}")
 
 
-def test_a_file_in_another_encoding_is_said_so(tmp_path: Path) -> None:
+def test_a_file_in_another_encoding_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "Pulumi.bad.yaml"
     file.write_bytes(b"config: {}\n# caf\xe9")
     with pytest.raises(StackFileError, match=r":2:6: byte 0xe9 is not UTF-8: save the file in that encoding"):
         load(file)
 
 
-def test_a_file_that_is_not_there_is_said_so(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(StackFileError, match=r"Pulumi.none.yaml: cannot be read: No such file"):
         load(tmp_path / "Pulumi.none.yaml")
 
@@ -198,7 +198,7 @@ def test_a_stack_that_pulumi_only_keeps_a_salt_for_has_no_settings(tmp_path: Pat
     assert load(file) == parse({})
 
 
-def test_pulumis_configuration_and_the_file_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pulumis_configuration_and_the_file_have_the_same_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     config = yaml.safe_load((ROOT / "Pulumi.dev.yaml").read_text())["config"]
     handed_over = {key: value if isinstance(value, str) else json.dumps(value) for key, value in config.items()}
     monkeypatch.setenv("PULUMI_CONFIG", json.dumps(handed_over))
@@ -211,11 +211,11 @@ def test_an_unknown_key_of_the_running_stack_is_refused(monkeypatch: pytest.Monk
         running_stack()
 
 
-@pytest.mark.parametrize(("said", "place"), [("{replicas: 9}", "Pulumi.test.yaml:2:37: "), ("{replicas: 2}", "")])
-def test_a_fault_of_the_running_stack_has_its_line_where_the_file_is_what_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, place: str
+@pytest.mark.parametrize(("operator", "place"), [("{replicas: 9}", "Pulumi.test.yaml:2:37: "), ("{replicas: 2}", "")])
+def test_an_error_of_the_running_stack_has_its_line_if_the_file_is_what_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operator: str, place: str
 ) -> None:
-    (tmp_path / "Pulumi.test.yaml").write_text(f"config:\n  ray-platform:operator: {said}\n")
+    (tmp_path / "Pulumi.test.yaml").write_text(f"config:\n  ray-platform:operator: {operator}\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("pulumi.get_stack", lambda: "test")
     monkeypatch.setenv("PULUMI_CONFIG", json.dumps({"ray-platform:operator": '{"replicas": 9}'}))
@@ -224,17 +224,17 @@ def test_a_fault_of_the_running_stack_has_its_line_where_the_file_is_what_runs(
     assert str(refused.value) == f"{place}ray-platform:operator.replicas: 9 is not allowed: give at most 5"
 
 
-def test_an_encrypted_value_of_the_running_stack_is_refused_though_pulumi_hands_it_over_in_plain_text(
+def test_an_encrypted_value_of_the_running_stack_is_refused_though_pulumi_passes_it_in_plain_text(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PULUMI_CONFIG", json.dumps({"ray-platform:operator": '{"version": "1.6.2"}'}))
     monkeypatch.setenv("PULUMI_CONFIG_SECRET_KEYS", json.dumps(["ray-platform:operator"]))
-    with pytest.raises(StackFileError, match="ray-platform:operator: is encrypted, and plain text is wanted here"):
+    with pytest.raises(StackFileError, match="ray-platform:operator: is encrypted, but must be plain text"):
         running_stack()
 
 
 @pytest.mark.parametrize("value", ["[" * 100_000, f"{'[' * 900}{']' * 900}"])
-def test_a_configuration_that_nests_without_end_is_said_so(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+def test_a_configuration_that_nests_without_end_is_reported(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("PULUMI_CONFIG", json.dumps({"ray-platform:nodes": value}))
     with pytest.raises(StackFileError, match=r"too many mappings|a mapping .* is expected here"):
         running_stack()

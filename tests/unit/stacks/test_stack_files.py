@@ -37,12 +37,12 @@ def name(file: Path) -> str:
 
 
 @pytest.mark.parametrize("file", GOOD, ids=name)
-def test_nothing_is_found_in_a_good_file(file: Path) -> None:
+def test_a_good_file_has_no_findings(file: Path) -> None:
     assert check(file).findings == ()
 
 
 @pytest.mark.parametrize("file", BAD, ids=name)
-def test_each_fault_of_a_bad_file_is_found_at_its_place(file: Path) -> None:
+def test_each_error_of_a_bad_file_is_found_at_its_place(file: Path) -> None:
     expected = [(int(line), int(column), text) for line, column, text in EXPECT.findall(file.read_text())]
     found = [(finding.line, finding.column, str(finding)) for finding in check(file).findings]
     starts = [text[: len(start)] for (_, _, text), (_, _, start) in zip(found, expected, strict=False)]
@@ -50,7 +50,7 @@ def test_each_fault_of_a_bad_file_is_found_at_its_place(file: Path) -> None:
     assert starts == [start for _, _, start in expected]
 
 
-def test_every_bad_file_says_what_is_expected() -> None:
+def test_every_bad_file_has_its_expected_findings() -> None:
     assert [name(file) for file in BAD if not EXPECT.match(file.read_text())] == []
 
 
@@ -63,7 +63,7 @@ def test_no_finding_shows_a_secret(capsys: pytest.CaptureFixture[str]) -> None:
         assert [secret for secret in secrets if secret in shown] == []
 
 
-def test_every_rule_has_a_name_of_its_own_and_a_line_of_its_own() -> None:
+def test_every_rule_has_a_unique_name_and_one_line() -> None:
     for finding in json.loads(as_json(check(file) for file in BAD)):
         assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", finding["rule"])
         assert "\n" not in finding["message"]

@@ -49,4 +49,4 @@ def test_each_further_tenant_costs_as_much_as_those_before(kubectl_that_renders:
 
 def test_no_resource_carries_a_stack_trace(kubectl_that_renders: Path) -> None:
     assert built(1).stack_traces == []
-    assert not hasattr(sys, "tracebacklimit"), "the program's own errors are to have theirs"
+    assert not hasattr(sys, "tracebacklimit"), "the program's own errors must have their stack traces"

@@ -7,8 +7,8 @@ import pytest
 
 from stacks.build import build
 from stacks.load import parse
+from stacks.platform_outputs import PlatformMismatchError, check, exported
 from stacks.settings import StackSettings
-from stacks.tenant_only import PlatformMismatchError, check, told
 from testbed.recorder import Recorder, record
 
 pytestmark = pytest.mark.unit
@@ -29,7 +29,7 @@ def platform(redis: dict[str, Any] | None = None, queues: list[Any] | None = Non
             **({"redis": redis} if redis is not None else {}),
         }
     )
-    return {"operator": {"version": "1.6.2", "namespace": "ray-system"}, **told(stack)}
+    return {"operator": {"version": "1.6.2", "namespace": "ray-system"}, **exported(stack)}
 
 
 def tenants_own(**settings: Any) -> StackSettings:
@@ -43,43 +43,43 @@ def mismatch(stack: StackSettings, outputs: dict[str, Any]) -> str:
     return str(raised.value)
 
 
-def test_what_the_platform_has_for_the_tenant_is_fine() -> None:
+def test_a_stack_that_matches_the_platform_is_valid() -> None:
     check(tenants_own(), PLATFORM, platform())
 
 
-def test_a_namespace_that_is_no_tenants_is_said_with_those_that_are() -> None:
+def test_a_namespace_without_a_tenant_is_reported_with_the_tenants_namespaces() -> None:
     reasons = mismatch(tenants_own(tenants=[{"name": "team-c"}]), platform())
-    assert "namespace 'team-c' is not of a tenant there; namespaces of tenants: team-a, team-b" in reasons
+    assert "namespace 'team-c' belongs to no tenant there; namespaces of tenants: team-a, team-b" in reasons
 
 
-def test_a_cluster_that_nobody_would_be_let_into_is_said() -> None:
+def test_a_cluster_that_nobody_could_access_is_reported() -> None:
     reasons = mismatch(tenants_own(), platform(clusterNames=["other"]))
     assert "RayCluster 'adhoc' is not in clusterNames of tenant 'team-a' (other)" in reasons
 
 
-def test_versions_that_do_not_go_together_are_said() -> None:
+def test_versions_that_do_not_match_are_reported() -> None:
     outputs = {**platform(), "operator": {"version": "1.7.0", "namespace": "ray-system"}}
     assert "operator.version is 1.6.2, and the platform has 1.7.0: set it to 1.7.0" in mismatch(tenants_own(), outputs)
 
 
-def test_priorities_that_are_not_there_are_said_because_no_pod_would_be_admitted() -> None:
+def test_missing_priorities_are_reported_because_no_pod_would_be_admitted() -> None:
     outputs = {**platform(), "priorityClasses": {"head": None, "worker": None}}
     assert "priorityClasses.head is ray-head, and the platform has none" in mismatch(tenants_own(), outputs)
     check(tenants_own(priorityClasses={"install": "none"}), PLATFORM, outputs)
 
 
-def test_images_of_other_registries_and_missing_pull_secrets_are_said() -> None:
+def test_images_of_other_registries_and_missing_pull_secrets_are_reported() -> None:
     outputs = platform(images={"registries": ["quay.io"], "pullSecrets": ["registry"]})
     reasons = mismatch(tenants_own(), outputs)
     assert "RayCluster 'adhoc' has image 'rayproject/ray:2.60.0', and the tenant may use quay.io" in reasons
     assert "images.pullSecrets of tenant 'team-a' lacks registry" in reasons
 
 
-def test_a_cluster_is_kept_in_the_redis_that_the_platform_has() -> None:
+def test_a_cluster_uses_the_redis_that_the_platform_has() -> None:
     kept = [{"name": "team-a", "clusters": [{**CLUSTER, "faultTolerance": True}]}]
     stack = tenants_own(redis={}, tenants=kept)
     check(stack, PLATFORM, platform(redis={}))
-    assert "and the platform has none: say redis as it is there" in mismatch(stack, platform())
+    assert "and the platform has none: set redis as it is there" in mismatch(stack, platform())
     assert "and the platform has ray-redis-0" in mismatch(stack, platform(redis={"scope": "perTenant"}))
     check(tenants_own(redis={}), PLATFORM, platform())
 
@@ -98,8 +98,8 @@ def test_a_cluster_waits_in_a_queue_that_the_platform_lets_its_tenant_use() -> N
     assert "scheduler is volcano, and the platform has none: remove scheduler" in mismatch(waiting(), platform())
 
 
-def test_a_stack_that_is_no_platform_is_said() -> None:
-    assert "does not tell its priorityClasses, tenants" in mismatch(
+def test_a_stack_that_is_not_a_platform_is_reported() -> None:
+    assert "has no output priorityClasses, tenants" in mismatch(
         tenants_own(), {"operator": {"version": "1.6.2"}, "priorityClasses": None, "tenants": None}
     )
 
@@ -118,7 +118,7 @@ def test_by_names_alone_nothing_is_made_but_ray_clusters_and_what_belongs_to_the
     assert "serviceAccountName" not in cluster.inputs["spec"]["headGroupSpec"]["template"]["spec"]
 
 
-def test_what_the_platforms_stack_tells_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_outputs_of_the_platforms_stack_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
     outputs = platform(rayDeployer={"serviceAccount": "runner"})
     monkeypatch.setattr(
         pulumi.StackReference, "get_output", lambda _, name: pulumi.Output.from_input(outputs.get(name))

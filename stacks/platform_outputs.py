@@ -26,14 +26,14 @@ _OWN = {
 ones."""
 
 _OF_THE_OPERATOR = {"version", "namespace", "watch_namespaces", "batch_scheduler", "feature_gates"}
-"""Settings of the operator that decide how its RayClusters are validated and found."""
+"""Settings of the operator that decide how it validates and finds RayClusters."""
 
 _OF_A_TENANT = {"name", "namespace", "images", "clusters", "queue"}
 
 
 _REQUIRED_OUTPUTS = ("operator", "priorityClasses", "tenants")
 
-TOLD = (*_REQUIRED_OUTPUTS, "scheduler")
+PLATFORM_OUTPUTS = (*_REQUIRED_OUTPUTS, "scheduler")
 """Outputs of the platform's stack that tenants' separate stacks are validated against."""
 
 
@@ -53,13 +53,13 @@ def problems_of_platform(stack: StackSettings) -> Iterator[Problem]:
         own = _OF_A_TENANT if tenant.create_namespace else _OF_A_TENANT | {"create_namespace"}
         yield from _not_here(("tenants", index), tenant, own, owner)
         if tenant.queue and tenant.queue.name is None:
-            message = f"a queue belongs to the platform: say it in {owner}, and here only its name"
+            message = f"a queue belongs to the platform: set it in {owner}, and here only its name"
             yield Problem(("tenants", index, "queue"), None, message, "platform-of-another-stack")
         for at, cluster in enumerate(tenant.clusters):
             if cluster.auth_options and cluster.auth_options.enable_k8s_token_auth and not cluster.service_account:
                 message = (
-                    "pods that show each other tokens of Kubernetes need an account with rights of its own, which "
-                    f"{owner} has to make: name it in serviceAccount"
+                    "pods that authenticate each other with tokens of Kubernetes need an account with its own rights, "
+                    f"which {owner} creates: name it in serviceAccount"
                 )
                 path = ("tenants", index, "clusters", at, "authOptions", "enableK8sTokenAuth")
                 yield Problem(path, True, message, "account-of-the-platform")
@@ -67,12 +67,13 @@ def problems_of_platform(stack: StackSettings) -> Iterator[Problem]:
 
 def _not_here(path: Path, settings: BaseModel, own: Iterable[str], owner: str) -> Iterator[Problem]:
     for field in sorted(settings.model_fields_set - set(own)):
-        message = f"is not this stack's to say, because the platform belongs to another: say it in {owner}"
+        message = f"cannot be set in this stack, because the platform belongs to another stack: set it in {owner}"
         yield Problem((*path, to_camel(field)), None, message, "platform-of-another-stack")
 
 
-def told(stack: StackSettings) -> dict[str, Any]:
-    """The outputs of the platform's stack: the PriorityClasses, and by namespace what each tenant has and may use."""
+def exported(stack: StackSettings) -> dict[str, Any]:
+    """The outputs that the platform's stack exports: the PriorityClasses and the scheduler, and by namespace what each
+    tenant has and may use."""
     names = stack.priorities.names
     return {
         "priorityClasses": {"head": names.head, "worker": names.worker},
@@ -107,26 +108,26 @@ def _redis(stack: StackSettings, tenant: TenantSettings) -> list[str]:
 def check(stack: StackSettings, platform: str, outputs: Mapping[str, Any]) -> None:
     """Validates a stack against the outputs of the platform's stack.
 
-    `platform`: that stack's name. `outputs`: those named in TOLD, None if one is missing.
+    `platform`: that stack's name. `outputs`: those named in PLATFORM_OUTPUTS, None if one is missing.
     Raises PlatformMismatchError.
     """
     if missing := [name for name in _REQUIRED_OUTPUTS if outputs.get(name) is None]:
         raise PlatformMismatchError(
-            f"stack {platform} does not tell its {', '.join(missing)}: is it the platform's stack, and has `pulumi up` "
-            "run there with this version of the program?"
+            f"stack {platform} has no output {', '.join(missing)}: set platform.stack to the platform's stack, and run "
+            "`pulumi up` there with this version of the program"
         )
     if found := [
         *_versions(stack, outputs),
         *_scheduler(stack, outputs.get("scheduler")),
         *_tenants(stack, outputs["tenants"]),
     ]:
-        raise PlatformMismatchError("\n  ".join([f"this stack does not go with stack {platform}:", *found]))
+        raise PlatformMismatchError("\n  ".join([f"this stack does not match stack {platform}:", *found]))
 
 
 def _versions(stack: StackSettings, outputs: Mapping[str, Any]) -> Iterator[str]:
-    there, said = outputs["operator"]["version"], stack.operator.version
-    if release_of(there) != release_of(said):
-        yield f"operator.version is {said}, and the platform has {there}: set it to {there}"
+    live, configured = outputs["operator"]["version"], stack.operator.version
+    if release_of(live) != release_of(configured):
+        yield f"operator.version is {configured}, and the platform has {live}: set it to {live}"
     names = stack.priorities.names
     for role, name in (("head", names.head), ("worker", names.worker)):
         if (of_platform := outputs["priorityClasses"].get(role)) != name:
@@ -136,11 +137,11 @@ def _versions(stack: StackSettings, outputs: Mapping[str, Any]) -> Iterator[str]
             )
 
 
-def _scheduler(stack: StackSettings, told: Mapping[str, Any] | None) -> Iterator[str]:
-    said, there = stack.scheduler.backend if stack.scheduler else None, told["name"] if told else None
-    if said != there:
-        fix = f"set scheduler to {{{there}: {{}}}}" if there else "remove scheduler"
-        yield f"scheduler is {said or 'none'}, and the platform has {there or 'none'}: {fix}"
+def _scheduler(stack: StackSettings, output: Mapping[str, Any] | None) -> Iterator[str]:
+    configured, live = stack.scheduler.backend if stack.scheduler else None, output["name"] if output else None
+    if configured != live:
+        fix = f"set scheduler to {{{live}: {{}}}}" if live else "remove scheduler"
+        yield f"scheduler is {configured or 'none'}, and the platform has {live or 'none'}: {fix}"
 
 
 def _queues(tenant: TenantSettings, platform: Mapping[str, Any]) -> Iterator[str]:
@@ -165,14 +166,14 @@ def _tenants(stack: StackSettings, tenants: Mapping[str, Any]) -> Iterator[str]:
         there = tenants.get(tenant.namespace_name)
         if there is None:
             known = ", ".join(sorted(tenants)) or "none"
-            yield f"namespace {tenant.namespace_name!r} is not of a tenant there; namespaces of tenants: {known}"
+            yield f"namespace {tenant.namespace_name!r} belongs to no tenant there; namespaces of tenants: {known}"
             continue
         names = there["clusterNames"]
         for cluster in tenant.clusters:
             if cluster.name not in names:
                 yield (
                     f"RayCluster {cluster.name!r} is not in clusterNames of tenant {there['tenant']!r} "
-                    f"({', '.join(names) or 'none'}), so nobody would be let in: use one of these, or add it there"
+                    f"({', '.join(names) or 'none'}), so nobody would have access: use one of these, or add it there"
                 )
             body, place = rendered(stack, tenant, cluster), redis_place(stack, tenant)
             for _, image in tenants_images_not_allowed(body, there["registries"], place):
@@ -181,8 +182,8 @@ def _tenants(stack: StackSettings, tenants: Mapping[str, Any]) -> Iterator[str]:
         kept = [cluster.name for cluster in tenant.clusters if cluster.fault_tolerance]
         if kept and (own := _redis(stack, tenant)) != (of_platform := there.get("redis") or []):
             yield (
-                f"RayCluster {kept[0]!r} would be kept in Redis at {', '.join(own)}, and the platform has "
-                f"{', '.join(of_platform) or 'none'}: say redis as it is there, or remove faultTolerance"
+                f"RayCluster {kept[0]!r} would use Redis at {', '.join(own)}, and the platform has "
+                f"{', '.join(of_platform) or 'none'}: set redis as it is there, or remove faultTolerance"
             )
         yield from _queues(tenant, there)
         if lacking := [name for name in there["pullSecrets"] if name not in tenant.images.pull_secrets]:
