@@ -65,7 +65,7 @@ def read_scaled(context: str | None, namespace: str, name: str) -> Scaled | None
         live = read(api.get_namespaced_custom_object, "ray.io", "v1", namespace, "rayclusters", name)
     except ClusterUnreachableError as error:
         raise UnknownScaleError(
-            f"RayCluster {namespace}/{name} cannot be read, so an edit could revert its autoscaler: {error}"
+            f"RayCluster {namespace}/{name} cannot be read, so an edit could revert its autoscaler's numbers: {error}"
         ) from error
     if live is None:
         return None
