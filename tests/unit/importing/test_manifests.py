@@ -186,7 +186,7 @@ def test_what_only_the_server_keeps_is_listed() -> None:
 def test_a_cluster_without_a_token_stays_so_and_a_note_recommends_one() -> None:
     result = from_manifest(PLAIN)
     assert "authOptions" not in rendered(result)["spec"]
-    assert any("so that callers show a token" in line for line in lines(result))
+    assert any("so that callers need a token" in line for line in lines(result))
 
 
 def test_the_version_comes_from_the_image() -> None:
@@ -232,7 +232,7 @@ def test_an_unknown_version_can_be_set() -> None:
     body["spec"]["rayVersion"] = "nightly"
     body["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0]["image"] = "rayproject/ray:nightly"
     with pytest.raises(
-        RefusedError, match=r"spec.rayVersion: the tag of image 'rayproject/ray:nightly' has no version of Ray"
+        RefusedError, match=r"spec.rayVersion: the tag of image 'rayproject/ray:nightly' has no version"
     ):
         from_manifest(body)
     result = from_manifest(body, Answers(ray_version="2.60.0"))

@@ -134,5 +134,5 @@ def test_a_mismatch_ends_the_program_with_one_message(monkeypatch: pytest.Monkey
     monkeypatch.setattr(
         pulumi.StackReference, "get_output", lambda _, name: pulumi.Output.from_input(outputs.get(name))
     )
-    with pytest.raises(pulumi.RunError, match=rf"does not go with stack {PLATFORM}:\n  RayCluster 'adhoc' is not in"):
+    with pytest.raises(pulumi.RunError, match=rf"does not match stack {PLATFORM}:\n  RayCluster 'adhoc' is not in"):
         made(tenants_own())
