@@ -161,7 +161,7 @@ def _names(queues: list[Queue]) -> Iterator[Problem]:
     for queue in queues:
         if queue.name in first:
             own = queue.path[-1] == "queue"
-            whose = "with the name of the tenant's own queue, which is that of its namespace" if own else "already"
+            whose = "with the name of the tenant's own queue, which is its namespace's" if own else "already"
             message = f"there is a queue {queue.name!r} {whose}: set a unique name"
             yield Problem(queue.path if own else (*queue.path, "name"), queue.name, message, "repeated-name")
         first.setdefault(queue.name, queue)

@@ -101,7 +101,7 @@ def _named_twice(subjects: Iterable[tuple[Path, str]]) -> Iterator[Problem]:
         if subject in first:
             message = (
                 f"{subject!r} is named already, in {place(first[subject])}: set all rights there, and remove the "
-                "entry here (admins may do all that users may)"
+                "entry here (admins have all rights of users)"
             )
             yield Problem(path, subject, message, "repeated-subject")
         first.setdefault(subject, path)

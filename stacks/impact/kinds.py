@@ -81,7 +81,7 @@ KINDS = {
         "running pods keep their priority; no pod can be created with it",
     ),
     "PodDisruptionBudget": Kind(
-        "when nodes are drained, the head is no longer evicted, or more than one node of Redis at a time",
+        "draining nodes no longer evicts the head, and evicts at most one node of Redis at a time",
         "applies at once",
         "the head may be evicted when its node is drained; then what runs on its RayCluster ends",
     ),
@@ -102,7 +102,7 @@ KINDS = {
     ),
     "Queue": Kind(
         "RayClusters can wait in it",
-        "applies to waiting RayClusters; running ones stay, unless other queues may reclaim what they use beyond it",
+        "applies to waiting RayClusters; running ones stay, unless other queues may reclaim what exceeds its share",
         "is deleted; `pulumi up` refuses while a RayCluster names it",
         Verdict.REFUSED,
         "move its RayClusters to another queue in a separate `up`, then remove the queue",

@@ -16,7 +16,7 @@ from kuberay.pods import groups_of, least_running
 
 from .effects import Effect, ObjectImpact, impact
 from .ray_pods import Known, all_running, beyond_most, of_pods, range_of, sent, shown
-from .updates import BY_KUBERAY_ALONE, left, left_behind, reached
+from .updates import BY_KUBERAY_ALONE, outdated_pods, reached, removed_group
 
 Body = Mapping[str, Any]
 
@@ -52,12 +52,12 @@ def _edited(before: Known, after: Body, updates: UpdatesSettings) -> Iterator[Ef
         return
     changed = list(_changed(before.body, sent(before.body, after)))
     if not changed:
-        yield from left_behind(before, after, updates, ())
+        yield from outdated_pods(before, after, updates, ())
         return
     if KUEUE_QUEUE_LABEL in (after["metadata"].get("labels") or {}) and not after["spec"].get("suspend"):
         yield _kept_by_kueue()
         updates = BY_KUBERAY_ALONE
-    pods = [left(before, after, each, updates) for each in of_pods(before, after)]
+    pods = [removed_group(before, after, each, updates) for each in of_pods(before, after)]
     recreated = any(each.verdict is Verdict.RECREATES for each in pods)
     effects = [
         *pods,
@@ -65,7 +65,7 @@ def _edited(before: Known, after: Body, updates: UpdatesSettings) -> Iterator[Ef
         *_by_rules(before, after, changed, updates, all_recreated=recreated),
     ]
     yield from effects
-    yield from left_behind(before, after, updates, effects)
+    yield from outdated_pods(before, after, updates, effects)
 
 
 def _deleted(before: Known) -> Effect:

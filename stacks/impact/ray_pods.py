@@ -86,8 +86,8 @@ def _ended(after: Body, group: str, ended: Range, of: Range) -> Effect:
         safer = "add a worker group with the new numOfHosts under another name, and retire the old one when it is idle"
     else:
         why = (
-            "without the autoscaler KubeRay deletes all pods beyond replicas, busy or not, also those that the "
-            "autoscaler had added"
+            "without the autoscaler KubeRay deletes any pods beyond the number of replicas, busy or not; pods that the "
+            "autoscaler had added count, too"
         )
         safer = (
             "set replicas to the running number, and lower it when workers are idle; or let the autoscaler end idle "

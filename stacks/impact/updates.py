@@ -1,6 +1,6 @@
 """What `updates` of a RayCluster do with an edit that KubeRay alone would not apply to pods. Pure functions.
 
-Follows components/rollout. `updates` leave busy pods, or all pods, as they are. A later `up` with another strategy
+Follows components/rollout. `updates` may not replace busy pods, or any pods. A later `up` with another strategy
 continues with these pods, even if nothing else is edited (components/rollout/replacing.py).
 """
 
@@ -79,12 +79,12 @@ def _outlived(before: Known, after: Body) -> bool:
     return OPTIONS in after["spec"] and OPTIONS in before.body["spec"]
 
 
-def by_others(after: Body) -> bool:
+def replaced_externally(after: Body) -> bool:
     """Whether KubeRay or Kueue replaces the RayCluster's pods, so that `updates` have no effect."""
     return recreates(after["spec"]) or KUEUE_QUEUE_LABEL in (after["metadata"].get("labels") or {})
 
 
-def left(before: Known, after: Body, effect: Effect, updates: UpdatesSettings) -> Effect:
+def removed_group(before: Known, after: Body, effect: Effect, updates: UpdatesSettings) -> Effect:
     """The effect on the workers of a removed group, which KubeRay would orphan; other effects are returned unchanged.
 
     `effect`: one of `of_pods`.
@@ -92,7 +92,7 @@ def left(before: Known, after: Body, effect: Effect, updates: UpdatesSettings) -
     if effect.verdict is not Verdict.ORPHANS or effect.groups[0] in groups_of(after["spec"]):
         return effect
     [group] = effect.groups
-    if by_others(after):
+    if replaced_externally(after):
         return effect
     there, name, scaling = running_of(before, [group]), shown(group), scales(dict(after))
     why = f"`updates: {{strategy: {updates.strategy}}}`"
@@ -130,10 +130,10 @@ _SAFER = (
 )
 
 
-def left_behind(before: Known, after: Body, updates: UpdatesSettings, effects: Iterable[Effect]) -> Iterator[Effect]:
+def outdated_pods(before: Known, after: Body, updates: UpdatesSettings, effects: Iterable[Effect]) -> Iterator[Effect]:
     """The effects of `updates` on pods that are older than the live RayCluster, without the pods that end by
     `effects`."""
-    if updates.strategy == "none" or by_others(after):
+    if updates.strategy == "none" or replaced_externally(after):
         return
     why = f"`updates: {{strategy: {updates.strategy}}}`, and pods that are older than the live RayCluster"
     if before.running is None:
@@ -147,7 +147,7 @@ def left_behind(before: Known, after: Body, updates: UpdatesSettings, effects: I
     if HEAD in old and updates.strategy == "immediate" and OPTIONS not in after["spec"]:
         ended = all_running(before)
         text = (
-            f"earlier edits did not change the head: the head and all workers, {ended.pods()}, are deleted at once and "
+            f"earlier edits did not reach the head: the head and all workers, {ended.pods()}, are deleted at once and "
             "recreated"
         )
         yield Effect(Verdict.RECREATES, text, why, _SAFER, REPLACING, ended, ended)
@@ -161,7 +161,7 @@ def _unread(before: Known, updates: UpdatesSettings, why: str) -> Iterator[Effec
     """For pods that were not read: another strategy may have left some."""
     if updates.strategy == "immediate" and before.updates and before.updates.strategy != "immediate":
         ended = Range(0, all_running(before).most)
-        text = f"pods that earlier edits did not change, {ended} of them, are deleted at once and recreated"
+        text = f"pods that earlier edits did not reach, {ended} of them, are deleted at once and recreated"
         yield Effect(Verdict.ENDS, text, why, _SAFER, REPLACING, ended, ended)
 
 
@@ -169,16 +169,16 @@ def _of(name: str, pods: int, updates: UpdatesSettings, why: str) -> Effect:
     there, whose = range_of(pods, pods), "the head" if name == HEAD else f"worker group {shown(name)}"
     gone = Range(0, pods)
     if updates.strategy == "immediate":
-        text = f"earlier edits did not change {there.pods()} of {whose}: deleted at once and recreated, busy or not"
+        text = f"earlier edits did not reach {there.pods()} of {whose}: deleted at once and recreated, busy or not"
         return Effect(Verdict.ENDS, text, why, _SAFER, REPLACING, there, there, (name,))
     if updates.strategy == "drain":
         text = (
-            f"earlier edits did not change {there.pods()} of {whose}: no new work from now on, replaced when idle, and "
+            f"earlier edits did not reach {there.pods()} of {whose}: no new work from now on, replaced when idle, and "
             f"ended after {updates.limit}"
         )
         safer = "set a `limit` that the longest task does not exceed"
         return Effect(Verdict.ROLLING, text, why, safer, REPLACING, gone, gone, (name,))
-    text = f"earlier edits did not change {there.pods()} of {whose}: replaced if idle"
+    text = f"earlier edits did not reach {there.pods()} of {whose}: replaced if idle"
     return Effect(Verdict.NEW_PODS, text, why, "", REPLACING, gone, gone, (name,))
 
 

@@ -33,14 +33,14 @@ class Existing:
     own: list[Candidate] = field(default_factory=list)
     """Created by this stack."""
 
-    others: list[tuple[Candidate, str]] = field(default_factory=list)
+    foreign: list[tuple[Candidate, str]] = field(default_factory=list)
     """Not created by this stack, each with its field managers."""
 
-    leaving: list[Candidate] = field(default_factory=list)
+    deleting: list[Candidate] = field(default_factory=list)
     """Being deleted."""
 
     def __add__(self, other: "Existing") -> "Existing":
-        return Existing(self.own + other.own, self.others + other.others, self.leaving + other.leaving)
+        return Existing(self.own + other.own, self.foreign + other.foreign, self.deleting + other.deleting)
 
 
 def look(context: str | None, objects: Iterable[Candidate]) -> Existing:
@@ -55,11 +55,11 @@ def look(context: str | None, objects: Iterable[Candidate]) -> Existing:
                 if body is None:
                     continue
                 if body["metadata"].get("deletionTimestamp"):
-                    found.leaving.append(candidate)
+                    found.deleting.append(candidate)
                 elif is_own(candidate, body):
                     found.own.append(candidate)
                 else:
-                    found.others.append((candidate, ", ".join(sorted(_managers(body))) or "nobody"))
+                    found.foreign.append((candidate, ", ".join(sorted(_managers(body))) or "nobody"))
         except (DynamicApiError, kubernetes.client.ApiException) as error:
             raise ClusterUnreachableError(f"the API server refuses: {error.status} {error.reason}") from error
         except urllib3.exceptions.HTTPError as error:
@@ -156,7 +156,7 @@ def repair(pulumi: Cli, finding: Finding, *, elsewhere: bool = False) -> list[Ho
         pulumi.set_deployment(whole)
     if read := sorted({candidate.urn for candidate in own} | set(finding.stale)):
         pulumi.output("refresh", "--yes", "--skip-preview", *(f"--target={urn}" for urn in read))
-    if finding.existing.others or finding.existing.leaving:
+    if finding.existing.foreign or finding.existing.deleting:
         raise ForeignObjectsError("\n".join(_in_the_way(pulumi.stack, finding.existing)))
     return released
 
@@ -177,10 +177,10 @@ def _by_context(
 
 
 def _in_the_way(stack: str, existing: Existing) -> Iterator[str]:
-    for candidate, managers in existing.others:
+    for candidate, managers in existing.foreign:
         yield (
             f"{candidate} exists, and stack {stack!r} did not create it (field managers: {managers}). Delete it, give "
             "it another name in the stack file, or adopt it: `pulumi import`, for a RayCluster `python -m stacks adopt`"
         )
-    for candidate in existing.leaving:
+    for candidate in existing.deleting:
         yield f"{candidate} is being deleted: run this command again after it is deleted"

@@ -116,7 +116,7 @@ def test_all_images_are_pulled_from_the_mirrors_with_the_tenants_secret(
 def test_the_preview_reports_conflicts_with_the_platform(own: Stack) -> None:
     own.edit(lambda settings: adhoc(settings).update(name="stray"))
     output = own.pulumi("preview", fails=True).output
-    assert "this stack does not go with stack organization/ray-platform/platform" in output
+    assert "this stack does not match stack organization/ray-platform/platform" in output
     assert "RayCluster 'stray' is not in clusterNames of tenant 'team-own' (adhoc, giant)" in output
     assert "Traceback" not in output
     own.edit(lambda settings: settings["tenants"][0].update(namespace="elsewhere"))

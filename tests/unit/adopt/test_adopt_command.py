@@ -77,7 +77,7 @@ def test_wrong_use_is_one_line(run: Run, arguments: tuple[str, ...], code: int, 
     assert done.stderr.count("\n") == 1
 
 
-def test_a_second_time_there_is_nothing_to_adopt(run: Run) -> None:
+def test_a_second_adoption_has_nothing_to_adopt(run: Run) -> None:
     run("research/training", "--stack=staging", "--write")
     done = run()
     assert done.exit_code == 1

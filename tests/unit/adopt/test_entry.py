@@ -40,14 +40,14 @@ def test_the_entry_sets_adopt_and_an_existing_namespace() -> None:
     assert made.tenant == {"name": "research", "createNamespace": False, "network": {"policies": False}}
 
 
-def test_the_account_of_the_tenant_is_kept_out() -> None:
+def test_the_entry_omits_the_tenants_account() -> None:
     """The pods keep their account, whatever account the tenant sets for its own clusters."""
     stack = parse({"tenants": [{"name": "science", "namespace": "research", "rayDeployer": {"serviceAccount": "ada"}}]})
     made = entry(live(), stack)
     assert rendered(made.cluster, "ada")["spec"] == live()["spec"]
 
 
-def test_the_pull_secrets_of_the_tenant_are_kept_out() -> None:
+def test_the_entry_omits_the_tenants_pull_secrets() -> None:
     stack = parse({"tenants": [{"name": "research", "images": {"pullSecrets": ["registry"]}}]})
     settings = valid(entry(live(), stack).cluster)
     assert ray_cluster(with_tenant_defaults(stack.tenants[0], settings), ())["spec"] == live()["spec"]
@@ -63,14 +63,14 @@ def test_on_another_stacks_platform_the_entry_sets_nothing_that_belongs_to_the_p
     assert entry(live(), parse({"platform": {}})).tenant == {"name": "research", "createNamespace": False}
 
 
-def test_what_the_autoscaler_started_is_kept() -> None:
+def test_workers_of_the_autoscaler_are_kept() -> None:
     body = live()
     body["spec"] |= {"enableInTreeAutoscaling": True, "autoscalerOptions": {"version": "v2"}}
     body["spec"]["workerGroupSpecs"][1]["scaleStrategy"] = {"workersToDelete": []}
     assert rendered(entry(body, NOTHING).cluster)["spec"] == body["spec"]
 
 
-def test_a_redis_of_ones_own_stays_where_it_is_although_the_stack_has_one() -> None:
+def test_an_external_redis_stays_although_the_stack_has_one() -> None:
     body = live()
     body["spec"]["gcsFaultToleranceOptions"] = {"redisAddress": "redis:6379", "externalStorageNamespace": "mine"}
     made = entry(body, parse({"redis": {}}))

@@ -91,6 +91,6 @@ def test_the_lines_of_a_file_from_windows_end_as_they_did() -> None:
         "config:\n  ray-platform:tenants:\n    - name: team-a\n      clusters: [{name: training}]",
     ],
 )
-def test_what_is_written_in_one_line_is_left_to_people(written: str) -> None:
+def test_a_list_in_one_line_is_not_edited(written: str) -> None:
     with pytest.raises(CannotInsertError, match="not written as a block"):
         insert_cluster(written, TENANT, CLUSTER)

@@ -51,7 +51,9 @@ def test_a_cluster_without_kuberay_has_another_message_than_one_without_the_obje
         ({"deletionTimestamp": "2026-01-01T00:00:00Z"}, "is being deleted"),
     ],
 )
-def test_one_that_will_not_stay_is_refused(serve: Serve, metadata: dict[str, Any], shown: str) -> None:
+def test_a_ray_cluster_that_will_be_deleted_or_reverted_is_refused(
+    serve: Serve, metadata: dict[str, Any], shown: str
+) -> None:
     serve(live(**metadata))
     with pytest.raises(CannotAdoptError, match=shown):
         live_cluster(None, "research", "training")

@@ -66,7 +66,7 @@ def names(rows: Rows) -> list[str]:
     return [row["urn"].rpartition("::")[2] for row in rows]
 
 
-def test_a_tenants_resources_move_and_what_they_need_is_copied() -> None:
+def test_a_tenants_resources_move_and_their_dependencies_are_copied() -> None:
     after = moved({"prod": one_stack("blue", "red")}, 1)
     assert names(after["prod"]) == ["ray-platform-prod", "cluster", "platform", "platform-kuberay"]
     assert names(after["prod.tenants-01"]) == [
@@ -76,7 +76,7 @@ def test_a_tenants_resources_move_and_what_they_need_is_copied() -> None:
     ]
 
 
-def test_what_moves_keeps_all_but_its_stack_and_dependencies_on_what_stays() -> None:
+def test_a_moved_resource_only_loses_its_stack_and_dependencies_on_resources_that_stay() -> None:
     rows = {row["urn"]: row for row in moved({"prod": one_stack("blue")}, 1)["prod.tenants-01"]}
     group = "prod.tenants-01"
     ray = rows[urn(group, "ray-platform:index:Tenant$kubernetes:ray.io/v1:RayCluster", "blue/training")]
@@ -88,7 +88,7 @@ def test_what_moves_keeps_all_but_its_stack_and_dependencies_on_what_stays() -> 
     assert all(row["parent"] in rows for row in rows.values() if row.get("parent"))
 
 
-def test_the_way_back_gives_what_was_there() -> None:
+def test_moving_back_restores_the_states() -> None:
     before = one_stack("blue", "green", "red")
     split = moved({"prod": before}, 3)
     assert sorted(names(moved(split, None)["prod"])) == sorted(names(before))
@@ -98,7 +98,7 @@ def test_the_way_back_gives_what_was_there() -> None:
     }
 
 
-def test_what_moves_has_the_provider_of_the_stack_that_it_moves_to() -> None:
+def test_a_moved_resource_has_the_provider_of_its_new_stack() -> None:
     """Stacks that have created their own providers have other ids."""
     split = dict(moved({"prod": one_stack("blue")}, 1))
     other = [{**row, "id": "other"} if row["type"].startswith("pulumi:providers:") else row for row in split["prod"]]
@@ -106,7 +106,7 @@ def test_what_moves_has_the_provider_of_the_stack_that_it_moves_to() -> None:
     assert ray["provider"] == f"{urn('prod', 'pulumi:providers:kubernetes', 'cluster')}::other"
 
 
-def test_what_was_moved_already_is_not_added_again() -> None:
+def test_a_resource_that_has_moved_is_not_added_again() -> None:
     """After a move that was interrupted both states have it."""
     before = one_stack("blue", "red")
     complete = moved({"prod": before}, 1)
@@ -137,7 +137,7 @@ def test_what_was_moved_already_is_not_added_again() -> None:
         ("ray-platform:index:Platform$kubernetes:apps/v1:Deployment", "platform-kuberay", None),
     ],
 )
-def test_what_the_platform_has_for_a_tenant_goes_with_it(types: str, name: str, namespace: str | None) -> None:
+def test_resources_of_the_platform_for_a_tenant_move_with_it(types: str, name: str, namespace: str | None) -> None:
     row = {"urn": urn("prod", types, name)}
     assert namespace_of(row, {row["urn"]: row}, ["shared"]) == namespace
 

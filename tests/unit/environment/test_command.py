@@ -13,13 +13,13 @@ FILE = Path(__file__).parents[2] / "stack_files" / "good" / "split.yaml"
 
 
 @pytest.mark.parametrize("command", ["up", "refresh", "destroy"])
-def test_nothing_is_changed_where_there_is_nobody_to_ask(command: str) -> None:
+def test_nothing_changes_without_a_terminal_to_ask_on(command: str) -> None:
     result = CliRunner().invoke(app, [command, "prod", "--config-file", str(FILE)])
     assert result.exit_code == 2
     assert f"`{command}` asks before it changes anything, but there is no terminal: add --yes" in result.output
 
 
-def test_a_stack_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_stack_file_is_named(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["up", "prod", "--config-file", str(tmp_path / "Pulumi.prod.yaml"), "--yes"])
     assert result.exit_code == 2
     assert "Pulumi.prod.yaml: cannot be read: No such file or directory" in result.output

@@ -39,7 +39,7 @@ def test_an_environment_that_is_new_or_as_it_was_is_not_refused() -> None:
     assert refused(Part(groups=3), rows={ROOT: {"split": 3.0}}) == ""
 
 
-def test_a_stack_that_holds_tenants_of_others_is_refused_before_it_deletes_them() -> None:
+def test_a_stack_with_tenants_of_other_stacks_is_refused_before_it_deletes_them() -> None:
     reason = refused(Part(groups=3), rows={ROOT: {}, **TENANTS})
     assert reason.startswith(
         "stack prod still has team-0, team-1, team-2 and 2 more, which belong to other stacks now."
@@ -58,6 +58,6 @@ def test_a_group_keeps_its_own_tenants_and_no_others() -> None:
 
 
 @pytest.mark.parametrize(("groups", "now"), [(0, "one stack"), (5, "split into 5 stacks")])
-def test_another_number_of_stacks_is_refused_before_anything_is_made_twice(groups: int, now: str) -> None:
+def test_another_number_of_stacks_is_refused_before_anything_is_created_twice(groups: int, now: str) -> None:
     reason = refused(Part(groups=groups), last={"split": 3}, rows={ROOT: {"split": 3}})
     assert f"prod was split into 3 stacks of tenants, and is {now} in the stack file" in reason

@@ -61,7 +61,7 @@ def test_each_tenant_is_in_one_stack_and_the_platform_in_its_own() -> None:
     assert part_of(environment(None), "prod").tenants(settings) == settings.tenants
 
 
-def test_all_stacks_together_make_what_one_stack_would_and_nothing_twice() -> None:
+def test_all_stacks_together_create_the_same_as_one_stack_and_nothing_twice() -> None:
     """Except for the resources that each stack has for itself: the provider, and components that are only parents."""
     settings = environment()
     whole = resources(environment(None), "prod")
@@ -119,7 +119,9 @@ def test_a_stack_of_tenants_that_the_environment_does_not_have_is_refused() -> N
         ({"redis": {}}, "set scope: perTenant or mode: external, or remove split"),
     ],
 )
-def test_what_needs_tenants_namespaces_before_the_tenants_is_refused(more: dict[str, Any], message: str) -> None:
+def test_settings_that_need_tenants_namespaces_before_the_tenants_are_refused(
+    more: dict[str, Any], message: str
+) -> None:
     environment(None, **more)
     with pytest.raises(StackFileError, match=message):
         environment(**more)

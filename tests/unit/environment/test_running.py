@@ -79,7 +79,7 @@ def test_the_platform_is_updated_before_the_tenants_and_destroyed_after_them() -
     assert engine.ran[-1] == "prod"
 
 
-def test_tenants_that_fail_stop_no_others_and_say_what_was_first() -> None:
+def test_a_failed_tenant_stops_no_others_and_reports_its_first_error() -> None:
     outcomes = ran(Engine(failing=["prod.tenants-01"]), "up")
     assert [each.result for each in outcomes] == ["done", "failed", "done"]
     assert outcomes[1].errors == ("team-a/training is not ready",)
@@ -90,9 +90,7 @@ def test_tenants_that_fail_stop_no_others_and_say_what_was_first() -> None:
     ("operation", "failing", "left_out"),
     [("up", "prod", ["prod.tenants-01", "prod.tenants-02"]), ("destroy", "prod.tenants-02", ["prod"])],
 )
-def test_what_needs_a_stack_that_has_failed_is_left_out(
-    operation: Operation, failing: str, left_out: list[str]
-) -> None:
+def test_stacks_that_need_a_failed_stack_are_skipped(operation: Operation, failing: str, left_out: list[str]) -> None:
     outcomes = ran(Engine(failing=[failing]), operation)
     assert [each.stack for each in outcomes if each.result == "left out"] == left_out
     assert exit_code(outcomes) == 1
@@ -112,7 +110,7 @@ def test_stacks_that_tenants_are_to_have_are_made_and_no_others() -> None:
     assert len(ran(engine, "up", alone)) == 2
 
 
-def test_after_ctrl_c_nothing_more_begins_and_what_runs_ends() -> None:
+def test_after_ctrl_c_no_stack_begins_and_running_ones_end() -> None:
     engine = Engine(seconds=0.3)
 
     def interrupted(_outcome: Outcome) -> None:

@@ -77,7 +77,7 @@ def test_a_missing_file_is_reported(tmp_path: Path) -> None:
         read(tmp_path / "none.csv")
 
 
-def test_smaller_workers_hold_less_than_whole_nodes_and_no_job_waits_longer() -> None:
+def test_smaller_workers_use_fewer_gpu_hours_than_whole_nodes_and_no_job_waits_longer() -> None:
     present = outcome(sizes(8), jobs(), 32)
     proposed = proposal(present, [sizes(1, 2, 4, 8, most=32)], jobs(), 32)
     assert proposed.held < present.held
@@ -85,7 +85,7 @@ def test_smaller_workers_hold_less_than_whole_nodes_and_no_job_waits_longer() ->
     assert played(proposed) == played(present) == 60
 
 
-def test_caps_are_beyond_what_was_there_at_once_and_sizes_that_no_job_took_are_left_out() -> None:
+def test_caps_exceed_the_workers_that_existed_at_once_and_unused_sizes_are_omitted() -> None:
     proposed = proposal(outcome(sizes(8), jobs(), 64), [sizes(1, 2, 4, 8, 16, most=100)], jobs(), 64)
     assert proposed.played
     assert "16gpu" not in proposed.sizes
@@ -94,7 +94,7 @@ def test_caps_are_beyond_what_was_there_at_once_and_sizes_that_no_job_took_are_l
     assert outcome(proposed.sizes, jobs(), 64).held == pytest.approx(proposed.held)
 
 
-def test_what_is_there_is_kept_where_nothing_is_better() -> None:
+def test_the_present_workers_are_kept_if_no_others_are_better() -> None:
     best = proposal(outcome(sizes(8), jobs(), 32), [sizes(1, 2, 4, 8, most=32)], jobs(), 32)
     assert proposal(best, [sizes(8)], jobs(), 32) is best
 
@@ -106,7 +106,7 @@ def test_a_job_that_no_worker_fits_is_better_run() -> None:
     assert proposal(present, [sizes(1, 2)], mixed, 32) is present
 
 
-def test_sizes_of_which_there_may_be_none_count_for_nothing() -> None:
+def test_sizes_with_a_maximum_of_zero_do_not_count() -> None:
     none = outcome({**sizes(8, most=0)}, jobs(3), 32)
     assert (none.played, none.held, none.sizes) == (None, 0.0, {})
 

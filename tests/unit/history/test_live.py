@@ -33,7 +33,7 @@ def reported(*demands: dict[str, Any]) -> dict[str, Any]:
 ENDED = asked("ended", 2, 60, 90, waited=50)
 
 
-def test_what_has_ended_is_as_long_as_it_ran_and_came_when_it_asked() -> None:
+def test_an_ended_job_has_its_run_time_and_the_time_of_its_request() -> None:
     found = demand_of(reported(ENDED))
     assert found.jobs == {"c-ended": Job(2, 30.0, BEGIN + 10)}
     assert found.sentence("a/b") == "Ray of a/b knows of 1 tasks, actors and bundles with GPUs."
@@ -55,7 +55,7 @@ def test_a_part_of_a_gpu_counts_as_one() -> None:
     assert found.shared == 1
 
 
-def test_jobs_are_collected_and_one_that_ran_on_is_not_there_twice(tmp_path: Path) -> None:
+def test_jobs_are_collected_and_a_job_that_continued_is_not_listed_twice(tmp_path: Path) -> None:
     file = tmp_path / "jobs.csv"
     assert keep(file, {"runs": Job(1, 5.0, BEGIN), "ended": Job(4, 7.0, BEGIN + 1)}) == [
         Job(1, 5.0, BEGIN),
@@ -74,7 +74,7 @@ def test_jobs_are_collected_and_one_that_ran_on_is_not_there_twice(tmp_path: Pat
         ("something else\n", "no column gpus, duration, arrival"),
     ],
 )
-def test_another_file_is_left_as_it_is(tmp_path: Path, text: str, message: str) -> None:
+def test_another_file_does_not_change(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "jobs.csv"
     file.write_text(text)
     with pytest.raises(HistoryError, match=message):
@@ -119,14 +119,14 @@ def plan(*arguments: str) -> Result:
     return CliRunner().invoke(app, ["plan", "a", "--history", *arguments])
 
 
-def test_workers_are_proposed_for_what_runs_on_the_cluster(folder: Path) -> None:
+def test_workers_are_proposed_for_the_clusters_jobs(folder: Path) -> None:
     result = plan("live")
     assert result.exit_code == 0, result.output
     assert "Ray of team-a/training knows of 60 tasks" in result.output
     assert "{gpus: 1, maxReplicas:" in result.output
 
 
-def test_what_was_saved_is_used_as_well(folder: Path) -> None:
+def test_saved_jobs_are_used_as_well(folder: Path) -> None:
     keep(folder / "jobs.csv", {"earlier": Job(8, 600.0, BEGIN - 5000)})
     found = json.loads(plan("live", "--save", "jobs.csv", "--format", "json").output)
     assert found["jobs"] == 61

@@ -123,7 +123,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> type[Played]:
     return Here
 
 
-def test_ray_is_asked_where_an_edit_stops_pods(played: type[Played]) -> None:
+def test_ray_is_only_asked_if_an_edit_stops_pods(played: type[Played]) -> None:
     played.states = {"head": "IDLE", "w-0": "RUNNING", "w-1": "DRAINING", "w-2": "DEAD"}
     there = running(ray(**AT_ONCE))
     stopping, harmless = (

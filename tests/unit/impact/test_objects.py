@@ -78,7 +78,7 @@ def test_an_edit_of_the_platform(
     assert text in found[0].text
 
 
-def test_rights_that_are_gained_and_lost_are_named_with_where_they_hold() -> None:
+def test_gained_and_lost_rights_are_listed_with_their_namespaces() -> None:
     found = edited({"users": ["group:old"]}, {"users": ["group:new"], "admins": ["user:ann"]})
     effects_by_subject = {each.name: each.effects[0].text for each in found.objects if each.kind == "Rights of"}
     assert effects_by_subject.keys() == {"group:old", "group:new", "user:ann"}
@@ -125,7 +125,7 @@ def test_every_good_stack_file_is_made_and_removed_and_is_no_edit_of_itself(file
     assert gone.verdict.hurts or not clusters
 
 
-def test_what_the_stack_does_not_install_it_does_not_remove() -> None:
+def test_a_program_that_the_stack_does_not_install_is_not_removed() -> None:
     there = {"scheduler": {"volcano": {"install": "existing"}}, "operator": {"install": "existing"}}
     assert effects_on("Scheduler", edited_stack(there, {"operator": {"install": "existing"}})) == []
     assert [each.verdict for each in effects_on("Operator", edited_stack({}, there))] == [Verdict.DELETES]

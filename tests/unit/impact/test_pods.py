@@ -63,7 +63,7 @@ def test_with_an_autoscaler_kuberay_deletes_no_worker(edit: str, change: PodChan
         ("replicas-down", PodChange(deleted={"small": 2})),
     ],
 )
-def test_workers_of_several_hosts_come_and_go_whole(edit: str, change: PodChange) -> None:
+def test_workers_with_several_hosts_are_created_and_deleted_whole(edit: str, change: PodChange) -> None:
     running = {HEAD: 1, "small": 4, "big": 2}
     assert change_of_pods(*edited(edit, spec(hosts=2), spec(hosts=2)), running) == change
 

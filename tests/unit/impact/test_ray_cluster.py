@@ -106,7 +106,9 @@ def worker_group(replicas: int = 1, groups: tuple[str, ...] = ("cpu",), **settin
         (ray(), cluster("other", workers=EIGHT), Verdict.CREATES, "is created, with 1 pod at first"),
     ],
 )
-def test_an_edit_and_what_it_does(before: dict[str, Any], after: dict[str, Any], verdict: Verdict, text: str) -> None:
+def test_an_edit_has_the_expected_effect(
+    before: dict[str, Any], after: dict[str, Any], verdict: Verdict, text: str
+) -> None:
     found = effects(before, after, redis={})
     if verdict is Verdict.NOTHING:
         assert found == []
@@ -159,7 +161,7 @@ def test_the_stamp_of_updates_on_templates_is_no_edit() -> None:
     assert impact_on({"a/training": known}, before, "prod").objects == ()
 
 
-def test_with_recreate_only_what_outlives_the_pods_is_still_ignored() -> None:
+def test_with_recreate_only_edits_of_objects_that_outlive_the_pods_are_ignored() -> None:
     found = effects(ray(**RECREATE), ray(env={"A": "b"}, head={"serviceType": "NodePort"}, **RECREATE))
     assert verdicts(found) == {Verdict.RECREATES, Verdict.IGNORED}
 

@@ -43,7 +43,7 @@ def test_a_part_of_yaml_in_a_text_has_its_line_in_the_file(tmp_path: Path) -> No
     assert second.line(("spec", "configuration", "setup_commands", 0)) == 10
 
 
-def test_a_part_that_is_not_there_has_the_line_of_what_would_hold_it(tmp_path: Path) -> None:
+def test_a_missing_part_has_the_line_of_its_parent(tmp_path: Path) -> None:
     file = tmp_path / "two.yaml"
     file.write_text(TWO)
     assert documents(file)[1].line(("spec", "groups", 7, "size")) == 11
@@ -54,7 +54,7 @@ def test_a_part_that_is_not_there_has_the_line_of_what_would_hold_it(tmp_path: P
     ["a: [", "\t- a", "a: 1\na: *b", "\x00", "[" * 100_000, "a: !!python/object:os.system {}"],
     ids=["open", "tab", "alias", "null", "deep", "tag"],
 )
-def test_what_is_no_yaml_is_refused(text: str, tmp_path: Path) -> None:
+def test_invalid_yaml_is_refused(text: str, tmp_path: Path) -> None:
     file = tmp_path / "wrong.yaml"
     file.write_text(text)
     with pytest.raises(RefusedError) as refused:

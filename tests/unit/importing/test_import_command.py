@@ -56,7 +56,7 @@ def test_notes_are_on_standard_error_with_file_and_line() -> None:
     assert result.stdout.startswith("# yaml-language-server: ")
 
 
-def test_a_file_that_is_there_is_written_over_by_force_alone(tmp_path: Path) -> None:
+def test_an_existing_file_is_only_overwritten_with_force(tmp_path: Path) -> None:
     output = tmp_path / "Pulumi.test.yaml"
     output.write_text("mine")
     result = run(AWS, "-o", output)
@@ -94,7 +94,7 @@ def test_a_file_that_cannot_be_imported_is_reported(text: str, code: int, expect
     assert expected in result.stderr
 
 
-def test_a_file_that_is_not_there_is_wrong_use(tmp_path: Path) -> None:
+def test_a_missing_file_is_wrong_use(tmp_path: Path) -> None:
     result = run(tmp_path / "none.yaml")
     assert result.exit_code == 2
     assert "is not a file: set the file to import" in result.stderr

@@ -66,7 +66,7 @@ def test_the_file_as_a_whole_becomes_the_cluster() -> None:
     }
 
 
-def test_what_has_no_counterpart_is_listed_with_what_to_do_instead() -> None:
+def test_parts_without_a_counterpart_are_listed_with_what_to_do_instead() -> None:
     found_notes = notes(imported("aws_gpus"))
     assert found_notes["setup_commands[0]"].endswith("do it when the image is built, or in runtime_env")
     assert found_notes["docker.run_options[2]"] == "--volume is an option of docker run; use volumes and volumeMounts"

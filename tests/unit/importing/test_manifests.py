@@ -174,7 +174,7 @@ def test_metadata_stays() -> None:
     assert (metadata["labels"], metadata["annotations"]["owner"]) == ({"team": "vision"}, "ada")
 
 
-def test_what_only_the_server_keeps_is_listed() -> None:
+def test_fields_that_only_the_server_maintains_are_listed() -> None:
     noted = lines(from_manifest(FULL))
     assert "metadata.resourceVersion: the API server maintains it; remove it" in noted
     assert (
@@ -186,7 +186,7 @@ def test_what_only_the_server_keeps_is_listed() -> None:
 def test_a_cluster_without_a_token_stays_so_and_a_note_recommends_one() -> None:
     result = from_manifest(PLAIN)
     assert "authOptions" not in rendered(result)["spec"]
-    assert any("so that callers show a token" in line for line in lines(result))
+    assert any("so that callers need a token" in line for line in lines(result))
 
 
 def test_the_version_comes_from_the_image() -> None:
@@ -197,7 +197,7 @@ def test_the_version_comes_from_the_image() -> None:
     assert "rayVersion" not in rendered(result)["spec"]
 
 
-def test_an_image_of_another_version_is_taken_at_its_word() -> None:
+def test_an_image_with_another_version_in_its_tag_is_kept() -> None:
     body = deepcopy(PLAIN)
     body["spec"]["rayVersion"] = "2.51.0"
     assert from_manifest(body).cluster["verifyImageTag"] is False
@@ -213,7 +213,9 @@ def test_an_image_of_another_version_is_taken_at_its_word() -> None:
         (("metadata", "name"), "Upper_Case", "metadata.name"),
     ],
 )
-def test_what_kuberay_refuses_is_refused_at_its_place(place: tuple[Any, ...], value: Any, expected: str | None) -> None:
+def test_a_value_that_kuberay_refuses_is_refused_at_its_place(
+    place: tuple[Any, ...], value: Any, expected: str | None
+) -> None:
     body = deepcopy(PLAIN)
     parent = body
     for step in place[:-1]:
@@ -232,7 +234,7 @@ def test_an_unknown_version_can_be_set() -> None:
     body["spec"]["rayVersion"] = "nightly"
     body["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0]["image"] = "rayproject/ray:nightly"
     with pytest.raises(
-        RefusedError, match=r"spec.rayVersion: the tag of image 'rayproject/ray:nightly' has no version of Ray"
+        RefusedError, match=r"spec.rayVersion: the tag of image 'rayproject/ray:nightly' has no version"
     ):
         from_manifest(body)
     result = from_manifest(body, Answers(ray_version="2.60.0"))

@@ -109,7 +109,7 @@ def test_the_fields_of_the_proposal_stay_as_they_are() -> None:
     [("default", "targetUtilization"), ("aggressive", "autoScalingMode")],
     ids=["default", "aggressive"],
 )
-def test_of_two_ways_to_say_how_fast_workers_are_added_the_one_that_counted_stays(mode: str, kept: str) -> None:
+def test_of_two_settings_of_the_scaling_speed_only_the_effective_one_stays(mode: str, kept: str) -> None:
     text = WITH_FIELDS.replace("autoScalingMode: default", f"autoScalingMode: {mode}\n  targetUtilization: 80")
     assert set(proposal(text).cluster) & {"autoScalingMode", "targetUtilization"} == {kept}
 

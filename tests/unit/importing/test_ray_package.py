@@ -34,7 +34,7 @@ def test_each_becomes_a_stack_file(tmp_path: Path) -> None:
         assert len(tenant.clusters) == 1
 
 
-def test_without_a_version_of_ray_each_is_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_without_a_version_of_ray_each_file_is_refused_with_what_to_do(tmp_path: Path) -> None:
     for file in launcher_files():
         result = import_file(file, Answers())
         assert (result.text, len(result.lines)) == ("", 1)

@@ -22,14 +22,14 @@ def unknown(document: Any, reader: Reader) -> list[tuple[str | int, ...]]:
     return [note.path for note in reader.log.finish(document)]
 
 
-def test_what_is_neither_used_nor_noted_is_noted_at_the_end() -> None:
+def test_a_part_that_is_neither_used_nor_noted_is_noted_at_the_end() -> None:
     reader = Reader(DOCUMENT)
     reader.whole("used")
     reader.at("noted").note("has no counterpart", "leave it out")
     assert unknown(DOCUMENT, reader) == [("noted",), ("left",)]
 
 
-def test_a_part_of_which_some_is_used_is_noted_by_the_rest() -> None:
+def test_a_partly_used_part_has_notes_for_the_rest() -> None:
     reader = Reader(DOCUMENT)
     reader.mapping("left").whole("a")
     assert unknown(DOCUMENT, reader) == [("used",), ("noted",), ("left", "b")]

@@ -31,7 +31,7 @@ def test_a_long_namespace_keeps_its_name_under_a_shorter_tenant() -> None:
     assert (tenant["name"], tenant["namespace"]) == ("a-namespace-of-more-than-forty-character", namespace)
 
 
-def test_what_a_person_has_to_decide_is_a_comment_above_it() -> None:
+def test_a_decision_for_a_person_is_a_comment_above_the_setting() -> None:
     note = Note((), "the file does not say", "set cpu", at=("workerGroups", "small", "cpu"))
     image = Note((), "no image is named", "use your own", at=("image",))
     groups = [{"groupName": "large", "cpu": "8"}, {"groupName": "small", "cpu": "1"}]
@@ -54,6 +54,6 @@ def test_what_a_person_has_to_decide_is_a_comment_above_it() -> None:
         """)
 
 
-def test_a_place_that_is_not_written_has_its_comment_at_the_nearest_that_is() -> None:
+def test_a_missing_setting_has_its_comment_at_the_nearest_existing_one() -> None:
     note = Note((), "nobody asks for a token", "remove it", at=("overrides", "authOptions"))
     assert "    # decide: remove it" in stack_file([imported("a", "red", note, overrides={"suspend": True})], None)

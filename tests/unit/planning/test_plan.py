@@ -65,7 +65,7 @@ def test_two_tenants_that_may_both_have_everything_are_too_many_and_grow_in_turn
     assert [int(each.in_turn[GPU_RESOURCE]) for each in plan.tenants] == [32, 0]
 
 
-def test_quotas_that_fit_promise_no_more_than_there_is() -> None:
+def test_quotas_that_fit_promise_no_more_than_the_nodes_have() -> None:
     quotas = {"gpus": 16, "cpu": 128, "memory": "2000Gi"}
     plan = plan_of(stack(tenant("a", quota=quotas), tenant("b", quota=quotas)))
     assert (rules(plan), [int(each.in_turn[GPU_RESOURCE]) for each in plan.tenants]) == ([], [16, 16])
@@ -79,7 +79,7 @@ def test_a_queue_that_tenants_share_is_promised_once() -> None:
     assert plan.promised[GPU_RESOURCE] == 32
 
 
-def test_what_finds_no_room_to_start_is_named() -> None:
+def test_pods_without_room_to_start_are_named() -> None:
     plan = plan_of(
         stack(tenant("a", cluster("big", workers=always(8, 3))), tenant("b", cluster("c", workers=always(4, 3))))
     )
@@ -88,14 +88,14 @@ def test_what_finds_no_room_to_start_is_named() -> None:
     assert "1 of b/c (a100-4gpu) would wait" in next(overcommitments(plan)).message
 
 
-def test_gpus_that_are_there_in_parts_hold_no_worker_of_a_whole_node() -> None:
+def test_free_gpus_of_several_nodes_fit_no_worker_of_a_whole_node() -> None:
     """By the sums it would fit: 28 + 4 GPUs of 32, but each node has a worker of five."""
     five = {"pool": "a100", "variants": [{"gpus": 5, "minReplicas": 4, "maxReplicas": 4}]}
     plan = plan_of(stack(tenant("a", cluster("fives", workers=five), cluster("whole", workers=always(8, 1)))))
     assert [(each.group, number) for each, number in plan.left_out] == [("a100-5gpu", 1)]
 
 
-def test_gpus_whose_cpus_heads_have_taken_are_promised_in_vain() -> None:
+def test_gpus_whose_cpus_are_used_by_heads_cannot_be_provided() -> None:
     """Quotas of 8 and 24 are exactly the 32 GPUs of the nodes, but two heads need CPUs of the last one."""
     clusters = (cluster("always", workers=always(1, 0)), cluster("grows"))
     plan = plan_of(stack(tenant("a", *clusters, quota={"gpus": 8}), tenant("b", *clusters, quota={"gpus": 24})))
@@ -104,19 +104,19 @@ def test_gpus_whose_cpus_heads_have_taken_are_promised_in_vain() -> None:
     assert "(b 23 of 24 GPUs)" in next(overcommitments(plan)).message
 
 
-def test_the_largest_gang_is_what_is_left_beside_what_always_runs() -> None:
+def test_the_largest_gang_is_the_room_beside_pods_that_always_run() -> None:
     plan = plan_of(stack(tenant("a", cluster("always", workers=always(8, 1)), cluster("grows"))))
     gang = plan.largest_gang
     assert gang is not None
     assert (gang.name, *(int(usage[GPU_RESOURCE]) for usage in (gang.alone, gang.beside))) == ("a/grows", 32, 24)
 
 
-def test_a_cluster_that_does_not_scale_has_what_it_starts_with() -> None:
+def test_a_cluster_that_does_not_scale_keeps_its_first_workers() -> None:
     plan = plan_of(stack(tenant("a", cluster("fixed", autoscaling=False, workers=always(4, 2)))))
     assert greatest(plan) == {"a": 8}
 
 
-def test_costs_go_from_what_always_runs_to_what_can_run() -> None:
+def test_costs_range_from_pods_that_always_run_to_the_most_that_can_run() -> None:
     priced = [{**A100, "gpuHourPrice": 3}]
     plan = plan_of(
         stack(tenant("a", cluster("c", workers=always(4, 1)), cluster("d"), quota={"gpus": 20}), nodes=priced), 9

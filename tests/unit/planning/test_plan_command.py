@@ -85,7 +85,7 @@ def test_the_page_holds_tables_and_the_drawing_and_nothing_from_elsewhere() -> N
     assert "http" not in page.replace('xmlns="http://www.w3.org/2000/svg"', "")
 
 
-def test_what_stacks_of_one_cluster_promise_together_is_added_up() -> None:
+def test_promises_of_stacks_on_one_cluster_are_added_up() -> None:
     result = plan("--all-stacks")
     assert "Cluster: the kubeconfig's current context" in result.output
     assert "nvidia.com/gpu 32 of 16" in result.output

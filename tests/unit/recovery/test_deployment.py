@@ -49,17 +49,17 @@ PROVIDER_ROW = {
 WHOLE = [STACK_ROW, PROVIDER_ROW, PLATFORM_ROW]
 
 
-def test_what_was_being_created_may_exist() -> None:
+def test_objects_that_were_being_created_may_exist() -> None:
     state = {"resources": WHOLE, "pending_operations": [{"type": "creating", "resource": namespaced("one")}]}
     assert [str(each) for each in missing(state, [])] == ["ConfigMap team-a/one"]
 
 
-def test_what_a_preview_would_create_may_exist() -> None:
+def test_objects_that_a_preview_would_create_may_exist() -> None:
     """If no state was written meanwhile (PULUMI_SKIP_CHECKPOINTS), or an older one was restored."""
     assert [str(each) for each in missing({"resources": WHOLE}, creates(namespaced("one")))] == ["ConfigMap team-a/one"]
 
 
-def test_what_was_begun_is_taken_from_the_state_that_has_its_secrets() -> None:
+def test_a_begun_operation_is_taken_from_the_state_with_its_secrets() -> None:
     begun = namespaced("one") | {"inputs": namespaced("one")["inputs"] | {"data": {"key": "as it was sent"}}}
     state = {"resources": WHOLE, "pending_operations": [{"type": "creating", "resource": begun}]}
     (found,) = missing(state, creates(namespaced("one")))
@@ -80,7 +80,7 @@ def test_an_object_whose_name_is_not_known_yet_cannot_exist(name: str | None) ->
     assert missing({"resources": WHOLE}, creates(row)) == []
 
 
-def test_one_whose_namespace_is_not_known_yet_is_looked_for_again() -> None:
+def test_an_object_in_an_unknown_namespace_is_looked_up_again() -> None:
     """The namespace is an output of its own resource, which has to be in the state first."""
     row = namespaced("one", namespace=UNKNOWN)
     assert missing({"resources": WHOLE}, creates(row)) == []
@@ -94,7 +94,7 @@ def test_a_replacement_is_not_missing() -> None:
     assert missing({"resources": WHOLE}, steps) == []
 
 
-def test_objects_come_into_the_state_with_what_they_belong_to() -> None:
+def test_objects_are_added_to_the_state_with_their_parents_and_providers() -> None:
     """The first `up`, of which the state has nothing."""
     steps = creates(
         STACK_ROW,
@@ -122,7 +122,7 @@ def test_objects_come_into_the_state_with_what_they_belong_to() -> None:
     assert two["propertyDependencies"] == {"data": []}
 
 
-def test_what_does_not_exist_is_forgotten() -> None:
+def test_an_operation_without_an_object_is_removed() -> None:
     state = {
         "resources": WHOLE,
         "pending_operations": [
@@ -135,7 +135,7 @@ def test_what_does_not_exist_is_forgotten() -> None:
     assert "pending_operations" not in after
 
 
-def test_an_object_that_was_made_again_replaces_the_row_of_the_one_that_made_room() -> None:
+def test_a_recreated_object_replaces_the_row_of_the_deleted_one() -> None:
     old = namespaced("one", id="team-a/one", outputs={"old": True}, pendingReplacement=True)
     new = namespaced("one")
     state = {"resources": [*WHOLE, old], "pending_operations": [{"type": "creating", "resource": new}]}
@@ -158,13 +158,13 @@ def test_a_recreated_object_comes_before_the_rows_that_depend_on_it() -> None:
     assert [row["inputs"]["metadata"]["name"] for row in rows[len(WHOLE) :]] == ["zero", "one", "two"]
 
 
-def test_what_was_being_changed_has_to_be_read() -> None:
+def test_objects_that_were_being_changed_must_be_refreshed() -> None:
     one = namespaced("one", id="team-a/one", outputs={"kind": "ConfigMap"})
     state = {"resources": [*WHOLE, one], "pending_operations": [{"type": "updating", "resource": one}]}
     assert unsettled(state) == [one["urn"]]
 
 
-def test_what_was_taken_in_and_not_read_has_to_be_read() -> None:
+def test_added_objects_that_were_not_read_must_be_refreshed() -> None:
     """The recovery was killed between the two."""
     one = namespaced("one", id="team-a/one")
     assert unsettled({"resources": [*WHOLE, one]}) == [one["urn"]]

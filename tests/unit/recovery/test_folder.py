@@ -21,5 +21,5 @@ def test_empty_attributes_are_removed_and_nothing_else(tmp_path: Path, query: st
 
 
 @pytest.mark.parametrize("url", ["s3://states", "https://api.pulumi.com", ""])
-def test_backends_that_are_no_folder_are_left_alone(url: str) -> None:
+def test_backends_other_than_a_folder_do_not_change(url: str) -> None:
     assert not mend(url)

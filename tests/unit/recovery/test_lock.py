@@ -40,7 +40,7 @@ def locked(pid: int, host: str = "", ago: float = 0) -> PulumiError:
     )
 
 
-def test_that_of_a_process_that_has_ended() -> None:
+def test_the_lock_of_an_ended_process_is_removed() -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         ended.wait()
     (holder,) = release(Recorded("dev"), locked(ended.pid), elsewhere=False)
@@ -48,18 +48,18 @@ def test_that_of_a_process_that_has_ended() -> None:
     assert ran == [("cancel", "--yes")]
 
 
-def test_not_that_of_a_process_that_runs() -> None:
+def test_the_lock_of_a_running_process_is_kept() -> None:
     with pytest.raises(LockedError, match=f"process {os.getpid()}.* still runs: .*python"):
         release(Recorded("dev"), locked(os.getpid()), elsewhere=True)
     assert ran == []
 
 
-def test_that_of_a_process_whose_number_another_has_by_now() -> None:
+def test_the_lock_of_an_ended_process_is_removed_if_its_number_is_reused() -> None:
     release(Recorded("dev"), locked(os.getpid(), ago=1e7), elsewhere=False)
     assert ran == [("cancel", "--yes")]
 
 
-def test_not_that_of_another_machine_unless_asked_to() -> None:
+def test_the_lock_of_another_machine_is_kept_unless_requested() -> None:
     with pytest.raises(LockedError, match=r"@builder-7 \(process 1\).*another machine.*--cancel"):
         release(Recorded("dev"), locked(1, host="builder-7"), elsewhere=False)
     assert ran == []
@@ -67,12 +67,12 @@ def test_not_that_of_another_machine_unless_asked_to() -> None:
     assert ran == [("cancel", "--yes")]
 
 
-def test_not_that_of_pulumi_cloud() -> None:
+def test_the_lock_of_pulumi_cloud_is_kept() -> None:
     error = PulumiError("error: [409] Conflict: Another update is currently in progress.")
     with pytest.raises(LockedError, match="pulumi cancel -s dev"):
         release(Recorded("dev"), error, elsewhere=True)
 
 
-def test_another_error_stays_what_it_is() -> None:
+def test_another_error_does_not_change() -> None:
     with pytest.raises(PulumiError, match="no stack named"):
         release(Recorded("dev"), PulumiError("error: no stack named 'dev' found"), elsewhere=True)

@@ -10,7 +10,7 @@ from stacks.schema.stack_file import stack_file_schema
 pytestmark = pytest.mark.unit
 
 
-def test_the_committed_page_is_made_from_the_models() -> None:
+def test_the_committed_page_is_generated_from_the_models() -> None:
     assert FILE.read_text() == reference_text(), "run `python -m stacks schema --write`"
 
 

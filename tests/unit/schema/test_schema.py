@@ -48,7 +48,7 @@ def cluster(document: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def test_the_committed_schema_is_made_from_the_models() -> None:
+def test_the_committed_schema_is_generated_from_the_models() -> None:
     assert FILE.read_text() == schema_text(), "run `python -m stacks schema --write`"
 
 

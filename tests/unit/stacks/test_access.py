@@ -50,11 +50,11 @@ def named(*clusters: dict[str, Any], **settings: Any) -> list[NamedCluster]:
         ),
     ],
 )
-def test_a_token_is_where_the_raycluster_that_is_made_has_it(settings: dict[str, Any], expected: NamedCluster) -> None:
+def test_a_cluster_has_a_token_if_its_spec_sets_one(settings: dict[str, Any], expected: NamedCluster) -> None:
     assert named({"name": "c", **settings}) == [expected]
 
 
-def test_kuberay_shortens_long_names_of_what_it_makes_for_a_raycluster() -> None:
+def test_kuberay_shortens_long_names_of_a_rayclusters_objects() -> None:
     """util.go: CheckName keeps the last 50 characters, and replaces a first character that is not a letter by `r`."""
     (given,) = named({"name": LONG})
     assert given.secret == "r" + LONG[2:]
@@ -64,7 +64,7 @@ def test_rayclusters_of_a_stack_of_the_tenants_own_are_given_by_name() -> None:
     assert named(clusterNames=["adhoc"]) == [NamedCluster("adhoc", "adhoc")]
 
 
-def test_a_tenant_makes_no_account_unless_it_is_asked_for_or_needed() -> None:
+def test_an_account_is_only_created_if_it_is_set_or_needed() -> None:
     tokens = {"authOptions": {"mode": "token", "enableK8sTokenAuth": True}}
     assert own_accounts(tenant({"name": "c"})) == []
     assert own_accounts(tenant({"name": "c", **tokens}, {"name": "d"})) == ["c"]
@@ -97,7 +97,7 @@ def test_a_tenants_rayclusters_run_as_its_ray_deployer_if_it_has_one() -> None:
 
 @pytest.mark.usefixtures("kubectl_that_renders")
 @pytest.mark.parametrize("allowed", [True, False])
-def test_ray_cluster_admins_make_ingresses_where_their_tenant_may_have_some(allowed: bool) -> None:
+def test_ray_cluster_admins_may_create_ingresses_if_the_tenant_may(allowed: bool) -> None:
     settings = {
         "network": {"ingressController": "ingress-nginx"},
         "tenants": [{"name": "team-a", "admins": ["group:leads"], "network": {"ingress": allowed}}],

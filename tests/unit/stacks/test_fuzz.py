@@ -120,7 +120,7 @@ VALUE = st.recursive(
 
 @cases("stack files", 1_000)
 @given(VALUE.filter(lambda value: value is not None), st.booleans())
-def test_what_was_written_is_what_is_read(value: Any, flow: bool) -> None:
+def test_a_written_value_is_read_back(value: Any, flow: bool) -> None:
     text = yaml.safe_dump(value, default_flow_style=flow, allow_unicode=True)
     found = document(text)
     assert found is not None

@@ -56,7 +56,7 @@ def calls(command: Callable[[], None]) -> int:
 
 @pytest.mark.parametrize("queues", [False, True], ids=["plain", "queues"])
 @pytest.mark.parametrize("command", [check, plan, impact])
-def test_each_tenant_costs_what_the_one_before_did(command: Callable[[int, bool], None], queues: bool) -> None:
+def test_each_tenant_costs_the_same_as_the_one_before(command: Callable[[int, bool], None], queues: bool) -> None:
     command(TENANTS[0], queues)  # what is made once for all, such as schemas
     few, more, many = (calls(partial(command, tenants, queues)) for tenants in TENANTS)
     before, after = (more - few) / (TENANTS[1] - TENANTS[0]), (many - more) / (TENANTS[2] - TENANTS[1])

@@ -28,7 +28,7 @@ def test_an_existing_operator_needs_none() -> None:
     assert _images({}, operator={"install": "existing"}) == {RAY}
 
 
-def test_volcanos_where_the_stack_installs_it() -> None:
+def test_images_of_volcano_if_the_stack_installs_it() -> None:
     names = ("scheduler", "controller-manager", "webhook-manager")
     volcanos = {f"docker.io/volcanosh/vc-{name}:v1.14.1" for name in names}
     assert _images({}, scheduler={"volcano": {}}) == {RAY, OPERATOR, *volcanos}
@@ -56,11 +56,11 @@ INIT = {"initContainers": [{"name": "fetch", "image": "other:2.60.0"}]}
         pytest.param({"overrides": {"headGroupSpec": {"template": {"spec": INIT}}}}, id="an override's"),
     ],
 )
-def test_what_a_cluster_names_beside_its_own(cluster: dict[str, Any]) -> None:
+def test_images_that_a_cluster_sets_beside_its_own(cluster: dict[str, Any]) -> None:
     assert _images(cluster) == {RAY, OPERATOR, "other:2.60.0"}
 
 
-def test_the_gateway_beside_a_fault_tolerant_head_from_where_all_images_come() -> None:
+def test_the_gateways_image_is_included_for_a_head_with_a_gateway() -> None:
     kept = {"faultTolerance": True}
     external = {"mode": "external", "external": {"address": "redis:6379", "secretName": "redis"}}
     assert _images(kept, redis=external) == {RAY, OPERATOR}

@@ -84,7 +84,7 @@ def test_a_cluster_uses_the_redis_that_the_platform_has() -> None:
     check(tenants_own(redis={}), PLATFORM, platform())
 
 
-def test_a_cluster_waits_in_a_queue_that_the_platform_lets_its_tenant_use() -> None:
+def test_a_cluster_waits_in_a_queue_that_its_tenant_may_use() -> None:
     def waiting(**settings: Any) -> StackSettings:
         return tenants_own(scheduler={"volcano": {}}, tenants=[{"name": "team-a", "clusters": [CLUSTER], **settings}])
 
@@ -108,7 +108,7 @@ def made(settings: StackSettings) -> Recorder:
     return record(lambda: build(settings))
 
 
-def test_by_names_alone_nothing_is_made_but_ray_clusters_and_what_belongs_to_them() -> None:
+def test_with_names_alone_only_ray_clusters_and_their_objects_are_created() -> None:
     stack = parse({"platform": {}, "tenants": [{"name": "team-a", "namespace": "research", "clusters": [CLUSTER]}]})
     recorder = made(stack)
     kinds = {kind for kind in recorder.kinds() if kind.startswith("kubernetes:")}
@@ -134,5 +134,5 @@ def test_a_mismatch_ends_the_program_with_one_message(monkeypatch: pytest.Monkey
     monkeypatch.setattr(
         pulumi.StackReference, "get_output", lambda _, name: pulumi.Output.from_input(outputs.get(name))
     )
-    with pytest.raises(pulumi.RunError, match=rf"does not go with stack {PLATFORM}:\n  RayCluster 'adhoc' is not in"):
+    with pytest.raises(pulumi.RunError, match=rf"does not match stack {PLATFORM}:\n  RayCluster 'adhoc' is not in"):
         made(tenants_own())

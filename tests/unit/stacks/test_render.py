@@ -88,7 +88,7 @@ def bodies(found: dict[Key, Manifest]) -> dict[Key, Any]:
 
 
 @pytest.mark.parametrize("file", GOOD, ids=lambda file: file.stem)
-def test_the_program_registers_what_is_rendered(file: Path) -> None:
+def test_the_program_registers_the_rendered_objects(file: Path) -> None:
     stack = read(file)
     if stack.platform:
         # Only an update knows the outputs of another stack.

@@ -129,7 +129,7 @@ def test_a_value_that_kuberay_would_refuse_is_reported_at_its_place() -> None:
     assert finding.rule == "wrong-type"
 
 
-def test_no_finding_holds_what_may_be_a_secret() -> None:
+def test_no_finding_shows_a_possible_secret() -> None:
     env = {"HF_TOKEN": "hunter2", "DB_PASSWORD": ["hunter2"]}
     findings = found(tenants(env=env, overrides={"authOptions": {"secretName": 1, "token": "hunter2"}}))
     assert findings
@@ -191,7 +191,7 @@ def test_a_missing_file_is_reported(tmp_path: Path) -> None:
         load(tmp_path / "Pulumi.none.yaml")
 
 
-def test_a_stack_that_pulumi_only_keeps_a_salt_for_has_no_settings(tmp_path: Path) -> None:
+def test_a_stack_file_with_only_a_salt_has_no_settings(tmp_path: Path) -> None:
     """So `pulumi stack init` leaves it."""
     file = tmp_path / "Pulumi.new.yaml"
     file.write_text("encryptionsalt: v1:abc\n")

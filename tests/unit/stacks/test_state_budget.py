@@ -34,7 +34,7 @@ def built(tenants: int) -> Recorder:
     return record(lambda: build(parse(stack(tenants))))
 
 
-def test_each_further_tenant_costs_as_much_as_those_before(kubectl_that_renders: Path) -> None:
+def test_each_further_tenant_costs_the_same_as_the_ones_before(kubectl_that_renders: Path) -> None:
     few, more, most = (sum(built(tenants).sizes) for tenants in (2, 6, 10))
     assert most - more == pytest.approx(more - few, rel=0.01), (
         "the rows of a tenant grow with the number of tenants: something depends on a component, and so on each "

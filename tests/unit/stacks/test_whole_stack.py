@@ -39,7 +39,7 @@ def built(kubectl_that_renders: Path) -> tuple[Recorder, dict[str, Any]]:
     return record(lambda: pulumi.Output.from_input(build(parse(STACK))).apply(outputs.update), live), outputs
 
 
-def test_every_object_goes_to_the_stacks_own_provider(built: tuple[Recorder, dict[str, Any]]) -> None:
+def test_every_object_has_the_stacks_own_provider(built: tuple[Recorder, dict[str, Any]]) -> None:
     recorder, _ = built
     provider = recorder.registered["cluster"]
     assert provider.type == "pulumi:providers:kubernetes"
@@ -55,21 +55,23 @@ def test_a_moved_kubeconfig_does_not_replace_the_provider(built: tuple[Recorder,
     assert recorder.registered["cluster"].inputs["clusterIdentifier"] == "ray-platform/test"
 
 
-def test_clusters_are_made_after_and_so_deleted_before_the_operator(built: tuple[Recorder, dict[str, Any]]) -> None:
+def test_clusters_are_created_after_the_operator_and_deleted_before_it(built: tuple[Recorder, dict[str, Any]]) -> None:
     recorder, _ = built
     for cluster in ("a/training-ray-cluster", "namespace-b/training-ray-cluster"):
         assert recorder.made_before("platform-kuberay-crd-guard", cluster)
         assert recorder.made_before("platform-kuberay-deployment-kuberay-operator", cluster)
 
 
-def test_the_operators_role_in_a_tenants_namespace_waits_for_it(built: tuple[Recorder, dict[str, Any]]) -> None:
+def test_the_operators_role_in_a_tenants_namespace_depends_on_the_namespace(
+    built: tuple[Recorder, dict[str, Any]],
+) -> None:
     recorder, _ = built
     role = "platform-kuberay-role-namespace-b-kuberay-operator"
     assert recorder.made_before("platform-namespace-namespace-b", role)
     assert recorder.made_before(role, "namespace-b/training-ray-cluster")
 
 
-def test_a_cluster_depends_on_the_role_itself_and_not_on_something_between_that_stays(
+def test_a_cluster_depends_on_the_role_itself(
     built: tuple[Recorder, dict[str, Any]],
 ) -> None:
     """When a tenant is removed, one update deletes both, and the engine only follows direct dependencies."""
@@ -87,7 +89,7 @@ def test_outputs_name_clusters_by_namespace_and_name(built: tuple[Recorder, dict
     assert [group["maxReplicas"] for group in cluster["workerGroups"]] == [2, 2, 2, 4]
 
 
-def test_the_operator_starts_after_the_scheduler_whose_podgroups_it_makes(
+def test_the_operator_starts_after_the_scheduler_whose_podgroups_it_creates(
     kubectl_that_renders: Path, manifest_file: Path
 ) -> None:
     """The operator watches PodGroups from its start, and ends if there is no such CRD."""

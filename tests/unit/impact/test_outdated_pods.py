@@ -59,7 +59,7 @@ def test_pods_that_match_the_ray_cluster_have_no_effect() -> None:
         ("onIdle", Verdict.NEW_PODS, "replaced if idle", Range(0, 1)),
     ],
 )
-def test_another_strategy_alone_reaches_workers_that_were_left(
+def test_another_strategy_alone_reaches_outdated_workers(
     strategy: str, verdict: Verdict, text: str, ended: Range
 ) -> None:
     [effect] = effects(running(edited("none"), "a100-8gpu"), edited(strategy))
@@ -67,7 +67,7 @@ def test_another_strategy_alone_reaches_workers_that_were_left(
     assert text in effect.text
 
 
-def test_with_none_they_stay() -> None:
+def test_with_none_outdated_pods_stay() -> None:
     assert effects(running(edited(), "a100-8gpu", "headgroup"), edited("none")) == []
 
 
@@ -92,7 +92,7 @@ def test_pods_that_another_effect_ends_are_not_reported_twice() -> None:
     assert [effect.groups for effect in found] == [("a100-8gpu", "a100-4gpu")]
 
 
-def test_from_file_to_file_pods_may_have_been_left_where_it_becomes_immediate() -> None:
+def test_between_two_files_pods_may_be_outdated_if_the_strategy_becomes_immediate() -> None:
     def between(before: str, after: str) -> list[Effect]:
         return effects_on(
             "RayCluster", impact_of(stack(tenant("a", edited(before))), stack(tenant("a", edited(after))))
@@ -100,5 +100,5 @@ def test_from_file_to_file_pods_may_have_been_left_where_it_becomes_immediate() 
 
     [effect] = between("onIdle", "immediate")
     assert (effect.verdict, effect.ended) == (Verdict.ENDS, Range(0, 7))
-    assert "pods that earlier edits did not change, 0 to 7 of them" in effect.text
+    assert "pods that earlier edits did not reach, 0 to 7 of them" in effect.text
     assert between("immediate", "onIdle") == between("none", "drain") == between("immediate", "immediate") == []
