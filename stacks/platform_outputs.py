@@ -28,9 +28,6 @@ ones."""
 _OF_THE_OPERATOR = {"version", "namespace", "watch_namespaces", "batch_scheduler", "feature_gates"}
 """Settings of the operator that decide how it validates and finds RayClusters."""
 
-_OF_A_TENANT = {"name", "namespace", "images", "clusters", "queue"}
-
-
 _REQUIRED_OUTPUTS = ("operator", "priorityClasses", "tenants")
 
 PLATFORM_OUTPUTS = (*_REQUIRED_OUTPUTS, "scheduler")
@@ -50,7 +47,7 @@ def problems_of_platform(stack: StackSettings) -> Iterator[Problem]:
     yield from _not_here(("operator",), stack.operator, _OF_THE_OPERATOR, owner)
     for index, tenant in enumerate(stack.tenants):
         # `createNamespace: false` is allowed here: the namespace exists.
-        own = _OF_A_TENANT if tenant.create_namespace else _OF_A_TENANT | {"create_namespace"}
+        own = tenant.IN_ITS_OWN_STACK if tenant.create_namespace else {*tenant.IN_ITS_OWN_STACK, "create_namespace"}
         yield from _not_here(("tenants", index), tenant, own, owner)
         if tenant.queue and tenant.queue.name is None:
             message = f"a queue belongs to the platform: set it in {owner}, and here only its name"

@@ -5,7 +5,7 @@
 
 import functools
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar, TypeVarTuple
+from typing import Annotated, Any, ClassVar, TypeVar, TypeVarTuple
 
 from pydantic import Field, Strict
 
@@ -73,6 +73,9 @@ class PlatformReference(Settings):
 
 class TenantSettings(Settings):
     """A team: a namespace of its own, with its RayClusters in it."""
+
+    IN_ITS_OWN_STACK: ClassVar = frozenset({"name", "namespace", "images", "clusters", "queue"})
+    """Keys that a tenant's own stack may have; all others belong to the platform's stack."""
 
     name: Annotated[str, dns_1035_label(LONGEST_TENANT_NAME)]
     """Name of the tenant, and of its namespace if `namespace` is not set."""

@@ -25,7 +25,8 @@ from ..network.settings import IngressSettings
 from ..queues.settings import QueueName
 from ..rollout.settings import UpdatesSettings
 from ..tls.manifests import TlsSettings
-from .node_settings import HeadSettings, Overrides, WorkerGroupSettings, WorkersSettings
+from .fragments import Overrides
+from .node_settings import HeadSettings, WorkerGroupSettings, WorkersSettings
 
 RAYS_USER = 1000
 """User ID of `ray` in Ray's images, whose group is 100 (ray-project/ray, docker/base-deps/Dockerfile)."""

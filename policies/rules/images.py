@@ -22,7 +22,7 @@ def _image(container: Container) -> str | None:
 @rule(
     "img-no-latest",
     Severity.HIGH,
-    what="Images have a tag that says a version, or a digest.",
+    what="Images have a tag with a version, or a digest.",
     why="Head and workers that start on different days run different versions of Ray, and cannot speak to each other.",
     source="https://kubernetes.io/docs/concepts/containers/images/#image-names",
     fix="Name the version: rayproject/ray:2.60.0.",

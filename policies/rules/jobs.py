@@ -60,7 +60,7 @@ def ttl(owner: Object, options: TimeToLive) -> Violations:
 @rule(
     "ray-job-deletion",
     Severity.HIGH,
-    what="A RayJob says in one way what becomes of its cluster.",
+    what="A RayJob has one setting for what happens to its cluster.",
     why="KubeRay refuses deletionRules together with shutdownAfterJobFinishes, with an event only.",
     source=f"{_VALIDATION}: validateDeletionConfiguration",
     fix="Remove shutdownAfterJobFinishes, or the rules.",
@@ -116,7 +116,7 @@ def has_cluster(owner: Object) -> Violations:
 @rule(
     "ray-job-entrypoint",
     Severity.MEDIUM,
-    what="A RayJob says what it runs.",
+    what="A RayJob has something to run.",
     why="Without an entrypoint only its submitter fails, minutes later.",
     source=_GUIDE,
     fix="Set entrypoint, or submissionMode: InteractiveMode.",

@@ -30,8 +30,8 @@ def _no_gpus_in_cel(container: str) -> str:
     kinds=_CLUSTERS,
     cel=of_ray(
         f"{_ALONE_IN_CEL}"
-        f" || [string({HEAD}.?resources[?'CPU'].or({HEAD}.?rayStartParams[?'num-cpus']).orValue('not said'))]"
-        ".all(said, isQuantity(said) && quantity(said).compareTo(quantity('0')) == 0)"
+        f" || [string({HEAD}.?resources[?'CPU'].or({HEAD}.?rayStartParams[?'num-cpus']).orValue('not set'))]"
+        ".all(cpus, isQuantity(cpus) && quantity(cpus).compareTo(quantity('0')) == 0)"
     ),
 )
 def head_zero_cpu(cluster: RayCluster) -> Violations:

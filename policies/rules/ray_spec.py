@@ -39,7 +39,7 @@ def restart_never(cluster: RayCluster) -> Violations:
 @rule(
     "ray-start-params",
     Severity.HIGH,
-    what="What a group offers to Ray is said once.",
+    what="A group's resources for Ray are set in one place.",
     why="KubeRay refuses a RayCluster that sets it in rayStartParams and in resources or labels, with an event only.",
     source=f"{_VALIDATION}: validateRayGroupResources, validateRayGroupLabels",
     fix="Keep one of them.",

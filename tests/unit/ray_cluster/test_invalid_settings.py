@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from components.ray_cluster.node_settings import flag_faults
+from components.ray_cluster.fragments import flag_faults
 from components.ray_cluster.rules import valid
 from core.problems import Problems
 
