@@ -182,8 +182,8 @@ def _strays(plan: Plan) -> Iterable[str]:
                 found.setdefault(group.pools, []).append(group.workers.group)
     for pools, groups in found.items():
         yield (
-            f"Workers of {', '.join(dict.fromkeys(groups))} may run on any of {', '.join(pools)}: give these pools a "
-            "gpuProduct, labels or taints that tell them apart, if that is not meant."
+            f"Workers of {', '.join(dict.fromkeys(groups))} may run on any of {', '.join(pools)}: if this is "
+            "unintended, set a gpuProduct, labels or taints that distinguish these pools."
         )
 
 

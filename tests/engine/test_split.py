@@ -153,7 +153,7 @@ def test_a_killed_move_to_several_stacks_is_finished_by_the_next_run(
     environment.run("move-state", "--yes")
     assert environment.changes() == set()
     assert identities(shared_cluster) == before
-    assert "every resource is in the stack that it belongs to" in environment.run("move-state", "--yes")
+    assert "every resource is in its stack" in environment.run("move-state", "--yes")
 
 
 def test_a_failing_tenant_does_not_stop_others_and_the_next_run_does_the_rest(environment: Environment) -> None:

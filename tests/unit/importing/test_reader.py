@@ -25,7 +25,7 @@ def unknown(document: Any, reader: Reader) -> list[tuple[str | int, ...]]:
 def test_a_part_that_is_neither_used_nor_noted_is_noted_at_the_end() -> None:
     reader = Reader(DOCUMENT)
     reader.whole("used")
-    reader.at("noted").note("has no counterpart", "leave it out")
+    reader.at("noted").note("has no counterpart", "remove it")
     assert unknown(DOCUMENT, reader) == [("noted",), ("left",)]
 
 

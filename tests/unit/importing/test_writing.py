@@ -32,8 +32,8 @@ def test_a_long_namespace_keeps_its_name_under_a_shorter_tenant() -> None:
 
 
 def test_a_decision_for_a_person_is_a_comment_above_the_setting() -> None:
-    note = Note((), "the file does not say", "set cpu", at=("workerGroups", "small", "cpu"))
-    image = Note((), "no image is named", "use your own", at=("image",))
+    note = Note((), "the file does not set it", "set cpu", at=("workerGroups", "small", "cpu"))
+    image = Note((), "no image is set", "use your own", at=("image",))
     groups = [{"groupName": "large", "cpu": "8"}, {"groupName": "small", "cpu": "1"}]
     text = stack_file([imported("a", None, note, image, image="x", workerGroups=groups)], None)
     assert text.partition("\n")[2] == textwrap.dedent("""\
@@ -43,13 +43,13 @@ def test_a_decision_for_a_person_is_a_comment_above_the_setting() -> None:
           - name: imported
             clusters:
             - name: a
-              # decide: use your own (no image is named)
+              # decide: use your own (no image is set)
               image: x
               workerGroups:
               - groupName: large
                 cpu: '8'
               - groupName: small
-                # decide: set cpu (the file does not say)
+                # decide: set cpu (the file does not set it)
                 cpu: '1'
         """)
 
