@@ -44,7 +44,7 @@ def no_latest(container: Container) -> Violations:
 @rule(
     "img-said",
     Severity.MEDIUM,
-    what="Containers say which image they run.",
+    what="Containers have an image.",
     why="Kubernetes refuses a pod without an image, but only when KubeRay creates it.",
     source="https://kubernetes.io/docs/concepts/containers/images/",
     fix="Set image.",

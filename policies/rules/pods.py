@@ -11,7 +11,7 @@ from ..walk import Container, Pod
 @rule(
     "pod-requests",
     Severity.MEDIUM,
-    what="Containers say how much CPU and memory they need.",
+    what="Containers request CPU and memory.",
     why="Ray takes what a pod requests as its capacity, and Volcano and quotas can count nothing else.",
     source="https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/config.html#resources",
     fix="Set resources.requests.cpu and .memory, or the limits, which count for both.",

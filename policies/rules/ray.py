@@ -95,7 +95,7 @@ def minimal_version(cluster: RayCluster, options: MinimalVersion) -> Violations:
     what="The images of Ray have the RayCluster's rayVersion.",
     why="KubeRay chooses the autoscaler, probes and commands by rayVersion; pods of two versions cannot speak.",
     source="https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/config.html#rayversion",
-    fix="Say the same version in spec.rayVersion and in the images of head and workers.",
+    fix="Set the same version in spec.rayVersion and in the images of head and workers.",
     kinds=_CLUSTERS,
     cel=of_ray(
         "ray.?rayVersion.orValue('') == '' || variables.rayPods.all(pod,"

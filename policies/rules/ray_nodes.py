@@ -108,7 +108,7 @@ def head_priority(cluster: RayCluster) -> Violations:
 @rule(
     "ray-gpu-node-affinity",
     Severity.MEDIUM,
-    what="Workers with GPUs say which nodes they are for.",
+    what="Workers with GPUs select their nodes.",
     why="In a cluster with two kinds of GPUs they get either, and a job runs at the speed of the slowest worker.",
     source="https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/gpu.html",
     fix="Set nodeSelector or a node affinity, for example on nvidia.com/gpu.product.",

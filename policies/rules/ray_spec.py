@@ -125,7 +125,7 @@ def group_names(cluster: RayCluster) -> Violations:
 @rule(
     "ray-replica-bounds",
     Severity.HIGH,
-    what="Worker groups say how many workers there may be, and mean it.",
+    what="Worker groups have a maximum of workers, and bounds that agree.",
     why="KubeRay refuses bounds that cross, and starts no more than maxReplicas. Its default is 2^31 - 1: no limit.",
     source=f"{_VALIDATION}: ValidateRayClusterSpec; utils/util.go: GetWorkerGroupDesiredReplicas",
     fix="Set maxReplicas to at least minReplicas and replicas.",
