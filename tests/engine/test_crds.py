@@ -133,7 +133,7 @@ def test_existing_definitions_are_taken_over_only_if_configured(
     kubectl.does("apply", "--server-side", "--field-manager=helm", "-f", "-", bodies=[crd(NAMES[0], size="string")])
     desired = inputs(crd(NAMES[0], size="integer"))
     with pytest.raises(
-        DefinitionError, match=rf"Sea's CRDs already exist.*: {NAMES[0]} \(of helm\). To use what is th"
+        DefinitionError, match=rf"Sea's CRDs already exist.*: {NAMES[0]} \(of helm\). To use the existing ones"
     ):
         provider.create(desired)
     assert '"string"' in schema(kubectl, NAMES[0])

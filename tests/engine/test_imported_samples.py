@@ -27,7 +27,7 @@ ANSWERS = {
 
 REFUSED = {
     "ray-cluster.deprecate-gcs-ft.yaml": "redis-password a command line keeps no secret",
-    "ray-service.vllm-tpu-v6e-singlehost.yaml": "image '$VLLM_IMAGE' does not tell which Ray it is",
+    "ray-service.vllm-tpu-v6e-singlehost.yaml": "image '$VLLM_IMAGE' has no version of Ray",
 }
 """Samples that are refused on purpose, and the reported reason."""
 

@@ -121,7 +121,7 @@ def test_the_preview_reports_conflicts_with_the_platform(own: Stack) -> None:
     assert "Traceback" not in output
     own.edit(lambda settings: settings["tenants"][0].update(namespace="elsewhere"))
     output = own.pulumi("preview", fails=True).output
-    assert "namespace 'elsewhere' is not of a tenant there; namespaces of tenants: team-next, team-own" in output
+    assert "namespace 'elsewhere' belongs to no tenant there; namespaces of tenants: team-next, team-own" in output
     own.edit(lambda settings: settings.update(platform={"stack": "organization/ray-platform/nowhere"}))
     output = own.pulumi("preview", fails=True).output
     assert "nowhere" in output
