@@ -14,3 +14,19 @@ def in_namespace(body: Body, namespace: Any) -> dict[str, Any]:
     """The object in a namespace. `namespace`: a name or its Output. The object waits for an Output of another
     resource."""
     return {**body, "metadata": {**body["metadata"], "namespace": namespace}}
+
+
+def disruption_budget(name: str, namespace: str, labels: Mapping[str, str]) -> dict[str, Any]:
+    """A PodDisruptionBudget that keeps one of several replicas while nodes are drained."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": dict(labels)}},
+    }
+
+
+def first_container(deployment: Body) -> dict[str, Any]:
+    """The first container of a Deployment's pods, to be edited in place."""
+    container: dict[str, Any] = deployment["spec"]["template"]["spec"]["containers"][0]
+    return container

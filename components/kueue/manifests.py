@@ -17,6 +17,7 @@ import yaml
 from core.pods import level_labels
 from core.versions import image_release, release_of
 
+from ..bodies import disruption_budget, first_container
 from ..manifest_files import UnexpectedManifestError
 from ..queues.volcano import KUEUE_QUEUE_LABEL
 from .settings import NAMESPACE, KueueSettings, WaitForPodsReadySettings
@@ -122,7 +123,7 @@ def kueue_objects(tree: Sequence[Body], settings: KueueSettings, certificate: Ce
             case _:
                 access.append(_adapted(body, settings, certificate))
     if settings.replicas > 1:
-        last.append(_disruption_budget(settings))
+        last.append(disruption_budget(MANAGER, settings.namespace, MANAGER_LABELS))
     return first, access, last
 
 
@@ -131,7 +132,7 @@ def check_release(tree: Iterable[Body], settings: KueueSettings) -> None:
 
     Kueue's tree has the tag `main` in every release; a release's manifest, its version.
     """
-    images = [_container(body)["image"] for body in tree if body["kind"] == "Deployment"]
+    images = [first_container(body)["image"] for body in tree if body["kind"] == "Deployment"]
     desired = release_of(settings.version)
     if not images or any("kueue" not in image or _release(image, desired) != desired for image in images):
         raise UnexpectedManifestError(
@@ -200,7 +201,7 @@ def _webhook(webhook: Body, settings: KueueSettings, certificate: Certificate) -
 
 
 def _deployment(body: Body, settings: KueueSettings, certificate: Certificate) -> Body:
-    spec, pod, container = body["spec"], body["spec"]["template"]["spec"], _container(body)
+    spec, pod, container = body["spec"], body["spec"]["template"]["spec"], first_container(body)
     spec["replicas"] = settings.replicas
     container["image"] = kueue_image(settings.version)
     # The tag of a release never changes.
@@ -226,21 +227,6 @@ def _deployment(body: Body, settings: KueueSettings, certificate: Certificate) -
 def _without_visibility(pod: Body, container: Body) -> None:
     for holder, key in ((pod, "volumes"), (container, "volumeMounts"), (container, "ports")):
         holder[key] = [each for each in holder[key] if each["name"] != "visibility"]
-
-
-def _disruption_budget(settings: KueueSettings) -> Body:
-    """Keeps one of several replicas while nodes are drained."""
-    return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": MANAGER, "namespace": settings.namespace},
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": dict(MANAGER_LABELS)}},
-    }
-
-
-def _container(deployment: Body) -> Body:
-    container: Body = deployment["spec"]["template"]["spec"]["containers"][0]
-    return container
 
 
 def manager_configuration(settings: KueueSettings) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from core.pods import level_labels
 
+from ..bodies import disruption_budget
 from ..manifest_files import UnexpectedManifestError
 from .settings import NAME, OperatorSettings, Toleration
 
@@ -69,16 +70,6 @@ def _namespace(name: str) -> Body:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": level_labels("restricted")}}
 
 
-def _disruption_budget(settings: OperatorSettings, deployment: Body) -> Body:
-    """Keeps one of several replicas while nodes are drained."""
-    return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": NAME, "namespace": settings.namespace},
-        "spec": {"maxUnavailable": 1, "selector": deployment["spec"]["selector"]},
-    }
-
-
 def _adapted(body: Body, settings: OperatorSettings) -> list[Body]:
     if "namespace" in body["metadata"]:
         body["metadata"]["namespace"] = settings.namespace
@@ -94,7 +85,8 @@ def _adapted(body: Body, settings: OperatorSettings) -> list[Body]:
         case "Deployment":
             _adapt_deployment(body, settings)
             if settings.replicas > 1:
-                return [body, _disruption_budget(settings, body)]
+                labels = body["spec"]["selector"]["matchLabels"]
+                return [body, disruption_budget(NAME, settings.namespace, labels)]
     return [body]
 
 

@@ -16,6 +16,7 @@ import yaml
 from core.pods import level_labels
 from core.versions import image_release, release_of
 
+from ..bodies import disruption_budget, first_container
 from ..manifest_files import UnexpectedManifestError
 from ..operator.settings import ComputeResources
 from .plugins import BinpackSettings
@@ -112,7 +113,7 @@ def volcano_objects(
             case _:
                 access.append(_adapted(body, settings, certificate))
     if settings.webhook.replicas > 1:
-        last.append(_disruption_budget(settings))
+        last.append(disruption_budget(WEBHOOK, settings.namespace, WEBHOOK_LABELS))
     return first, access, last
 
 
@@ -121,7 +122,7 @@ def check_release(manifest: Iterable[Body], settings: VolcanoSettings) -> None:
 
     Volcano's manifest of 1.14.1 names images of 1.14.0.
     """
-    images = [_container(body)["image"] for body in manifest if body["kind"] == "Deployment"]
+    images = [first_container(body)["image"] for body in manifest if body["kind"] == "Deployment"]
     if not images or any(release_of(image_release(image) or "") != release_of(settings.version) for image in images):
         raise UnexpectedManifestError(
             f"the manifest at {settings.manifest} is not Volcano {release_of(settings.version)}: it has "
@@ -165,7 +166,7 @@ def _adapted(body: Body, settings: VolcanoSettings, certificate: Certificate) ->
 
 
 def _deployment(body: Body, settings: VolcanoSettings, certificate: Certificate) -> Body:
-    spec, pod, container = body["spec"], body["spec"]["template"]["spec"], _container(body)
+    spec, pod, container = body["spec"], body["spec"]["template"]["spec"], first_container(body)
     # The name of `serviceAccount` since Kubernetes 1.0.
     pod["serviceAccountName"] = pod.pop("serviceAccount")
     repository = container["image"].rpartition(":")[0]
@@ -219,21 +220,6 @@ def _secret(settings: VolcanoSettings, certificate: Certificate) -> Body:
             "ca.crt": certificate.authority,
         },
     }
-
-
-def _disruption_budget(settings: VolcanoSettings) -> Body:
-    """Keeps one of several replicas while nodes are drained."""
-    return {
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": {"name": WEBHOOK, "namespace": settings.namespace},
-        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": dict(WEBHOOK_LABELS)}},
-    }
-
-
-def _container(deployment: Body) -> Body:
-    container: Body = deployment["spec"]["template"]["spec"]["containers"][0]
-    return container
 
 
 def scheduler_conf(settings: VolcanoSchedulerSettings) -> str:
