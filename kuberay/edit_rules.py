@@ -116,21 +116,16 @@ _1_6 = (
         "moment clients and new workers do not find the head",
         f"{_CONTROLLER}: reconcileHeadService",
     ),
-    Rule(
-        "headGroupSpec.serviceType",
-        Verdict.IGNORED,
-        "the head's Service does not change",
-        "KubeRay creates the head's Service once and never changes it",
-        "delete the Service, and KubeRay recreates it: for a moment clients and new workers do not find the head",
-        f"{_CONTROLLER}: reconcileHeadService",
-    ),
-    Rule(
-        "headGroupSpec.headService.**",
-        Verdict.IGNORED,
-        "the head's Service does not change",
-        "KubeRay creates the head's Service once and never changes it",
-        "delete the Service, and KubeRay recreates it: for a moment clients and new workers do not find the head",
-        f"{_CONTROLLER}: reconcileHeadService",
+    *(
+        Rule(
+            path,
+            Verdict.IGNORED,
+            "the head's Service does not change",
+            "KubeRay creates the head's Service once and never changes it",
+            "delete the Service, and KubeRay recreates it: for a moment clients and new workers do not find the head",
+            f"{_CONTROLLER}: reconcileHeadService",
+        )
+        for path in ("headGroupSpec.serviceType", "headGroupSpec.headService.**")
     ),
     Rule(
         "headGroupSpec.enableIngress",

@@ -133,24 +133,14 @@ class OperatorContext:
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     """Feature gates that are set, by name."""
 
-    @property
-    def release(self) -> str:
-        """The minor version: `1.6` of `1.6.2`."""
-        return ".".join(self.version.split(".")[:2])
-
     def enabled(self, gate: str) -> bool:
         """Whether a feature gate is on."""
-        defaults = FEATURE_GATES.get(self.release, DEFAULT_FEATURE_GATES)
+        defaults = FEATURE_GATES.get(release_of(self.version), DEFAULT_FEATURE_GATES)
         return self.feature_gates.get(gate, defaults.get(gate, False))
 
     def since(self, release: str) -> bool:
         """Whether the operator has that minor version or a later one."""
-        return numbers(self.release) >= numbers(release)
-
-
-def numbers(release: str) -> tuple[int, ...]:
-    """A minor version as numbers, so that 1.9 is older than 1.10."""
-    return tuple(int(part) for part in release.split("."))
+        return not newer(release, than=release_of(self.version))
 
 
 def marks_hosts(version: str, feature_gates: Mapping[str, bool]) -> bool:

@@ -97,13 +97,12 @@ def unsettled(deployment: Mapping[str, Any]) -> list[str]:
     )
 
 
-def _ordered(rows: Iterable[Json]) -> list[Json]:
+def _ordered(rows: Sequence[Json]) -> list[Json]:
     """The rows, each after all rows that it refers to, else in their order.
 
     A state in another order is refused (pkg/resource/deploy/snapshot.go: VerifyIntegrity). A recreated object is the
     last row at first, and rows that depend on the deleted one are before it.
     """
-    rows = list(rows)
     live = {row["urn"]: row for row in rows if not row.get("delete")}
     visited: set[int] = set()
     result: list[Json] = []
