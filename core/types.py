@@ -37,7 +37,6 @@ class Settings(BaseModel):
         alias_generator=to_camel,
         validate_by_alias=True,
         validate_by_name=True,
-        use_attribute_docstrings=True,
         # Pydantic builds the validator of the whole file once, on first use, not one for each nested model before.
         defer_build=True,
     )

@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from core.docstrings import field_docs
 from core.problems import annotation, dotted
 
 from .configuration import Level
@@ -243,7 +244,8 @@ def _rule_section(rule: Rule) -> Iterator[str]:
     yield f"- Source: {rule.source}"
     if rule.remedy:
         yield f"- At level `remediate` the policy pack fixes it: {rule.mends}"
+    docs = field_docs(rule.options)
     for name, field in rule.options.model_fields.items():
         default = json.dumps(field.get_default())
-        yield f"- Option `{field.alias or name}`: {' '.join((field.description or '').split())} Default: `{default}`."
+        yield f"- Option `{field.alias or name}`: {' '.join((docs[name]).split())} Default: `{default}`."
     yield ""

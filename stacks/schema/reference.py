@@ -3,7 +3,6 @@
 import ast
 import functools
 import inspect
-import itertools
 import types as python_types
 import typing
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from core import types
+from core.docstrings import docstrings, field_docs
 from core.stack_file import PROJECT
 
 from ..settings import StackSettings
@@ -53,7 +53,7 @@ def _places() -> dict[Model, list[str]]:
 
     def walk(model: Model, place: str) -> None:
         found.setdefault(model, []).append(place)
-        for key, annotation, _ in _fields(model):
+        for _, key, annotation, _ in _fields(model):
             for inner, steps in _models(annotation):
                 walk(inner, f"{place}.{key}{steps}" if place else f"{PROJECT}:{key}{steps}")
 
@@ -61,10 +61,11 @@ def _places() -> dict[Model, list[str]]:
     return found
 
 
-def _fields(model: Model) -> Iterator[tuple[str, Any, FieldInfo]]:
+def _fields(model: Model) -> Iterator[tuple[str, str, Any, FieldInfo]]:
+    """Name, key, type and definition of each field."""
     annotations = typing.get_type_hints(model, include_extras=True)
     for name, field in model.model_fields.items():
-        yield field.alias or name, annotations[name], field
+        yield name, field.alias or name, annotations[name], field
 
 
 def _models(annotation: Any, steps: str = "") -> Iterator[tuple[Model, str]]:
@@ -80,8 +81,8 @@ def _section(model: Model, places: list[str]) -> str:
     where = f"`{'`, `'.join(places)}`\n\n" if places != [""] else ""
     rows = [
         f"| {_anchor(model, key)}`{key}` | {_cell(_type(annotation, field))} | {_default(field)} "
-        f"| {_meaning(annotation, field)} |"
-        for key, annotation, field in _fields(model)
+        f"| {_meaning(annotation, field.description or field_docs(model).get(name, ''))} |"
+        for name, key, annotation, field in _fields(model)
     ]
     head = ["| Key | Type | Default | Meaning |", "|---|---|---|---|"]
     return "\n".join([f"## {_title(model)}\n", f"{where}{paragraphs(inspect.getdoc(model) or '')}\n", *head, *rows, ""])
@@ -103,10 +104,10 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n\n", "<br>").replace("\n", " ")
 
 
-def _meaning(annotation: Any, field: FieldInfo) -> str:
+def _meaning(annotation: Any, docstring: str) -> str:
     """The field's docstring, else the docstring of its model."""
     inside = [inspect.getdoc(model) or "" for model, _ in _models(annotation)]
-    return _cell(paragraphs(field.description or next(iter(inside), "").partition("\n\n")[0]))
+    return _cell(paragraphs(docstring or next(iter(inside), "").partition("\n\n")[0]))
 
 
 def _default(field: FieldInfo) -> str:
@@ -156,7 +157,9 @@ def _bounds(field: FieldInfo | None) -> str:
 
 def _named(annotation: Any) -> str | None:
     """The name of a type in core/types.py."""
-    return next((name for name, alias in vars(types).items() if name in _documented() and alias == annotation), None)
+    return next(
+        (name for name, alias in vars(types).items() if name in _formats_of_types() and alias == annotation), None
+    )
 
 
 def _words(name: str) -> str:
@@ -164,23 +167,16 @@ def _words(name: str) -> str:
 
 
 @functools.cache
-def _documented() -> dict[str, str]:
+def _formats_of_types() -> dict[str, str]:
     """The formats of core/types.py, with the docstring below each."""
-    body = ast.parse(inspect.getsource(types)).body
-    return {
-        before.targets[0].id: after.value.value
-        for before, after in itertools.pairwise(body)
-        if isinstance(before, ast.Assign)
-        and isinstance(before.targets[0], ast.Name)
-        and isinstance(after, ast.Expr)
-        and isinstance(after.value, ast.Constant)
-        and isinstance(after.value.value, str)
-    }
+    return docstrings(ast.parse(inspect.getsource(types)).body)
 
 
 def _formats(places: dict[Model, list[str]]) -> str:
-    used = {name for model in places for _, annotation, _ in _fields(model) for name in _names_in(annotation)}
-    rows = [f"| {_words(name)} | {_cell(paragraphs(text))} |" for name, text in _documented().items() if name in used]
+    used = {name for model in places for *_, annotation, _ in _fields(model) for name in _names_in(annotation)}
+    rows = [
+        f"| {_words(name)} | {_cell(paragraphs(text))} |" for name, text in _formats_of_types().items() if name in used
+    ]
     return "\n".join(["## Formats\n", "| Format | Meaning |", "|---|---|", *rows, ""])
 
 

@@ -11,9 +11,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from core.docstrings import field_docs
 from core.stack_file import PROJECT
 
 from ..settings import StackSettings
@@ -61,7 +63,11 @@ class _ForEditors(GenerateJsonSchema):
         return described
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
-        return {key: value for key, value in super().model_schema(schema).items() if key != "title"}
+        described = {key: value for key, value in super().model_schema(schema).items() if key != "title"}
+        model: type[BaseModel] = schema["cls"]
+        for name, text in field_docs(model).items():
+            described["properties"][model.model_fields[name].alias or name].setdefault("description", text)
+        return described
 
     def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
         described = super().dict_schema(schema)
