@@ -13,6 +13,18 @@ Body: TypeAlias = dict[str, Any]
 Found: TypeAlias = Iterator[Problem]
 """The problems that a rule finds."""
 
+POD_RULES: Mapping[str, str] = {
+    "pod-field-missing": "ValidatePodCreate",
+    "pod-value": "ValidatePodCreate",
+    "pod-reference": "ValidatePodCreate",
+    "pod-duplicate": "ValidatePodCreate",
+    "pod-conflict": "ValidatePodCreate",
+    "pod-security": "pod-security-admission: EvaluatePod",
+    "whole-devices": "ValidatePodCreate",
+    "request-within-limit": "ValidatePodCreate",
+}
+"""Rules on the pods of a template (pod_template/, pod_security.py), and the functions that they follow."""
+
 RULES: Mapping[str, str] = {
     # The API server, by the CRDs' schema (schema.py) and apimachinery's ValidateObjectMeta (formats.py).
     "unknown-kind": "apiserver",
@@ -28,6 +40,7 @@ RULES: Mapping[str, str] = {
     "object-name": "apiserver",
     "object-label": "apiserver",
     "object-annotation": "apiserver",
+    **POD_RULES,
     # The operator (controllers/ray/utils/validation.go, unless another file is named).
     "ray-cluster-name": "ValidateRayClusterMetadata",
     "ray-job-name": "ValidateRayJobMetadata",

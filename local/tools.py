@@ -191,6 +191,9 @@ PULUMI = Tool(
 KUBERAY_VALIDATION = Tool("kuberay-validation", KUBERAY.module, {"kuberay-validation": "."})
 """The validation of manifests by an API server and the operator."""
 
+POD_VALIDATION = Tool("pod-validation", KUBERNETES.module, {"pod-validation": "."})
+"""The validation of pods by an API server, and Pod Security admission."""
+
 KUBERNETES_NODE = Tool(
     "kubernetes-node",
     KUBERNETES.module,
@@ -217,7 +220,7 @@ TOOLS = (ETCD, KWOK, KUBERAY, PULUMI, KUBERNETES)
 NODE_TOOLS = (COREDNS, NETWORK_POLICIES, KUBERNETES_NODE)
 """Additional tools of the real node."""
 
-TEST_TOOLS = (KUBERAY_VALIDATION, KUBERAY_1_5, VOLCANO, KUEUE)
+TEST_TOOLS = (KUBERAY_VALIDATION, POD_VALIDATION, KUBERAY_1_5, VOLCANO, KUEUE)
 """Additional tools of tests."""
 
 ALL = (*TOOLS, *NODE_TOOLS, *TEST_TOOLS, KUBE_SCORE)

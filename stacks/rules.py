@@ -10,6 +10,7 @@ from pydantic.alias_generators import to_camel
 from components.network.rules import exposed, ingress_not_allowed, ingress_problems
 from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.origin import setting_at
+from components.ray_cluster.pod_problems import of_the_defaults, pod_problems
 from components.ray_cluster.rules import of_the_stack, redis_problems
 from components.ray_cluster.scheduling import gang_in_part, not_with_kueue
 from components.ray_cluster.settings import RayClusterSettings
@@ -180,6 +181,10 @@ def _of_tenant(tenant: TenantSettings, stack: StackSettings, operator: OperatorC
                 *redis_problems(cluster, place, body),
                 *_images(tenant, place, body),
             ]
+            refused = refused or list(pod_problems(body, tenant.level_in_force))
+            if by_default := of_the_defaults(cluster, refused):
+                refused = [each for each in refused if each.rule != "pod-security"]
+            found += by_default
             found += _of_the_scheduler(stack, tenant, cluster, body)
             found += [_where_set(cluster, stack.nodes, body, problem) for problem in refused]
         valid = valid and not found

@@ -141,6 +141,11 @@ class TenantSettings(Settings):
         return self.namespace or self.name
 
     @property
+    def level_in_force(self) -> PodSecurityLevel:
+        """The Pod Security level of the namespace; of one that exists already it is not known, so it counts as none."""
+        return self.pod_security if self.create_namespace else "privileged"
+
+    @property
     def limits_in_force(self) -> LimitSettings | None:
         """The limits that are set, or the default ones of a quota."""
         return DEFAULT_LIMITS if self.limits is None and self.quota else self.limits

@@ -81,11 +81,16 @@ SUITES: Mapping[str, Suite] = {
             "local/crd_schemas.py",
             "local/tools/kuberay/*",
             "local/tools/kuberay-validation/*",
+            "local/tools/pod-validation/*",
             "local/tools/kubernetes/*",
             "tests/differential/*.py",
             "tests/unit/kuberay/**/*",
         ),
-        files=("tests/differential/test_api_server.py", "tests/differential/test_generated.py"),
+        files=(
+            "tests/differential/test_api_server.py",
+            "tests/differential/test_generated.py",
+            "tests/differential/test_pods.py",
+        ),
         share=0.05,
     ),
     "stack files": Suite(

@@ -1,22 +1,18 @@
 """Renders the settings of a RayCluster into the body for the API server. Pure functions."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from core.nodes import NodePool
-from core.problems import Problems
 
 from ..priority_classes.settings import NO_PRIORITIES, PriorityNames
 from .fault_tolerance import RedisPlace
-from .origin import setting_at
 from .pods import CLUSTER_LABEL, NODE_TYPE_LABEL, Body
 from .scheduling import NO_SCHEDULING, Scheduling, retained_head, with_counted_replicas
 from .scheduling import annotations as scheduling_annotations
 from .scheduling import labels as scheduling_labels
 from .settings import RayClusterSettings
 from .spec import CLIENT_PORT, DASHBOARD_PORT, HEAD_PORTS, cluster_spec
-from .worker_groups import refused_resources
 
 __all__ = [
     "API_VERSION",
@@ -62,13 +58,10 @@ def ray_cluster(
     `priorities`: existing PriorityClasses for head and workers.
     `redis`: where the GCS stores its tables, if the settings ask for fault tolerance.
     `scheduling`: its scheduler and its queue.
-    Raises Problems, with paths in the settings, as `cluster_spec` does, or if Kubernetes would refuse the resources of
-    a container.
+    Raises Problems, with paths in the settings, as `cluster_spec` does.
     """
     spec = retained_head(settings, scheduling, cluster_spec(settings, pools, service_account, priorities, redis))
     spec = with_counted_replicas(scheduling, spec)
-    if problems := list(refused_resources(spec)):
-        raise Problems(replace(each, path=setting_at(settings, pools, spec, each.path)) for each in problems)
     labels = {**settings.labels, **scheduling_labels(settings, scheduling)}
     return {
         "apiVersion": API_VERSION,

@@ -15,6 +15,7 @@ from kuberay.releases import FIRST_RAY_WITH_REDIS_USERS, FIRST_RAY_WITH_TOKENS
 from ..redis_gateway.manifests import METRICS_PORT, NAME, PORT, VOLUME
 from ..rollout.templates import recreates
 from .fault_tolerance import RECONNECT_SECONDS, RECONNECT_TIMEOUT, RedisPlace, beside_head
+from .pods import TOKEN_VOLUME
 from .settings import RayClusterSettings
 
 
@@ -197,7 +198,10 @@ _HEAD: Path = ("spec", "headGroupSpec")
 
 
 def of_the_stack(settings: RayClusterSettings, problem: Problem) -> Problem:
-    """A problem from KubeRay's rules, in terms of the stack file if the stack sets the fault tolerance options."""
+    """A problem from KubeRay's rules, in terms of the stack file if it is about a part that the stack adds."""
+    if problem.rule == "duplicate-item" and problem.value == {"name": TOKEN_VOLUME}:
+        message = f"{TOKEN_VOLUME!r} is the volume with the token of Ray's autoscaler: use another name"
+        return replace(problem, message=message)
     if not settings.fault_tolerance or problem.rule not in _OF_KUBERAY:
         return problem
     message = "conflicts with faultTolerance, which sets all that Ray needs for Redis: remove it"

@@ -1,13 +1,11 @@
 """The worker groups of a cluster: those derived from its pools, and those of `workerGroups`. Pure functions."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Any
 
 from core.nodes import NodePool
 from core.problems import Path, Problem, Problems
-from core.quantities import NotAQuantityError, amount
 
 from .node_settings import Reserve, Variant, WorkerGroupSettings, WorkersSettings
 from .rules import replica_bounds
@@ -205,73 +203,3 @@ def _with_numbers(settings: RayClusterSettings, group: WorkerGroup) -> WorkerGro
 def _bounds(group: WorkerGroup) -> Iterator[Problem]:
     # The API server's 0 is raised to min_replicas, so it is within the bounds.
     return replica_bounds(group.path, (group.min_replicas, group.replicas or None, group.max_replicas))
-
-
-def refused_resources(spec: Mapping[str, Any]) -> Iterator[Problem]:
-    """Requests and limits of containers that Kubernetes refuses; paths in the body of the RayCluster.
-
-    Requests must not exceed limits. Devices such as GPUs are never shared: their amounts must be whole numbers, and
-    their requests must equal their limits (kubernetes, pkg/apis/core/validation: ValidateResourceRequirements,
-    ValidateResourceQuantityValue).
-    """
-    for path, container in _containers(spec):
-        limits, requests = (_mapping(container.get("resources"), part) for part in ("limits", "requests"))
-        name, at = container.get("name"), ("spec", *path, "resources")
-        for part, amounts in (("limits", limits), ("requests", requests)):
-            for resource, value in amounts.items():
-                if _is_device(resource) and (number := _amount(value)) is not None and number % 1:
-                    message = (
-                        f"container {name!r} has {resource} {value}, which is not a whole number: set a whole number"
-                    )
-                    yield Problem((*at, part, resource), value, message, "whole-devices")
-        for resource, request in requests.items():
-            if fault := _fault(resource, request, limits.get(resource)):
-                message = f"container {name!r} requests {resource} {request}, {fault}"
-                yield Problem(at, request, message, "request-within-limit")
-
-
-def _fault(resource: str, request: Any, limit: Any) -> str | None:
-    # Most containers have equal requests and limits: comparing the text avoids parsing the amounts.
-    if request == limit:
-        return None
-    if limit is None:
-        return "and has no limit for it: set the limit to the same" if _is_device(resource) else None
-    requested, most = _amount(request), _amount(limit)
-    if requested is None or most is None:
-        return None  # the CRD's schema reports it
-    if requested > most:
-        return f"more than its limit of {limit}: lower the request or raise the limit"
-    if requested < most and _is_device(resource):
-        return f"less than its limit of {limit}, and for devices both must be equal: remove the request"
-    return None
-
-
-def _is_device(resource: str) -> bool:
-    """Whether it is an extended resource (kubernetes, pkg/apis/core/v1/helper: IsExtendedResourceName)."""
-    return "/" in resource and "kubernetes.io/" not in resource
-
-
-def _amount(quantity: Any) -> Decimal | None:
-    try:
-        return amount(str(quantity))
-    except NotAQuantityError:
-        return None
-
-
-def _containers(spec: Mapping[str, Any]) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    groups: list[tuple[Path, Any]] = [(("headGroupSpec",), spec.get("headGroupSpec"))]
-    workers = spec.get("workerGroupSpecs")
-    if isinstance(workers, list):
-        groups += [(("workerGroupSpecs", index), group) for index, group in enumerate(workers)]
-    for path, group in groups:
-        pod = _mapping(_mapping(group, "template"), "spec")
-        for key in ("containers", "initContainers"):
-            containers = pod.get(key)
-            for index, container in enumerate(containers if isinstance(containers, list) else ()):
-                if isinstance(container, Mapping):
-                    yield (*path, "template", "spec", key, index), container
-
-
-def _mapping(part: Any, key: str) -> Mapping[str, Any]:
-    value = part.get(key) if isinstance(part, Mapping) else None
-    return value if isinstance(value, Mapping) else {}

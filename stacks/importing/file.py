@@ -6,18 +6,23 @@ The stack file has tenants by namespace, and a comment where a person has to dec
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path as File
-from typing import Any
+from typing import Any, get_args
 
 import yaml
+from pydantic import ValidationError
 
 from components.ray_cluster.node_settings import HeadSettings, WorkerGroupSettings
+from components.ray_cluster.pod_problems import strictest_level
+from components.ray_cluster.rules import valid
 from components.ray_cluster.settings import RayClusterSettings
-from core.problems import Path, StackFileError
+from core.pods import PodSecurityLevel
+from core.problems import Path, Problems, StackFileError
 from core.stack_file import PROJECT
 from core.types import Settings
 
 from ..load import parse
-from ..settings import LONGEST_TENANT_NAME
+from ..rendered import as_tenant_gives
+from ..settings import LONGEST_TENANT_NAME, TenantSettings
 from .launcher import from_launcher, is_launcher_file
 from .manifests import KINDS, from_manifest, has_cluster
 from .names import dns_name
@@ -130,6 +135,8 @@ def _lines(file: File, document: Document | None, notes: Iterable[Note]) -> list
     return [f"{file}:{line}: {note}" if line else f"{file}: {note}" for line, note in placed]
 
 
+_FROM_STRICT: tuple[PodSecurityLevel, ...] = get_args(PodSecurityLevel)
+
 MODELINE = "# yaml-language-server: $schema=./stack-file.schema.json\n"
 
 NO_NAMESPACE = "imported"
@@ -141,12 +148,26 @@ _WIDTH = 110
 def tenants(imported: Iterable[Imported], namespace: str | None) -> list[dict[str, Any]]:
     """The clusters under a tenant for each namespace; `namespace` replaces the namespaces of the files."""
     found: dict[str, dict[str, Any]] = {}
+    levels: dict[str, PodSecurityLevel] = {}
     for each in imported:
         place = namespace or each.namespace or NO_NAMESPACE
         name = dns_name(place, LONGEST_TENANT_NAME, "team")
         tenant = {"name": name} if name == place else {"name": name, "namespace": place}
         found.setdefault(place, {**tenant, "clusters": []})["clusters"].append(each.cluster)
+        levels[place] = max(levels.get(place, "restricted"), _level(each.cluster), key=_FROM_STRICT.index)
+    for place, tenant in found.items():
+        if levels[place] != "restricted":
+            tenant["podSecurity"] = levels[place]
+        tenant["clusters"] = tenant.pop("clusters")  # the last key
     return list(found.values())
+
+
+def _level(cluster: dict[str, Any]) -> PodSecurityLevel:
+    """The strictest level of Pod Security that admits a cluster's pods; restricted if it is not valid."""
+    try:
+        return strictest_level(as_tenant_gives(TenantSettings(name=NO_NAMESPACE), valid(cluster)))
+    except (ValidationError, Problems):
+        return "restricted"
 
 
 def stack_file(imported: Iterable[Imported], namespace: str | None) -> str:
@@ -200,6 +221,8 @@ def _decisions(
         tenant_path: Path = (*root, tenant_index)
         if tenant["name"] == NO_NAMESPACE and not namespace:
             yield (*tenant_path, "name"), "decide: the namespace of these clusters; the imported file sets none"
+        if "podSecurity" in tenant:
+            yield (*tenant_path, "podSecurity"), "decide: restricted, once the imported pods meet it (they do not yet)"
         for each in imported:
             for cluster_index, cluster in enumerate(tenant["clusters"]):
                 if cluster is each.cluster:

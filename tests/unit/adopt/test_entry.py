@@ -122,7 +122,7 @@ def test_in_a_stack_with_a_scheduler_its_labels_become_settings_and_do_not_chang
     assert made["labels"] == {"owner": "ada"}
     assert (made["queue"], made["priorityClass"]) == ("research", "urgent")
     assert made["networkTopology"] == {"mode": "hard", "highestTierAllowed": 2}
-    tenant = {"name": "research", "clusters": [made]}
+    tenant = {"name": "research", "createNamespace": False, "clusters": [made]}
     adopted = parse({**QUEUES, "tenants": [tenant]})
     body = as_rendered(adopted, adopted.tenants[0], adopted.tenants[0].clusters[0])
     assert body["metadata"]["labels"] == LABELS

@@ -182,7 +182,8 @@ def test_only_monitoring_may_read_metrics_of_the_gateway() -> None:
 
 
 def test_the_ports_are_those_of_the_pod_template() -> None:
-    container = {"name": "ray-head", "ports": [{"name": "dashboard", "containerPort": 9265}]}
+    container_ports = [{"containerPort": 8265, "$patch": "delete"}, {"name": "dashboard", "containerPort": 9265}]
+    container = {"name": "ray-head", "ports": container_ports}
     head = {"podTemplate": {"spec": {"containers": [container]}}}
     found = policies({"clusters": [{**CLUSTER, "head": head}], "network": {"dashboardFrom": ["a"]}})
     ports = [rule["ports"] for rule in found["head.training"]["ingress"] if from_namespace("a") in rule["from"]]

@@ -191,20 +191,6 @@ def test_a_name_is_used_once() -> None:
     assert text == "worker group name small is used twice: give each group its own name"
 
 
-@pytest.mark.parametrize(
-    ("resources", "message"),
-    [
-        ({"requests": {"cpu": 3}}, "container 'ray-head' requests cpu 3, more than its limit of 2: lower the request"),
-        ({"limits": {"memory": "8Gi"}}, "container 'ray-head' requests memory 16Gi, more than its limit of 8Gi"),
-    ],
-)
-def test_a_container_requests_at_most_its_limit(resources: dict[str, Any], message: str) -> None:
-    template = {"spec": {"containers": [{"name": "ray-head", "resources": resources}]}}
-    [(path, text)] = refused(head={"podTemplate": template})
-    assert path == ("head", "podTemplate", "spec", "containers", 0, "resources")
-    assert text.startswith(message)
-
-
 def test_all_problems_are_reported_at_once() -> None:
     wrong = refused(
         head={"pool": "x"}, workers={"pool": "y"}, workerGroups=[{**SMALL, "pool": "z"}], overrides={"$patch": "x"}

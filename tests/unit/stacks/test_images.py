@@ -17,7 +17,15 @@ OPERATOR = "quay.io/kuberay/operator:v1.6.2"
 def _images(cluster: dict[str, Any], **settings: Any) -> set[str]:
     clusters = [{"name": "training", "rayVersion": "2.60.0", "image": RAY, "workers": {"pool": "a100"}, **cluster}]
     nodes = [{"pool": "a100", "count": 1, "cpu": 8, "memory": "16Gi", "gpus": 1}]
-    return images_of(parse({"nodes": nodes, "tenants": [{"name": "team-a", "clusters": clusters}], **settings}))
+    return images_of(
+        parse(
+            {
+                "nodes": nodes,
+                "tenants": [{"name": "team-a", "podSecurity": "baseline", "clusters": clusters}],
+                **settings,
+            }
+        )
+    )
 
 
 def test_rays_and_the_operators() -> None:

@@ -1,0 +1,214 @@
+"""Containers and init containers (validation.go: validateContainers, validateInitContainers)."""
+
+from collections.abc import Collection, Mapping
+
+from core.problems import Path
+
+from ..rules import Body, Found
+from .findings import (
+    absent,
+    conflict,
+    dns_label,
+    env_name,
+    items,
+    missing,
+    no_steps_back,
+    one_of,
+    port_name,
+    relative,
+    repeated,
+    required,
+    within,
+    wrong,
+)
+from .handlers import PROBES, lifecycle, probes
+from .references import value_from
+from .resources import resources
+from .security import of_container
+from .volumes import PULL_POLICIES
+
+_PROTOCOLS = ("TCP", "UDP", "SCTP")
+_PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
+
+
+def containers(spec: Body, path: Path) -> Found:
+    """All containers of a pod."""
+    volumes = {each.get("name", ""): each for each in spec.get("volumes") or ()}
+    claims = {each["name"] for each in spec.get("resourceClaims") or () if each.get("name")}
+    names: set[str] = set()
+    if not spec.get("containers"):
+        yield missing((*path, "containers"), "add a container")
+    ports: set[tuple[str, str, int]] = set()
+    for kind in ("containers", "initContainers"):
+        for at, container in items(spec, path, kind):
+            yield from _container(container, at, spec, volumes, claims)
+            name = container.get("name", "")
+            if name in names:
+                yield repeated((*at, "name"), name, "the name")
+            names.add(name)
+            initial = kind == "initContainers"
+            yield from _host_ports(container, at, set() if initial else ports)
+            yield from _of_role(container, at, spec, initial)
+
+
+def _of_role(container: Body, path: Path, spec: Body, initial: bool) -> Found:
+    """What only some containers may have: an init container that stays, as a sidecar, may have all."""
+    grace, policy = spec.get("terminationGracePeriodSeconds", 30), container.get("restartPolicy")
+    if initial:
+        yield from one_of(container, path, "restartPolicy", ("Always",), empty=False)
+    if initial and policy != "Always":
+        for key in ("lifecycle", *PROBES):
+            if key in container:
+                message = "an init container has none unless its restartPolicy is Always: remove it"
+                yield conflict((*path, key), None, message)
+    else:
+        yield from lifecycle(container, path, grace)
+        yield from probes(container, path, grace)
+
+
+def _container(container: Body, path: Path, spec: Body, volumes: Mapping[str, Body], claims: Collection[str]) -> Found:
+    """validateContainerCommon."""
+    if not container.get("name"):
+        yield missing((*path, "name"))
+    else:
+        yield from dns_label(container["name"], (*path, "name"))
+    image = container.get("image", "")
+    if not image:
+        yield missing((*path, "image"))
+    elif image != image.strip():
+        yield wrong((*path, "image"), image, "remove the blanks around it")
+    yield from one_of(container, path, "terminationMessagePolicy", ("File", "FallbackToLogsOnError"))
+    yield from one_of(container, path, "imagePullPolicy", PULL_POLICIES)
+    yield from _ports(container, path, spec)
+    yield from _environment(container, path, volumes)
+    yield from _mounts(container, path, volumes)
+    yield from _devices(container, path, volumes)
+    yield from resources(container, path, claims)
+    yield from _resizing(container, path, spec)
+    yield from of_container(container, path, spec)
+
+
+def _ports(container: Body, path: Path, spec: Body) -> Found:
+    names = set()
+    for at, port in items(container, path, "ports"):
+        if name := port.get("name"):
+            yield from port_name(name, (*at, "name"))
+            if name in names:
+                yield repeated((*at, "name"), name, "the name")
+            names.add(name)
+        if not port.get("containerPort"):
+            yield missing((*at, "containerPort"))
+        yield from within(port, at, "containerPort", 0, 65535)
+        yield from within(port, at, "hostPort", 0, 65535)
+        yield from one_of(port, at, "protocol", _PROTOCOLS)
+        host = port.get("hostPort")
+        if spec.get("hostNetwork") and host and host != port.get("containerPort") and path[-2] == "containers":
+            yield conflict((*at, "hostPort"), host, "with hostNetwork it is the containerPort: remove it")
+
+
+def _host_ports(container: Body, path: Path, taken: set[tuple[str, str, int]]) -> Found:
+    """checkHostPortConflicts."""
+    for at, port in items(container, path, "ports"):
+        if number := port.get("hostPort"):
+            opened = (port.get("protocol") or "TCP", port.get("hostIP", ""), number)
+            if opened in taken:
+                yield repeated((*at, "hostPort"), number, "the port of the node")
+            taken.add(opened)
+
+
+def _environment(container: Body, path: Path, volumes: Mapping[str, Body]) -> Found:
+    """ValidateEnv, ValidateEnvFrom, validateFileKeyRefVolumes."""
+    for at, variable in items(container, path, "env"):
+        yield from env_name(variable.get("name", ""), (*at, "name"))
+        if "valueFrom" in variable:
+            yield from value_from(variable, (*at, "valueFrom"))
+    for at, source in items(container, path, "envFrom"):
+        if source.get("prefix"):
+            yield from env_name(source["prefix"], (*at, "prefix"))
+        present = [key for key in ("configMapRef", "secretRef") if key in source]
+        if not present:
+            yield missing((*at, "secretRef"), "add it, or configMapRef")
+        for second in present[1:]:
+            yield conflict((*at, second), None, f"excludes {present[0]}: make each an item of envFrom")
+        for key in present:
+            yield from required(source[key], (*at, key), "name")
+            # A prefix such as `some-` is a valid name here (validation.go: ValidateSecretName with prefix).
+            if (name := source[key].get("name", "")) and not _is_name_or_prefix(name):
+                yield wrong((*at, key, "name"), name, "use lower-case letters, digits, hyphens and dots")
+
+
+def _is_name_or_prefix(name: str) -> bool:
+    from ..formats import is_dns_subdomain
+
+    return is_dns_subdomain(f"{name[:-1]}a" if name.endswith("-") else name)
+
+
+def _mounts(container: Body, path: Path, volumes: Mapping[str, Body]) -> Found:
+    """ValidateVolumeMounts."""
+    devices = {each.get("name"): each.get("devicePath") for each in container.get("volumeDevices") or ()}
+    privileged = (container.get("securityContext") or {}).get("privileged")
+    places = set()
+    for at, mount in items(container, path, "volumeMounts"):
+        name, place = mount.get("name", ""), mount.get("mountPath", "")
+        if name not in volumes:
+            yield absent((*at, "name"), name, "volume", volumes)
+        yield from required(mount, at, "mountPath")
+        if place in places:
+            yield repeated((*at, "mountPath"), place, "the path")
+        places.add(place)
+        if name in devices or place in devices.values():
+            yield conflict((*at, "name"), name, "is in volumeDevices as well: remove one of them")
+        for key in ("subPath", "subPathExpr"):
+            yield from relative(mount.get(key, ""), (*at, key))
+        if mount.get("subPath") and mount.get("subPathExpr"):
+            yield conflict((*at, "subPathExpr"), mount["subPathExpr"], "excludes subPath: keep one of them")
+        yield from one_of(mount, at, "mountPropagation", _PROPAGATIONS, empty=False)
+        if mount.get("mountPropagation") == "Bidirectional" and not privileged:
+            message = "Bidirectional is only for privileged containers: remove it"
+            yield conflict((*at, "mountPropagation"), "Bidirectional", message)
+        yield from _read_only(mount, at)
+
+
+def _read_only(mount: Body, path: Path) -> Found:
+    """validateMountRecursiveReadOnly."""
+    yield from one_of(mount, path, "recursiveReadOnly", ("Disabled", "IfPossible", "Enabled"), empty=False)
+    value = mount.get("recursiveReadOnly")
+    if value in ("IfPossible", "Enabled"):
+        if not mount.get("readOnly"):
+            yield conflict((*path, "recursiveReadOnly"), value, "needs readOnly: true: add it")
+        if mount.get("mountPropagation", "None") != "None":
+            yield conflict((*path, "recursiveReadOnly"), value, "excludes mountPropagation: remove one of them")
+
+
+def _devices(container: Body, path: Path, volumes: Mapping[str, Body]) -> Found:
+    """ValidateVolumeDevices."""
+    names, places = set(), set()
+    for at, device in items(container, path, "volumeDevices"):
+        name, place = device.get("name", ""), device.get("devicePath", "")
+        if name not in volumes:
+            yield absent((*at, "name"), name, "volume", volumes)
+        elif not volumes[name].keys() & {"persistentVolumeClaim", "ephemeral"}:
+            yield conflict((*at, "name"), name, "is no persistentVolumeClaim or ephemeral volume: mount it instead")
+        if name in names:
+            yield repeated((*at, "name"), name, "the volume")
+        yield from required(device, at, "devicePath")
+        if place in places:
+            yield repeated((*at, "devicePath"), place, "the path")
+        yield from no_steps_back(place, (*at, "devicePath"))
+        names.add(name)
+        places.add(place)
+
+
+def _resizing(container: Body, path: Path, spec: Body) -> Found:
+    """validateResizePolicy."""
+    seen = set()
+    for at, policy in items(container, path, "resizePolicy"):
+        name = policy.get("resourceName", "")
+        if name in seen:
+            yield repeated((*at, "resourceName"), name, "the resource")
+        seen.add(name)
+        yield from one_of(policy, at, "resourceName", ("cpu", "memory"), empty=False)
+        yield from one_of(policy, at, "restartPolicy", ("NotRequired", "RestartContainer"), empty=False)
+        if spec.get("restartPolicy") == "Never" and policy.get("restartPolicy") == "RestartContainer":
+            message = "the pod's restartPolicy is Never: use NotRequired"
+            yield conflict((*at, "restartPolicy"), "RestartContainer", message)
