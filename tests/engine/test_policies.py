@@ -30,11 +30,13 @@ def test_our_own_stack_passes_in_mandatory_mode(stack: MakeStack) -> None:
     assert "[mandatory]" not in output
 
 
-def test_the_preview_of_a_stack_that_violates_a_rule_fails(stack: MakeStack) -> None:
-    def share_the_node(settings: dict[str, Any]) -> None:
-        cluster = settings["tenants"][0]["clusters"][0]
-        cluster["head"] = {"podTemplate": {"spec": {"hostNetwork": True}}}
+def share_the_node(settings: dict[str, Any]) -> None:
+    """The head uses the node's network, in a namespace whose Pod Security allows it."""
+    settings["tenants"][0]["podSecurity"] = "privileged"
+    settings["tenants"][0]["clusters"][0]["head"] = {"podTemplate": {"spec": {"hostNetwork": True}}}
 
+
+def test_the_preview_of_a_stack_that_violates_a_rule_fails(stack: MakeStack) -> None:
     violating = stack("violating")
     violating.edit(share_the_node)
     output = " ".join(violating.pulumi("preview", *POLICY_PACK, fails=True).output.split())
@@ -43,13 +45,12 @@ def test_the_preview_of_a_stack_that_violates_a_rule_fails(stack: MakeStack) -> 
 
 
 def test_the_same_violation_is_advice_if_the_stack_configures_that(stack: MakeStack) -> None:
-    def share_the_node(settings: dict[str, Any]) -> None:
-        cluster = settings["tenants"][0]["clusters"][0]
-        cluster["head"] = {"podTemplate": {"spec": {"hostNetwork": True}}}
+    def advised(settings: dict[str, Any]) -> None:
+        share_the_node(settings)
         settings["policies"] = {"rules": {"pod-no-host": "advisory"}}
 
     lenient = stack("lenient")
-    lenient.edit(share_the_node)
+    lenient.edit(advised)
     output = " ".join(lenient.pulumi("preview", *POLICY_PACK).output.split())
     assert "[advisory] [severity: critical] pod-no-host" in output
     assert "[mandatory]" not in output
