@@ -47,7 +47,7 @@ def test_the_preview_of_a_stack_that_violates_a_rule_fails(stack: MakeStack) -> 
 def test_the_same_violation_is_advice_if_the_stack_configures_that(stack: MakeStack) -> None:
     def advised(settings: dict[str, Any]) -> None:
         share_the_node(settings)
-        settings["policies"] = {"rules": {"pod-no-host": "advisory"}}
+        settings["policies"] = {"rules": {"pod-no-host": "advisory", "ns-psa-labels": "advisory"}}
 
     lenient = stack("lenient")
     lenient.edit(advised)
