@@ -20,10 +20,13 @@ POD_RULES: Mapping[str, str] = {
     "pod-duplicate": "ValidatePodCreate",
     "pod-conflict": "ValidatePodCreate",
     "pod-security": "pod-security-admission: EvaluatePod",
+    "ray-start-option": "ray/scripts/scripts.py: start",
+    "ray-start-value": "ray/scripts/scripts.py: start",
+    "ray-start-gpus": "ray/scripts/scripts.py: start",
     "whole-devices": "ValidatePodCreate",
     "request-within-limit": "ValidatePodCreate",
 }
-"""Rules on the pods of a template (pod_template/, pod_security.py), and the functions that they follow."""
+"""Rules on pods, and on Ray in them (pod_template/, pod_security.py, ray_start.py), with what they follow."""
 
 RULES: Mapping[str, str] = {
     # The API server, by the CRDs' schema (schema.py) and apimachinery's ValidateObjectMeta (formats.py).

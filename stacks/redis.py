@@ -93,9 +93,6 @@ def problems_of_redis(stack: StackSettings) -> Iterator[Problem]:
     namespace = stack.redis.namespace if stack.redis else None
     if namespace is None:
         return
-    if namespace.startswith("kube-"):
-        message = f"namespace {namespace!r} belongs to Kubernetes: set another, or remove it to use the operator's"
-        yield Problem(("redis", "namespace"), namespace, message, "reserved-namespace")
     owner = next((tenant.name for tenant in stack.tenants if tenant.namespace_name == namespace), None)
     if owner:
         message = (

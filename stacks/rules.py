@@ -14,6 +14,7 @@ from components.ray_cluster.pod_problems import of_the_defaults, pod_problems
 from components.ray_cluster.rules import of_the_stack, redis_problems
 from components.ray_cluster.scheduling import gang_in_part, not_with_kueue
 from components.ray_cluster.settings import RayClusterSettings
+from components.ray_cluster.undone import undone
 from components.tenant.demand import of_stateful_set
 from components.tenant.rules import beyond_limits, beyond_quota
 from core.nodes import NodePool
@@ -24,6 +25,7 @@ from kuberay.releases import check_ray
 
 from .access import problems_of_admission
 from .environment.part import problems_of_split
+from .namespaces import namespace_setting, problems_of_namespaces
 from .planning.overcommitment import overcommitments
 from .planning.plan import plan_of
 from .platform_outputs import problems_of_platform
@@ -43,7 +45,7 @@ def problems_of(stack: StackSettings) -> list[Problem]:
     found = [
         *problems_of_platform(stack),
         *_names(stack),
-        *_namespaces(stack),
+        *problems_of_namespaces(stack),
         *_not_made(stack),
         *_people(stack),
         *_ingresses(stack),
@@ -64,7 +66,7 @@ def _names(stack: StackSettings) -> Iterator[Problem]:
     yield from _repeated((("tenants", index, "name"), tenant.name) for index, tenant in tenants)
     named_once = {tenant.name: (index, tenant) for index, tenant in reversed(tenants)}
     yield from _repeated(
-        (_namespace(index, tenant), tenant.namespace_name) for index, tenant in reversed(named_once.values())
+        (namespace_setting(index, tenant), tenant.namespace_name) for index, tenant in reversed(named_once.values())
     )
     for index, tenant in tenants:
         named: list[tuple[Path, str]] = [
@@ -121,23 +123,6 @@ def _users(tenant: TenantSettings) -> Iterator[Problem]:
             yield Problem(("users", at, "submitJobs"), True, message, "jobs-without-cluster")
 
 
-def _namespace(index: int, tenant: TenantSettings) -> Path:
-    """The setting of a tenant's namespace."""
-    return ("tenants", index, "namespace" if tenant.namespace else "name")
-
-
-def _namespaces(stack: StackSettings) -> Iterator[Problem]:
-    watched = stack.operator.watch_namespaces
-    for index, tenant in enumerate(stack.tenants):
-        name, path = tenant.namespace_name, _namespace(index, tenant)
-        if name == stack.operator.namespace or name.startswith("kube-"):
-            message = f"namespace {name!r} belongs to the operator or to Kubernetes: set another namespace"
-            yield Problem(path, name, message, "reserved-namespace")
-        elif watched and name not in watched:
-            message = f"namespace {name!r} is not in operator.watchNamespaces ({', '.join(watched)}): add it there"
-            yield Problem(path, name, message, "unwatched-namespace")
-
-
 def _ingresses(stack: StackSettings) -> Iterator[Problem]:
     for index, tenant in enumerate(stack.tenants):
         found = ingress_problems(tenant.network, stack.network)
@@ -181,7 +166,7 @@ def _of_tenant(tenant: TenantSettings, stack: StackSettings, operator: OperatorC
                 *redis_problems(cluster, place, body),
                 *_images(tenant, place, body),
             ]
-            refused = refused or list(pod_problems(body, tenant.level_in_force))
+            refused = refused or [*undone(cluster, body), *pod_problems(body, tenant.level_in_force)]
             if by_default := of_the_defaults(cluster, refused):
                 refused = [each for each in refused if each.rule != "pod-security"]
             found += by_default

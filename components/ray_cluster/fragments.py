@@ -67,7 +67,7 @@ _ONE_WORD = re.compile(
 )
 """One word of bash that runs nothing (KubeRay: ray-operator/controllers/ray/common/pod.go, convertParamMap)."""
 
-_FLAG = r"[a-z][a-z0-9-]*"
+_FLAG = "[A-Za-z][A-Za-z0-9_-]*"
 
 _SHOWN = 60
 

@@ -13,8 +13,11 @@ from typing import Any
 
 from core.pods import PodSecurityLevel
 from core.problems import Path, Problem
+from core.quantities import amount
 from kuberay.pod_security import violations
 from kuberay.pod_template import problems_of_template
+from kuberay.ray_start import is_gpu, problems_of_params
+from kuberay.rules import problem
 
 from .pods import HEAD_CONTAINER, WORKER_CONTAINER
 from .settings import RayClusterSettings
@@ -44,8 +47,26 @@ def pod_problems(body: Body, level: PodSecurityLevel) -> Iterator[Problem]:
     spec = body["spec"]
     options = spec.get("autoscalerOptions") or {} if spec.get("enableInTreeAutoscaling") else None
     yield from _of_pods(spec["headGroupSpec"]["template"], _HEAD, options, level)
+    yield from _of_ray_start(spec, spec["headGroupSpec"], _HEAD)
     for index, group in enumerate(spec.get("workerGroupSpecs") or ()):
-        yield from _of_pods(group["template"], ("spec", "workerGroupSpecs", index), None, level)
+        path: Path = ("spec", "workerGroupSpecs", index)
+        yield from _of_pods(group["template"], path, None, level)
+        yield from _of_ray_start(spec, group, path)
+
+
+def _of_ray_start(spec: Body, group: Body, path: Path) -> Iterator[Problem]:
+    """What `ray start` refuses, or would offer without having it."""
+    params, at = group.get("rayStartParams") or {}, (*path, "rayStartParams")
+    yield from problems_of_params(params, spec["rayVersion"], path == _HEAD, at)
+    offered = params.get("num-gpus", "")
+    limits = (group["template"]["spec"]["containers"][0].get("resources") or {}).get("limits") or {}
+    gpus = sum(int(amount(str(value))) for name, value in limits.items() if is_gpu(name))
+    if offered.isdecimal() and int(offered) > gpus:
+        message = (
+            f"Ray would offer {offered} GPUs, and its container has {gpus}: remove it, so that Ray offers those of the "
+            "container"
+        )
+        yield problem("ray-start-gpus", (*at, "num-gpus"), offered, message)
 
 
 def of_the_defaults(settings: RayClusterSettings, problems: Sequence[Problem]) -> list[Problem]:
@@ -65,7 +86,7 @@ def strictest_level(body: Body) -> PodSecurityLevel:
     """The strictest level of Pod Security that admits the pods of a RayCluster."""
     levels: tuple[PodSecurityLevel, ...] = ("restricted", "baseline")
     for level in levels:
-        if not any(problem.rule == "pod-security" for problem in pod_problems(body, level)):
+        if not any(each.rule == "pod-security" for each in pod_problems(body, level)):
             return level
     return "privileged"
 
@@ -73,9 +94,9 @@ def strictest_level(body: Body) -> PodSecurityLevel:
 def _of_pods(template: Body, path: Path, options: Body | None, level: PodSecurityLevel) -> Iterator[Problem]:
     """The problems of a group's pods. Groups with the same template have the same ones, which are found once."""
     text = json.dumps([template, options], sort_keys=True, default=str)
-    for problem in _found(text, "headGroupSpec" in path, level):
-        at = problem.path if problem.path[:2] == _OPTIONS else (*path, "template", *problem.path)
-        yield replace(problem, path=at)
+    for found in _found(text, "headGroupSpec" in path, level):
+        at = found.path if found.path[:2] == _OPTIONS else (*path, "template", *found.path)
+        yield replace(found, path=at)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -90,13 +111,13 @@ def _found(text: str, head: bool, level: PodSecurityLevel) -> tuple[Problem, ...
         autoscaler = {"name": _AUTOSCALER, "image": _AUTOSCALER, **added}
         made = {**template, "spec": {**template["spec"], "containers": [*containers, autoscaler]}}
         beside = [(_OPTIONS, autoscaler)]
-    reported = {problem.path for problem in found}
-    for problem in problems_of_template(made, ()):
-        path = (*_OPTIONS, *problem.path[3:]) if problem.path[:3] == at else problem.path
+    reported = {each.path for each in found}
+    for each in problems_of_template(made, ()):
+        path = (*_OPTIONS, *each.path[3:]) if each.path[:3] == at else each.path
         # A missing field has no place in the stack file; what it is missing from does.
-        path = path[:-1] if problem.rule == "pod-field-missing" else path
+        path = path[:-1] if each.rule == "pod-field-missing" else path
         if path not in reported:
-            found.append(replace(problem, path=path))
+            found.append(replace(each, path=path))
     return (*found, *(() if found else violations(template, (), level, beside)))
 
 

@@ -21,6 +21,7 @@ from core.stack_file import PROJECT
 from core.types import Settings
 
 from ..load import parse
+from ..namespaces import DEFAULT
 from ..rendered import as_tenant_gives
 from ..settings import LONGEST_TENANT_NAME, TenantSettings
 from .launcher import from_launcher, is_launcher_file
@@ -152,11 +153,13 @@ def tenants(imported: Iterable[Imported], namespace: str | None) -> list[dict[st
     for each in imported:
         place = namespace or each.namespace or NO_NAMESPACE
         name = dns_name(place, LONGEST_TENANT_NAME, "team")
-        tenant = {"name": name} if name == place else {"name": name, "namespace": place}
+        tenant: dict[str, Any] = {"name": name} if name == place else {"name": name, "namespace": place}
         found.setdefault(place, {**tenant, "clusters": []})["clusters"].append(each.cluster)
         levels[place] = max(levels.get(place, "restricted"), _level(each.cluster), key=_FROM_STRICT.index)
     for place, tenant in found.items():
-        if levels[place] != "restricted":
+        if place == DEFAULT:
+            tenant["createNamespace"] = False
+        elif levels[place] != "restricted":
             tenant["podSecurity"] = levels[place]
         tenant["clusters"] = tenant.pop("clusters")  # the last key
     return list(found.values())

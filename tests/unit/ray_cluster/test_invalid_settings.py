@@ -127,7 +127,7 @@ def test_bash_parses_every_accepted_value_as_one_word(value: str) -> None:
     assert (counted.stdout, counted.stderr) == ("1\n", "")
 
 
-@pytest.mark.parametrize("flag", ["num_cpus", "--num-cpus", "x; reboot", "", "Num-cpus"])
+@pytest.mark.parametrize("flag", ["--num-cpus", "x; reboot", ""])
 def test_a_flag_has_the_form_of_a_flag(flag: str) -> None:
     assert [path for path, _ in refusals(head={"rayStartParams": {flag: "1"}})]
     [(path, message)] = refusals(overrides={"headGroupSpec": {"rayStartParams": {flag: "1"}}})

@@ -1,0 +1,214 @@
+"""The flags of `ray start`: which the Ray of a version knows, and which values it accepts. Pure functions.
+
+From the options of `start` in ray/scripts/scripts.py of Ray 2.38.0 to 2.60.0. tests/unit/kuberay/test_ray_start.py
+compares them with the parser of the installed Ray.
+"""
+
+import difflib
+import json
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from core.problems import Path, shown
+from core.quantities import NotAQuantityError, amount
+from core.versions import version_tuple
+
+from .rules import Found, problem
+
+Kind = Literal["flag", "text", "whole", "number", "boolean", "json", "object", "colour", "style"]
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of `ray start`."""
+
+    kind: Kind
+    """What it takes: nothing (`flag`), or a value of a kind."""
+
+    since: str = ""
+    """The first version of Ray that knows it; empty: all supported ones."""
+
+    until: str = ""
+    """The first version that does not know it any more; empty: none."""
+
+
+_ISOLATION, _SINGLE = "2.45.0", "2.48.0"
+
+OPTIONS: Mapping[str, Option] = {
+    **dict.fromkeys(
+        (
+            "block",
+            "disable-usage-stats",
+            "enable-object-reconstruction",
+            "head",
+            "no-monitor",
+            "no-redirect-output",
+            "ray-debugger-external",
+            "verbose",
+        ),
+        Option("flag"),
+    ),
+    **dict.fromkeys(
+        (
+            "address",
+            "autoscaling-config",
+            "dashboard-host",
+            "labels",
+            "node-ip-address",
+            "node-name",
+            "plasma-directory",
+            "redis-password",
+            "redis-shard-ports",
+            "temp-dir",
+            "tracing-startup-hook",
+            "worker-port-list",
+        ),
+        Option("text"),
+    ),
+    **dict.fromkeys(
+        (
+            "dashboard-agent-grpc-port",
+            "dashboard-agent-listen-port",
+            "dashboard-port",
+            "max-worker-port",
+            "memory",
+            "metrics-export-port",
+            "min-worker-port",
+            "node-manager-port",
+            "num-cpus",
+            "num-gpus",
+            "object-manager-port",
+            "object-store-memory",
+            "port",
+            "ray-client-server-port",
+            "runtime-env-agent-port",
+        ),
+        Option("whole"),
+    ),
+    "include-dashboard": Option("boolean"),
+    "include-log-monitor": Option("boolean", since="2.41.0"),
+    "log-color": Option("colour"),
+    "log-style": Option("style"),
+    "resources": Option("object"),
+    "system-config": Option("json"),
+    "redis-username": Option("text", since="2.41.0"),
+    "redis-max-memory": Option("whole", until="2.44.0"),
+    "cgroup-path": Option("text", since=_ISOLATION),
+    "enable-resource-isolation": Option("flag", since=_ISOLATION),
+    "labels-file": Option("text", since=_ISOLATION),
+    "object-spilling-directory": Option("text", since=_ISOLATION),
+    "system-reserved-cpu": Option("number", since=_ISOLATION),
+    "system-reserved-memory": Option("whole", since=_ISOLATION),
+    "dashboard-grpc-port": Option("whole", until=_SINGLE),
+    "gcs-server-port": Option("whole", until=_SINGLE),
+    "plasma-store-socket-name": Option("text", until=_SINGLE),
+    "raylet-socket-name": Option("text", until=_SINGLE),
+    "storage": Option("text", until=_SINGLE),
+    "proxy-server-url": Option("text", since="2.55.0"),
+}
+
+_SWITCHED = ("include-dashboard", "log-color")
+"""Options that KubeRay passes with `true` or `false`; of all others it passes only the name for `true`, and nothing for
+`false` (ray-operator/controllers/ray/common/pod.go: convertParamMap)."""
+
+_BOOLEANS = {"1", "true", "t", "yes", "y", "on", "0", "false", "f", "no", "n", "off"}
+"""What click accepts as a boolean (click/types.py: BoolParamType)."""
+
+_CHOICES = {"colour": ("auto", "false", "true"), "style": ("auto", "record", "pretty")}
+
+
+def problems_of_params(params: Mapping[str, str], ray_version: str, head: bool, path: Path) -> Found:
+    """What `ray start` of a version refuses in a group's rayStartParams."""
+    for name, value in params.items():
+        at = (*path, name)
+        option = OPTIONS.get(name)
+        if option is None:
+            yield problem("ray-start-option", at, value, _unknown(name))
+        elif not _known(option, ray_version):
+            between = f"came with Ray {option.since}" if option.since else f"is gone since Ray {option.until}"
+            message = f"{name} {between}, and rayVersion is {ray_version}: remove it"
+            yield problem("ray-start-option", at, value, message)
+        elif fault := _fault(name, option.kind, value):
+            yield problem(
+                "ray-start-value", at, value, f"{shown(value)} is no value of {name} for `ray start`: {fault}"
+            )
+        elif name == "head" and not head and value.lower() == "true":
+            message = "a worker with head would start a Ray cluster of its own: remove it"
+            yield problem("ray-start-option", at, value, message)
+
+
+def is_gpu(resource: str) -> bool:
+    """Whether KubeRay counts a resource of a container as GPUs of Ray (utils/resources.go: IsGPUResourceKey)."""
+    return resource.endswith("gpu") or re.search(r"nvidia\.com/mig-\d+g\.\d+gb$", resource) is not None
+
+
+def _unknown(name: str) -> str:
+    like = difflib.get_close_matches(name.replace("_", "-").lower(), OPTIONS, 1)
+    hint = f"did you mean {like[0]!r}?" if like else "`ray start --help` lists them; remove it"
+    return f"{name!r} is no option of `ray start`: {hint}"
+
+
+def _known(option: Option, ray_version: str) -> bool:
+    version = version_tuple(ray_version)
+    return not (option.since and version < version_tuple(option.since)) and not (
+        option.until and version >= version_tuple(option.until)
+    )
+
+
+def _fault(name: str, kind: Kind, value: str) -> str | None:
+    """What to write instead of a value that `ray start` refuses, or that KubeRay does not pass as it is."""
+    switch = value.lower() in ("true", "false")
+    if kind == "flag":
+        return None if switch else "write true, or remove it"
+    if switch and name not in _SWITCHED:
+        if value.lower() == "false":
+            return None  # KubeRay passes nothing
+        return "write 1, because KubeRay passes only the name for true" if kind == "boolean" else "give a value"
+    try:
+        words = shlex.split(value)
+    except ValueError as error:
+        return f"it has {str(error).lower()}: quote it for a shell"
+    if len(words) > 1:
+        return "it is more than one word for the shell: quote it"
+    if "$" in value:
+        return None  # the shell in the pod knows the variable
+    return _fault_of_word(kind, words[0] if words else "")
+
+
+def _fault_of_word(kind: Kind, word: str) -> str | None:
+    if kind == "whole" and not _converts(int, word):
+        return _in_bytes(word) or "give a whole number"
+    if kind == "number" and not _converts(float, word):
+        return "give a number"
+    if kind == "boolean" and word.strip().lower() not in _BOOLEANS:
+        return "write true or false"
+    if kind in _CHOICES and word.lower() not in _CHOICES[kind]:
+        return f"use {' or '.join(_CHOICES[kind])}"
+    if kind in ("json", "object"):
+        try:
+            parsed = json.loads(word)
+        except (ValueError, RecursionError):
+            return "give JSON, quoted for a shell"
+        if kind == "object" and not isinstance(parsed, dict):
+            return "give a JSON object, quoted for a shell"
+    return None
+
+
+def _converts(kind: type, word: str) -> bool:
+    try:
+        kind(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _in_bytes(word: str) -> str | None:
+    """The bytes of a Kubernetes quantity such as 64Gi."""
+    try:
+        value = amount(word)
+    except NotAQuantityError:
+        return None
+    return f"write {value:.0f}, in bytes" if value >= 1 else None

@@ -1,0 +1,116 @@
+"""The flags of `ray start`: the parser of the installed Ray and our rules judge generated ones equally."""
+
+import json
+import shlex
+
+import click
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kuberay.ray_start import OPTIONS, problems_of_params
+
+pytestmark = pytest.mark.unit
+
+INSTALLED = "2.60.0"
+
+VALUES = st.sampled_from(
+    [
+        "true",
+        "false",
+        "True",
+        "1",
+        "0",
+        "-1",
+        "1.5",
+        "64Gi",
+        "1_000",
+        "",
+        "yes",
+        "auto",
+        "pretty",
+        "{}",
+        "'{}'",
+        "[]",
+        "a b",
+        "'a b'",
+        "'{\"spot\": 1}'",
+        '"{\\"spot\\": 1}"',
+        "null",
+        "'",
+        "on",
+        "AUTO",
+        "1e3",
+        "٣",
+        "inf",
+        "0x10",
+        '"1"',
+    ]
+)
+NAMES = st.sampled_from([*OPTIONS, "num_cpus", "gpus", "num-cpu", "no-such", "Block", "v"])
+
+
+def refused_by_ray(params: dict[str, str], head: bool) -> bool:
+    """Whether `ray start` refuses the command line that KubeRay makes (common/pod.go: convertParamMap)."""
+    from ray._private.utils import parse_resources_json
+    from ray.autoscaler._private.cli_logger import cf, cli_logger
+    from ray.scripts.scripts import start
+
+    words = ["--head"] if head else []
+    for name, value in sorted(params.items()):
+        if value.lower() in ("true", "false") and name not in ("log-color", "include-dashboard"):
+            words += [f"--{name}"] if value.lower() == "true" else []
+        else:
+            try:
+                words += shlex.split(f"--{name}={value}")
+            except ValueError:
+                return True
+    try:
+        parsed = start.make_context("start", words).params
+        parse_resources_json(parsed["resources"], cli_logger, cf)
+    except click.ClickException:
+        return True
+    return bool(parsed["head"]) and not head
+
+
+@settings(max_examples=1500, deadline=None, derandomize=True)
+@given(params=st.dictionaries(NAMES, VALUES, min_size=1, max_size=1), head=st.booleans())
+def test_generated_flags_are_judged_equally(params: dict[str, str], head: bool) -> None:
+    ours = list(problems_of_params(params, INSTALLED, head, ()))
+    # KubeRay passes nothing for a switch that is false, so Ray does not see that the name is wrong.
+    unseen = "false" in [value.lower() for value in params.values()] and {"ray-start-option"} == {p.rule for p in ours}
+    assert bool(ours) == refused_by_ray(params, head) or unseen, (ours, params)
+
+
+def test_every_option_of_the_installed_ray_is_known() -> None:
+    from ray.scripts.scripts import start
+
+    names = {name.removeprefix("--") for option in start.params for name in option.opts if name.startswith("--")}
+    known = {name for name, option in OPTIONS.items() if not option.until}
+    assert names - {"help"} == known
+
+
+@pytest.mark.parametrize(
+    ("params", "version", "message"),
+    [
+        ({"memory": "64Gi"}, "2.60.0", "'64Gi' is no value of memory for `ray start`: write 68719476736, in bytes"),
+        ({"num_cpus": "4"}, "2.60.0", "'num_cpus' is no option of `ray start`: did you mean 'num-cpus'?"),
+        ({"labels-file": "a"}, "2.44.0", "labels-file came with Ray 2.45.0, and rayVersion is 2.44.0: remove it"),
+        ({"storage": "a"}, "2.60.0", "storage is gone since Ray 2.48.0, and rayVersion is 2.60.0: remove it"),
+        ({"head": "true"}, "2.60.0", "a worker with head would start a Ray cluster of its own: remove it"),
+        (
+            {"include-log-monitor": "true"},
+            "2.60.0",
+            "'true' is no value of include-log-monitor for `ray start`: write 1, because KubeRay passes only the name "
+            "for true",
+        ),
+    ],
+)
+def test_a_message_names_what_to_write(params: dict[str, str], version: str, message: str) -> None:
+    [problem] = problems_of_params(params, version, False, ("rayStartParams",))
+    assert (problem.path, problem.message) == (("rayStartParams", *params), message)
+
+
+def test_valid_flags_pass() -> None:
+    valid = {"num-cpus": "$CPUS", "resources": shlex.quote(json.dumps({"spot": 1})), "block": "true"}
+    assert list(problems_of_params(valid, INSTALLED, True, ())) == []
