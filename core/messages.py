@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from .problems import UNKNOWN_FIELD, Finding, Path, Problem, Problems, in_one_line, shown
+from .stack_file import PREFIX
 
 _MAPPING = "a mapping (`key: value`) is expected here"
 _LIST = "a list (`- item`) is expected here"
@@ -50,6 +51,8 @@ _SECRET_KEY = re.compile(
 )
 """A key whose value may be secret, unless it is only a reference to a secret."""
 
+_POLICIES = f"{PREFIX}policies"
+
 MOST = 1000
 """Maximum number of listed errors."""
 
@@ -84,8 +87,11 @@ def _too_many(faults: int) -> list[Finding]:
 
 def may_be_secret(path: Path, rule: str = "") -> bool:
     """Whether the value at a path must not be shown, by its key or by the rule."""
-    key = next((step for step in reversed(path) if isinstance(step, str)), "")
-    return "secret" in rule or secret_key(key)
+    if "secret" in rule:
+        return True
+    if path[:1] == (_POLICIES,):
+        return False  # its keys are the ids of rules, some of them about tokens
+    return secret_key(next((step for step in reversed(path) if isinstance(step, str)), ""))
 
 
 def secret_key(key: str) -> bool:

@@ -11,19 +11,34 @@ SECRET = re.compile(
     re.IGNORECASE,
 )
 ABOUT_A_SECRET = re.compile(
-    r"_(?:FILE|PATH|DIR|NAME|ID|MODE|TYPE|URL|URI|ENDPOINT|HEADER|TTL|SECONDS|TIMEOUT|PROVIDER|ENABLED|AUTH)$",
+    r"_(?:FILE|PATH|DIR|NAME|ID|MODE|TYPE|URL|URI|ENDPOINT|HEADER|TTL|SECONDS|TIMEOUT|PROVIDER|ENABLED|AUTH"
+    r"|LENGTH|LEN|COUNT|LIMIT|SIZE|BUDGET|RATE|EXPIRY|EXPIRATION)$",
     re.IGNORECASE,
 )
 """Suffixes of names that refer to a secret, or describe its use."""
 
-HARMLESS = re.compile(r"(?:true|false|yes|no|on|off|[01]?|\$\([A-Za-z_]\w*\))", re.IGNORECASE)
-"""Values that are no secrets: a boolean, or Kubernetes' reference to another variable."""
+HARMLESS = re.compile(r"(?:true|false|yes|no|on|off|[01]?|\$\([A-Za-z_]\w*\)|(?:/[\w.-]+){2,})", re.IGNORECASE)
+"""Values that are no secrets: a boolean, Kubernetes' reference to another variable, or the path of a file."""
 
 PLACEHOLDER = re.compile(r"<[^<>]*>|\$(?:[A-Z][A-Z0-9_]*|\{[A-Z][A-Z0-9_]*\})")
 """A placeholder, to be filled in later: `<your-token>`, `$TOKEN`, `${TOKEN}`."""
 
-SECRET_VALUE = re.compile(r"://[^/\s:@]*:[^/\s@]+@|-----BEGIN [A-Z ]*PRIVATE KEY-----")
-"""A password in a URL, a private key."""
+FORMATS = {
+    "a password in a URL": r"://[^/\s:@]*:[^/\s@]+@",
+    "a private key": r"-----BEGIN [A-Z ]*PRIVATE KEY-----",
+    "a token of Hugging Face": r"\bhf_[A-Za-z]{30,}",
+    "a token of GitHub": r"\bgh[opsur]_[A-Za-z0-9]{36}|\bgithub_pat_[A-Za-z0-9_]{40,}",
+    "a token of GitLab": r"\bglpat-[A-Za-z0-9_-]{20}",
+    "an API key of OpenAI or Anthropic": r"\bsk-[A-Za-z0-9_-]{32,}",
+    "an access key of AWS": r"\b(?:AKIA|ASIA)[A-Z2-7]{16}\b",
+    "an API key of Google": r"\bAIza[A-Za-z0-9_-]{35}",
+    "a token of Slack": r"\bxox[abeprs]-[A-Za-z0-9-]{20,}",
+    "a JSON Web Token": r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]+",
+}
+"""Secrets that are known by their look, whatever the name of their variable, in a syntax that CEL has as well. The
+prefixes are those of the publishers, the lengths those of github.com/gitleaks/gitleaks (config/gitleaks.toml)."""
+
+SECRET_VALUE = re.compile("|".join(FORMATS.values()))
 
 ADVICE = "keep it in a Secret, and name that with valueFrom.secretKeyRef in podTemplate or overrides"
 
@@ -33,6 +48,13 @@ def is_secret(name: str, value: str) -> bool:
     if SECRET_VALUE.search(value):
         return True
     return bool(SECRET.search(name)) and not ABOUT_A_SECRET.search(name) and not HARMLESS.fullmatch(value)
+
+
+def secret_in(text: str) -> str | None:
+    """What kind of secret a text contains, as in FORMATS; None if it contains none that is known by its look."""
+    if SECRET_VALUE.search(text) is None:
+        return None
+    return next(name for name, pattern in FORMATS.items() if re.search(pattern, text))
 
 
 def plain_secrets(env: Mapping[str, str]) -> list[Problem]:

@@ -11,10 +11,14 @@ from pydantic import ValidationError
 from core.messages import findings, of_problems
 from core.problems import UNKNOWN_FIELD, Finding, StackFileError, shown
 from core.problems import Path as Place
+from core.secrets import ADVICE, secret_in
 from core.stack_file import PREFIX, PROJECT, StackFile, read, stack_file
 
 from .rules import problems_of
 from .settings import StackSettings
+
+_SHORTEST_SECRET = 6
+"""Characters of `://:x@`, the shortest text in a format of a secret."""
 
 
 def parse(values: Mapping[str, Any]) -> StackSettings:
@@ -22,7 +26,11 @@ def parse(values: Mapping[str, Any]) -> StackSettings:
 
     Raises StackFileError.
     """
-    secrets = [encrypted((f"{PREFIX}{path[0]}", *path[1:])) for path in _encrypted((), values)]
+    secrets = [
+        *(encrypted((f"{PREFIX}{path[0]}", *path[1:])) for path in _encrypted((), values)),
+        *(_plain((f"{PREFIX}{path[0]}", *path[1:]), kind) for path, kind in _secrets((), values)),
+    ]
+    hidden = [each.path for each in secrets]
     try:
         settings = _validated(values)
     except ValidationError as error:
@@ -31,12 +39,15 @@ def parse(values: Mapping[str, Any]) -> StackSettings:
         # Relations between parts can only be validated if there are parts.
         if all(fault["loc"] for fault in faults):
             found += _between_valid_parts(values, found)
-        hidden = [each.path for each in secrets]
-        others = [each for each in found if not any(each.path[: len(path)] == path for path in hidden)]
-        raise StackFileError([*secrets, *others]) from error
-    if found := [*secrets, *of_problems(problems_of(settings), values, PREFIX)]:
+        raise StackFileError([*secrets, *_others(found, hidden)]) from error
+    if found := [*secrets, *_others(of_problems(problems_of(settings), values, PREFIX), hidden)]:
         raise StackFileError(found)
     return settings
+
+
+def _others(found: list[Finding], hidden: list[Place]) -> list[Finding]:
+    """The findings that are not about a secret: those about one could show it."""
+    return [each for each in found if not any(each.path[: len(path)] == path for path in hidden)] if hidden else found
 
 
 def load(path: Path) -> StackSettings:
@@ -92,6 +103,24 @@ def _encrypted(path: Place, value: Any) -> Iterator[Place]:
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _encrypted((*path, index), item)
+
+
+def _secrets(path: Place, value: Any) -> Iterator[tuple[Place, str]]:
+    """The paths of texts that contain a secret which is known by its look, and what it is."""
+    if isinstance(value, str):
+        if len(value) > _SHORTEST_SECRET and (kind := secret_in(value)):
+            yield path, kind
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _secrets((*path, key), item)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _secrets((*path, index), item)
+
+
+def _plain(path: Place, kind: str) -> Finding:
+    message = f"contains {kind}, and a stack file is plain text: {ADVICE}. Then replace it, because it has been seen"
+    return Finding(path, None, message, "plaintext-secret")
 
 
 def _misspelt(key: str) -> Iterator[Finding]:

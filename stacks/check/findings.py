@@ -16,6 +16,7 @@ from rich.text import Text
 
 from core.messages import may_be_secret, secret_key
 from core.problems import UNSHOWN, Finding, StackFileError, annotation, place
+from core.secrets import SECRET_VALUE
 from core.stack_file import UNREADABLE, read, stack_file
 
 from ..load import settings_of
@@ -54,7 +55,9 @@ _WIDEST = 110
 
 _HIDDEN = "***"
 
-_KEY = re.compile(r"(?<![\w.-])([\w.-]{1,100})[\"']?\s*[:=]\s*(?=\S)")
+_KEY = re.compile(
+    r"(?<![\w.-])([\w.-]{1,100})[\"']?\s*[:=]\s*(?=\S)(?!(?:advisory|mandatory|remediate|disabled|true|false)\b)"
+)
 
 
 def show(checked: Iterable[Checked]) -> None:
@@ -100,6 +103,8 @@ def _safe(line: str) -> str:
     secret = next((key for key in _KEY.finditer(line) if secret_key(key[1])), None)
     if secret:
         line = f"{line[: secret.end()]}{_HIDDEN}"
+    elif found := SECRET_VALUE.search(line):
+        line = f"{line[: found.start()]}{_HIDDEN}"
     return line if line.isprintable() else "".join(each if each.isprintable() else UNSHOWN for each in line)
 
 

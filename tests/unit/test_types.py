@@ -102,6 +102,10 @@ def test_a_duration_is_in_seconds() -> None:
         ("AZURE_STORAGE_CONNECTION_STRING", "x"),
         ("CACHE", "redis://:pass@cache:6379"),
         ("PEM", "-----BEGIN RSA PRIVATE KEY-----\nx"),
+        ("ANY", f"hf_{'aB' * 17}"),
+        ("ANY", f"--token=ghp_{'a1' * 18}"),
+        ("ANY", f"sk-ant-api03-{'a1_-' * 12}"),
+        ("ANY", f"AKIA{'ABCD2345' * 2}"),
     ],
 )
 def test_secrets_are_known_by_their_names_and_values(name: str, value: str) -> None:
@@ -120,6 +124,10 @@ def test_secrets_are_known_by_their_names_and_values(name: str, value: str) -> N
         ("DISABLE_TOKEN", "1"),
         ("HF_TOKEN", "$(TEAM_TOKEN)"),
         ("KEY", "x"),
+        ("MAX_TOKEN_LENGTH", "4096"),
+        ("GOOGLE_APPLICATION_CREDENTIALS", "/var/secrets/key.json"),
+        ("MODEL", "task-sk-learn"),
+        ("DIGEST", "sha256:" + "0a" * 32),
         ("CACHE", "redis://cache:6379/0"),
     ],
 )
