@@ -6,11 +6,13 @@ import pulumi
 
 from core.problems import StackFileError
 from stacks.build import build
+from stacks.cancelled import end_at_once_when_cancelled
 from stacks.running import running_stack
 
 REPORTED = 32
 """Exit code for an error that the program has reported itself: Pulumi's language host adds no error of its own."""
 
+end_at_once_when_cancelled()
 try:
     for name, value in build(running_stack()).items():
         pulumi.export(name, value)
