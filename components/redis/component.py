@@ -24,6 +24,7 @@ from .connection import (
     names_of_nodes,
 )
 from .existing import UnfitError, see
+from .external import ExternalSettings
 from .manifests import (
     USERS_KEYS,
     Body,
@@ -36,7 +37,7 @@ from .manifests import (
 )
 from .objects import objects
 from .password import Password, PasswordArgs
-from .settings import ExternalSettings, RedisSettings
+from .settings import RedisSettings
 
 
 @dataclass(frozen=True)

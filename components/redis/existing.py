@@ -14,7 +14,7 @@ import kubernetes
 
 from ..cluster import ClusterUnreachableError, connect, read
 from .connection import CA_KEY, PASSWORD_KEY, USERNAME_KEY
-from .settings import ExternalSettings
+from .external import ExternalSettings
 
 if TYPE_CHECKING:
     import redis

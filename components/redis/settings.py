@@ -3,91 +3,48 @@
 And the resources of its nodes.
 """
 
+import re
+from collections.abc import Iterator
 from decimal import Decimal
 from itertools import pairwise
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, Strict, model_validator
+from pydantic import AfterValidator, Field, Strict, model_validator
 from pydantic.alias_generators import to_camel
 
 from core.problems import Problem, Problems
 from core.quantities import amount
-from core.types import Cidr, DnsLabel, DnsSubdomain, Image, Labels, Memory, Settings
+from core.types import DnsLabel, DnsSubdomain, Image, Labels, Memory, Settings
+from core.versions import image_tag
+from kuberay.cron import cron_job_fault
 
 from ..operator.settings import ComputeResources, Toleration
 from ..redis_gateway.settings import GatewaySettings
 from ..tls.manifests import IssuerSettings
-
-MOST_HOST = 253
-
-
-def _host_and_port(value: Any) -> Any:
-    host, colon, port = value.rpartition(":") if isinstance(value, str) else ("", "", "")
-    if not colon or not host or "/" in host or not port.isdigit() or not 0 < int(port) < 65536 or len(host) > MOST_HOST:
-        raise ValueError(f"{value!r} is not HOST:PORT, for example redis.example.com:6379, with a port from 1 to 65535")
-    return value
-
-
-HostAndPort = Annotated[str, BeforeValidator(_host_and_port)]
-"""Host and port: `redis.example.com:6379`."""
-
-
-class ExternalSettings(Settings):
-    """An external Redis: its Sentinels, or its own address. It must not evict keys (`maxmemory-policy noeviction`): a
-    RayCluster whose tables are lost does not start again."""
-
-    sentinels: tuple[HostAndPort, ...] = ()
-    """All of its Sentinels."""
-
-    master_name: str = "mymaster"
-    """The Sentinels' name of the master."""
-
-    address: HostAndPort | None = None
-    """Address of Redis itself, if it has no Sentinels."""
-
-    replicas: Annotated[int, Strict(), Field(ge=0, le=16)] = 0
-    """Replicas beside the master. With them writes are acknowledged once a replica has them."""
-
-    secret_name: DnsSubdomain
-    """Secret with keys `username` (`default` if Redis has no users) and `password`, with `tls` also `ca.crt`. It is in
-    `secretNamespace`, from where each tenant gets a copy, or else in each tenant's namespace."""
-
-    secret_namespace: DnsLabel | None = None
-    """Namespace of the Secret. Default: each tenant's namespace has a Secret of that name."""
-
-    tls: bool = False
-    """True: TLS, with a certificate of the authority in `ca.crt`."""
-
-    namespace: DnsLabel | None = None
-    """Namespace of its pods, to which NetworkPolicies allow connections of heads. Default: it is outside the
-    cluster."""
-
-    cidrs: tuple[Cidr, ...] = ()
-    """Its addresses outside the cluster, to which NetworkPolicies allow connections of heads."""
-
-    verify: bool = True
-    """False: it is not checked before it is used."""
-
-    @model_validator(mode="after")
-    def _one_of_them(self) -> Self:
-        if bool(self.sentinels) == bool(self.address):
-            problem = (
-                "names both sentinels and an address" if self.address else "names neither sentinels nor an address"
-            )
-            message = f"{problem}: name all of its Sentinels, or, if it has none, its address"
-            raise Problems([Problem((), None, message, "redis-external")])
-        if self.namespace and self.cidrs:
-            message = (
-                "cidrs are for a Redis outside the cluster, and namespace is set for one inside: remove one of them"
-            )
-            raise Problems([Problem(("cidrs",), list(self.cidrs), message, "redis-external")])
-        return self
-
+from .external import ExternalSettings
 
 DEFAULT_IMAGE = "docker.io/library/redis:7.2.11"
 """Redis' own image. 7.2 is the last release line with a BSD licence."""
 
-_CRON_FIELDS = 5
+_OLDEST = "7.0"
+"""The first release with an AOF of several files in a folder, by which a node sees whether it has data
+(scripts/redis.sh), and the last one with a feature that scripts or ACLs need."""
+
+_VERSION_OF_REDIS = re.compile(r"v?(\d+)(?:\.(\d+))?(?![\w])")
+
+
+def _new_enough(image: str) -> str:
+    """Refuses images named `redis` with a tag of an older release; of other names the tag may mean anything."""
+    name, version = image.partition("@")[0].rpartition("/")[2].partition(":")[0], image_tag(image) or ""
+    found = _VERSION_OF_REDIS.match(version)
+    oldest = tuple(map(int, _OLDEST.split(".")))
+    # A tag of one number is the newest release that begins with it.
+    if name == "redis" and found and (int(found[1]), int(found[2] or oldest[1])) < oldest:
+        raise ValueError(
+            f"{image!r} is older than Redis {_OLDEST}, the first with a folder for its AOF: use a newer one"
+        )
+    return image
+
 
 Generation = Annotated[int, Strict(), Field(ge=1, le=2**31 - 1)]
 
@@ -101,9 +58,9 @@ def _one_or_two_in_order(generations: tuple[int, ...]) -> tuple[int, ...]:
     return generations
 
 
-def _five_fields(schedule: str) -> str:
-    if len(schedule.split()) != _CRON_FIELDS:
-        raise ValueError(f"{schedule!r} is not a schedule of cron's five fields: write for example 30 3 * * *")
+def _fires(schedule: str) -> str:
+    if fault := cron_job_fault(schedule):
+        raise ValueError(f"{schedule!r} is no schedule of a Kubernetes CronJob, {fault}: write for example 30 3 * * *")
     return schedule
 
 
@@ -150,8 +107,8 @@ class RedisExporterSettings(Settings):
 class RedisBackupSettings(Settings):
     """Backups of the data in a separate PersistentVolumeClaim, from which they can be restored."""
 
-    schedule: Annotated[str, AfterValidator(_five_fields)] = "0 * * * *"
-    """Schedule in cron format. Default: every hour."""
+    schedule: Annotated[str, AfterValidator(_fires)] = "0 * * * *"
+    """Schedule in cron format, or `@every 6h`, in the time zone of the cluster. Default: every hour."""
 
     keep: Annotated[int, Strict(), Field(ge=1, le=1000)] = 24
     """Number of backups to keep, the newest."""
@@ -177,7 +134,7 @@ class RedisSettings(Settings):
     namespace: DnsLabel | None = None
     """Namespace of the shared Redis. Default: the operator's. The stack creates any other namespace."""
 
-    image: Image = DEFAULT_IMAGE
+    image: Annotated[Image, AfterValidator(_new_enough)] = DEFAULT_IMAGE
     """Image with redis-server and redis-cli, of Redis or Valkey, 7.0 or newer, that runs as user 999."""
 
     image_pull_secrets: tuple[DnsSubdomain, ...] = ()
@@ -219,7 +176,12 @@ class RedisSettings(Settings):
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
-        if problems := [*self._of_other_modes(), *self._of_one_namespace(), *self._of_the_gateway()]:
+        if problems := [
+            *self._of_other_modes(),
+            *self._of_one_namespace(),
+            *self._of_the_gateway(),
+            *self._too_small(),
+        ]:
             raise Problems(problems)
         return self
 
@@ -249,6 +211,27 @@ class RedisSettings(Settings):
         message = f"no write is acknowledged before {replicas} replicas have it, and there are {existing}: lower it"
         return [Problem(("gateway", "waitReplicas"), replicas, message, "redis-wait-replicas")]
 
+    def _too_small(self) -> Iterator[Problem]:
+        """Sizes with which no Redis starts, or fills its volume before it refuses writes."""
+        memory, size = self.resources.memory if self.resources else None, self.storage.size
+        if memory and amount(memory) < LEAST_MEMORY:
+            message = (
+                f"{memory} is too little for a Redis, which is killed when it rewrites its file: set at least 32Mi"
+            )
+            yield Problem(("resources", "memory"), memory, message, "redis-memory")
+        if amount(size) < LEAST_STORAGE:
+            message = (
+                f"{size} is too little for a Redis, which lets its file grow to 64 MiB before it writes a shorter one "
+                "beside it: set at least 128Mi"
+            )
+            yield Problem(("storage", "size"), size, message, "redis-storage")
+        elif memory and amount(size) < max_memory(memory):
+            message = (
+                f"{size} is less than the data that fit into its memory, 60 % of {memory}: set at least "
+                f"{-(-max_memory(memory) // 2**20)}Mi, or lower resources.memory"
+            )
+            yield Problem(("storage", "size"), size, message, "redis-storage")
+
     @property
     def nodes(self) -> int:
         """The number of nodes."""
@@ -257,6 +240,13 @@ class RedisSettings(Settings):
 
 SENTINEL = ComputeResources(cpu="100m", memory="64Mi")
 """A Sentinel uses 7 MiB, and must answer even if Redis beside it does not."""
+
+LEAST_MEMORY = 32 * 2**20
+"""Bytes. In a container of 12 MiB Redis 7.0 is killed when it rewrites its AOF with all data that it may have, in one
+of 16 MiB it is not (measured without replicas, whose buffers come on top)."""
+
+LEAST_STORAGE = 128 * 2**20
+"""Bytes: an AOF before its first rewrite (redis.conf: auto-aof-rewrite-min-size), and room for the next one."""
 
 _CPU = (100, 10)
 _MEMORY = (256, 64)

@@ -8,7 +8,7 @@ import pytest
 
 from components.redis.connection import SENTINEL_PORT
 from components.redis.existing import NotReachedError, UnfitError, check, look
-from components.redis.settings import ExternalSettings
+from components.redis.external import ExternalSettings
 from tests.gateway.nodes import PASSWORD, Node, Nodes
 from tests.redis.pods import Pods
 
@@ -27,7 +27,9 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 
 def settings(**where: Any) -> ExternalSettings:
-    return ExternalSettings.model_validate({**where, "secretName": "redis"})
+    # A stack file may not name the machine that it is read on.
+    external = ExternalSettings(address="redis:6379", secret_name="redis")  # noqa: S106 (a Secret's name)
+    return external.model_copy(update={"address": None, **where})
 
 
 def at(port: int) -> ExternalSettings:
@@ -63,7 +65,7 @@ def test_sentinels_are_asked_for_the_master(redis: Pods) -> None:
     mine = {"username": "a", "password": "a-1"}
     check(look(settings(sentinels=sentinels), mine))
     with pytest.raises(UnfitError, match="has no master 'other'"):
-        look(settings(sentinels=sentinels, masterName="other"), mine)
+        look(settings(sentinels=sentinels, master_name="other"), mine)
     replica = redis.pods[1].address
     with pytest.raises(UnfitError, match="is a slave, which accepts no writes"):
         check(look(settings(address=f"{replica}:6379"), mine))

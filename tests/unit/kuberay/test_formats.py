@@ -4,8 +4,8 @@ import itertools
 
 import pytest
 
+from kuberay.cron import cron_job_fault, schedule_fault
 from kuberay.formats import duration, generic_version, integer, is_mapping, is_qualified_name, older, release_of
-from kuberay.ray_cron_job import schedule_fault
 
 pytestmark = pytest.mark.unit
 
@@ -61,6 +61,18 @@ def test_a_schedule(schedule: str) -> None:
 )
 def test_what_is_wrong_with_a_schedule(schedule: str, fault: str) -> None:
     assert schedule_fault(schedule) == fault
+
+
+@pytest.mark.parametrize("schedule", ["@every 1h", "0 0 29 2 *", "0 0 31 2 mon", "0 0 */30 2 5", "0 0 31 1,4 *"])
+def test_a_schedule_of_a_cron_job(schedule: str) -> None:
+    assert cron_job_fault(schedule) is None
+
+
+@pytest.mark.parametrize(
+    "schedule", ["0 0 30 2 *", "0 0 31 4,6 ?", ", * * * *", "0 0 * * ,", "TZ=UTC 0 3 * * *", "0 3"]
+)
+def test_a_schedule_that_kubernetes_refuses_or_that_no_day_matches(schedule: str) -> None:
+    assert cron_job_fault(schedule) is not None
 
 
 def test_a_mapping_is_looked_at_without_repeating_what_its_anchors_repeat() -> None:

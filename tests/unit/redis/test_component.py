@@ -8,7 +8,7 @@ import pytest
 from cryptography import x509
 
 from components.redis.component import ExternalRedis, ExternalRedisArgs
-from components.redis.settings import ExternalSettings
+from components.redis.external import ExternalSettings
 from components.tls.issuing import new_certificate
 from stacks.build import build
 from stacks.load import parse
