@@ -11,6 +11,7 @@ from pydantic_core import ErrorDetails
 
 from .problems import UNKNOWN_FIELD, Finding, Path, Problem, Problems, in_one_line, shown
 from .stack_file import PREFIX
+from .suggestions import keys_meant
 
 _MAPPING = "a mapping (`key: value`) is expected here"
 _LIST = "a list (`- item`) is expected here"
@@ -151,14 +152,14 @@ def _as_written(location: Path, values: Any) -> Path:
 
 
 def _unknown_key(key: str, known: tuple[str, ...]) -> str:
-    near = _nearest(key, known)
-    suggestion = f"did you mean {near!r}? " if near else ""
+    near = keys_meant(key, known) or _nearest(key, known)
+    suggestion = f"did you mean {' and '.join(map(repr, near))}? " if near else ""
     return f"unknown key {shown(key)}: {suggestion}Known keys: {', '.join(known)}"
 
 
 @functools.lru_cache
-def _nearest(key: str, known: tuple[str, ...]) -> str | None:
-    return next(iter(difflib.get_close_matches(key[:_LONGEST_KEY], known, n=1, cutoff=0.6)), None)
+def _nearest(key: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(difflib.get_close_matches(key[:_LONGEST_KEY], known, n=1, cutoff=0.6))
 
 
 def _keys(model: type[BaseModel], location: Path) -> list[str]:

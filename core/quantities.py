@@ -8,6 +8,8 @@ import functools
 import re
 from decimal import Decimal
 
+from .suggestions import amount_meant
+
 _QUANTITY = re.compile(
     r"(?P<number>[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40}))"
     r"(?:(?P<binary>[KMGTPE]i)|(?P<decimal>[numkMGTPE])|[eE](?P<exponent>[+-]?[0-9]{1,2}))?"
@@ -24,6 +26,11 @@ LARGEST = 2**63 - 1
 class NotAQuantityError(ValueError):
     """The text is no quantity."""
 
+    def __init__(self, text: str, meant: str | None) -> None:
+        """`meant`: the quantity that it means, if that is known."""
+        advice = f": did you mean {meant!r}?" if meant else "; write for example 8, 500m or 64Gi"
+        super().__init__(f"{text!r} is not a Kubernetes quantity{advice}")
+
 
 @functools.lru_cache(maxsize=4096)
 def amount(quantity: str) -> Decimal:
@@ -33,7 +40,7 @@ def amount(quantity: str) -> Decimal:
     """
     found = _QUANTITY.fullmatch(quantity)
     if found is None:
-        raise NotAQuantityError(f"{quantity!r} is not a Kubernetes quantity; write for example 8, 500m or 64Gi")
+        raise NotAQuantityError(quantity, amount_meant(quantity))
     number = Decimal(found["number"])
     if found["binary"]:
         return number * _BINARY[found["binary"]]

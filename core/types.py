@@ -2,6 +2,7 @@
 
 import ipaddress
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any
@@ -21,8 +22,9 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from .problems import Problems
-from .quantities import LARGEST, amount
+from .quantities import LARGEST, NotAQuantityError, amount
 from .secrets import plain_secrets
+from .suggestions import amount_meant, memory_meant, time_meant
 
 NonEmptyText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 """A text that is not blank."""
@@ -75,9 +77,20 @@ def _quantity(text: str) -> str:
 
 
 def _memory(text: str) -> str:
-    if amount(text) < 2**20:
-        raise ValueError(f"{text!r} is less than 1Mi, and memory is in bytes: write for example 64Gi")
+    try:
+        value = amount(_quantity(text))
+    except NotAQuantityError as error:
+        meant = amount_meant(text)
+        raise error if meant and amount(meant) >= _LEAST_MEMORY else NotAQuantityError(text, None) from None
+    if value < _LEAST_MEMORY:
+        meant = memory_meant(text)
+        clear = meant and amount(meant) >= _LEAST_MEMORY
+        advice = f"did you mean {meant!r}?" if clear else "write for example 64Gi"
+        raise ValueError(f"{text!r} is less than 1Mi, and memory is in bytes: {advice}")
     return text
+
+
+_LEAST_MEMORY = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +103,17 @@ class _Checked(AfterValidator):
         return {**handler(schema), **dict(self.keywords)}
 
 
-def _matching(pattern: str, limit: int, explanation: str) -> AfterValidator:
+def _matching(
+    pattern: str, limit: int, explanation: str, meant: Callable[[str], str | None] = lambda _: None
+) -> AfterValidator:
+    """Validator of a text. `meant`: what a text that does not match may mean."""
     compiled = re.compile(pattern, re.ASCII)
 
     def check(text: str) -> str:
         if len(text) > limit or not compiled.fullmatch(text):
-            raise ValueError(f"{text!r} is not {explanation}")
+            suggestion = meant(text)
+            advice = f": did you mean {suggestion!r}?" if suggestion else ""
+            raise ValueError(f"{text!r} is not {explanation}{advice}")
         return text
 
     return _Checked(check, (("pattern", f"^({pattern})$"), ("maxLength", limit)))
@@ -112,7 +130,7 @@ Quantity = Annotated[str, _NumberAsText, _Checked(_quantity, _QUANTITY)]
 QuantityOrZero = Annotated[str, _NumberAsText, _Checked(_quantity_or_zero, _QUANTITY)]
 """A `Quantity`, or `0`."""
 
-Memory = Annotated[Quantity, AfterValidator(_memory)]
+Memory = Annotated[str, _NumberAsText, _Checked(_memory, _QUANTITY)]
 """A `Quantity` of bytes: `64Gi`. Amounts below 1Mi are refused: their unit is missing."""
 
 MOST_PODS = 150_000
@@ -275,7 +293,7 @@ def _countable(duration: str) -> str:
 Duration = Annotated[
     str,
     BeforeValidator(_number_as_text),
-    _matching(r"([0-9]+[smh])+", 32, "a duration such as 90s, 5m or 1h30m"),
+    _matching(r"([0-9]+[smh])+", 32, "a duration such as 90s, 5m or 1h30m", time_meant),
     AfterValidator(_countable),
 ]
 """A time as Go and Kubernetes write it, in whole seconds: `90s`, `5m`, `1h30m`."""

@@ -36,7 +36,9 @@ def test_quantities_are_read_as_the_kubernetes_client_reads_them(number: str, su
 )
 def test_what_the_api_server_would_not_take_for_a_quantity_is_refused(text: str) -> None:
     """The Python client takes some of these, as Python's own numbers."""
-    with pytest.raises(NotAQuantityError, match="is not a Kubernetes quantity; write for example 8, 500m or 64Gi"):
+    with pytest.raises(
+        NotAQuantityError, match=r"is not a Kubernetes quantity[:;] (did you mean '|write for example 8, 500m or 64Gi)"
+    ):
         amount(text)
 
 
@@ -59,7 +61,7 @@ def refusal(kind: Any, value: Any) -> str:
         (Quantity, 10**30, "a number of more than 19 digits is too large"),
         (Quantity, True, "Input should be a valid string"),
         (QuantityOrZero, -1, "'-1' is less than zero"),
-        (Memory, 16, "'16' is less than 1Mi, and memory is in bytes: write for example 64Gi"),
+        (Memory, 16, "'16' is less than 1Mi, and memory is in bytes: did you mean '16Gi'?"),
         (Memory, "400m", "'400m' is less than 1Mi"),
         (Gpus, 0.5, "Input should be a valid integer"),
         (Gpus, 65, "Input should be less than or equal to 64"),

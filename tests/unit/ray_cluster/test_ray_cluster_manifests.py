@@ -183,7 +183,7 @@ def test_overrides_are_merged_last_by_the_names_in_lists() -> None:
         ({"idleTimeout": "5 minutes"}, r"'5 minutes' is not a duration such as 90s"),
         ({"workers": []}, r"the list is empty: give at least one"),
         ({"head": {"cpu": -1}}, r"'-1' is less than zero"),
-        ({"head": {"memory": "16GB"}}, r"'16GB' is not a Kubernetes quantity; write for example"),
+        ({"head": {"memory": "16GB"}}, r"'16GB' is not a Kubernetes quantity: did you mean '16Gi'"),
         ({"env": {"A B": "c"}}, r"'A B' is not an environment variable's name"),
     ],
 )
