@@ -168,8 +168,12 @@ def total(usages: Iterable[Usage]) -> Usage:
     """The sum of usages."""
     summed: Usage = {}
     for usage in usages:
+        # Most sums have one part that is not empty. A copy takes a tenth of the time of additions.
+        if not summed:
+            summed = dict(usage)
+            continue
         for entry, value in usage.items():
-            summed[entry] = summed.get(entry, Decimal(0)) + value
+            summed[entry] = summed[entry] + value if entry in summed else value
     return summed
 
 

@@ -127,12 +127,17 @@ def plan_of(stack: StackSettings, price: float | None = None) -> Plan:
     for tenant in stack.tenants:
         mine = demands[tenant.name]
         promised.append(_filled(empty, _all(mine), promises).taken)
+        alone = {name: _alone(empty, {name: workers}, accounts) for name, workers in mine.items()}
         clusters = tuple(
-            _cluster(name, queue_of(tenant, cluster), workers, started, always[name], empty, accounts)
+            _cluster(
+                name, queue_of(tenant, cluster), workers, started, always[name], empty, alone[name].taken, accounts
+            )
             for cluster, (name, workers) in zip(tenant.clusters, mine.items(), strict=True)
         )
+        # One RayCluster fills the nodes as its tenant does. Filling them takes most of the time.
+        greatest = alone.popitem()[1] if len(alone) == 1 else _alone(empty, mine, accounts)
         tenants.append(
-            _tenant(tenant, clusters, mine, empty, accounts, total([NOTHING, *(in_turn[name] for name in mine)]))
+            _tenant(pools, tenant, clusters, mine, greatest, total([NOTHING, *(in_turn[name] for name in mine)]))
         )
     return Plan(
         pools=pools,
@@ -161,6 +166,7 @@ def _cluster(
     started: Nodes,
     always: Usage,
     empty: Nodes,
+    alone: Usage,
     accounts: Accounts,
 ) -> ClusterPlan:
     with started.trial() as added:
@@ -171,7 +177,7 @@ def _cluster(
         queue=queue,
         groups=tuple(_group(each, empty.eligible(each)) for each in workers),
         starts=_starts(workers),
-        alone=_filled(empty, workers, fresh({name: accounts[name]}, empty=True)).taken,
+        alone=alone,
         beside=beside,
     )
 
@@ -197,6 +203,11 @@ class _Filled:
     at_most: dict[str, Decimal]
 
 
+def _alone(empty: Nodes, clusters: dict[str, list[Workers]], accounts: Accounts) -> _Filled:
+    """Nodes that these RayClusters fill, if nothing else runs."""
+    return _filled(empty, _all(clusters), fresh({name: accounts[name] for name in clusters}, empty=True))
+
+
 def _filled(empty: Nodes, workers: list[Workers], accounts: Accounts) -> _Filled:
     with empty.trial():
         empty.start(workers, accounts)
@@ -206,15 +217,14 @@ def _filled(empty: Nodes, workers: list[Workers], accounts: Accounts) -> _Filled
 
 
 def _tenant(
+    pools: Sequence[NodePool],
     settings: TenantSettings,
     clusters: tuple[ClusterPlan, ...],
     demands: dict[str, list[Workers]],
-    empty: Nodes,
-    accounts: Accounts,
+    greatest: _Filled,
     in_turn: Usage,
 ) -> TenantPlan:
     own = settings.queue if settings.queue and settings.queue.name is None else None
-    greatest = _filled(empty, _all(demands), fresh({name: accounts[name] for name in demands}, empty=True))
     return TenantPlan(
         settings=settings,
         clusters=clusters,
@@ -222,7 +232,7 @@ def _tenant(
         guaranteed=own.amounts("guarantee") if own else {},
         greatest=greatest.taken,
         in_turn=in_turn,
-        cost=_range(empty.pools, greatest.at_first, greatest.at_most),
+        cost=_range(pools, greatest.at_first, greatest.at_most),
     )
 
 
