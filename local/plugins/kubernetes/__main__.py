@@ -1,8 +1,6 @@
 """`python -m local.plugins.kubernetes ENGINE_ADDRESS`: serves one engine until it is done or gone."""
 
 import argparse
-import signal
-import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import grpc
@@ -11,6 +9,7 @@ from pulumi.runtime.proto import provider_pb2_grpc
 from local.plugins.kubernetes.engine import Engine
 from local.plugins.kubernetes.provider import Provider
 from local.plugins.messages import MESSAGE_OPTIONS
+from local.plugins.stop import Stop
 
 _THREADS = 256
 """The number of operations that wait at the same time; one more thread is reserved for the engine's Cancel."""
@@ -27,12 +26,7 @@ def main() -> None:
     parser.add_argument("-v", type=int, default=0, help="taken for compatibility, ignored")
     arguments, _ = parser.parse_known_args()
 
-    stop = threading.Event()
-    # The engine ends its plugins with SIGINT and kills those that run after five seconds
-    # (sdk/go/common/util/cmdutil/term.go).
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-
+    stop = Stop()
     engine = Engine(arguments.engine or None)
     provider = Provider(engine)
     server = grpc.server(ThreadPoolExecutor(max_workers=_THREADS), options=MESSAGE_OPTIONS)

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,11 +10,12 @@ from pulumi.runtime.proto import language_pb2_grpc
 
 from local.plugins.language.host import LanguageHost
 from local.plugins.messages import MESSAGE_OPTIONS
+from local.plugins.stop import Stop
 
 ENGINE_CHECK_SECONDS = 5.0
 
 
-def watch_engine(address: str, stop: threading.Event) -> None:
+def watch_engine(address: str, stop: Stop) -> None:
     """Sets `stop` once the engine does not answer, so that a killed engine leaves no host and no program behind.
 
     Asks for gRPC's standard health service; an engine without it answers UNIMPLEMENTED, so it exists.
@@ -45,10 +45,7 @@ def main() -> None:
     if inherited:
         os.environ["PYTHONPATH"] = os.pathsep.join(inherited)
 
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-
+    stop = Stop()
     host = LanguageHost(arguments.engine)
     # Every plugin in Python occupies a thread while it runs.
     server = grpc.server(ThreadPoolExecutor(max_workers=64), options=MESSAGE_OPTIONS)
