@@ -15,11 +15,11 @@ LOCAL = .venv/bin/python -m local
 TIERS = .venv/bin/python -m tests.tiers
 
 .DEFAULT_GOAL := help
-.PHONY: help up down status kubeconfig env preview refresh destroy pulumi rehearse gateway-image mirror test test-quick test-stand-ins test-pods test-failover test-times bench-failover lint format requirements
+.PHONY: help up down status kubeconfig env preview refresh destroy pulumi rehearse gateway-image mirror test test-quick test-differential test-stand-ins test-pods test-failover test-times bench-failover lint format requirements
 
 help: ## List these commands.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
-	@echo "  Settings: STACK=dev  PLUGINS=auto|real|stand-in  NODES=simulated|real (with up)  POLICIES=on|off (with up, preview, rehearse)  CLEAN=1 (with down)  SUITES=auto|full (with test)"
+	@echo "  Settings: STACK=dev  PLUGINS=auto|real|stand-in  NODES=simulated|real (with up)  POLICIES=on|off (with up, preview, rehearse)  CLEAN=1 (with down)  SUITES=auto|full|fresh (with test)"
 	@echo "  Where programs that are missing come from: TOOLS=auto|build|FOLDER|URL (docs/tools.md)"
 
 up: .venv/installed ## Start the rehearsal cluster and run `pulumi up` of STACK; recovers one that was killed.
@@ -77,6 +77,10 @@ test-quick: .venv/installed ## The unit tests alone: no server, a minute. Suites
 test-stand-ins: .venv/installed ## The tests of the stand-ins for Pulumi's plugins, whatever has changed.
 	@$(LOCAL) build --tests
 	@$(TIERS) --tier stand-ins $(ARGS)
+
+test-differential: .venv/installed ## Our rules and the real thing judge generated cases of a fresh SEED; prints how many, and the differences.
+	@$(LOCAL) build --tests
+	@SUITES=fresh .venv/bin/python -m pytest tests -m differential --numprocesses logical --dist loadfile $(ARGS)
 
 test-pods: .venv/installed ## Tests with real Ray in real pods, where they can run: Linux and root. With CI=true they have to.
 	@$(TIERS) --tier pods $(ARGS)

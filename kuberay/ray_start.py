@@ -115,7 +115,8 @@ _SWITCHED = ("include-dashboard", "log-color")
 `false` (ray-operator/controllers/ray/common/pod.go: convertParamMap)."""
 
 _BOOLEANS = {"1", "true", "t", "yes", "y", "on", "0", "false", "f", "no", "n", "off"}
-"""What click accepts as a boolean (click/types.py: BoolParamType)."""
+"""What click accepts as a boolean (click/types.py: BoolParamType). Since 8.3.0 also an empty text, which
+older ones in images refuse."""
 
 _CHOICES = {"colour": ("auto", "false", "true"), "style": ("auto", "record", "pretty")}
 

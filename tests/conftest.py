@@ -5,7 +5,7 @@ A suite of tests/suites.py that has passed in full is recorded, so that it need 
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
 import pytest
@@ -32,8 +32,28 @@ SLOWEST = 40
 WAITING = ("tests/gateway/", "tests/redis/", "tests/rollout/")
 """Tests that mostly wait until Redis or Ray has noticed something, and need no control plane."""
 
+JUDGED = "judged by us and by the real thing"
+"""The property of a test's report that `compared` records."""
+
 WHOLE = pytest.StashKey[dict[str, list[str]]]()
 """The suites of which all tests will run, with the ids of these tests."""
+
+
+Compared = Callable[[str, str, Mapping[str, int]], None]
+"""Who else judges, what, and the number of cases by verdict."""
+
+
+@pytest.fixture
+def compared(record_property: Callable[[str, object], None]) -> Compared:
+    """Records the cases for which our rules and the real thing gave the same verdict, for the summary of the tests.
+
+    A test calls it after it has compared all of them.
+    """
+
+    def record(judge: str, what: str, cases: Mapping[str, int]) -> None:
+        record_property(JUDGED, [judge, what, dict(cases)])
+
+    return record
 
 
 NOWHERE = "http://127.0.0.1:9"
@@ -166,10 +186,28 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         }
         if line := ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count):
             terminalreporter.write_line(f"{tier + ' tests':<14} {line}")
+    _write_compared(terminalreporter)
     skipped = Counter(report.longrepr[2] for report in terminalreporter.stats.get("skipped", []))
     for reason, count in skipped.items():
         terminalreporter.write_line(f"{count} tests are skipped: {reason.removeprefix('Skipped: ')}")
     _record_suites(terminalreporter, config)
+
+
+def _write_compared(terminalreporter: pytest.TerminalReporter) -> None:
+    """A line for each comparison with the real thing: how many cases, and how many were judged differently."""
+    rows = [
+        (*value, report.failed)
+        for outcome in ("passed", "failed")
+        for report in terminalreporter.stats.get(outcome, [])
+        for name, value in report.user_properties
+        if name == JUDGED
+    ]
+    if rows:
+        terminalreporter.section("compared with the real thing")
+    for judge, what, cases, failed in sorted(rows, key=str):
+        verdicts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(cases.items()))
+        differences = "a difference, above" if failed else "0 differences"
+        terminalreporter.write_line(f"{sum(cases.values()):6}  {judge}, {what}: {differences} ({verdicts})")
 
 
 def _in_tier(report: object, tier: str) -> bool:

@@ -22,11 +22,12 @@ from hypothesis import HealthCheck, Phase, seed, settings
 
 from local import paths
 
-Mode = Literal["auto", "full", "share"]
-"""`auto` decides by what has changed, `full` runs every suite in full, `share` only the small share of each."""
+Mode = Literal["auto", "full", "fresh", "share"]
+"""`auto` decides by what has changed, `full` runs every suite in full, `fresh` too, with cases of a fresh seed, and
+`share` only the small share of each."""
 
 MODE, SEED = "SUITES", "SEED"
-"""Variables of the environment: the mode, which is `full` unless set, and the seed of the small shares."""
+"""Variables of the environment: the mode, which is `full` unless set, and the seed of fresh cases."""
 
 FEWEST = 20
 """Cases of a test that runs a small share."""
@@ -101,6 +102,11 @@ SUITES: Mapping[str, Suite] = {
         files=("tests/unit/stacks/test_fuzz.py",),
         share=0.05,
     ),
+    "ray start": Suite(
+        inputs=("core/problems.py", "core/suggestions.py", "kuberay/ray_start.py", "kuberay/rules.py"),
+        files=("tests/unit/kuberay/test_ray_start.py",),
+        share=0.05,
+    ),
     "strategic merge": Suite(
         inputs=("core/strategic_merge.py", "core/problems.py"),
         files=("tests/unit/test_strategic_merge.py",),
@@ -132,10 +138,10 @@ def mode() -> Mode:
         ValueError: the environment has another value.
     """
     match os.environ.get(MODE) or "full":
-        case ("auto" | "full" | "share") as known:
+        case ("auto" | "full" | "fresh" | "share") as known:
             return known
         case other:
-            raise ValueError(f"{MODE} is {other!r}: use auto, full or share")
+            raise ValueError(f"{MODE} is {other!r}: use auto, full, fresh or share")
 
 
 def digests(suite: Suite, root: Path = paths.ROOT) -> dict[str, str]:
@@ -162,8 +168,8 @@ def record(name: str) -> Path:
 def decide(name: str, now: Mapping[str, str], chosen: Mode) -> Decision:
     """How much of a suite runs, with these digests."""
     suite = SUITES[name]
-    if chosen == "full":
-        return Decision(1.0, f"{MODE}=full")
+    if chosen in ("full", "fresh"):
+        return Decision(1.0, f"{MODE}={chosen}")
     if chosen == "share":
         return Decision(suite.share, f"{MODE}=share")
     try:
@@ -206,14 +212,15 @@ def inputs_if_unchanged(name: str) -> dict[str, str] | None:
 
 
 def session_seed() -> int:
-    """The seed of the small shares. Worker processes of a session get it from the environment."""
+    """The seed of fresh cases. Worker processes of a session get it from the environment."""
     if not os.environ.get(SEED):
         os.environ[SEED] = str(random.SystemRandom().randrange(2**32))
     return int(os.environ[SEED])
 
 
 def cases(name: str, count: int) -> Callable[[Test], Test]:
-    """Decorates a Hypothesis test of a suite: `count` cases, the same each time, or a small share of fresh ones."""
+    """Decorates a Hypothesis test of a suite: `count` cases, the same each time or fresh ones, or a small share of
+    fresh ones."""
     decided = decision(name)
     common = settings(
         database=None,
@@ -222,10 +229,10 @@ def cases(name: str, count: int) -> Callable[[Test], Test]:
         suppress_health_check=list(HealthCheck),
         print_blob=True,
     )
-    if decided.full:
+    if decided.full and mode() != "fresh":
         return settings(common, derandomize=True, max_examples=count)
-    fewer = max(FEWEST, round(count * decided.share))
-    drawn = settings(common, derandomize=False, max_examples=fewer)
+    number = max(FEWEST, round(count * decided.share))
+    drawn = settings(common, derandomize=False, max_examples=number)
     return lambda test: seed(session_seed())(drawn(test))
 
 

@@ -48,7 +48,7 @@ TIERS: Mapping[str, Tier] = {
     "unit": Tier(
         "functions and components alone, no server",
         ("-m", "unit", "tests/unit", "--numprocesses", str(CORES), "--dist", "worksteal"),
-        ("stack files", "strategic merge"),
+        ("stack files", "ray start", "strategic merge"),
     ),
     "engine": Tier(
         "the real engine, API server and operators on simulated nodes; Redis and its gateway",

@@ -17,11 +17,6 @@ class Tally:
     cases: Counter[str] = field(default_factory=Counter)
     rules: Counter[str] = field(default_factory=Counter)
 
-    def __str__(self) -> str:
-        """A line for a test's report."""
-        cases = ", ".join(f"{count} {verdict}" for verdict, count in sorted(self.cases.items()))
-        return f"{self.cases.total()} manifests ({cases}), {len(self.rules)} rules violated, 0 differences"
-
 
 def agree(operator: Operator, body: Any, context: OperatorContext, tally: Tally) -> None:
     """Fails if only one of the two accepts the manifest, or if they refuse it for different reasons.

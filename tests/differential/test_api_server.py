@@ -1,6 +1,7 @@
 """Compares the program's API server with a real one, which gets the same manifests in dry runs."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from typing import Any
@@ -14,6 +15,7 @@ from kuberay import OperatorContext
 from kuberay.cron import NEVER, cron_job_fault
 from local.rehearsal import Rehearsal
 from local.tools import KUBERAY
+from tests.conftest import Compared
 from tests.differential import strategies
 from tests.differential.operator import Operator
 from tests.differential.test_generated import Case
@@ -22,7 +24,7 @@ from tests.suites import cases as drawn
 from tests.unit.kuberay.examples import EXAMPLES
 from tests.unit.kuberay.manifests import SPECS, Body
 
-pytestmark = [pytest.mark.engine, pytest.mark.suite("manifests")]
+pytestmark = [pytest.mark.engine, pytest.mark.differential, pytest.mark.suite("manifests")]
 
 NAMESPACE = "default"
 
@@ -77,10 +79,11 @@ def _wait_until_served(objects: Any, plural: str) -> None:
             return
 
 
-def agree(operator: Operator, refusal: Refusal, body: Body) -> None:
-    """Fails if only one of the two refuses the manifest."""
+def agree(operator: Operator, refusal: Refusal, body: Body) -> bool:
+    """Fails if only one of the two refuses the manifest. Returns whether both do."""
     error, answer = refusal(body), operator.ask(body, OperatorContext())
     assert bool(error) == bool(answer.api_server), f"{error!r} and {answer} on {body}"
+    return bool(error)
 
 
 def test_examples_are_accepted_and_refused_like_by_a_real_api_server(operator: Operator, refusal: Refusal) -> None:
@@ -92,19 +95,25 @@ def test_examples_are_accepted_and_refused_like_by_a_real_api_server(operator: O
 
 @pytest.mark.parametrize("cases", [strategies.with_fields(1, 4), strategies.wild()], ids=["with fields", "wild"])
 def test_generated_manifests_are_accepted_and_refused_like_by_a_real_api_server(
-    operator: Operator, refusal: Refusal, cases: Any
+    operator: Operator, refusal: Refusal, compared: Compared, request: pytest.FixtureRequest, cases: Any
 ) -> None:
+    tally: Counter[str] = Counter()
+
     @drawn("manifests", GENERATED)
     @given(cases)
     def judge(case: Case) -> None:
         body, _ = case
         if _can_be_sent(body):
-            agree(operator, refusal, body)
+            tally["refused" if agree(operator, refusal, body) else "accepted"] += 1
 
     judge()
+    compared("a real API server", f"manifests {request.node.callspec.id}", tally)
 
 
-def test_schedules_of_cron_jobs_are_accepted_and_refused_like_by_a_real_api_server(cluster: Rehearsal) -> None:
+def test_schedules_of_cron_jobs_are_accepted_and_refused_like_by_a_real_api_server(
+    cluster: Rehearsal, compared: Compared
+) -> None:
+    tally: Counter[str] = Counter()
     jobs = client.BatchV1Api(cluster.client())
     pod = {"restartPolicy": "Never", "containers": [{"name": "backup", "image": "redis"}]}
 
@@ -121,9 +130,12 @@ def test_schedules_of_cron_jobs_are_accepted_and_refused_like_by_a_real_api_serv
     @drawn("manifests", GENERATED)
     @given(SCHEDULES.filter(lambda schedule: "TZ" not in schedule or " " in schedule))
     def judge(schedule: str) -> None:
-        assert refused(schedule) == (cron_job_fault(schedule) not in (None, NEVER)), schedule
+        answer = refused(schedule)
+        assert answer == (cron_job_fault(schedule) not in (None, NEVER)), schedule
+        tally["refused" if answer else "accepted"] += 1
 
     judge()
+    compared("a real API server", "schedules of CronJobs", tally)
 
 
 def _can_be_sent(body: Body) -> bool:

@@ -9,13 +9,14 @@ from kuberay import RULES, OperatorContext
 from kuberay.rules import POD_RULES
 from local.crd_schemas import generate, target
 from local.tools import KUBERAY, KUBERAY_VALIDATION
+from tests.conftest import Compared
 from tests.differential.go_messages import MESSAGES, STRICTER
 from tests.differential.judgement import Tally, agree
 from tests.differential.operator import Operator
 from tests.unit.kuberay.examples import EXAMPLES, Example
 from tests.unit.kuberay.manifests import SPECS
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.differential]
 
 SAMPLES = KUBERAY.share("config") / "samples"
 
@@ -44,12 +45,11 @@ def test_an_example_is_judged_equally(operator: Operator, example: Example) -> N
     assert tally.cases["stricter"] == (example.rule in STRICTER)
 
 
-def test_each_sample_of_kuberay_is_judged_equally(operator: Operator, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_sample_of_kuberay_is_judged_equally(operator: Operator, compared: Compared) -> None:
     tally = Tally()
     for file in sorted(SAMPLES.rglob("*.yaml")):
         for body in yaml.load_all(Path(file).read_text(), yaml.CSafeLoader):
             if isinstance(body, dict) and body.get("kind") in SPECS:
                 agree(operator, body, OperatorContext(), tally)
     assert tally.cases.total() >= 70
-    with capsys.disabled():
-        print(f"\nsamples of KubeRay {KUBERAY.version}: {tally}")
+    compared("KubeRay's functions", f"samples of KubeRay {KUBERAY.version}", tally.cases)

@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given
 
 from kuberay import OperatorContext
+from tests.conftest import Compared
 from tests.differential import strategies
 from tests.differential.judgement import Tally, agree
 from tests.differential.operator import Operator
 from tests.suites import cases as drawn
 from tests.suites import in_full
 
-pytestmark = [pytest.mark.engine, pytest.mark.suite("manifests")]
+pytestmark = [pytest.mark.engine, pytest.mark.differential, pytest.mark.suite("manifests")]
 
 Case = tuple[dict[str, Any], OperatorContext]
 
@@ -27,7 +28,7 @@ Case = tuple[dict[str, Any], OperatorContext]
     ],
 )
 def test_generated_manifests_are_judged_equally(
-    operator: Operator, capsys: pytest.CaptureFixture[str], name: str, cases: Any, count: int
+    operator: Operator, compared: Compared, name: str, cases: Any, count: int
 ) -> None:
     tally = Tally()
 
@@ -41,5 +42,4 @@ def test_generated_manifests_are_judged_equally(
         # A small share may lack one of them by chance.
         assert tally.cases["taken"] + tally.cases["stricter"] >= count / 30
         assert tally.cases["refused"] >= count / 10
-    with capsys.disabled():
-        print(f"\nmanifests {name}: {tally}")
+    compared("KubeRay's functions", f"manifests {name}, {len(tally.rules)} rules violated", tally.cases)

@@ -16,11 +16,12 @@ from kuberay.pod_security import violations
 from kuberay.pod_template import problems_of_template
 from local.install import install_missing
 from local.tools import KUBERNETES, POD_VALIDATION
+from tests.conftest import Compared
 from tests.differential.pod_templates import templates
 from tests.suites import cases as drawn
 from tests.suites import in_full
 
-pytestmark = [pytest.mark.engine, pytest.mark.suite("manifests")]
+pytestmark = [pytest.mark.engine, pytest.mark.differential, pytest.mark.suite("manifests")]
 
 Ask = Callable[[Any], Any]
 
@@ -68,7 +69,7 @@ def test_the_program_has_the_version_of_the_rehearsals_api_server() -> None:
     ],
 )
 def test_generated_templates_are_judged_equally(
-    ask: Ask, capsys: pytest.CaptureFixture[str], name: str, cases: Any, count: int
+    ask: Ask, compared: Compared, name: str, cases: Any, count: int
 ) -> None:
     tally: Counter[str] = Counter()
 
@@ -92,6 +93,6 @@ def test_generated_templates_are_judged_equally(
         assert (
             min(tally["refused"], tally["accepted"], tally["baseline refuses"], tally["baseline admits"]) >= count / 20
         )
-    with capsys.disabled():
-        counts = ", ".join(f"{each} {number}" for each, number in sorted(tally.items()))
-        print(f"\npod templates {name}: {counts}; 0 differences")
+    valid = {verdict: tally.pop(verdict) for verdict in ("accepted", "refused") if verdict in tally}
+    compared("the API server's validation of pods", f"pod templates {name}", valid)
+    compared("Pod Security", f"pod templates {name}", tally)

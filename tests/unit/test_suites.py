@@ -93,7 +93,7 @@ def test_the_mode_decides_if_it_is_full_or_share() -> None:
     assert decide(NAME, {}, "full").full
 
 
-@pytest.mark.parametrize(("text", "expected"), [("", "full"), ("auto", "auto"), ("share", "share")])
+@pytest.mark.parametrize(("text", "expected"), [("", "full"), ("auto", "auto"), ("fresh", "fresh"), ("share", "share")])
 def test_the_environment_sets_the_mode(text: str, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUITES", text)
     assert suites.mode() == expected
@@ -101,7 +101,7 @@ def test_the_environment_sets_the_mode(text: str, expected: str, monkeypatch: py
 
 def test_the_error_for_another_mode_names_the_allowed_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUITES", "some")
-    with pytest.raises(ValueError, match=r"SUITES is 'some': use auto, full or share"):
+    with pytest.raises(ValueError, match=r"SUITES is 'some': use auto, full, fresh or share"):
         suites.mode()
 
 
@@ -124,8 +124,9 @@ def test_a_missing_input_is_an_error(tmp_path: Path) -> None:
         digests(Suite(("code/*",), (), 0.0), tmp_path)
 
 
-def drawn(monkeypatch: pytest.MonkeyPatch, decided: Decision, seed: str) -> list[int]:
+def drawn(monkeypatch: pytest.MonkeyPatch, decided: Decision, seed: str, mode: str = "auto") -> list[int]:
     """The numbers that a test of the suite gets."""
+    monkeypatch.setenv("SUITES", mode)
     monkeypatch.setattr(suites, "decision", lambda _name: decided)
     monkeypatch.setenv("SEED", seed)
     numbers = []
@@ -143,6 +144,13 @@ def test_a_full_run_always_has_the_same_cases(monkeypatch: pytest.MonkeyPatch) -
     full = Decision(1.0, "")
     assert len(drawn(monkeypatch, full, "1")) == 1000
     assert drawn(monkeypatch, full, "1") == drawn(monkeypatch, full, "2")
+
+
+def test_a_full_run_with_fresh_cases_depends_on_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    fresh = Decision(1.0, "")
+    assert len(drawn(monkeypatch, fresh, "1", "fresh")) == 1000
+    assert drawn(monkeypatch, fresh, "1", "fresh") == drawn(monkeypatch, fresh, "1", "fresh")
+    assert drawn(monkeypatch, fresh, "1", "fresh") != drawn(monkeypatch, fresh, "2", "fresh")
 
 
 def test_a_small_share_depends_on_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
