@@ -55,7 +55,9 @@ def _of_role(container: Body, path: Path, spec: Body, initial: bool) -> Found:
     """What only some containers may have: an init container that stays, as a sidecar, may have all."""
     grace, policy = spec.get("terminationGracePeriodSeconds", 30), container.get("restartPolicy")
     if initial:
-        yield from one_of(container, path, "restartPolicy", ("Always",), empty=False)
+        # Kubernetes 1.34 ignores all but Always (pkg/api/pod/util.go: dropContainerRestartRules, where the gate
+        # ContainerRestartRules is off); newer ones have all three.
+        yield from one_of(container, path, "restartPolicy", ("Always", "Never", "OnFailure"), empty=False)
     if initial and policy != "Always":
         for key in ("lifecycle", *PROBES):
             if key in container:

@@ -23,7 +23,8 @@ from tests.differential.pod_fields import (
     these,
 )
 
-IMAGES = st.sampled_from(["rayproject/ray:2.60.0", "rayproject/ray:2.60.0", "", " x", "x "])
+IDENTITY: dict[str, Strategy] = {"name": NAMES, "image": st.sampled_from(["rayproject/ray:2.60.0", "", " x", "x "])}
+"""Of a container."""
 
 EXPRESSIONS = few(
     these(
@@ -113,6 +114,12 @@ POD = {
 }
 
 
+METADATA: dict[str, Strategy] = {
+    "labels": st.dictionaries(LABELS, VALUES, max_size=1),
+    "annotations": st.dictionaries(LABELS | st.just("controller.kubernetes.io/pod-deletion-cost"), VALUES, max_size=1),
+}
+
+
 SECURE_POD = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 SECURE = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 """What `restricted` requires of a pod and of each container."""
@@ -120,35 +127,28 @@ SECURE = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
 @st.composite
 def templates(draw: st.DrawFn, most: int, secure: bool = False) -> dict[str, Any]:
-    """A valid template with at most so many drawn fields in the pod and in each container.
+    """A valid template with at most so many drawn fields, in the pod and its containers together.
 
     `secure`: with what `restricted` requires, over which the drawn fields are written.
     """
     of_pod: dict[str, Any] = {"securityContext": SECURE_POD} if secure else {}
     of_container: dict[str, Any] = {"securityContext": SECURE} if secure else {}
 
+    left = most
+
     def drawn(fields: dict[str, Strategy]) -> dict[str, Any]:
-        chosen = draw(st.lists(st.sampled_from(sorted(fields)), max_size=most, unique=True))
+        nonlocal left
+        chosen = draw(st.lists(st.sampled_from(sorted(fields)), max_size=left, unique=True)) if left else []
+        left -= len(chosen)
         return {name: draw(fields[name]) for name in chosen}
 
-    spec = {**of_pod, **drawn(POD)}
-    ray = {"name": "ray-head", "image": "rayproject/ray:2.60.0", **of_container, **drawn(CONTAINER)}
-    more = draw(few(st.tuples(NAMES, IMAGES), 1))
-    initial = draw(few(st.tuples(NAMES, IMAGES), 1))
-    spec["containers"] = [
-        ray,
-        *({"name": name, "image": image, **of_container, **drawn(CONTAINER)} for name, image in more),
-    ]
-    if initial:
-        spec["initContainers"] = [
-            {"name": name, "image": image, **of_container, **drawn(CONTAINER)} for name, image in initial
-        ]
-    metadata = draw(
-        some(
-            labels=st.dictionaries(LABELS, VALUES, max_size=1),
-            annotations=st.dictionaries(
-                LABELS | st.just("controller.kubernetes.io/pod-deletion-cost"), VALUES, max_size=1
-            ),
-        )
-    )
+    def container(name: str) -> dict[str, Any]:
+        return {"name": name, "image": "rayproject/ray:2.60.0", **of_container, **drawn(IDENTITY | CONTAINER)}
+
+    spec = {**of_pod, **drawn(POD), "containers": [container("ray-head")]}
+    if draw(st.booleans()):
+        spec["containers"].append(container("beside"))
+    if draw(st.booleans()):
+        spec["initContainers"] = [container("before")]
+    metadata = drawn(METADATA)
     return {**({"metadata": metadata} if metadata else {}), "spec": spec}

@@ -48,7 +48,9 @@ def ask() -> Iterator[Ask]:
 
 def places(fields: list[str]) -> set[str]:
     """The parts of a pod that errors are in: its fields, and each container."""
-    found = {tuple(re.findall(r"[^.\[\]]+", field.lower())) for field in fields}
+    # Inside the API server it is a part of the security context, and errors name that place.
+    written = [field.replace("securityContext.shareProcessNamespace", "shareProcessNamespace") for field in fields]
+    found = {tuple(re.findall(r"[^.\[\]]+", field.lower())) for field in written}
     return {".".join(field[: 3 if field[1].endswith("containers") else 2]) for field in found}
 
 
@@ -64,8 +66,8 @@ def test_the_program_has_the_version_of_the_rehearsals_api_server() -> None:
     ("name", "cases", "count"),
     [
         ("with one field", templates(1), 2000),
-        ("with some fields", templates(3), 1500),
-        ("secure ones with some fields", templates(2, secure=True), 1500),
+        ("with some fields", templates(5), 1500),
+        ("secure ones with some fields", templates(4, secure=True), 1500),
     ],
 )
 def test_generated_templates_are_judged_equally(
@@ -90,9 +92,8 @@ def test_generated_templates_are_judged_equally(
 
     judge()
     if in_full("manifests"):
-        assert (
-            min(tally["refused"], tally["accepted"], tally["baseline refuses"], tally["baseline admits"]) >= count / 20
-        )
+        assert min(tally["refused"], tally["accepted"]) >= count / 10
+        assert min(tally["baseline refuses"], tally["baseline admits"]) >= count / 200
     valid = {verdict: tally.pop(verdict) for verdict in ("accepted", "refused") if verdict in tally}
     compared("the API server's validation of pods", f"pod templates {name}", valid)
     compared("Pod Security", f"pod templates {name}", tally)
