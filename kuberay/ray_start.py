@@ -121,14 +121,14 @@ older ones in images refuse."""
 _CHOICES = {"colour": ("auto", "false", "true"), "style": ("auto", "record", "pretty")}
 
 
-def problems_of_params(params: Mapping[str, str], ray_version: str, head: bool, path: Path) -> Found:
-    """What `ray start` of a version refuses in a group's rayStartParams."""
+def problems_of_params(params: Mapping[str, str], ray_version: str | None, head: bool, path: Path) -> Found:
+    """What `ray start` of a version refuses in a group's rayStartParams. None: the version is not known."""
     for name, value in params.items():
         at = (*path, name)
         option = OPTIONS.get(name)
         if option is None:
             yield problem("ray-start-option", at, value, _unknown(name))
-        elif not _known(option, ray_version):
+        elif ray_version is not None and not _known(option, ray_version):
             between = f"came with Ray {option.since}" if option.since else f"is gone since Ray {option.until}"
             message = f"{name} {between}, and rayVersion is {ray_version}: remove it"
             yield problem("ray-start-option", at, value, message)

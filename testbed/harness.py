@@ -164,8 +164,17 @@ class Project:
         self.pulumi("preview", "--diff", "--expect-no-changes", *(["--refresh"] if refreshed else []))
 
     def configure(self, key: str, value: str, *arguments: str) -> None:
-        """`pulumi config set`."""
-        self.pulumi("config", "set", key, value, *arguments)
+        """Sets a value in the stack file, as an editor does; with arguments by `pulumi config set`.
+
+        That command also loads the state, which may be half written after a kill.
+        """
+        if arguments:
+            self.pulumi("config", "set", key, value, *arguments)
+            return
+        file = self.folder / f"Pulumi.{self.name}.yaml"
+        content = (yaml.safe_load(file.read_text()) if file.exists() else None) or {}
+        content.setdefault("config", {})[f"{self._project}:{key}"] = value
+        file.write_text(yaml.safe_dump(content))
 
     def setting(self, key: str) -> str:
         """`pulumi config get`."""
