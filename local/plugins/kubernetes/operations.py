@@ -120,7 +120,7 @@ class Operations:
         Without old inputs the live object is used unchanged: that is an import, or a program's `.get()`.
         """
         namespace, name = split_id(identifier)
-        program_inputs = plain(inputs)
+        program_inputs = state.as_stored(plain(inputs))
         kind = Kind.of_object(program_inputs) if program_inputs.get("kind") else Kind.of_urn(urn)
         try:
             live = self.cluster.get(kind, namespace, name)
