@@ -89,6 +89,8 @@ def test_an_external_change_is_shown_by_refresh_and_reverted_by_up(shop: Project
     assert '"hello" => "kilroy"' in shop.pulumi("refresh", "--preview-only", "--diff").output
     shop.pulumi("refresh", "--yes", "--skip-preview")
     assert '"kilroy" => "hello"' in shop.pulumi("preview", "--diff", environment=TAKE_OVER).output
+    assert 'conflict with "OpenAPI-Generator"' in shop.up(fails=True).output
+    assert greeting(core, shop) == "kilroy"
     shop.up(environment=TAKE_OVER)
     assert greeting(core, shop) == "hello"
     shop.up()
