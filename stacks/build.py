@@ -9,7 +9,7 @@ import pulumi
 import pulumi_kubernetes
 
 from components.crds.provider import OUTPUT, OUTPUTS
-from components.state import whole
+from components.state import Outputs, last_outputs, whole
 from core.environment import environment_of
 from core.images import with_mirrors
 from core.stack_file import PROJECT
@@ -60,7 +60,8 @@ def build(settings: StackSettings) -> dict[str, Any]:
     """
     stack = pulumi.get_stack()
     part = part_of(settings, stack)
-    refuse_foreign(part, stack)
+    last = last_outputs()
+    refuse_foreign(part, stack, last)
     provider = pulumi_kubernetes.Provider(
         "cluster",
         context=settings.kubernetes.context,
@@ -71,17 +72,21 @@ def build(settings: StackSettings) -> dict[str, Any]:
     everywhere = pulumi.ResourceOptions(
         providers=[provider], transformations=[_mirroring(settings.images.mirrors)] if settings.images.mirrors else []
     )
-    return _tenants_alone(settings, everywhere) if settings.platform else _with_platform(settings, part, everywhere)
+    if settings.platform:
+        return _tenants_alone(settings, everywhere, last)
+    return _with_platform(settings, part, everywhere, last)
 
 
-def _with_platform(settings: StackSettings, part: Part, everywhere: pulumi.ResourceOptions) -> dict[str, Any]:
+def _with_platform(
+    settings: StackSettings, part: Part, everywhere: pulumi.ResourceOptions, last: Outputs
+) -> dict[str, Any]:
     platform = Platform("platform", settings, part, everywhere)
     tenants = [
         Tenant(
             # As unique as the tenant's name, and the prefix of `<namespace>/<cluster>` everywhere else.
             tenant.namespace_name,
             TenantArgs(
-                clusters=_clusters(settings, tenant, platform.namespaces[tenant.name]),
+                clusters=_clusters(settings, tenant, last, platform.namespaces[tenant.name]),
                 named=tuple(named_clusters(settings, tenant)),
                 cluster_admins=settings.access.cluster_admins,
                 policies=tenant_policies(settings, tenant),
@@ -112,12 +117,12 @@ def _after(platform: Platform, tenant: TenantSettings) -> pulumi.ResourceOptions
     return pulumi.ResourceOptions(depends_on=[whole(part) for part in parts if part])
 
 
-def _tenants_alone(settings: StackSettings, everywhere: pulumi.ResourceOptions) -> dict[str, Any]:
+def _tenants_alone(settings: StackSettings, everywhere: pulumi.ResourceOptions, last: Outputs) -> dict[str, Any]:
     platform = other_platform(settings)
     tenants = [
         TenantClusters(
             tenant.namespace_name,
-            _clusters(settings, tenant, platform.namespaces[tenant.name], platform.accounts.get(tenant.name)),
+            _clusters(settings, tenant, last, platform.namespaces[tenant.name], platform.accounts.get(tenant.name)),
             everywhere,
         )
         for tenant in settings.tenants
@@ -131,6 +136,7 @@ def _tenants_alone(settings: StackSettings, everywhere: pulumi.ResourceOptions) 
 def _clusters(
     settings: StackSettings,
     tenant: TenantSettings,
+    last: Outputs,
     namespace: pulumi.Input[str],
     service_account: pulumi.Input[str | None] = None,
 ) -> TenantClustersArgs:
@@ -144,6 +150,7 @@ def _clusters(
         context=settings.kubernetes.context,
         redis=redis_place(settings, tenant),
         scheduling={cluster.name: scheduling_of(settings, tenant, cluster) for cluster in tenant.clusters},
+        last=last.get("clusters") or {},
     )
 
 

@@ -51,6 +51,9 @@ class TenantClustersArgs:
     scheduling: Mapping[str, Scheduling] = field(default_factory=dict)
     """The scheduler and queue of each RayCluster, by name. Default: Kubernetes' own scheduler."""
 
+    last: Mapping[str, Any] = field(default_factory=dict)
+    """The stack's RayClusters by `<namespace>/<name>`, as its last update exported them (_summary)."""
+
 
 @dataclass(frozen=True)
 class TenantArgs:
@@ -156,6 +159,7 @@ class TenantClusters(pulumi.ComponentResource):
                     scheduling=args.scheduling.get(cluster.name, NO_SCHEDULING),
                     scaled=_scaled(args.context, settings.namespace_name, cluster),
                     import_id=f"{settings.namespace_name}/{cluster.name}" if cluster.adopt else None,
+                    last_status=args.last.get(f"{settings.namespace_name}/{cluster.name}", {}).get("status"),
                 ),
                 pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None),
             )

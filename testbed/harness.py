@@ -156,12 +156,12 @@ class Project:
                 each.kill()
         update.communicate()
 
-    def changes_nothing(self, refreshed: bool = False) -> None:
-        """Fails the test if `pulumi up` would change anything.
+    def changes_nothing(self, refreshed: bool = False) -> Result:
+        """Fails the test if `pulumi up` would change anything. Changed outputs do not count, but are in the result.
 
         `refreshed`: after a `pulumi refresh`, which this command includes without saving its result.
         """
-        self.pulumi("preview", "--diff", "--expect-no-changes", *(["--refresh"] if refreshed else []))
+        return self.pulumi("preview", "--diff", "--expect-no-changes", *(["--refresh"] if refreshed else []))
 
     def configure(self, key: str, value: str, *arguments: str) -> None:
         """Sets a value in the stack file, as an editor does; with arguments by `pulumi config set`.

@@ -82,6 +82,9 @@ class RayClusterArgs:
     import_id: str | None = None
     """`<namespace>/<name>` of an existing RayCluster to adopt; None to create one."""
 
+    last_status: dict[str, Any] | None = None
+    """Its `status` after the last update, which a preview shows again; None if there was none."""
+
 
 class RayCluster(pulumi.ComponentResource):
     """A RayCluster that scales with its load. `up` waits until it is ready, or reports why it is not.
@@ -107,8 +110,8 @@ class RayCluster(pulumi.ComponentResource):
         worker_groups: name, GPUs, CPUs, memory and maximum replicas of each worker group of the settings.
         greatest_gpus: GPUs of the largest worker.
         status: KubeRay's state, the head's pod and Service, numbers of desired, available and ready workers,
-            conditions. In an update it is known once the cluster is ready. If the cluster is not ready within
-            `ready_timeout`, the update fails with the reasons (pulumi.RunError).
+            conditions. In a preview it is the one after the last update, in an update it is known once the cluster is
+            ready. If that takes longer than `ready_timeout`, the update fails with the reasons (pulumi.RunError).
         state: the state in `status`.
         storage_namespace: the prefix of its keys in Redis, after `RAY`; None without fault tolerance.
     """
@@ -189,9 +192,14 @@ class RayCluster(pulumi.ComponentResource):
             for group in groups
         ]
         self.greatest_gpus = max((group.gpus for group in groups if group.max_replicas != 0), default=0)
-        self.status = pulumi.Output.all(cluster.metadata, cluster.status, *rolled).apply(
-            lambda known: self._settled(args, known[:2], queued=queued)
-        )
+        if (last := args.last_status) and pulumi.runtime.is_dry_run():
+            # The state has the status from when the object was written, which is none after a creation: a preview right
+            # after `up` would show a changed output.
+            self.status = cluster.metadata.apply(lambda _: last)
+        else:
+            self.status = pulumi.Output.all(cluster.metadata, cluster.status, *rolled).apply(
+                lambda known: self._settled(args, known[:2], queued=queued)
+            )
         self.state = self.status.apply(lambda status: status["state"])
         self.storage_namespace = keys
         self.register_outputs(

@@ -13,7 +13,7 @@ from ..check.command import FOUND, MISUSED, stack_path
 
 if TYPE_CHECKING:
     from ..settings import StackSettings
-    from .running import Operation, Outcome
+    from .running import Operation, Options, Outcome
     from .workspace import Stacks
 
 INTERRUPTED = 130
@@ -48,7 +48,8 @@ def preview(
     Exit code: 0 all previews succeeded, 1 one failed, 2 wrong use.
     """
     stacks, settings = _loaded(stack, config_file)
-    _ended(_run(stacks, settings, "preview", parallel, diff, refresh, policy_pack, only, as_json))
+    options = _options(parallel, only, diff, refresh, policy_pack)
+    _ended(_run(stacks, settings, "preview", options, as_json))
 
 
 def up(
@@ -70,11 +71,11 @@ def up(
     if not yes:
         _needs_terminal("up")
     stacks, settings = _loaded(stack, config_file)
+    options = _options(parallel, only, diff, refresh, policy_pack)
     if not yes:
-        previewed = _run(stacks, settings, "preview", parallel, diff, refresh, policy_pack, only)
-        _ended(previewed)
+        _ended(_run(stacks, settings, "preview", options))
         typer.confirm("Run up?", abort=True)
-    _ended(_run(stacks, settings, "up", parallel, diff, refresh, policy_pack, only, as_json))
+    _ended(_run(stacks, settings, "up", options, as_json))
 
 
 def refresh(
@@ -90,7 +91,7 @@ def refresh(
         _needs_terminal("refresh")
         typer.confirm("Update the states from the cluster?", abort=True)
     stacks, settings = _loaded(stack, config_file)
-    _ended(_run(stacks, settings, "refresh", parallel, only=only, as_json=as_json))
+    _ended(_run(stacks, settings, "refresh", _options(parallel, only), as_json))
 
 
 def destroy(
@@ -106,7 +107,7 @@ def destroy(
         _needs_terminal("destroy")
         typer.confirm(f"Delete all objects of {stack} from the cluster?", abort=True)
     stacks, settings = _loaded(stack, config_file)
-    _ended(_run(stacks, settings, "destroy", parallel, only=only, as_json=as_json))
+    _ended(_run(stacks, settings, "destroy", _options(parallel, only), as_json))
 
 
 def move_state(
@@ -150,23 +151,26 @@ def _loaded(stack: str, config_file: Path | None) -> "tuple[Stacks, StackSetting
         raise typer.Exit(MISUSED) from error
 
 
-def _run(
-    stacks: "Stacks",
-    settings: "StackSettings",
-    operation: "Operation",
+def _options(
     parallel: int | None,
+    only: list[str] | None,
     diff: bool = False,
     refresh: bool = False,
     policy_packs: list[str] | None = None,
-    only: list[str] | None = None,
-    as_json: bool = False,
+) -> "Options":
+    from .running import Options
+
+    packs = tuple(str(Path(each).resolve()) for each in policy_packs or ())
+    return Options(parallel or os.cpu_count() or 1, diff, refresh, packs, tuple(only or ()))
+
+
+def _run(
+    stacks: "Stacks", settings: "StackSettings", operation: "Operation", options: "Options", as_json: bool = False
 ) -> "list[Outcome]":
-    from .running import Options, as_object, progress, run, summary
+    from .running import as_object, progress, run, summary
     from .workspace import StacksError
 
     signal.signal(signal.SIGTERM, _as_ctrl_c)
-    packs = tuple(str(Path(each).resolve()) for each in policy_packs or ())
-    options = Options(parallel or os.cpu_count() or 1, diff, refresh, packs, tuple(only or ()))
     try:
         with progress(operation) as show:
             outcomes = run(stacks, settings, operation, options, show)

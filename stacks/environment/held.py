@@ -6,37 +6,29 @@ Otherwise one stack would delete tenants, and another could not create them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
-
 import pulumi
 
-from components.state import last_outputs, last_resources
+from components.state import Outputs, last_resources
 from core.environment import environment_of
 
-from .arrangement import ROOT_TYPE, tenants_among, types_in
+from .arrangement import tenants_among
 from .part import Part
 
 _SHOWN = 3
 """Number of names in a message."""
 
 
-def refuse_foreign(part: Part, stack: str) -> None:
-    """Raises pulumi.RunError if the state of a stack contains resources of another stack of the environment."""
-    if part.groups:
-        held = last_resources()
-        foreign = [namespace for namespace in tenants_among(held) if not part.has(namespace)]
-        before = _split_before(outputs for urn, outputs in held.items() if types_in(urn) == [ROOT_TYPE])
-    else:
-        foreign = []
-        before = _split_before([last_outputs()])
+def refuse_foreign(part: Part, stack: str, last: Outputs) -> None:
+    """Raises pulumi.RunError if the state of a stack contains resources of another stack of the environment.
+
+    `last`: the stack's outputs of its last update (components.state.last_outputs).
+    """
+    held = tenants_among(last_resources()) if part.groups else ()
+    foreign = [namespace for namespace in held if not part.has(namespace)]
+    # The number of groups at the last update; None if there was none, or the environment was one stack.
+    before = int(last["split"]) if last.get("split") else None
     if foreign or before not in (None, part.groups):
         raise pulumi.RunError(_message(environment_of(stack), stack, part, before, sorted(foreign)))
-
-
-def _split_before(outputs: Iterable[Mapping[str, Any]]) -> int | None:
-    """The number of groups at the last update; None if there was none, or the environment was one stack."""
-    return next((int(each["split"]) for each in outputs if each.get("split")), None)
 
 
 def _message(environment: str, stack: str, part: Part, before: int | None, foreign: list[str]) -> str:

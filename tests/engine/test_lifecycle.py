@@ -7,7 +7,7 @@ from kubernetes import client
 
 from local.plugins import Selection
 from local.rehearsal import Rehearsal
-from testbed.harness import TAKE_OVER, Project
+from testbed.harness import Project
 from tests.engine.conftest import PROGRAMS
 
 pytestmark = [
@@ -88,10 +88,9 @@ def test_an_external_change_is_shown_by_refresh_and_reverted_by_up(shop: Project
     core.patch_namespaced_config_map("settings", shop.setting("namespace"), {"data": {"greeting": "kilroy"}})
     assert '"hello" => "kilroy"' in shop.pulumi("refresh", "--preview-only", "--diff").output
     shop.pulumi("refresh", "--yes", "--skip-preview")
-    assert '"kilroy" => "hello"' in shop.pulumi("preview", "--diff", environment=TAKE_OVER).output
-    shop.up(environment=TAKE_OVER)
-    assert greeting(core, shop) == "hello"
+    assert '"kilroy" => "hello"' in shop.pulumi("preview", "--diff").output
     shop.up()
+    assert greeting(core, shop) == "hello"
     shop.changes_nothing()
 
 

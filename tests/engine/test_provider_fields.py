@@ -71,6 +71,10 @@ def test_the_program_takes_over_fields_of_kubectl_edit(stack: Stack) -> None:
     program = 'Deployment("web", **web(image="example.com/web:%s"), opts=here())'
     stack.up(program % 1)
     stack.kubectl("set", "image", "deployment/web", "web=example.com/web:hotfix")
+    stack.project.pulumi("refresh", "--yes", "--skip-preview")
+    stack.project.up()
+    assert stack.field("deployment/web", ".spec.template.spec.containers[0].image") == "example.com/web:1"
+    stack.kubectl("set", "image", "deployment/web", "web=example.com/web:hotfix")
     stack.up(program % 2)
     assert stack.field("deployment/web", ".spec.template.spec.containers[0].image") == "example.com/web:2"
 

@@ -19,7 +19,7 @@ from local.plugins.kubernetes.objects import (
     unique_name,
     urn_name,
 )
-from local.plugins.kubernetes.state import from_program, hide
+from local.plugins.kubernetes.state import as_stored, from_program, hide
 from local.plugins.kubernetes.values import UNKNOWN, Json, has_unknown, plain
 
 _AUTONAMING = CheckRequest.AutonamingOptions
@@ -49,7 +49,7 @@ def check(
             metadata["namespace"] = namespace
         if not has_unknown(at(metadata, "annotations", wait_for.ANNOTATION)):
             wait_for.expectations(inputs)
-    return hide(inputs, news)
+    return hide(as_stored(inputs), news)
 
 
 def _refuse_unsupported(kind: Kind) -> None:

@@ -30,7 +30,7 @@ from local.plugins.kubernetes.readiness import SKIP_AWAIT, STORAGE_CLASS, Rule, 
 from local.plugins.kubernetes.refresh import adopted, reconciled
 from local.plugins.kubernetes.settings import Settings
 from local.plugins.kubernetes.values import Json, has_unknown, mark_like, plain
-from local.plugins.kubernetes.waiting import Waits
+from local.plugins.kubernetes.waiting import FAILED, Waits
 
 FIELD_MANAGER = "pulumi.com/patchFieldManager"
 PROPAGATION = "pulumi.com/deletionPropagationPolicy"
@@ -40,7 +40,7 @@ _PAUSES = (0.5, 1, 2, 4, 8)
 """Seconds between attempts to create an object whose namespace or CRD may not exist yet."""
 _ATTEMPTS = 5
 _DELETE_SECONDS = 600
-_UNREADY = "the object was written, but failed to fully initialize or become live"
+_UNREADY = "failed to fully initialize or become live"
 _CLAIM = Kind("", "v1", "PersistentVolumeClaim")
 
 _UNAWAITED = frozenset(
@@ -66,7 +66,10 @@ class Operations:
         """Creates the object and waits for it; the state comes with the error if it did not become ready."""
         obj, manager = plain(inputs), _manager(inputs, {})
         live = self._create(obj, manager)
-        live, error = self._settle(urn, obj, live, timeout)
+        unready = (
+            f'resource "{urn}" was successfully created, but the Kubernetes API server reported that it {_UNREADY}'
+        )
+        live, error = self._settle(urn, obj, live, timeout, unready)
         return state.pack(live, inputs, manager, obj["apiVersion"]), error
 
     def preview_create(self, inputs: Json) -> Json:
@@ -91,7 +94,8 @@ class Operations:
         obj, manager = plain(inputs), _manager(inputs, olds)
         live, error = self._update(obj, olds, manager, ignored)
         if error is None:
-            live, error = self._settle(urn, obj, live, timeout)
+            unready = f'the Kubernetes API server reported that "{id_of(live)}" {_UNREADY}'
+            live, error = self._settle(urn, obj, live, timeout, unready)
         before = state.manager_of(olds)
         if error is None and before and before != manager:
             self._relinquish(live, before)
@@ -120,7 +124,7 @@ class Operations:
         Without old inputs the live object is used unchanged: that is an import, or a program's `.get()`.
         """
         namespace, name = split_id(identifier)
-        program_inputs = plain(inputs)
+        program_inputs = state.as_stored(plain(inputs))
         kind = Kind.of_object(program_inputs) if program_inputs.get("kind") else Kind.of_urn(urn)
         try:
             live = self.cluster.get(kind, namespace, name)
@@ -247,16 +251,21 @@ class Operations:
             return False
         return storage_class.get("volumeBindingMode") == "WaitForFirstConsumer"
 
-    def _settle(self, urn: str, obj: Json, live: Json, timeout: float) -> tuple[Json, NotReadyError | None]:
-        """Waits until a written object is ready. No error from here on may lose the fact that it exists."""
+    def _settle(
+        self, urn: str, obj: Json, live: Json, timeout: float, unready: str
+    ) -> tuple[Json, NotReadyError | None]:
+        """Waits until a written object is ready. No error from here on may lose the fact that it exists.
+
+        `unready`: the beginning of an error.
+        """
         try:
             rule = self._rule(obj, live)
             if rule:
                 live = self.waits.until_ready(self.cluster, urn, live, rule, _seconds(timeout, obj, rule.seconds))
         except NotReadyError as error:
-            return error.last_seen, NotReadyError(f"{_UNREADY}: {error}", error.last_seen, error.details)
+            return error.last_seen, NotReadyError(f"{unready}: {error}", error.last_seen, error.details)
         except (ApiError, NoSuchKindError, RefusedError, UnreachableError) as error:
-            return live, NotReadyError(f"{_UNREADY}: {error}", live)
+            return live, NotReadyError(f"{unready}: {error}", live)
         finally:
             if Kind.of_object(live) == CRD:
                 self.cluster.discovery.forget()
@@ -270,9 +279,9 @@ class Operations:
             self.cluster.list(rule.others[0], namespace_of(live), labelSelector=rule.others[1]) if rule.others else []
         )
         verdict = rule.check(live, others)
-        if verdict.ready:
+        if verdict.ready or verdict.settles:
             return None
-        return NotReadyError(f"'{id_of(live)}' was created but failed to initialize: {verdict.message}", live)
+        return NotReadyError(FAILED.format(name=name_of(live)), live, [verdict.message])
 
 
 def _manager(inputs: Json, olds: Json) -> str:

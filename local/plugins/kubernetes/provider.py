@@ -111,7 +111,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     @_answers_failures
     def Diff(self, request: provider_pb2.DiffRequest, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
         old = plain(state.from_program(decode(request.old_inputs))) or plain(state.inputs_of(decode(request.olds)))
-        new = plain(state.from_program(decode(request.news)))
+        old, new = state.as_stored(old), state.as_stored(plain(state.from_program(decode(request.news))))
         if not self._namespaced(new):
             old, new = _without_namespace(old), _without_namespace(new)
         ignored = [parse_property_path(path) for path in request.ignoreChanges]

@@ -1,7 +1,7 @@
 """When a written object is ready: one rule per kind, as Pulumi's plugin awaits them.
 
-https://www.pulumi.com/registry/packages/kubernetes/how-to-guides/ and its source, provider/pkg/await. A kind without a
-rule is ready once the server has accepted it. So is a custom resource, unless `pulumi.com/waitFor` sets a condition.
+The messages and time limits are those of pulumi-kubernetes 4.32, provider/pkg/await. A kind without a rule is ready
+once the server has accepted it. So is a custom resource, unless `pulumi.com/waitFor` sets a condition.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,11 +21,15 @@ SERVICE = Kind("", "v1", "Service")
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether an object is ready, the missing condition for people, and whether it has failed for good."""
+    """Whether an object is ready, the missing condition for people, and whether it has failed for good.
+
+    `settles`: it is ready if this does not change any more.
+    """
 
     ready: bool
     message: str = ""
     failed: bool = False
+    settles: bool = False
 
 
 @dataclass(frozen=True)
@@ -33,14 +37,17 @@ class Rule:
     """A rule of readiness.
 
     Fields: `check` gets the object and its related `others`; `others` is their kind and label selector, or None;
-    `on_read`: a refresh checks as well; `seconds` is the default time limit.
+    `on_read`: a refresh checks as well; `seconds` is the default time limit; `late` is the message when it is over.
     """
 
     check: Callable[[Json, Sequence[Json]], Verdict]
     others: tuple[Kind, str] | None = None
     on_read: bool = False
     seconds: float = 600
+    late: str = "'{name}' timed out waiting to be Ready"
 
+
+_POLLED = "Timeout occurred polling for '{name}'"
 
 READY = Verdict(ready=True)
 
@@ -59,7 +66,7 @@ def rule_for(inputs: Json, live: Json) -> Rule | None:
         return None
     expected = wait_for.expectations(inputs)
     if expected:
-        return Rule(lambda obj, _: _all_seen(obj, expected))
+        return Rule(lambda obj, _: _all_seen(obj, expected), late="timed out waiting for the condition")
     kind = Kind.of_object(live)
     if kind == SERVICE:
         return _service_rule(live)
@@ -68,7 +75,7 @@ def rule_for(inputs: Json, live: Json) -> Rule | None:
 
 def _all_seen(obj: Json, expected: list[wait_for.Expectation]) -> Verdict:
     missing = [observed for seen, observed in (expectation.seen(obj) for expectation in expected) if not seen]
-    return waiting(f"Waiting for {'; '.join(missing)}") if missing else READY
+    return waiting("; ".join(missing)) if missing else READY
 
 
 def _number(obj: Json, *path: str, default: int = 0) -> int:
@@ -135,9 +142,7 @@ def _daemon_set(obj: Json, _: Sequence[Json]) -> Verdict:
 def _job(obj: Json, _: Sequence[Json]) -> Verdict:
     failed = condition(obj, "Failed")
     if failed.get("status") == "True":
-        return Verdict(
-            ready=False, message=f"Job failed: [{failed.get('reason')}] {failed.get('message')}", failed=True
-        )
+        return Verdict(ready=False, message=f"[{failed.get('reason')}] {failed.get('message')}", failed=True)
     if condition(obj, "Complete").get("status") == "True":
         return READY
     done = _number(obj, "status", "succeeded")
@@ -161,8 +166,17 @@ def _replication_controller(obj: Json, _: Sequence[Json]) -> Verdict:
     return READY if available == desired else waiting(f"Waiting for Pods to be available ({available}/{desired})")
 
 
+_NO_PODS = (
+    "Service does not target any Pods. Selected Pods may not be ready, or field '.spec.selector' may not match labels "
+    "on any Pods"
+)
+
+
 def _service_rule(service: Json) -> Rule | None:
-    """Endpoints are awaited if the Service selects Pods and has an address, an address if one is requested."""
+    """Endpoints are awaited if the Service selects Pods and has an address, an address if one is requested.
+
+    A Service without any endpoint is accepted, one with an endpoint that is not ready is not (service.go).
+    """
     balanced = at(service, "spec", "type") == "LoadBalancer"
     plain = at(service, "spec", "type") == "ExternalName" or at(service, "spec", "clusterIP") == "None"
     selects = bool(at(service, "spec", "selector")) and not plain
@@ -171,11 +185,11 @@ def _service_rule(service: Json) -> Rule | None:
 
     def check(obj: Json, slices: Sequence[Json]) -> Verdict:
         if balanced and not at(obj, "status", "loadBalancer", "ingress"):
-            return waiting("Waiting for the LoadBalancer to be given an address")
+            return waiting("Service was not allocated an IP address; does your cloud provider support this?")
         endpoints = [endpoint for entry in slices for endpoint in entry.get("endpoints") or []]
-        ready = [endpoint for endpoint in endpoints if at(endpoint, "conditions", "ready") is not False]
-        if selects and not ready:
-            return waiting(f"Service does not target any Pods that are ready ({len(endpoints)} not ready)")
+        pending = any(at(endpoint, "conditions", "ready") is False for endpoint in endpoints)
+        if selects and (pending or not endpoints):
+            return Verdict(ready=False, message=_NO_PODS, settles=not pending)
         return READY
 
     others = (ENDPOINT_SLICE, f"kubernetes.io/service-name={name_of(service)}") if selects else None
@@ -197,7 +211,7 @@ def claim_rule(binds_late: bool) -> Rule:
         done = phase == "Bound" or (binds_late and phase == "Pending")
         return READY if done else waiting(f"Waiting for PersistentVolumeClaim to be bound (it is {phase or 'new'})")
 
-    return Rule(check, seconds=300)
+    return Rule(check, seconds=300, late=_POLLED)
 
 
 def _volume(obj: Json, _: Sequence[Json]) -> Verdict:
@@ -231,9 +245,9 @@ _RULES: dict[tuple[str, str], Rule] = {
     ("batch", "Job"): Rule(_job, on_read=True),
     ("networking.k8s.io", "Ingress"): Rule(_ingress, on_read=True),
     (CRD.group, CRD.kind): Rule(_definition, seconds=60),
-    ("", "PersistentVolume"): Rule(_volume, seconds=300),
+    ("", "PersistentVolume"): Rule(_volume, seconds=300, late=_POLLED),
     ("", "Pod"): Rule(_pod, on_read=True),
-    ("", "ReplicationController"): Rule(_replication_controller),
-    ("", "ResourceQuota"): Rule(_quota, seconds=60),
-    (SECRET.group, SECRET.kind): Rule(_secret, seconds=5),
+    ("", "ReplicationController"): Rule(_replication_controller, late=_POLLED),
+    ("", "ResourceQuota"): Rule(_quota, seconds=60, late=_POLLED),
+    (SECRET.group, SECRET.kind): Rule(_secret, seconds=5, late=_POLLED),
 }

@@ -1,11 +1,9 @@
 """Inputs after a refresh: the program's values where the live object agrees, else the live values."""
 
-import base64
-import binascii
 from typing import Any
 
 from local.plugins.kubernetes.diff import same
-from local.plugins.kubernetes.objects import SECRET, SERVER_FIELDS, Kind
+from local.plugins.kubernetes.objects import SERVER_FIELDS, Kind
 from local.plugins.kubernetes.quantity import is_quantity_field, same_amount
 from local.plugins.kubernetes.replaced_fields import Path
 from local.plugins.kubernetes.values import Json
@@ -35,8 +33,6 @@ def reconciled(inputs: Json, expected: Json | None, live: Json) -> Json:
     defaults are no drift. None: the server gave no result.
     """
     result = _merge((), inputs, expected if expected is not None else inputs, live)
-    if Kind.of_object(inputs) == SECRET and isinstance(inputs.get("stringData"), dict):
-        result["stringData"] = _string_data(inputs["stringData"], live.get("data") or {})
     return result if isinstance(result, dict) else inputs
 
 
@@ -63,27 +59,5 @@ def _merge(path: Path, configured: Any, expected: Any, live: Any) -> Any:
 def _entry(path: Path, configured: Any, expected: Json, live: Json) -> Any:
     key = path[-1]
     if key not in live:
-        # A field that the server never returns (a Secret's stringData) is not removed just because it is absent.
-        return _DROP if key in expected and key != "stringData" else configured
+        return _DROP if key in expected else configured
     return _merge(path, configured, expected.get(key), live[key])
-
-
-def _string_data(configured: Json, data: Json) -> Json:
-    """A Secret's `stringData`, which the server stores as `data` and does not return."""
-    return {
-        key: value if _encoded(value) == data[key] else _decoded(data[key])
-        for key, value in configured.items()
-        if key in data
-    }
-
-
-def _encoded(value: Any) -> str:
-    return base64.b64encode(str(value).encode()).decode()
-
-
-def _decoded(value: str) -> str:
-    try:
-        return base64.b64decode(value).decode()
-    except (binascii.Error, UnicodeDecodeError):
-        # Not text: shown in its stored form.
-        return value

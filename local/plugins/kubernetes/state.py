@@ -4,10 +4,11 @@ The layout (`__inputs`, `__initialApiVersion`, `__fieldManager` beside the objec
 plugin, so that a stack can switch between the two.
 """
 
+import base64
 from typing import Any
 
 from local.plugins.kubernetes.objects import SECRET, SERVER_FIELDS, Kind, at
-from local.plugins.kubernetes.values import UNKNOWN, Json, Secret, mark_like, plain
+from local.plugins.kubernetes.values import UNKNOWN, Json, Secret, has_unknown, mark_like, plain
 
 _INPUTS, _API_VERSION, _MANAGER = "__inputs", "__initialApiVersion", "__fieldManager"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -40,6 +41,21 @@ def _rename(value: Any, names: dict[str, str]) -> Any:
         case list():
             return [_rename(item, names) for item in value]
     return value
+
+
+def as_stored(inputs: Json) -> Json:
+    """Inputs without marks as the server stores them: a Secret's `stringData` is part of `data`, in base64.
+
+    So a refresh shows `data`. Unknown inputs stay as in the program (pulumi-kubernetes 4.32,
+    provider/pkg/clients/unstructured.go, normalizeSecretStringData; provider/pkg/provider/provider.go,
+    normalizeInputs).
+    """
+    text = inputs.get("stringData")
+    if Kind.of_object(inputs) != SECRET or not isinstance(text, dict) or not text or has_unknown(inputs):
+        return inputs
+    encoded = {key: base64.b64encode(str(value).encode()).decode() for key, value in text.items()}
+    kept = {key: value for key, value in inputs.items() if key != "stringData"}
+    return kept | {"data": (inputs.get("data") or {}) | encoded}
 
 
 def hide(obj: Json, like: Json) -> Json:

@@ -16,9 +16,13 @@ from local.plugins.kubernetes.readiness import Rule
 from local.plugins.kubernetes.values import Json
 
 _RETRY_SECONDS = 1.0
+_SETTLED_SECONDS = 10.0
+"""As service.go of Pulumi's plugin waits for endpoints (readiness.py)."""
 _EXPLAIN_SECONDS = 10.0
 _TICK_SECONDS = 0.5
 """The longest delay until a request to stop is noticed."""
+
+FAILED = "Resource '{name}' was created but failed to initialize"
 
 Role = Literal["object", "other"]
 
@@ -100,6 +104,7 @@ class Waits:
         if verdict.ready and rule.others is None:
             return live
         progress = _Progress(self._engine, urn, seconds)
+        changed = time.monotonic()
         with _Feed(cluster) as feed, progress:
             feed.add("object", Kind.of_object(live), namespace_of(live), fieldSelector=f"metadata.name={name_of(live)}")
             if rule.others:
@@ -110,25 +115,26 @@ class Waits:
                     role, change, obj = event
                     if role == "other":
                         _keep(others, change, obj)
+                        changed = time.monotonic()
                     elif change == "DELETED":
                         raise NotReadyError(f"'{id_of(live)}' was deleted while it was waited for", live)
                     elif change in ("ADDED", "MODIFIED"):
                         live = obj
                 verdict = rule.check(live, list(others.values()))
-                if verdict.ready:
+                ended = self._ended(name_of(live), progress, rule.late)
+                settled = verdict.settles and (ended or time.monotonic() - changed > _SETTLED_SECONDS)
+                if verdict.ready or settled:
                     return live
                 progress.show(verdict.message, cluster, live)
-                ended = self._ended(verdict.failed, progress)
+                if verdict.failed:
+                    ended = FAILED.format(name=name_of(live))
                 if ended:
-                    message = f"{ended}: {verdict.message}"
-                    raise NotReadyError(message, live, explain(cluster, live))
+                    raise NotReadyError(ended, live, [verdict.message, *explain(cluster, live)])
 
-    def _ended(self, failed: bool, progress: "_Progress") -> str:
-        if failed:
-            return "failed"
+    def _ended(self, name: str, progress: "_Progress", late: str) -> str:
         if self._cancelled.is_set():
-            return "cancelled while waiting"
-        return f"timed out after {progress.seconds:g} s" if progress.late else ""
+            return f'Resource operation was cancelled for "{name}"'
+        return late.format(name=name) if progress.late else ""
 
     def until_gone(self, cluster: Cluster, urn: str, live: Json, seconds: float) -> None:
         """Waits until a deleted object does not exist any more, or another one has its name.
@@ -157,10 +163,10 @@ class Waits:
                         return
                 finalizers = ", ".join(at(found, "metadata", "finalizers") or [])
                 progress.show(f"Waiting for deletion ({finalizers or 'no finalizers left'})", cluster, None)
-                ended = self._ended(False, progress)
+                ended = self._ended(name, progress, "timed out waiting for the condition")
                 if ended:
-                    blame = f"; finalizers might be preventing it: {finalizers}" if finalizers else ""
-                    raise NotReadyError(f"{ended}: '{id_of(live)}' is still there{blame}", found or live)
+                    blame = f": finalizers might be preventing deletion ({finalizers})" if finalizers else ""
+                    raise NotReadyError(f"{ended}{blame}", found or live)
 
 
 class _Progress:

@@ -11,24 +11,24 @@ from testbed.recorder import record
 
 pytestmark = pytest.mark.unit
 
-ROOT = "urn:pulumi:prod::ray-platform::pulumi:pulumi:Stack::ray-platform-prod"
-
 TENANTS: dict[str, dict[str, Any]] = {
     f"urn:pulumi:prod::ray-platform::ray-platform:index:Tenant::team-{number}": {} for number in range(5)
 }
 
 
-def refused(part: Part, stack: str = "prod", **state: Any) -> str:
+def refused(
+    part: Part, stack: str = "prod", last: dict[str, Any] | None = None, rows: dict[str, dict[str, Any]] | None = None
+) -> str:
     """Why a stack is refused; empty if it is not."""
     reasons: list[str] = []
 
     def program() -> None:
         try:
-            refuse_foreign(part, stack)
+            refuse_foreign(part, stack, last or {})
         except pulumi.RunError as error:
             reasons.append(str(error))
 
-    record(program, stack=stack, **state)
+    record(program, stack=stack, rows=rows)
     return "".join(reasons)
 
 
@@ -36,11 +36,11 @@ def test_an_environment_that_is_new_or_as_it_was_is_not_refused() -> None:
     assert refused(Part()) == ""
     assert refused(Part(), last={"clusters": {}}) == ""
     assert refused(Part(groups=3)) == ""
-    assert refused(Part(groups=3), rows={ROOT: {"split": 3.0}}) == ""
+    assert refused(Part(groups=3), last={"split": 3.0}) == ""
 
 
 def test_a_stack_with_tenants_of_other_stacks_is_refused_before_it_deletes_them() -> None:
-    reason = refused(Part(groups=3), rows={ROOT: {}, **TENANTS})
+    reason = refused(Part(groups=3), rows=TENANTS)
     assert reason.startswith(
         "stack prod still has team-0, team-1, team-2 and 2 more, which belong to other stacks now."
     )
@@ -59,5 +59,5 @@ def test_a_group_keeps_its_own_tenants_and_no_others() -> None:
 
 @pytest.mark.parametrize(("groups", "now"), [(0, "one stack"), (5, "split into 5 stacks")])
 def test_another_number_of_stacks_is_refused_before_anything_is_created_twice(groups: int, now: str) -> None:
-    reason = refused(Part(groups=groups), last={"split": 3}, rows={ROOT: {"split": 3}})
+    reason = refused(Part(groups=groups), last={"split": 3})
     assert f"prod was split into 3 stacks of tenants, and is {now} in the stack file" in reason

@@ -61,12 +61,22 @@ def test_a_job_that_failed_is_not_waited_for() -> None:
     assert failed.failed
 
 
-def test_a_service_needs_a_ready_pod_only_where_it_selects_some() -> None:
+def test_a_service_waits_for_each_pod_behind_it_and_is_accepted_without_any() -> None:
+    def behind(*endpoints: bool) -> Verdict | None:
+        slices = [{"endpoints": [{"conditions": {"ready": each}} for each in endpoints]}]
+        return verdict("Service", "v1", slices, spec={"selector": {"app": "web"}})
+
+    pending, none, done = behind(True, False), behind(), behind(True, True)
+    assert pending is not None
+    assert (pending.ready, pending.settles) == (False, False)
+    assert none is not None
+    assert (none.ready, none.settles) == (False, True)
+    assert done is not None
+    assert done.ready
+
+
+def test_a_service_that_selects_no_pods_or_has_no_address_is_not_awaited() -> None:
     selects = {"selector": {"app": "web"}}
-    slices = [{"endpoints": [{"conditions": {"ready": True}}, {"conditions": {"ready": False}}]}]
-    assert not ready("Service", "v1", spec=selects)
-    assert not ready("Service", "v1", [{"endpoints": [{"conditions": {"ready": False}}]}], spec=selects)
-    assert ready("Service", "v1", slices, spec=selects)
     assert ready("Service", "v1", spec={})
     assert ready("Service", "v1", spec=selects | {"clusterIP": "None"})
     assert ready("Service", "v1", spec=selects | {"type": "ExternalName"})

@@ -1,6 +1,5 @@
 """The inputs after a refresh."""
 
-import base64
 from typing import Any
 
 import pytest
@@ -39,16 +38,6 @@ def test_items_of_other_managers_in_a_merged_list_are_not_drift() -> None:
 def test_an_item_that_is_missing_is_drift() -> None:
     inputs = obj(spec={"items": [{"a": 1}, {"b": 2}]})
     assert reconciled(inputs, inputs, obj(spec={"items": [{"a": 1}]})) == obj(spec={"items": [{"a": 1}]})
-
-
-def test_a_secrets_text_is_compared_with_the_data_that_is_stored() -> None:
-    def encoded(text: str) -> str:
-        return base64.b64encode(text.encode()).decode()
-
-    inputs = obj("Secret", stringData={"kept": "a", "changed": "b", "removed": "c"})
-    live = obj("Secret", data={"kept": encoded("a"), "changed": encoded("z")})
-    expected = obj("Secret", data={key: encoded(value) for key, value in inputs["stringData"].items()})
-    assert reconciled(inputs, expected, live) == obj("Secret", stringData={"kept": "a", "changed": "z"})
 
 
 def test_an_imported_object_has_no_fields_that_only_the_server_writes() -> None:

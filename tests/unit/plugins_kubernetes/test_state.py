@@ -10,6 +10,16 @@ pytestmark = pytest.mark.unit
 SECRET = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "door"}}
 
 
+def test_the_text_of_a_secret_is_compared_and_kept_as_the_data_that_the_server_stores() -> None:
+    written = SECRET | {"data": {"code": "eA==", "kept": "eQ=="}, "stringData": {"code": "z"}}
+    assert state.as_stored(written) == SECRET | {"data": {"code": "eg==", "kept": "eQ=="}}
+
+
+def test_the_text_of_other_kinds_and_unknown_text_stay_as_in_the_program() -> None:
+    for written in (SECRET | {"kind": "Vault", "stringData": {"a": "x"}}, SECRET | {"stringData": {"a": UNKNOWN}}):
+        assert state.as_stored(written) == written
+
+
 def test_all_data_of_a_secret_is_secret_though_the_program_did_not_mark_it() -> None:
     packed = state.pack(SECRET | {"data": {"code": "eA=="}}, SECRET | {"stringData": {"code": "x"}}, "m", "v1")
     assert packed["data"] == Secret({"code": "eA=="})

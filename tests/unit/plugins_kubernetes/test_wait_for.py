@@ -16,6 +16,7 @@ STATUS: dict[str, Any] = {
     "count": 3,
     "conditions": [{"type": "Head", "status": "True"}, {"type": "Ready", "status": "False"}],
     "map": {"a.b": "dotted"},
+    "numbers": [{"of": "3", "name": "text"}, {"of": 3, "name": "three"}],
 }
 
 
@@ -42,9 +43,11 @@ def seen(text: str) -> list[bool]:
         "jsonpath={.status.conditions[-1].type}=Ready",
         "jsonpath={.status.conditions[*].type}=Head",
         "jsonpath={.status.map['a.b']}=dotted",
-        r"jsonpath={.status.map.a\.b}=dotted",
+        "jsonpath={.status.conditions.*.type}=Head",
+        "jsonpath={.status.numbers[?(@.of==3)].name}=three",
         "condition=Head",
         "condition=Ready=False",
+        "condition=head=true",
     ],
 )
 def test_a_met_condition_is_seen(text: str) -> None:
@@ -70,20 +73,38 @@ def test_the_status_from_before_a_change_does_not_count() -> None:
     assert "has not seen the change yet" in text
 
 
-def test_the_actual_value_is_reported() -> None:
-    obj = awaiting("jsonpath={.status.state}=failed")
-    assert expectations(obj)[0].seen(obj)[1] == 'jsonpath={.status.state}=failed (found "ready")'
+def test_a_condition_has_a_generation_of_its_own() -> None:
+    late = [{"type": "Ready", "status": "True", "observedGeneration": 1}]
+    obj = awaiting("condition=Ready", generation=2) | {"status": {"observedGeneration": 2, "conditions": late}}
+    assert not expectations(obj)[0].seen(obj)[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("jsonpath={.status.state}=failed", 'Waiting for {.status.state}=failed (found "ready")'),
+        ("jsonpath={.status.none}=x", "{.status.none} selected nothing"),
+        ("condition=Ready", "Resource has condition Ready=False (want True)"),
+        ("condition=None", "Waiting for condition None=True"),
+    ],
+)
+def test_the_actual_value_is_reported(text: str, shown: str) -> None:
+    obj = awaiting(text)
+    assert expectations(obj)[0].seen(obj)[1] == shown
 
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
         ("status.state=ready", 'expected a "jsonpath=" or "condition=" prefix'),
-        ("jsonpath=.status.state", "write jsonpath={.path} or jsonpath={.path}=value"),
-        ("jsonpath={.status.state}=", "has no value"),
+        ("jsonpath=.status.state", ".status.state should be wrapped in brackets { ... }"),
+        ("jsonpath={.status.state}=", "{.status.state}= requires a value"),
+        ("jsonpath={.status.state}=a=b", 'format should be {.path}=value or {.path}, got "{.status.state}=a=b"'),
+        ("jsonpath='{.status.state}'=a", "'{.status.state}' should omit shell quotes"),
         ("jsonpath={.status..state}", "cannot read '..state'"),
-        ("[]", "expected one condition or a JSON array"),
-        ("[1]", "expected one condition or a JSON array"),
+        ("jsonpath={.metadata.labels.my-label}", "cannot read '-label'"),
+        ("[]", "at least one condition must be specified"),
+        ("[1]", 'expected a "jsonpath=" or "condition=" prefix, got "[1]"'),
         ("condition=", 'expected a "jsonpath=" or "condition=" prefix'),
     ],
 )
@@ -95,5 +116,5 @@ def test_an_invalid_annotation_is_refused(text: str, complaint: str) -> None:
 
 def test_a_whole_mapping_has_no_value_to_compare() -> None:
     obj = awaiting("jsonpath={.status.map}=x")
-    with pytest.raises(RefusedError, match="selects a whole mapping"):
+    with pytest.raises(RefusedError, match="has a non-primitive value"):
         expectations(obj)[0].seen(obj)

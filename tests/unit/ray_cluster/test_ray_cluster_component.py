@@ -17,7 +17,12 @@ pytestmark = pytest.mark.unit
 POOLS = (NodePool(pool="a100", count=4, cpu="64", memory="1000Gi", gpus=8, gpu_product="NVIDIA-A100-SXM4-80GB"),)
 
 
-def provisioned(live: dict[str, dict[str, Any]] | None = None, preview: bool = True, **settings: Any) -> Recorder:
+def provisioned(
+    live: dict[str, dict[str, Any]] | None = None,
+    preview: bool = True,
+    last_status: dict[str, Any] | None = None,
+    **settings: Any,
+) -> Recorder:
     entry = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", "workers": {"pool": "a100"}, **settings}
     entry = {key: value for key, value in entry.items() if value is not None}
 
@@ -25,7 +30,8 @@ def provisioned(live: dict[str, dict[str, Any]] | None = None, preview: bool = T
         account = pulumi.CustomResource("kubernetes:core/v1:ServiceAccount", "account", {"kind": "ServiceAccount"})
         operator = pulumi.ComponentResource("ray-platform:index:KubeRayOperator", "operator")
         pulumi.CustomResource("t:t:Guard", "guard", {}, pulumi.ResourceOptions(parent=operator))
-        args = RayClusterArgs(valid(entry), POOLS, "team-a", account.id.apply(lambda _: "ray-deployer"))
+        account_name = account.id.apply(lambda _: "ray-deployer")
+        args = RayClusterArgs(valid(entry), POOLS, "team-a", account_name, last_status=last_status)
         RayCluster("team-a-training", args, pulumi.ResourceOptions(depends_on=[operator]))
 
     return record(program, live, preview)
@@ -113,6 +119,16 @@ def test_outputs_are_addresses_worker_groups_and_the_last_status() -> None:
         "workers": {"desired": 2, "available": 1, "ready": 0, "min": 0, "max": 10},
         "conditions": [{"type": "HeadPodReady", "status": "True", "reason": "HeadPodRunningAndReady", "message": ""}],
     }
+
+
+def test_a_preview_shows_the_status_of_the_last_update_although_the_state_has_an_older_one() -> None:
+    """So that a preview right after `up` shows no changed output."""
+    last = status_summary(
+        {"state": "ready", "head": {"podName": "training-head-x", "serviceName": "training-head-svc"}}
+    )
+    outputs = provisioned({"team-a-training-ray-cluster": {"status": None}}, last_status=last).outputs
+    assert outputs["team-a-training"]["status"] == last
+    assert outputs["team-a-training"]["state"] == "ready"
 
 
 def test_the_status_of_an_unknown_cluster_is_empty() -> None:
