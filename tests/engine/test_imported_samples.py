@@ -9,6 +9,7 @@ import yaml
 
 from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.rules import valid
+from core.problems import StackFileError
 from local.tools import KUBERAY
 from stacks.importing.file import tenants
 from stacks.importing.manifests import KINDS, defaulted, from_manifest, has_cluster
@@ -30,6 +31,9 @@ REFUSED = {
     "ray-service.vllm-tpu-v6e-singlehost.yaml": "image '$VLLM_IMAGE' has no version of Ray",
 }
 """Samples that are refused on purpose, and the reported reason."""
+
+REFUSED_BY_CHECK = {"ray-job.resources.yaml": "Ray would offer 2 GPUs, and its container has 0"}
+"""Samples that are imported as they are and then have to be edited: this one counts GPUs that no container has."""
 
 
 def samples() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -58,9 +62,15 @@ def test_every_sample_renders_to_itself_or_is_refused_for_a_known_reason() -> No
         made = ray_cluster(valid(result.cluster), ())
         if defaulted(made["spec"]) != defaulted(spec):
             wrong[name] = "differs"
-        parse({"tenants": tenants([result], namespace="team")})
+        try:
+            parse({"tenants": tenants([result], namespace="team")})
+        except StackFileError as refused:
+            if REFUSED_BY_CHECK.get(name, "no reason") not in str(refused):
+                wrong[name] = str(refused)
     assert wrong == {}
 
 
 def test_answers_and_reasons_are_of_existing_samples() -> None:
-    assert {*REFUSED, *ANSWERS} <= {path.name for path in Path(KUBERAY.share("config") / "samples").rglob("*.yaml")}
+    assert {*REFUSED, *REFUSED_BY_CHECK, *ANSWERS} <= {
+        path.name for path in Path(KUBERAY.share("config") / "samples").rglob("*.yaml")
+    }
