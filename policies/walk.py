@@ -1,4 +1,4 @@
-"""Finds every pod template and every RayCluster in an object, of any kind.
+"""Finds every pod template and every RayCluster in an object, of any kind (search.py has those of foreign kinds).
 
 It does not see what operators create from them, such as the containers that KubeRay adds to pods.
 """
@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from core.pods import POD_TEMPLATES, RAY, RAY_CLUSTERS, SUBMITTERS, VOLCANO_JOB
 
+from .search import POD, RAY_CLUSTER, inside, is_foreign, with_inner
 from .values import Node, NotKnownYetError, Object
 
 
@@ -23,8 +24,8 @@ class RayCluster:
 
     @property
     def standalone(self) -> bool:
-        """Whether it is an object of kind RayCluster."""
-        return self.owner.kind == "RayCluster"
+        """Whether it becomes an object of kind RayCluster without a RayJob or RayService."""
+        return self.owner.kind == "RayCluster" or is_foreign(self.owner)
 
     @property
     def scales(self) -> bool:
@@ -124,6 +125,11 @@ class Stack:
     part: bool = False
     """Whether it has only the objects of a group of tenants. Other stacks of the environment have the rest."""
 
+    @classmethod
+    def of_all(cls, objects: Iterable[Object], part: bool = False) -> Stack:
+        """The objects with all that are inside them."""
+        return cls(tuple(each for owner in objects for each in with_inner(owner)), part)
+
     def of(self, *kinds: str) -> Iterator[Object]:
         """The objects of some kinds."""
         return (each for each in self.objects if each.kind in kinds)
@@ -154,6 +160,9 @@ def ray_clusters(owner: Object) -> Iterator[RayCluster]:
         spec = owner.root.at(*RAY_CLUSTERS[owner.kind])
         if spec.is_set:  # a RayJob may use an existing RayCluster
             yield RayCluster(owner, spec)
+    for what, node in inside(owner):
+        if what == RAY_CLUSTER:
+            yield RayCluster(owner, node)
 
 
 def pods(owner: Object) -> Iterator[Pod]:
@@ -170,6 +179,9 @@ def pods(owner: Object) -> Iterator[Pod]:
         submitter = owner.root.at(*SUBMITTERS[owner.kind])
         if submitter.is_set:
             yield Pod(owner, submitter, "submitter")
+    for what, node in inside(owner):
+        if what == POD:
+            yield Pod(owner, node)
 
 
 def containers(owner: Object) -> Iterator[Container]:

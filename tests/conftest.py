@@ -83,7 +83,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     _sort(items)
     yield
     kept = _by_suite(items)
-    narrowed = any("::" in argument for argument in config.args) or config.getoption("lf")
+    narrowed = any("::" in argument for argument in config.args) or config.getoption("lf", False)
     config.stash[WHOLE] = {
         name: sorted(item.nodeid for item in tests)
         for name, tests in collected.items()
