@@ -20,8 +20,8 @@ ABOUT_A_SECRET = re.compile(
 HARMLESS = re.compile(r"(?:true|false|yes|no|on|off|[01]?|\$\([A-Za-z_]\w*\)|(?:/[\w.-]+){2,})", re.IGNORECASE)
 """Values that are no secrets: a boolean, Kubernetes' reference to another variable, or the path of a file."""
 
-PLACEHOLDER = re.compile(r"<[^<>]*>|\$(?:[A-Z][A-Z0-9_]*|\{[A-Z][A-Z0-9_]*\})")
-"""A placeholder, to be filled in later: `<your-token>`, `$TOKEN`, `${TOKEN}`."""
+PLACEHOLDER = re.compile(r"<[^<>]*>|\$(?:[A-Z][A-Z0-9_]*|\{[A-Za-z_][\w.-]*\})|\{\{[^{}]*\}\}")
+"""A placeholder, to be filled in later: `<your-token>`, `$TOKEN`, `${job.token}`, `{{ token }}`."""
 
 FORMATS = {
     # Not of a placeholder: $PASSWORD, $(PASSWORD), <password>, {password}, %s, ***.

@@ -1,7 +1,7 @@
 """Finds what is inside an object of a kind that no rule knows: whole objects, specs of RayClusters, pod templates.
 
-AppWrapper, LeaderWorkerSet, JobSet, ManifestWork, RayClusterFleet, Workflow and others have them at places of their own.
-So they are recognized by their shape: an apiVersion with a kind, a `headGroupSpec`, a `spec` with `containers`.
+AppWrapper, LeaderWorkerSet, JobSet, ManifestWork, RayClusterFleet, Workflow and others have them at places of their
+own. So they are recognized by their shape: an apiVersion with a kind, a `headGroupSpec`, a `spec` with `containers`.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from core.nodes import ACCELERATOR
 from core.pods import POD_TEMPLATES, RAY, RAY_CLUSTERS, SUBMITTERS, VOLCANO_JOB
 
 from .search import POD, RAY_CLUSTER, inside, is_foreign, with_inner
@@ -80,6 +81,12 @@ class Pod:
     def first(self) -> Container:
         """The first container, which is Ray's in pods of Ray. Raises NotKnownYetError."""
         return Container(self, self.spec.at("containers", 0), "container")
+
+    def accelerators(self) -> Iterator[tuple[str, Node]]:
+        """The GPUs and other accelerators of its first container, each with its amount. Raises NotKnownYetError."""
+        for resource, amount in self.first.node.at("resources", "limits").entries():
+            if ACCELERATOR.search(resource) and amount.quantity:
+                yield resource, amount
 
     def containers(self) -> Iterator[Container]:
         """Its init containers, its containers, and that of the autoscaler. Raises NotKnownYetError."""

@@ -22,7 +22,7 @@ from testbed.policies.bodies import (
     queue,
     ray_cluster,
     ray_job,
-    ray_spec,
+    ray_service,
     redis,
     role,
     service,
@@ -42,11 +42,6 @@ class Case:
     place: str
     good: tuple[Body, ...]
     bad: tuple[Body, ...]
-
-
-def ray_service() -> Body:
-    """A RayService."""
-    return body("ray.io/v1", "RayService", spec={"serveConfigV2": "applications: []", "rayClusterConfig": ray_spec()})
 
 
 def ray_cron_job() -> Body:

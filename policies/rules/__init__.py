@@ -4,6 +4,7 @@ import itertools
 
 from ..rule import Rule
 from . import (
+    accepted,
     images,
     jobs,
     namespaces,
@@ -31,6 +32,7 @@ FAMILIES = {
     "redis": redis,
     "queues": queues,
     "jobs": jobs,
+    "accepted": accepted,
     "pod_security": pod_security,
     "pods": pods,
     "images": images,

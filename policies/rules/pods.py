@@ -1,6 +1,6 @@
 """Resources, probes and variables of pods. The rules apply to every pod template of an object."""
 
-from core.secrets import ABOUT_A_SECRET, HARMLESS, PLACEHOLDER, SECRET, SECRET_VALUE, is_secret
+from core.secrets import ABOUT_A_SECRET, HARMLESS, PLACEHOLDER, SECRET, SECRET_VALUE, is_secret, secret_in
 
 from ..cel import OWN_CONTAINERS, of_containers, of_pods, of_ray, quantity, text
 from ..rule import Severity, Violations, rule
@@ -84,14 +84,22 @@ _PLAIN_SECRET_IN_CEL = (
 @rule(
     "pod-no-plain-secret",
     Severity.CRITICAL,
-    what="No password or token stands in plain text in a pod's environment.",
+    what="No password or token stands in plain text in a pod's environment or command.",
     why="Whoever may read the object, its manifest in git or Pulumi's state reads it.",
     source="https://kubernetes.io/docs/concepts/configuration/secret/",
     fix="Keep it in a Secret, and name that with valueFrom.secretKeyRef. Then replace it: it has been seen.",
-    cel=of_containers(f"c.?env.orValue([]).all(e, e.?value.orValue('') == '' || !({_PLAIN_SECRET_IN_CEL}))"),
+    cel=of_containers(
+        f"c.?env.orValue([]).all(e, e.?value.orValue('') == '' || !({_PLAIN_SECRET_IN_CEL}))"
+        f" && (c.?command.orValue([]) + c.?args.orValue([])).all(a, !a.matches({text(SECRET_VALUE.pattern)}))"
+    ),
 )
 def no_plain_secret(container: Container) -> Violations:
-    """Rejects variables that look like secrets by name or value, except `<token>` or `$TOKEN`. Shows no value."""
+    """Rejects variables that look like secrets by name or value, except `<token>` or `$TOKEN`; and words of command and
+    args that look like one. Shows no value."""
+    for key in ("command", "args"):
+        for word in container.node.at(key).items():
+            if kind := secret_in(word.text or ""):
+                yield word.wrong(f"has {kind}")
     for variable in container.node.at("env").items():
         name, value = variable.at("name").text, variable.at("value").text
         if name and value and is_secret(name, value) and not is_placeholder(value):
