@@ -10,7 +10,7 @@ from core.secrets import is_secret, secret_in
 from core.yaml_reader.document import DocumentError, documents
 
 from ..rule import Severity, Violations, rule
-from ..search import inside, is_foreign
+from ..search import OBJECT, TEXT, inside, is_foreign
 from ..values import Node, NotKnownYetError, Object, is_placeholder
 from ..walk import Stack, containers
 
@@ -135,6 +135,7 @@ def no_plain_secrets(owner: Object) -> Violations:
         yield from _in_secret(owner)
     elif owner.kind != "CustomResourceDefinition":
         judged = {(*each.node.path, key) for each in containers(owner) for key in ("env", "command", "args")}
+        judged |= {node.path for what, node in inside(owner) if what in (OBJECT, TEXT)}
         yield from _in_texts(owner.root, judged, owner.kind in _WITH_TEXTS)
         yield from _named(owner)
 
