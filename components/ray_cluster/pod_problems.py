@@ -57,7 +57,8 @@ def pod_problems(body: Body, level: PodSecurityLevel) -> Iterator[Problem]:
 def _of_ray_start(spec: Body, group: Body, path: Path) -> Iterator[Problem]:
     """What `ray start` refuses, or would offer without having it."""
     params, at = group.get("rayStartParams") or {}, (*path, "rayStartParams")
-    yield from problems_of_params(params, spec["rayVersion"], path == _HEAD, at)
+    if "rayVersion" in spec:  # overrides may remove it
+        yield from problems_of_params(params, spec["rayVersion"], path == _HEAD, at)
     offered = params.get("num-gpus", "")
     limits = (group["template"]["spec"]["containers"][0].get("resources") or {}).get("limits") or {}
     gpus = sum(int(amount(str(value))) for name, value in limits.items() if is_gpu(name))
