@@ -197,5 +197,5 @@ def test_notes_name_what_the_pods_need(tmp_path: Path) -> None:
     text = run(file).stderr
     assert "its pods need PersistentVolumeClaim data, Secret hf, Secret pull, ServiceAccount trainer" in text
     assert "podSecurity is baseline, because the pods do not meet restricted" in text
-    assert f"{file}:22: spec.workerGroupSpecs[0].groupName: 'GPU-Group' is not a name of a worker group" in text
+    assert f"{file}:21: spec.workerGroupSpecs[0].groupName: 'GPU-Group' is not a name of a worker group" in text
     assert "the tag of image 'acme/trainer:1.4.2' is not 2.60.0" in text
