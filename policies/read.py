@@ -147,10 +147,12 @@ def _files(path: Path) -> Iterator[Path]:
 
 
 def _in_document(document: Document, path: Steps, body: Any, source: str) -> Iterator[Object | Unreadable]:
-    items = body.get("items") if isinstance(body, Mapping) and str(body.get("kind", "")).endswith("List") else None
-    if isinstance(items, list):
-        for index, each in enumerate(items):
+    is_list = isinstance(body, Mapping) and str(body.get("kind", "")).endswith("List") and "items" in body
+    if is_list and isinstance(body["items"], list | None):
+        for index, each in enumerate(body["items"] or ()):
             yield from _in_document(document, (*path, "items", index), each, source)
+    elif is_list:
+        yield Unreadable(source, "items is not a list", document.span((*path, "items")).line)
     elif isinstance(body, Mapping) and {"apiVersion", "kind"} <= body.keys():
         yield Object(body, source, _lines(document, path))
     else:

@@ -90,16 +90,14 @@ def lines_below(value: Any, path: Path) -> Iterator[Path]:
         yield from lines_below(each, (*path, step))
 
 
-def lines_of(bad: Body, changed: Iterable[str], text: str, first: int = 0) -> set[int]:
-    """The lines of the changed values in the document with that index."""
-    document = list(documents(text))[first]
+def lines_of(changed: Iterable[str], text: str) -> set[int]:
+    """The lines of the changed values in the first document."""
+    document = next(documents(text))
     found = set()
     for at in changed:
         value: Any = document.value
         for step in steps(at):
-            value = value[step] if isinstance(value, list) or step in value else None
-            if value is None:
-                break
+            value = dict(enumerate(value) if isinstance(value, list) else value or {}).get(step)
         found |= {document.span(path).line for path in lines_below(value, steps(at))}
     return found
 
@@ -121,7 +119,7 @@ def test_a_fault_is_found_where_it_is(case: Case) -> None:
     places = {each.owner.line(each.path) for each in found}
     assert found
     if case.fault not in SEEN_ELSEWHERE:
-        assert places & lines_of(case.bad[0], case.changed, text), [each.place for each in found]
+        assert places & lines_of(case.changed, text), [each.place for each in found]
 
 
 def around(case: Case) -> list[Body]:
