@@ -44,6 +44,13 @@ def with_password() -> Body:
     return made
 
 
+def in_queue_it(**group: int) -> Body:
+    """A RayCluster in Queue `it`: a head and workers of 4 CPUs and 8Gi each."""
+    made = ray_cluster(**{"volcano.sh/queue-name": "it"})
+    made["spec"]["workerGroupSpecs"][0] |= group
+    return made
+
+
 RAY = [
     case("ray-auth-token", "spec authOptions mode", "token", MISSING, ray_cluster()),
     case("ray-auth-token", "spec rayClusterSpec authOptions mode", "token", "Token", ray_job()),
@@ -214,6 +221,8 @@ QUEUES = [
     case(
         "ray-gang-fits-queue", f"{GROUP} minReplicas", 8, 9, ray_cluster(**{"volcano.sh/queue-name": "it"}), queue("it")
     ),
+    case("ray-gang-fits-queue", "spec capability cpu", "36", "35", queue("it"), in_queue_it(minReplicas=8)),
+    case("ray-gang-fits-queue", "spec capability memory", "16Gi", "15Gi", queue("it"), in_queue_it(minReplicas=1)),
     case("volcano-job-gang", "spec minAvailable", 2, 3, volcano_job()),
     case("volcano-job-scheduler", "spec schedulerName", MISSING, "default-scheduler", volcano_job()),
     case("ray-one-scheduler", QUEUE, MISSING, "research", ray_cluster(**{"kueue.x-k8s.io/queue-name": "gpus"})),
