@@ -18,8 +18,8 @@ Found: TypeAlias = tuple[str, Node]
 
 OBJECT, TEXT, RAY_CLUSTER, POD = "object", "text", "RayCluster", "pod"
 
-_KNOWN = (RAY, "scheduling.volcano.sh", "batch.volcano.sh", "kueue.x-k8s.io")
-"""API groups besides Kubernetes' own whose kinds the rules know."""
+_KNOWN = (RAY, "scheduling.volcano.sh", "batch.volcano.sh", "kueue.x-k8s.io", "cert-manager.io")
+"""API groups besides Kubernetes' own whose kinds the rules know, or which create no pods."""
 
 _UNKNOWN_HIDES = ("spec", "template")
 """Keys below which there may be a pod or a RayCluster: their values have to be known."""

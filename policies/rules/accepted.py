@@ -2,17 +2,17 @@
 
 from typing import Any
 
-from core.pods import RAY
+from core.pods import RAY, RAY_CLUSTERS
+from core.problems import Path
 from kuberay import OperatorContext, validate
 from kuberay.pod_security import APP_ARMOR, HANDLERS, PROFILES, SELINUX_TYPES, SYSCTLS
 from kuberay.releases import DEFAULT_FEATURE_GATES
 from kuberay.schema import NEXT
 
 from ..rule import Severity, Violations, rule
+from ..search import is_foreign
 from ..values import Node, Object, Violation
-from ..walk import Pod
-
-_CLUSTERS = ("RayCluster", "RayJob", "RayService", "RayCronJob")
+from ..walk import Pod, ray_clusters
 
 _ELSEWHERE = frozenset(
     {
@@ -34,17 +34,26 @@ _ELSEWHERE = frozenset(
     why="KubeRay reports most errors only in an event, and then creates and changes nothing.",
     source="kuberay ray-operator/config/crd/bases; controllers/ray/utils/validation.go, common/service.go",
     fix="Change the field as the message suggests.",
-    kinds=_CLUSTERS,
 )
 def spec_valid(owner: Object) -> Violations:
     """Asks the CRDs' schema and all rules of the operator that have no rule here, with every feature gate on."""
+    if owner.kind in RAY_CLUSTERS:
+        yield from _refused(owner, owner.root.value, ())
+    elif is_foreign(owner):
+        for cluster in ray_clusters(owner):
+            body = {"kind": "RayCluster", "metadata": {"name": "it"}, "spec": cluster.spec.value}
+            yield from _refused(owner, body, cluster.spec.path)
+
+
+def _refused(owner: Object, body: Any, at: Path) -> Violations:
+    """`at`: the path of the spec, if the object only contains it."""
     # The newest release: fields that its CRDs may have pass, unless they look like misspelt ones.
     operator = OperatorContext(f"{NEXT}.0", feature_gates=dict.fromkeys(DEFAULT_FEATURE_GATES, True))
-    body = {**_without_nulls(owner.root.value), "apiVersion": f"{RAY}/v1"}
-    for each in validate(body, operator):
+    for each in validate({**_without_nulls(body), "apiVersion": f"{RAY}/v1"}, operator):
         if each.rule not in _ELSEWHERE:
-            secret = owner.root.at(*each.path).secret
-            yield Violation(owner, each.path, "is not accepted" if secret else each.message)
+            path = (*at, *each.path[1:]) if at else each.path
+            secret = owner.root.at(*path).secret
+            yield Violation(owner, path, "is not accepted" if secret else each.message)
 
 
 def _without_nulls(value: Any) -> Any:

@@ -15,6 +15,7 @@ from testbed.policies.bodies import (
     volcano_job,
 )
 from testbed.policies.case import MISSING, case
+from testbed.policies.wrappers import ray_cluster_fleet
 
 HEAD = "spec headGroupSpec"
 HEAD_RAY = f"{HEAD} template spec containers 0"
@@ -118,6 +119,7 @@ SERVE_PORTS = "spec rayClusterConfig headGroupSpec template spec containers 0 po
 
 ACCEPTED = [
     case("ray-spec-valid", SERVE_PORTS, SERVE, [{"name": "dashboard", "containerPort": 8265}], ray_service()),
+    case("ray-spec-valid", "spec template spec rayVersions", MISSING, "2.60.0", ray_cluster_fleet()),
     case("ray-spec-valid", "spec rayVersions", MISSING, "2.60.0", ray_cluster()),
     case("ray-spec-valid", f"{GROUP} idleTimeoutSeconds", 60, -1, ray_cluster()),
 ]
