@@ -156,7 +156,7 @@ def _metadata(metadata: Reader) -> dict[str, Any]:
         key: {
             str(name): part.use()
             for name, part in metadata.mapping(key).items()
-            if not is_noted_secret(str(name), str(part.value), part)
+            if not is_noted_secret(str(name), str(part.value), part, annotation=True)
         }
         for key in ("labels", "annotations")
     }

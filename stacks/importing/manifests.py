@@ -21,7 +21,7 @@ from kuberay.schema import stored
 from ..rendered import as_tenant_gives
 from ..settings import TenantSettings
 from .cluster_spec import image_of, settings_of
-from .names import as_variable, of_groups, versions
+from .names import is_secret_annotation, of_groups, versions
 from .reader import Answers, Imported, Log, Note, Reader, RefusedError
 
 _TENANT = TenantSettings(name="any")
@@ -61,14 +61,14 @@ def from_manifest(body: Mapping[str, Any], answers: Answers | None = None, renam
     reader = Reader(body)
     kind, answers = str(body.get("kind")), answers or Answers()
     path = KINDS[kind]
+    if secrets := [*_secrets(body.get("metadata"), ("metadata",)), *_secrets(_at(body, path), path)]:
+        raise RefusedError(*secrets)  # before any message that shows values
     _refused_by_kuberay(body)
     spec = reader
     for step in path:
         spec = spec.mapping(step)
     if not spec.value:
         raise RefusedError(Note(path, f"the {kind} has no cluster of its own", "import the cluster that it uses"))
-    if secrets := [*_secrets(body.get("metadata"), ("metadata",)), *_secrets(spec.value, path)]:
-        raise RefusedError(*secrets)
     desired = defaulted(spec.use())
     if rename:
         _rename_groups(desired, path, reader.log)
@@ -91,10 +91,14 @@ def from_manifest(body: Mapping[str, Any], answers: Answers | None = None, renam
 
 def has_cluster(body: Mapping[str, Any]) -> bool:
     """Whether a manifest of one of the kinds contains a cluster spec, instead of a reference to a cluster by name."""
+    return _at(body, KINDS[str(body.get("kind"))]) is not None
+
+
+def _at(body: Mapping[str, Any], path: Path) -> Any:
     part: Any = body
-    for step in KINDS[str(body.get("kind"))]:
+    for step in path:
         part = part.get(step) if isinstance(part, Mapping) else None
-    return part is not None
+    return part
 
 
 def _refused_by_kuberay(body: Mapping[str, Any]) -> None:
@@ -108,22 +112,20 @@ def _secrets(value: Any, path: Path) -> Iterator[Note]:
     """Secrets in plain text, by the name of a variable, label or annotation, or by their look. Without their values."""
     if path[-2:] == ("annotations", LAST_APPLIED):
         return
-    named: list[tuple[Any, Any, Path]] = []
     if isinstance(value, Mapping):
-        if set(value) == {"name", "value"}:
-            named = [(value["name"], value["value"], path)]
-        elif path[-1] in ("annotations", "labels"):
-            named = [(key, each, (*path, key)) for key, each in value.items()]
+        variable = set(value) == {"name", "value"} and is_secret(str(value["name"]), str(value["value"]))
+        if variable and not secret_in(str(value["value"])):
+            yield Note(path, f"{value['name']!r} looks like a secret, and a stack file is plain text", ADVICE)
         for key, each in value.items():
+            annotation = path[-1] in ("annotations", "labels") and is_secret_annotation(str(key), str(each))
+            if annotation and not secret_in(str(each)):
+                yield Note((*path, key), f"{key!r} looks like a secret, and a stack file is plain text", ADVICE)
             yield from _secrets(each, (*path, key))
     elif isinstance(value, list):
         for index, each in enumerate(value):
             yield from _secrets(each, (*path, index))
     elif isinstance(value, str) and (kind := secret_in(value)):
         yield Note(path, f"it has {kind}, and a stack file is plain text", ADVICE)
-    for name, each, place in named:
-        if isinstance(each, str) and not secret_in(each) and is_secret(as_variable(str(name)), each):
-            yield Note(place, f"{name!r} looks like a secret, and a stack file is plain text", ADVICE)
 
 
 def _rename_groups(spec: dict[str, Any], path: Path, log: Log) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from core.problems import Path
 from core.quantities import NotAQuantityError, amount
-from core.secrets import ADVICE, is_secret
+from core.secrets import ADVICE, SECRET, is_secret, secret_in
 from core.versions import image_version, ray_image_version, version_tuple
 from kuberay.releases import FIRST_RAY_WITH_TOKENS
 
@@ -114,14 +114,21 @@ def _release(configured: Any) -> str | None:
     return configured if isinstance(configured, str) and RELEASE.fullmatch(configured) else None
 
 
-def as_variable(name: str) -> str:
-    """The name of an annotation or a label as that of a variable, by which secrets are known: `example_com_api_key`."""
-    return re.sub(r"[-./]", "_", name)
+def is_secret_annotation(name: str, value: str) -> bool:
+    """Whether the value of an annotation or a label is a secret, by its look or because its name ends as that of one.
+
+    `checksum/secret` and `vault.hashicorp.com/agent-inject-secret-config` are none.
+    """
+    prefix, _, last = name.rpartition("/")
+    variable = re.sub(r"[-.]", "_", last)
+    *_, end = (0, *(found.end() for found in SECRET.finditer(variable)))
+    named = end == len(variable) and not prefix.startswith("checksum")
+    return secret_in(value) is not None or (named and is_secret(variable, value))
 
 
-def is_noted_secret(name: str, value: str, part: Reader) -> bool:
+def is_noted_secret(name: str, value: str, part: Reader, annotation: bool = False) -> bool:
     """Whether a variable or an annotation is a secret in plain text; if so, it is noted without its value."""
-    if not is_secret(as_variable(name), value):
+    if not (is_secret_annotation(name, value) if annotation else is_secret(name, value)):
         return False
     part.note(f"{name!r} looks like a secret, and a stack file is plain text", ADVICE)
     return True

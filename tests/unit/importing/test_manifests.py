@@ -278,6 +278,13 @@ def test_a_secret_anywhere_is_refused_at_its_place(at: str, value: Any, place: s
     assert not {"a1b2c3", SECRET} & set(str(refused.value).split())
 
 
+def test_annotations_about_secrets_are_kept() -> None:
+    body = deepcopy(PLAIN)
+    kept = {"checksum/secret": "0a1b2c3d", "vault.hashicorp.com/agent-inject-secret-config": "secret/data/team"}
+    body["metadata"]["annotations"] = kept
+    assert from_manifest(body).cluster["annotations"] == kept
+
+
 def test_groups_get_names_that_are_allowed_unless_a_live_cluster_has_them() -> None:
     body = deepcopy(PLAIN)
     body["spec"]["workerGroupSpecs"][0]["groupName"] = "GPU-Group.1"
