@@ -9,6 +9,7 @@ from . import (
     jobs,
     namespaces,
     network,
+    plain_secrets,
     pod_security,
     pods,
     queues,
@@ -40,6 +41,7 @@ FAMILIES = {
     "services": services,
     "rbac": rbac,
     "namespaces": namespaces,
+    "plain_secrets": plain_secrets,
     "stack": stack,
 }
 """The families by name, in the order of the reference."""

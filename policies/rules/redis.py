@@ -13,7 +13,7 @@ from ..walk import Container, Pod, Stack, containers
 _PERSISTENCE = "https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/"
 _SENTINEL = "https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/"
 _PROGRAMS = ("Deployment", "StatefulSet", "Pod", "ReplicaSet")
-_IMAGES = ("redis", "valkey", "redis-stack-server")
+_IMAGES = ("redis", "valkey", "redis-stack", "redis-stack-server")
 _OTHER_PROGRAM = re.compile(r"\b(?:redis|valkey)-(?:cli|benchmark|check-\w+)\b|^(?:sleep|tail|true)\b|_exporter\b")
 _SERVER = re.compile(r"\b(?:redis|valkey)(?:-stack)?-(?:server|sentinel)\b")
 
@@ -199,8 +199,9 @@ def _without_password(container: Container) -> Violations:
     if allowed is not None and allowed.at("value").text in ("yes", "true", "1"):
         yield allowed.at("value").wrong("allows an empty password")
         return
-    names = [each.at("name").text or "" for each in container.node.at("env").items()]
-    sets_one = any(_SETS_PASSWORD.search(each) for each in (*_words(container), *names))
+    variables = [each.at(key) for each in container.node.at("env").items() for key in ("name", "value")]
+    texts = (*_words(container), *(each.text or "" for each in variables))
+    sets_one = any(_SETS_PASSWORD.search(each) for each in texts)
     if not sets_one and not list(container.node.at("envFrom").items()):
         yield container.node.at("args").wrong("sets no password, no ACL file and no file of settings")
 
@@ -208,7 +209,7 @@ def _without_password(container: Container) -> Violations:
 _SETS_PASSWORD = re.compile(
     r"requirepass|aclfile|\buser\b|\.conf\b|PASSWORD|PASS\b|\binclude\b|^/|\.sh\b", re.IGNORECASE
 )
-"""What an argument or the name of a variable has where the password comes from it. A script or a file of settings may
+"""What an argument or a variable has where the password comes from it. A script or a file of settings may
 set it, too."""
 
 
@@ -221,7 +222,8 @@ def _settings(owner: Object) -> Iterator[tuple[str, Node]]:
         return
     for container in containers(owner):
         if _is_redis(container):
-            words = [each for key in ("command", "args") for each in container.node.at(key).items()]
-            for word, value in itertools.pairwise(words):
-                if (word.text or "").startswith("--"):
-                    yield f"{(word.text or '').removeprefix('--')} {value.text}", value
+            nodes = [each for key in ("command", "args") for each in container.node.at(key).items()]
+            words = [(word, node) for node in nodes for word in (node.text or "").replace("=", " ").split() or [""]]
+            for (word, _), (value, node) in itertools.pairwise(words):
+                if word.startswith("--"):
+                    yield f"{word.removeprefix('--')} {value}", node

@@ -22,6 +22,7 @@ from testbed.policies.bodies import (
 from testbed.policies.case import MISSING, case
 
 RULE = "rules 0"
+MAIN = "spec template spec containers 0"
 ENFORCE = "metadata labels pod-security.kubernetes.io/enforce"
 WARN = "metadata labels pod-security.kubernetes.io/warn"
 BLOCK = "spec egress 0 to 0 ipBlock"
@@ -234,6 +235,9 @@ STACK = [
     case("no-plain-secrets", "data config", "url: $URL", f"token: {TOKEN}", CONFIG),
     case("no-plain-secrets", "data HF_TOKEN", "<your-token>", "hunter2", CONFIG),
     case("no-plain-secrets", "spec entrypoint", "A=1 TOKEN=$T python a.py", "API_TOKEN=a7 python a.py", ray_job()),
+    case("no-plain-secrets", "data env", "DB_HOST=db", "DB_HOST=db\nexport DB_PASSWORD=hunter2\n", CONFIG),
+    case("no-plain-secrets", "spec entrypoint", "a --token $T", "a --api-token hunter2", ray_job()),
+    case("no-plain-secrets", f"{MAIN} args", ["--password=$(P)"], ["--password", "hunter2"], deployment()),
     case(
         "no-plain-secrets",
         "spec runtimeEnvYAML",

@@ -199,6 +199,14 @@ REDIS = [
     case("redis-password", f"{REDIS_POD} containers 0 args 5", "$(P)", "", with_password(), budget()),
     case(
         "redis-password",
+        f"{REDIS_POD} containers 0 args",
+        ["sh", "-c", 'redis-server --requirepass "$P"'],
+        ["sh", "-c", "redis-server --requirepass hunter2"],
+        redis(),
+        budget(),
+    ),
+    case(
+        "redis-password",
         f"{REDIS_POD} containers 0 env 0",
         {"name": "REDIS_PASSWORD_FILE", "value": "/secrets/password"},
         {"name": "ALLOW_EMPTY_PASSWORD", "value": "yes"},
