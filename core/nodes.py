@@ -1,5 +1,6 @@
 """Pools of identical nodes in a stack file. They are not provisioned; worker sizes are derived from them."""
 
+import re
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, Strict, model_validator
@@ -9,6 +10,12 @@ from .types import Gpus, LabelKey, Labels, LabelValue, Memory, Quantity, Setting
 
 GPU_RESOURCE = "nvidia.com/gpu"
 """The extended resource of NVIDIA's device plugin."""
+
+ACCELERATOR = re.compile(
+    r"gpu([._-].*)?$|^gpu[.]|/mig-|/v?npu|/[a-z]*tpu|/neuron|/gaudi|/hpu|/[Aa]scend|/mlu|/dcu|/qaic|/rngd|/warboy"
+)
+"""Extended resources of GPUs (as KubeRay's utils/resources.go: IsGPUResourceKey) and of other accelerators, by the
+names of their device plugins: TPUs, Trainium and Inferentia, Gaudi, Ascend and others. CEL has the same syntax."""
 
 GPU_PRODUCT_LABEL = "nvidia.com/gpu.product"
 """The node label of NVIDIA's GPU feature discovery: the product's name, e.g. NVIDIA-A100-SXM4-80GB."""

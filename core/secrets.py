@@ -11,20 +11,22 @@ SECRET = re.compile(
     re.IGNORECASE,
 )
 ABOUT_A_SECRET = re.compile(
-    r"_(?:FILE|PATH|DIR|NAME|ID|MODE|TYPE|URL|URI|ENDPOINT|HEADER|TTL|SECONDS|TIMEOUT|PROVIDER|ENABLED|AUTH"
+    r"^GOOGLE_APPLICATION_CREDENTIALS$"
+    r"|_(?:FILE|PATH|DIR|NAME|ID|MODE|TYPE|URL|URI|ENDPOINT|HEADER|TTL|SECONDS|TIMEOUT|PROVIDER|ENABLED|AUTH"
     r"|LENGTH|LEN|COUNT|LIMIT|SIZE|BUDGET|RATE|EXPIRY|EXPIRATION)$",
     re.IGNORECASE,
 )
-"""Suffixes of names that refer to a secret, or describe its use."""
+"""Suffixes of names that refer to a secret, or describe its use; and the one that Google defines as a path."""
 
 HARMLESS = re.compile(r"(?:true|false|yes|no|on|off|[01]?|\$\([A-Za-z_]\w*\)|(?:/[\w.-]+){2,})", re.IGNORECASE)
 """Values that are no secrets: a boolean, Kubernetes' reference to another variable, or the path of a file."""
 
-PLACEHOLDER = re.compile(r"<[^<>]*>|\$(?:[A-Z][A-Z0-9_]*|\{[A-Z][A-Z0-9_]*\})")
-"""A placeholder, to be filled in later: `<your-token>`, `$TOKEN`, `${TOKEN}`."""
+PLACEHOLDER = re.compile(r"<[^<>]*>|\$(?:[A-Z][A-Z0-9_]*|\{[A-Za-z_][\w.-]*\})|\{\{[^{}]*\}\}")
+"""A placeholder, to be filled in later: `<your-token>`, `$TOKEN`, `${job.token}`, `{{ token }}`."""
 
 FORMATS = {
-    "a password in a URL": r"://[^/\s:@]*:[^/\s@]+@",
+    # Not of a placeholder: $PASSWORD, $(PASSWORD), <password>, {password}, %s, ***.
+    "a password in a URL": r"://[^/\s:@]*:(?:[^/\s@$<{%*]|%[0-9A-Fa-f]{2})[^/\s@]*@",
     "a private key": r"-----BEGIN [A-Z ]*PRIVATE KEY-----",
     "a token of Hugging Face": r"\bhf_[A-Za-z]{30,}",
     "a token of GitHub": r"\bgh[opsur]_[A-Za-z0-9]{36}|\bgithub_pat_[A-Za-z0-9_]{40,}",
@@ -39,6 +41,10 @@ FORMATS = {
 prefixes are those of the publishers, the lengths those of github.com/gitleaks/gitleaks (config/gitleaks.toml)."""
 
 SECRET_VALUE = re.compile("|".join(FORMATS.values()))
+
+SECRET_VALUE_HAS = re.compile(r"://.*@|----|hf_|gh._|pat[_-]|sk-|A[KS]IA|AIza|xox|eyJ")
+"""What each of FORMATS has. The API server limits the cost of CEL, which grows with the length of a pattern: nearly all
+values need only this one."""
 
 ADVICE = "keep it in a Secret, and name that with valueFrom.secretKeyRef in podTemplate or overrides"
 

@@ -30,6 +30,19 @@ def image_version(image: str) -> str | None:
     return found[0] if found else None
 
 
+RAYS_IMAGE = r"^(?:[^:]*[^a-z0-9:])?ray(?:[^a-z0-9:][^:]*)?:"
+"""Name and colon of an image of Ray, from its last slash: `ray:`, `ray-ml:`, `our-ray:`. CEL has the same syntax."""
+
+
+def ray_image_version(image: str) -> str | None:
+    """The version of Ray in an image's tag; None if the tag has no version, or is that of another program.
+
+    An image of Ray has the word ray in its name: the tag of `acme/trainer:1.4.2` is the application's own.
+    """
+    name_and_tag = image.partition("@")[0].rpartition("/")[2]
+    return image_version(image) if re.match(RAYS_IMAGE, name_and_tag) else None
+
+
 def image_release(image: str) -> str | None:
     """The release in an image's tag, `1.14.1` of `v1.14.1`; None if the tag has no release."""
     found = re.match(r"v?(\d+\.\d+\.\d+)", image_tag(image) or "")

@@ -66,9 +66,15 @@ _VOLUMES = frozenset(
         "secret",
     }
 )
-_APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
-_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
-_HOOKS = ("postStart", "preStop")
+APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/"
+HANDLERS: tuple[Path, ...] = (
+    ("livenessProbe",),
+    ("readinessProbe",),
+    ("startupProbe",),
+    ("lifecycle", "postStart"),
+    ("lifecycle", "preStop"),
+)
+"""Paths of a container's handlers, whose requests may go to a host."""
 
 
 def violations(template: Body, path: Path, level: PodSecurityLevel, beside: Sequence[Placed] = ()) -> Found:
@@ -129,7 +135,7 @@ def _baseline(template: Body, spec: Body, path: Path, placed: Sequence[Placed]) 
     for where, container in placed:
         yield from _container(container, where)
     for key, value in ((template.get("metadata") or {}).get("annotations") or {}).items():
-        if key.startswith(_APP_ARMOR) and not (value in ("", "runtime/default") or value.startswith("localhost/")):
+        if key.startswith(APP_ARMOR) and not (value in ("", "runtime/default") or value.startswith("localhost/")):
             yield _Violation((*path, "metadata", "annotations", key), value, "it turns AppArmor off", "Remove it")
 
 
@@ -164,12 +170,10 @@ def _container(container: Body, path: Path) -> _Found:
     if (mount := context.get("procMount")) not in (None, "Default"):
         yield _Violation((*at, "procMount"), mount, f"container {name!r} sees all of /proc", "Remove procMount")
     yield from _of_any(context, at)
-    hooks = container.get("lifecycle") or {}
-    asked = [
-        *(((key,), container.get(key)) for key in _PROBES),
-        *((("lifecycle", key), hooks.get(key)) for key in _HOOKS),
-    ]
-    for steps, handler in asked:
+    for steps in HANDLERS:
+        handler: Any = container
+        for step in steps:
+            handler = (handler or {}).get(step)
         for kind in ("httpGet", "tcpSocket"):
             if host := ((handler or {}).get(kind) or {}).get("host"):
                 where = (*path, *steps, kind, "host")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 BLOCKED, MISUSED = 1, 2
-"""Exit codes: a mandatory rule is violated; a file cannot be read or the arguments are not valid."""
+"""Exit codes: a mandatory rule is violated; a file cannot be read, or has no object, or the arguments are not valid."""
 
 
 class Format(StrEnum):
@@ -52,8 +52,8 @@ def policies(
 ) -> None:
     """Judge Kubernetes objects by rules that read the pod templates of RayClusters.
 
-    Exit code: 0 no mandatory rule is violated, 1 a mandatory rule is violated, 2 a file cannot be read or the
-    arguments are not valid.
+    Exit code: 0 no mandatory rule is violated, 1 a mandatory rule is violated, 2 a file cannot be read, or has
+    something else than objects, or the arguments are not valid. All other files are judged nevertheless.
     """
     if list_:
         _list(output, write)
@@ -66,27 +66,33 @@ def policies(
     from core.stack_file import stack_name
 
     from .judge import Judge
-    from .read import FILE, ConfigurationError, UnreadableError, load, objects, of_stack_file
+    from .read import FILE, ConfigurationError, Unreadable, load, objects, of_stack_file
 
     try:
         configuration = load(config or FILE)
         if stack_file:
             environment = environment or stack_name(stack_file)
             configuration = configuration.with_stack(environment, of_stack_file(stack_file))
-        report = Judge(configuration, environment).report(objects(files))
-    except (ConfigurationError, UnreadableError) as error:
+    except ConfigurationError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(MISUSED) from error
+    found = list(objects(files))
+    unreadable = [each for each in found if isinstance(each, Unreadable)]
+    report = Judge(configuration, environment).report(each for each in found if not isinstance(each, Unreadable))
+    for each in unreadable:
+        typer.echo(str(each), err=True)
 
     from . import formats
 
     if output is Format.TEXT:
         formats.show(report)
     elif output is Format.GITHUB:
-        for line in formats.as_annotations(report):
+        for line in formats.as_annotations(report, unreadable):
             typer.echo(line)
     else:
         typer.echo(formats.as_json(report) if output is Format.JSON else formats.as_sarif(report))
+    if unreadable:
+        raise typer.Exit(MISUSED)
     if report.blocked:
         raise typer.Exit(BLOCKED)
 

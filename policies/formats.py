@@ -17,6 +17,7 @@ from core.problems import annotation, dotted
 
 from .configuration import Level
 from .judge import Finding, Report
+from .read import Unreadable
 from .rule import Rule, Severity
 from .rules import ENFORCEABLE, FAMILIES, RULES
 
@@ -146,8 +147,10 @@ def _rule(rule: Rule) -> dict[str, Any]:
     return {**fields, "subject": rule.subject.__name__, "options": options}
 
 
-def as_annotations(report: Report) -> Iterator[str]:
-    """A workflow command for each known finding; exceptions are notices."""
+def as_annotations(report: Report, unreadable: Iterable[Unreadable] = ()) -> Iterator[str]:
+    """A workflow command for each known finding and each unreadable file; exceptions are notices."""
+    for unread in unreadable:
+        yield annotation("error", {"file": unread.source, "line": unread.line}, unread.message)
     for each in report.findings:
         if each.known and each.exception is None:
             places = {"file": each.owner.source, "line": each.owner.line(each.path), "title": each.rule.id}

@@ -12,8 +12,9 @@ from core.types import Settings
 from .configuration import Configuration, Level, RuleException
 from .rule import Rule
 from .rules import RULES
+from .search import is_foreign, with_inner
 from .values import Change, NotKnownYetError, Object, Violation
-from .walk import SUBJECTS, Stack
+from .walk import SUBJECTS, RayCluster, Stack
 
 
 @dataclass(frozen=True)
@@ -79,19 +80,25 @@ class Judge:
 
     def report(self, objects: Iterable[Object]) -> Report:
         """Evaluates the rules for each object, and for all together."""
-        all_objects = tuple(objects)
-        findings = [finding for each in all_objects for finding in self.of_object(each)]
+        stack = Stack.of_all(objects)
+        findings = [finding for each in stack.objects for finding in self._of_one(each)]
         return Report(
-            (*findings, *self.of_stack(Stack(all_objects))),
-            objects=len(all_objects),
+            (*findings, *self.of_stack(stack)),
+            objects=len(stack.objects),
             exceptions=self._exceptions,
             today=self._today,
         )
 
     def of_object(self, owner: Object) -> Iterator[Finding]:
-        """Findings of the rules about single objects, their pods and containers."""
+        """Findings of the rules about single objects, their pods and containers, and about the objects inside it."""
+        for each in with_inner(owner):
+            yield from self._of_one(each)
+
+    def _of_one(self, owner: Object) -> Iterator[Finding]:
         for kind, subjects in SUBJECTS.items():
-            applicable = [each for each in self._rules[kind] if not each[0].kinds or owner.kind in each[0].kinds]
+            # A RayCluster in an object of a foreign kind is judged as one of kind RayCluster.
+            kinds = {owner.kind, *(["RayCluster"] if kind is RayCluster and is_foreign(owner) else [])}
+            applicable = [each for each in self._rules[kind] if not each[0].kinds or kinds & set(each[0].kinds)]
             if not applicable:
                 continue
             try:
@@ -113,7 +120,7 @@ class Judge:
 
         A remedy changes nothing if it reads a value that is not known yet.
         """
-        for rule in self._remedies:
+        for rule in () if is_foreign(owner) else self._remedies:
             excepted = any(each.covers(rule.id, owner) and each.holds(self._today) for each in self._exceptions)
             if not excepted and (not rule.kinds or owner.kind in rule.kinds):
                 changes = tuple(_changes(rule, owner))
@@ -144,9 +151,7 @@ class Judge:
         reported_owner = unknown.owner if owner is None else owner
         filled = "cannot be known: something else fills it in"
         message = (
-            filled
-            if reported_owner.protected is None
-            else "cannot be known before `pulumi up`, which asks the rule again"
+            filled if not reported_owner.in_pulumi else "cannot be known before `pulumi up`, which asks the rule again"
         )
         return Finding(rule, level, reported_owner, unknown.path, message, known=False)
 

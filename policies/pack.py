@@ -152,7 +152,7 @@ class Pack(analyzer_pb2_grpc.AnalyzerServicer):
             if each.urn not in self._objects:
                 self._objects[each.urn] = kubernetes_object(each.type, each.properties, each.urn, each.options.protect)
         objects = (self._objects[each.urn] for each in request.resources)
-        stack = Stack(tuple(each for each in objects if each), part=self._part)
+        stack = Stack.of_all((each for each in objects if each), part=self._part)
         findings = list(self._judge.of_stack(stack))
         before = itertools.chain.from_iterable(self._findings.values())
         exceptions = self._configuration.environment(self._stack).exceptions

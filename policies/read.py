@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -90,27 +91,51 @@ _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml")
 """File names of kustomizations, which contain no objects."""
 
 
-class UnreadableError(Exception):
-    """A file cannot be read, or contains something other than Kubernetes objects."""
+@dataclass(frozen=True)
+class Unreadable:
+    """A file that cannot be read, or a part of one that is no Kubernetes object."""
+
+    source: str
+    message: str
+    line: int | None = None
+    column: int | None = None
+
+    def __str__(self) -> str:
+        return ":".join(str(each) for each in (self.source, self.line, self.column) if each) + f": {self.message}"
 
 
-def objects(names: Iterable[str]) -> Iterator[Object]:
-    """The objects in files, in folders (recursively), and in standard input. Raises UnreadableError."""
+def objects(names: Iterable[str]) -> Iterator[Object | Unreadable]:
+    """The objects in files, in folders (recursively), and in standard input, and what is none.
+
+    At least one: input without any object is unreadable.
+    """
     for name in names:
-        if name == STDIN:
-            yield from in_text(sys.stdin.read(), "<stdin>")
-        else:
-            for file in _files(Path(name)):
-                yield from in_text(_text(file), str(file))
+        read_any = False
+        for each in in_text(sys.stdin.read(), "<stdin>") if name == STDIN else _in_files(Path(name)):
+            read_any = True
+            yield each
+        if not read_any:
+            yield Unreadable("<stdin>" if name == STDIN else name, "has no Kubernetes object: nothing was judged")
 
 
-def in_text(text: str, source: str) -> Iterator[Object]:
-    """The objects in a YAML text. Raises UnreadableError."""
+def in_text(text: str, source: str) -> Iterator[Object | Unreadable]:
+    """The objects in a YAML text, and what is none."""
     try:
         for document in documents(text):
-            yield from _in_document(document, source)
+            if document.value is not None:
+                yield from _in_document(document, (), document.value, source)
     except DocumentError as error:
-        raise UnreadableError(f"{source}:{error.span.line}:{error.span.column}: {error.message}") from error
+        yield Unreadable(source, error.message, error.span.line, error.span.column)
+
+
+def _in_files(path: Path) -> Iterator[Object | Unreadable]:
+    for file in _files(path):
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            yield Unreadable(str(file), f"cannot be read: {error}")
+        else:
+            yield from in_text(text, str(file))
 
 
 def _files(path: Path) -> Iterator[Path]:
@@ -121,27 +146,18 @@ def _files(path: Path) -> Iterator[Path]:
         yield path
 
 
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableError(f"{file}: cannot be read: {error}") from error
-
-
-def _in_document(document: Document, source: str) -> Iterator[Object]:
-    value = document.value
-    if value is None:
-        return
-    listed = isinstance(value, Mapping) and str(value.get("kind", "")).endswith("List") and "items" in value
-    for path, body in _items(value) if listed else [((), value)]:
-        if not isinstance(body, Mapping) or not {"apiVersion", "kind"} <= body.keys():
-            line = document.span(path).line
-            raise UnreadableError(f"{source}:{line}: this is not a Kubernetes object: it has no apiVersion and kind")
+def _in_document(document: Document, path: Steps, body: Any, source: str) -> Iterator[Object | Unreadable]:
+    is_list = isinstance(body, Mapping) and str(body.get("kind", "")).endswith("List") and "items" in body
+    if is_list and isinstance(body["items"], list | None):
+        for index, each in enumerate(body["items"] or ()):
+            yield from _in_document(document, (*path, "items", index), each, source)
+    elif is_list:
+        yield Unreadable(source, "items is not a list", document.span((*path, "items")).line)
+    elif isinstance(body, Mapping) and {"apiVersion", "kind"} <= body.keys():
         yield Object(body, source, _lines(document, path))
-
-
-def _items(value: Mapping[str, Any]) -> Iterator[tuple[Steps, Any]]:
-    return ((("items", index), body) for index, body in enumerate(value["items"] or ()))
+    else:
+        message = "this is not a Kubernetes object: it has no apiVersion and kind"
+        yield Unreadable(source, message, document.span(path).line)
 
 
 def _lines(document: Document, path: Steps) -> Any:

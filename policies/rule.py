@@ -62,7 +62,8 @@ class Rule:
     cel: CelCheck | None = None
     """The same check in CEL, which the API server can enforce. None for rules about several objects together, about
     cluster-scoped objects, about objects that only administrators create (NetworkPolicies, Roles, quotas), about how
-    Pulumi creates objects, and for advice."""
+    Pulumi creates objects, about texts that have to be parsed, about what Pod Security admission or the CRDs' schema
+    refuse anyway, and for advice."""
 
     @property
     def mends(self) -> str:

@@ -18,6 +18,24 @@ from core.secrets import PLACEHOLDER
 NOT_KNOWN = "(not known before `pulumi up`)"
 
 
+_GROUPS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("Pod", "PodTemplate", "ReplicationController", "Service", "Secret", "ConfigMap"), ("",)),
+    **dict.fromkeys(("Namespace", "ResourceQuota", "PersistentVolumeClaim"), ("",)),
+    **dict.fromkeys(("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"), ("apps", "extensions")),
+    **dict.fromkeys(("NetworkPolicy", "Ingress"), ("networking.k8s.io", "extensions")),
+    **dict.fromkeys(("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"), ("rbac.authorization.k8s.io",)),
+    **dict.fromkeys(("RayCluster", "RayJob", "RayService", "RayCronJob"), ("ray.io",)),
+    "Job": ("batch", "batch.volcano.sh"),
+    "CronJob": ("batch",),
+    "PodDisruptionBudget": ("policy",),
+    "Queue": ("scheduling.volcano.sh",),
+}
+"""The API groups of the kinds that rules know: kinds of other groups have only the name in common."""
+
+_WORKS = ("Work", "ManifestWork")
+"""Kinds that carry objects to other clusters. Their own namespaces stand for these clusters."""
+
+
 def _no_line(path: Path) -> int | None:
     return None
 
@@ -71,6 +89,9 @@ class Object:
     protected: bool | None = None
     """Whether Pulumi refuses to delete it; None for objects that Pulumi does not create."""
 
+    within: Object | None = None
+    """The object that contains it, and from which an operator creates it."""
+
     @cached_property
     def root(self) -> Node:
         """The whole object."""
@@ -84,8 +105,9 @@ class Object:
 
     @cached_property
     def kind(self) -> str:
-        """Its kind."""
-        return str(self.body.get("kind"))
+        """Its kind; `Service.serving.knative.dev` if it shares only the name with a kind that rules know."""
+        kind = str(self.body.get("kind"))
+        return kind if self.group in _GROUPS.get(kind, (self.group,)) else f"{kind}.{self.group}"
 
     @property
     def name(self) -> str | None:
@@ -94,8 +116,16 @@ class Object:
 
     @property
     def namespace(self) -> str | None:
-        """Its namespace, None if not set. Raises NotKnownYetError."""
-        return self.root.at("metadata", "namespace").text
+        """Its namespace, or that of the object that contains it; None if not set. Raises NotKnownYetError."""
+        own = self.root.at("metadata", "namespace").text
+        if own or self.within is None or self.within.kind in _WORKS:
+            return own
+        return self.within.namespace
+
+    @property
+    def in_pulumi(self) -> bool:
+        """Whether it, or an object that contains it, is a resource of Pulumi."""
+        return self.protected is not None or (self.within is not None and self.within.in_pulumi)
 
     def annotation(self, key: str) -> Node:
         """One of its annotations. Raises NotKnownYetError."""
@@ -163,6 +193,11 @@ class Node:
         return Node(value, self.owner, (*self.path, *steps), secret)
 
     @property
+    def raw(self) -> Any:
+        """The value as it is, with UNKNOWN and Secret in it."""
+        return self._value
+
+    @property
     def value(self) -> Any:
         """The plain value. Raises NotKnownYetError if it, or anything in it, is not known."""
         known = self._known()
@@ -184,6 +219,14 @@ class Node:
         if isinstance(known, int | float) and not isinstance(known, bool):
             return str(known)
         return known if isinstance(known, str) else None
+
+    @property
+    def given(self) -> str | None:
+        """As `text`. Raises NotKnownYetError also for a placeholder, such as `${NAME}`: something else fills it in."""
+        text = self.text
+        if text is not None and PLACEHOLDER.search(text):
+            raise NotKnownYetError(self)
+        return text
 
     @property
     def number(self) -> int | None:

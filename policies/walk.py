@@ -1,4 +1,4 @@
-"""Finds every pod template and every RayCluster in an object, of any kind.
+"""Finds every pod template and every RayCluster in an object, of any kind (search.py has those of foreign kinds).
 
 It does not see what operators create from them, such as the containers that KubeRay adds to pods.
 """
@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from core.nodes import ACCELERATOR
 from core.pods import POD_TEMPLATES, RAY, RAY_CLUSTERS, SUBMITTERS, VOLCANO_JOB
 
+from .search import POD, RAY_CLUSTER, inside, is_foreign, with_inner
 from .values import Node, NotKnownYetError, Object
 
 
@@ -23,8 +25,8 @@ class RayCluster:
 
     @property
     def standalone(self) -> bool:
-        """Whether it is an object of kind RayCluster."""
-        return self.owner.kind == "RayCluster"
+        """Whether it becomes an object of kind RayCluster without a RayJob or RayService."""
+        return self.owner.kind == "RayCluster" or is_foreign(self.owner)
 
     @property
     def scales(self) -> bool:
@@ -80,6 +82,12 @@ class Pod:
         """The first container, which is Ray's in pods of Ray. Raises NotKnownYetError."""
         return Container(self, self.spec.at("containers", 0), "container")
 
+    def accelerators(self) -> Iterator[tuple[str, Node]]:
+        """The GPUs and other accelerators of its first container, each with its amount. Raises NotKnownYetError."""
+        for resource, amount in self.first.node.at("resources", "limits").entries():
+            if ACCELERATOR.search(resource) and amount.quantity:
+                yield resource, amount
+
     def containers(self) -> Iterator[Container]:
         """Its init containers, its containers, and that of the autoscaler. Raises NotKnownYetError."""
         for role, field_ in (("init", "initContainers"), ("container", "containers")):
@@ -124,6 +132,11 @@ class Stack:
     part: bool = False
     """Whether it has only the objects of a group of tenants. Other stacks of the environment have the rest."""
 
+    @classmethod
+    def of_all(cls, objects: Iterable[Object], part: bool = False) -> Stack:
+        """The objects with all that are inside them."""
+        return cls(tuple(each for owner in objects for each in with_inner(owner)), part)
+
     def of(self, *kinds: str) -> Iterator[Object]:
         """The objects of some kinds."""
         return (each for each in self.objects if each.kind in kinds)
@@ -154,6 +167,9 @@ def ray_clusters(owner: Object) -> Iterator[RayCluster]:
         spec = owner.root.at(*RAY_CLUSTERS[owner.kind])
         if spec.is_set:  # a RayJob may use an existing RayCluster
             yield RayCluster(owner, spec)
+    for what, node in inside(owner):
+        if what == RAY_CLUSTER:
+            yield RayCluster(owner, node)
 
 
 def pods(owner: Object) -> Iterator[Pod]:
@@ -170,6 +186,9 @@ def pods(owner: Object) -> Iterator[Pod]:
         submitter = owner.root.at(*SUBMITTERS[owner.kind])
         if submitter.is_set:
             yield Pod(owner, submitter, "submitter")
+    for what, node in inside(owner):
+        if what == POD:
+            yield Pod(owner, node)
 
 
 def containers(owner: Object) -> Iterator[Container]:

@@ -119,9 +119,10 @@ def of_files(runs: dict[str, Run], names: Iterable[str]) -> Iterator[str]:
         yield f"| {name} | {' | '.join(str(found[name]) for found in counts.values())} |"
 
 
-def tables(found: Hits, runs: dict[str, dict[str, Run]]) -> Iterator[str]:
+def tables(tried: int, found: Hits, runs: dict[str, dict[str, Run]]) -> Iterator[str]:
     """All tables of the page."""
     in_pods = of(found, IN_PODS)
+    yield f"{tried} manifests with one fault each, beside the same manifests without it.\n"
     yield from of_places(in_pods)
     yield from of_faults(in_pods, "Fault of a pod", IN_PODS, len(PLACES))
     yield from of_faults(of(found, OF_RAY), "Fault of Ray", OF_RAY, 1)
@@ -143,7 +144,7 @@ def main(
         f"KubeRay's samples and ado's, {len(published)} files": published,
     }
     runs = {title: checked(title, texts, all_checkers) for title, texts in manifests.items()}
-    text = "\n".join(tables(found, runs))
+    text = "\n".join(tables(len(cases), found, runs))
     counts = "\n".join(of_files(list(runs.values())[-1], published))
     if write:
         write_tables(PAGE, "checkers", text)

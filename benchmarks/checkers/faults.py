@@ -17,18 +17,21 @@ from testbed.policies.bodies import (
     cron_job,
     default_deny,
     deployment,
+    for_ray,
     ingress,
+    opened,
     pod,
     queue,
     ray_cluster,
     ray_job,
-    ray_spec,
+    ray_service,
     redis,
     role,
     service,
     volcano_job,
 )
 from testbed.policies.case import MISSING, put
+from testbed.policies.wrappers import app_wrapper, job_set, leader_worker_set, ray_cluster_fleet
 
 Changes = dict[str, Any]
 """Values by paths in an object: keys and indexes, separated by spaces. MISSING removes the existing value."""
@@ -42,11 +45,8 @@ class Case:
     place: str
     good: tuple[Body, ...]
     bad: tuple[Body, ...]
-
-
-def ray_service() -> Body:
-    """A RayService."""
-    return body("ray.io/v1", "RayService", spec={"serveConfigV2": "applications: []", "rayClusterConfig": ray_spec()})
+    changed: tuple[str, ...] = ()
+    """The paths in the first object that differ."""
 
 
 def ray_cron_job() -> Body:
@@ -69,8 +69,15 @@ PLACES: dict[str, tuple[Callable[[], Body], str]] = {
     "RayService, workers": (ray_service, f"spec rayClusterConfig {_WORKER}"),
     "RayCronJob, workers": (ray_cron_job, f"spec jobTemplate rayClusterSpec {_WORKER}"),
     "Job of Volcano's": (volcano_job, "spec tasks 0 template spec"),
+    "JobSet": (job_set, "spec replicatedJobs 0 template spec template spec"),
+    "LeaderWorkerSet, workers": (leader_worker_set, "spec leaderWorkerTemplate workerTemplate spec"),
+    "RayClusterFleet, workers": (ray_cluster_fleet, f"spec template spec {_WORKER}"),
+    "RayCluster in an AppWrapper": (lambda: app_wrapper(ray_cluster()), f"spec components 0 template spec {_WORKER}"),
 }
 """Objects with a pod template, and the path of its spec."""
+
+RAYS = tuple(place for place in PLACES if place.startswith("Ray") and not place.endswith("submitter"))
+"""The places of pods of Ray."""
 
 _C = "containers 0"
 _SECURITY = f"{_C} securityContext"
@@ -89,6 +96,10 @@ IN_PODS: dict[str, Changes] = {
     "no limit of memory": {f"{_C} resources limits memory": MISSING},
     "image :latest": {f"{_C} image": "registry.example.com/main:latest"},
     "a tag, no digest": {f"{_C} image": "registry.example.com/main:1.2.3"},
+    "a token in args": {f"{_C} args": [f"--token=hf_{'aB' * 17}"]},
+    "no AppArmor": {f"{_SECURITY} appArmorProfile": {"type": "Unconfined"}},
+    "a type of SELinux": {f"{_SECURITY} seLinuxOptions": {"type": "spc_t"}},
+    "an unsafe sysctl": {"securityContext sysctls": [{"name": "kernel.msgmax", "value": "1"}]},
     "password in env": {f"{_C} env 0": {"name": "DB_PASSWORD", "value": "correct-horse-7"}},
 }
 """Faults of a pod: changes by paths in its spec."""
@@ -99,7 +110,8 @@ def of_pods() -> Iterator[Case]:
     for place, (make, spec) in PLACES.items():
         good = _with_all_requirements(make(), spec)
         for fault, changes in IN_PODS.items():
-            yield Case(fault, place, (good,), (_changed(good, {f"{spec} {at}": new for at, new in changes.items()}),))
+            below = {f"{spec} {at}": new for at, new in changes.items()}
+            yield Case(fault, place, (good,), (_changed(good, below),), tuple(below))
 
 
 def _with_all_requirements(made: Body, spec: str) -> Body:
@@ -177,6 +189,25 @@ OF_RAY: dict[str, tuple[tuple[Body, ...], Changes]] = {
     "a name that KubeRay refuses": ((ray_cluster(),), {"metadata name": "a" * 54}),
     "bounds that KubeRay refuses": ((ray_cluster(),), {"spec workerGroupSpecs 0 minReplicas": 9}),
     "a cluster that outlives its job": ((ray_job(),), {"spec shutdownAfterJobFinishes": False}),
+    "a gang beyond the CPUs of its queue": (
+        (queue("team-a"), _in_queue(ray_cluster())),
+        {"spec capability": {"cpu": "35"}},
+    ),
+    "a TPU on the head": ((ray_cluster(),), {f"spec {_HEAD} {_C} resources limits google.com/tpu": "4"}),
+    "a token in the runtime environment": ((ray_job(),), {"spec runtimeEnvYAML": "env_vars: {HF_TOKEN: correct-7}"}),
+    "a token in the entrypoint": ((ray_job(),), {"spec entrypoint": f"python a.py --token hf_{'aB' * 17}"}),
+    "a token in an annotation": ((ray_cluster(),), {"metadata annotations note": f"hf_{'aB' * 17}"}),
+    "Serve on a LoadBalancer": ((ray_service(),), {"spec serveService": {"spec": {"type": "LoadBalancer"}}}),
+    "no port for Serve": (
+        (ray_service(),),
+        {f"spec rayClusterConfig {_HEAD} {_C} ports": [{"name": "dashboard", "containerPort": 8265}]},
+    ),
+    "a misspelt field": ((ray_cluster(),), {"spec rayVersions": "2.60.0"}),
+    "egress without DNS": (
+        (opened(53, 443), default_deny(), ray_cluster()),
+        {"spec egress": [{"ports": [{"port": 443}]}]},
+    ),
+    "a NetworkPolicy that allows all": ((for_ray(), ray_cluster()), {"spec podSelector": {}, "spec ingress": [{}]}),
     "a gang that its queue never admits": (
         (queue("team-a"), _in_queue(ray_cluster())),
         {"spec capability": {"nvidia.com/gpu": "4"}},
@@ -187,6 +218,20 @@ OF_RAY: dict[str, tuple[tuple[Body, ...], Changes]] = {
 ELSEWHERE: dict[str, tuple[tuple[Body, ...], Changes]] = {
     "binds cluster-admin": ((binding("ClusterRoleBinding"),), {"roleRef name": "cluster-admin"}),
     "a Role that allows everything": ((role(),), {"rules 0 verbs": ["*"], "rules 0 resources": ["*"]}),
+    "binds edit in all namespaces": ((binding("ClusterRoleBinding"),), {"roleRef name": "edit"}),
+    "rights for all pods of a namespace": (
+        (binding(),),
+        {"subjects 0": {"kind": "Group", "name": "system:serviceaccounts:team-a"}},
+    ),
+    "a Role that makes tokens": (
+        (role(),),
+        {"rules 0 resources": ["serviceaccounts/token"], "rules 0 verbs": ["create"]},
+    ),
+    "a token in a ConfigMap": ((body("v1", "ConfigMap", data={}),), {"data HF_TOKEN": "correct-7"}),
+    "Redis without a password": (
+        (redis(), budget()),
+        {"spec template spec containers 0 args": ["--appendonly", "yes"]},
+    ),
     "a Role that may exec into pods": ((role(),), {"rules 0 resources": ["pods/exec"]}),
     "a Service open to the outside": ((service(), deployment()), {"spec type": "NodePort"}),
     "a Service that selects no pod": ((service(), deployment()), {"spec selector app": "typo"}),
@@ -203,4 +248,4 @@ ELSEWHERE: dict[str, tuple[tuple[Body, ...], Changes]] = {
 def of_objects(faults: dict[str, tuple[tuple[Body, ...], Changes]]) -> Iterator[Case]:
     """Cases for each fault in its objects."""
     for fault, (good, changes) in faults.items():
-        yield Case(fault, "", good, (_changed(good[0], changes), *good[1:]))
+        yield Case(fault, "", good, (_changed(good[0], changes), *good[1:]), tuple(changes))

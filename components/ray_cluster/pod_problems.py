@@ -57,6 +57,7 @@ def pod_problems(body: Body, level: PodSecurityLevel) -> Iterator[Problem]:
 def _of_ray_start(spec: Body, group: Body, path: Path) -> Iterator[Problem]:
     """What `ray start` refuses, or would offer without having it."""
     params, at = group.get("rayStartParams") or {}, (*path, "rayStartParams")
+    # Overrides may remove the version.
     yield from problems_of_params(params, spec.get("rayVersion"), path == _HEAD, at)
     offered = params.get("num-gpus", "")
     limits = (group["template"]["spec"]["containers"][0].get("resources") or {}).get("limits") or {}

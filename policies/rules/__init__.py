@@ -4,10 +4,12 @@ import itertools
 
 from ..rule import Rule
 from . import (
+    accepted,
     images,
     jobs,
     namespaces,
     network,
+    plain_secrets,
     pod_security,
     pods,
     queues,
@@ -31,6 +33,7 @@ FAMILIES = {
     "redis": redis,
     "queues": queues,
     "jobs": jobs,
+    "accepted": accepted,
     "pod_security": pod_security,
     "pods": pods,
     "images": images,
@@ -38,6 +41,7 @@ FAMILIES = {
     "services": services,
     "rbac": rbac,
     "namespaces": namespaces,
+    "plain_secrets": plain_secrets,
     "stack": stack,
 }
 """The families by name, in the order of the reference."""

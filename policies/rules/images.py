@@ -5,18 +5,9 @@ from core.versions import image_tag
 
 from ..cel import ALWAYS, OWN_CONTAINERS, listed, of_containers, of_pods
 from ..rule import Severity, Violations, rule
-from ..values import NotKnownYetError, is_placeholder
 from ..walk import Container
 
 _NAME_AND_TAG_IN_CEL = "c.image.split('@')[0].find('[^/]*$')"
-
-
-def _image(container: Container) -> str | None:
-    """The image that a container names. Raises NotKnownYetError, also for a placeholder."""
-    image = container.image.text
-    if image is not None and is_placeholder(image):
-        raise NotKnownYetError(container.image)
-    return image
 
 
 @rule(
@@ -33,7 +24,7 @@ def _image(container: Container) -> str | None:
 )
 def no_latest(container: Container) -> Violations:
     """Rejects a missing tag and `latest` in any form, such as `latest-gpu`, unless the image has a digest."""
-    image = _image(container)
+    image = container.image.given
     if image is None or "@sha256:" in image:
         return
     tag = image_tag(image)
@@ -66,7 +57,7 @@ def has_image(container: Container) -> Violations:
 )
 def digest(container: Container) -> Violations:
     """Requires a sha256 digest."""
-    if (image := _image(container)) and "@sha256:" not in image:
+    if (image := container.image.given) and "@sha256:" not in image:
         yield container.image.wrong(f"{container.image.shown()} has no digest")
 
 
@@ -99,7 +90,7 @@ def _registry_in_cel(options: Registries) -> str:
 )
 def registry(container: Container, options: Registries) -> Violations:
     """The image begins with an allowed prefix. A name without a registry is of Docker Hub."""
-    image = _image(container) if options.allowed else None
+    image = container.image.given if options.allowed else None
     if image is None:
         return
     first, slash, _ = image.partition("/")

@@ -13,10 +13,32 @@ _REDIS_PORTS = (6379, 26379)
 _METADATA = ipaddress.ip_address("169.254.169.254")
 
 
-def _selector_names_ray(selector: Node) -> bool:
-    keys = [key for key, _ in selector.at("matchLabels").entries()]
-    keys += [each.at("key").text or "" for each in selector.at("matchExpressions").items()]
-    return any(key.startswith(_RAY_LABELS) for key in keys)
+_KUBERAYS = {"app.kubernetes.io/name": "kuberay", "app.kubernetes.io/created-by": "kuberay-operator"}
+"""Further labels of all pods of KubeRay (ray-operator/controllers/ray/common/pod.go: labelPod)."""
+
+
+def _selects_ray(selector: Node) -> bool:
+    """Whether it selects pods of Ray: by a label of Ray's, or because it demands nothing that they do not have."""
+    labels = [(key, value.text) for key, value in selector.at("matchLabels").entries()]
+    expressions = list(selector.at("matchExpressions").items())
+    keys = [*(key for key, _ in labels), *(each.at("key").text or "" for each in expressions)]
+    return any(key.startswith(_RAY_LABELS) for key in keys) or (
+        all(_KUBERAYS.get(key) == value for key, value in labels) and all(map(_admits_ray, expressions))
+    )
+
+
+def _admits_ray(expression: Node) -> bool:
+    value = _KUBERAYS.get(expression.at("key").text or "")
+    values = [each.text for each in expression.at("values").items()]
+    match expression.at("operator").text:
+        case "In":
+            return value in values
+        case "Exists":
+            return value is not None
+        case "NotIn":
+            return value not in values
+        case _:
+            return value is None
 
 
 def _empty(selector: Node) -> bool:
@@ -53,10 +75,11 @@ def default_deny(stack: Stack) -> Violations:
             yield place.wrong(f"no NetworkPolicy for all its pods closes {' and '.join(sorted(missing))}")
 
 
-def _opens(rule_: Node, ports: tuple[int, ...]) -> bool:
+def _opens(rule_: Node, ports: tuple[int, ...], protocol: str = "TCP") -> bool:
     """Whether a rule of a policy allows one of the ports: it names no ports, or a range that contains the port."""
     allowed = list(rule_.at("ports").items())
-    return not allowed or any(_contains(each, port) for each in allowed for port in ports)
+    same = [each for each in allowed if (each.at("protocol").text or "TCP") == protocol]
+    return not allowed or any(_contains(each, port) for each in same for port in ports)
 
 
 def _contains(range_: Node, port: int) -> bool:
@@ -66,8 +89,8 @@ def _contains(range_: Node, port: int) -> bool:
     return first is None or first <= port <= (first if last is None else last)
 
 
-def _allows_egress(policy: Object, ports: tuple[int, ...]) -> bool:
-    return any(_opens(each, ports) for each in policy.root.at("spec", "egress").items())
+def _allows_egress(policy: Object, ports: tuple[int, ...], protocol: str) -> bool:
+    return any(_opens(each, ports, protocol) for each in policy.root.at("spec", "egress").items())
 
 
 @rule(
@@ -76,22 +99,22 @@ def _allows_egress(policy: Object, ports: tuple[int, ...]) -> bool:
     what="Where egress is denied, Ray can still reach DNS and the API server.",
     why="Without DNS no worker finds its head; without the API server the autoscaler and Volcano's gangs do not work.",
     source=_POLICIES,
-    fix="Open port 53 to the cluster's DNS and 443 or 6443 to the API server.",
+    fix="Open port 53, protocol UDP (the default is TCP), to the cluster's DNS, and 443 or 6443 to the API server.",
 )
 def egress_complete(stack: Stack) -> Violations:
-    """If a policy closes egress of the namespace, some policy opens these ports. The rule ignores podSelectors."""
+    """If a policy closes egress of pods of Ray, some policy of the namespace opens these ports, for whichever pods."""
     policies: dict[str, list[Object]] = {}
     for policy in stack.of("NetworkPolicy"):
         policies.setdefault(policy.namespace or "default", []).append(policy)
     for namespace, cluster in stack.ray_namespaces().items():
         closing = [policy for policy in policies.get(namespace, []) if "Egress" in _types(policy)]
-        if not any(_empty(policy.root.at("spec", "podSelector")) for policy in closing):
+        if not any(_selects_ray(policy.root.at("spec", "podSelector")) for policy in closing):
             continue
-        needed = {"DNS": (53,), **({"the API server": (443, 6443)} if cluster.scales else {})}
-        for what, ports in needed.items():
-            if not any(_allows_egress(policy, ports) for policy in closing):
+        needed = {"DNS": ((53,), "UDP"), **({"the API server": ((443, 6443), "TCP")} if cluster.scales else {})}
+        for what, (ports, protocol) in needed.items():
+            if not any(_allows_egress(policy, ports, protocol) for policy in closing):
                 place = cluster.owner.root.at("metadata", "namespace")
-                yield place.wrong(f"no NetworkPolicy lets its pods reach {what}")
+                yield place.wrong(f"no NetworkPolicy lets its pods reach {what} ({protocol} {ports[0]})")
 
 
 @rule(
@@ -104,9 +127,9 @@ def egress_complete(stack: Stack) -> Violations:
     kinds=("NetworkPolicy",),
 )
 def ray_ports_closed(owner: Object) -> Violations:
-    """A rule for pods of Ray sets `from`, and does not allow every address."""
+    """A rule for pods of Ray, or for all pods of a namespace, sets `from`, and does not allow every address."""
     spec = owner.root.at("spec")
-    if not _selector_names_ray(spec.at("podSelector")):
+    if not _selects_ray(spec.at("podSelector")) or "Ingress" not in _types(owner):
         return
     for each in spec.at("ingress").items():
         yield from _from_anybody(each)
@@ -116,14 +139,20 @@ def _from_anybody(ingress: Node) -> Violations:
     peers = list(ingress.at("from").items())
     if not peers:
         yield ingress.at("from").wrong("anybody may connect")
-    for peer in peers:
-        if _is_any(peer.at("ipBlock", "cidr")):
-            yield peer.at("ipBlock", "cidr").wrong(f"{peer.at('ipBlock', 'cidr').shown()} contains every address")
-
-
-def _is_any(cidr: Node) -> bool:
-    network = _network(cidr)
-    return network is not None and network.prefixlen == 0
+    blocks = [peer.at("ipBlock", "cidr") for peer in peers]
+    for block in blocks:
+        if (network := _network(block)) is not None and network.prefixlen == 0:
+            yield block.wrong(f"{block.shown()} contains every address")
+            return
+    networks = [network for block in blocks if (network := _network(block)) is not None]
+    fourth = [each for each in networks if isinstance(each, ipaddress.IPv4Network)]
+    sixth = [each for each in networks if isinstance(each, ipaddress.IPv6Network)]
+    lengths = [
+        *(each.prefixlen for each in ipaddress.collapse_addresses(fourth)),
+        *(each.prefixlen for each in ipaddress.collapse_addresses(sixth)),
+    ]
+    if 0 in lengths:
+        yield ingress.at("from").wrong("these blocks together contain every address")
 
 
 def _network(cidr: Node) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
@@ -160,10 +189,12 @@ def redis_ingress_scoped(owner: Object) -> Violations:
     kinds=("NetworkPolicy",),
 )
 def no_cloud_metadata(owner: Object) -> Violations:
-    """No allowed block contains the address at port 80, where the metadata service listens."""
+    """No rule allows the address at port 80, where the metadata service listens."""
     for each in owner.root.at("spec", "egress").items():
         if not _opens(each, (80,)):
             continue
+        if not list(each.at("to").items()):
+            yield each.at("to").wrong("every address is allowed, with 169.254.169.254")
         for peer in each.at("to").items():
             block = peer.at("ipBlock")
             network = _network(block.at("cidr"))

@@ -1,6 +1,15 @@
 """Resources, probes and variables of pods. The rules apply to every pod template of an object."""
 
-from core.secrets import ABOUT_A_SECRET, HARMLESS, PLACEHOLDER, SECRET, SECRET_VALUE, is_secret
+from core.secrets import (
+    ABOUT_A_SECRET,
+    HARMLESS,
+    PLACEHOLDER,
+    SECRET,
+    SECRET_VALUE,
+    SECRET_VALUE_HAS,
+    is_secret,
+    secret_in,
+)
 
 from ..cel import OWN_CONTAINERS, of_containers, of_pods, of_ray, quantity, text
 from ..rule import Severity, Violations, rule
@@ -72,26 +81,40 @@ def probes(container: Container) -> Violations:
             yield container.node.at(key).wrong("is missing")
 
 
-_PLAIN_SECRET_IN_CEL = (
-    f"!e.value.matches({text(f'^(?:{PLACEHOLDER.pattern})$')})"
-    f" && (e.value.matches({text(SECRET_VALUE.pattern)})"
+def _looks_in_cel(value: str) -> str:
+    """CEL for whether a text has a secret that is known by its look."""
+    return " && ".join(f"{value}.matches({text(each.pattern)})" for each in (SECRET_VALUE_HAS, SECRET_VALUE))
+
+
+# Placeholders last: only few values need that match, and the API server limits the cost of an expression.
+_NO_PLAIN_SECRET_IN_CEL = (
+    f"!({_looks_in_cel('e.value')}"
     f" || e.name.matches({text(f'(?i){SECRET.pattern}')})"
     f" && !e.name.matches({text(f'(?i){ABOUT_A_SECRET.pattern}')})"
     f" && !e.value.matches({text(f'(?i)^(?:{HARMLESS.pattern})$')}))"
+    f" || e.value.matches({text(f'^(?:{PLACEHOLDER.pattern})$')})"
 )
 
 
 @rule(
     "pod-no-plain-secret",
     Severity.CRITICAL,
-    what="No password or token stands in plain text in a pod's environment.",
+    what="No password or token stands in plain text in a pod's environment or command.",
     why="Whoever may read the object, its manifest in git or Pulumi's state reads it.",
     source="https://kubernetes.io/docs/concepts/configuration/secret/",
     fix="Keep it in a Secret, and name that with valueFrom.secretKeyRef. Then replace it: it has been seen.",
-    cel=of_containers(f"c.?env.orValue([]).all(e, e.?value.orValue('') == '' || !({_PLAIN_SECRET_IN_CEL}))"),
+    cel=of_containers(
+        f"c.?env.orValue([]).all(e, e.?value.orValue('') == '' || {_NO_PLAIN_SECRET_IN_CEL})"
+        f" && (c.?command.orValue([]) + c.?args.orValue([])).all(a, !({_looks_in_cel('a')}))"
+    ),
 )
 def no_plain_secret(container: Container) -> Violations:
-    """Rejects variables that look like secrets by name or value, except `<token>` or `$TOKEN`. Shows no value."""
+    """Rejects variables that look like secrets by name or value, except `<token>` or `$TOKEN`; and words of command and
+    args that look like one. Shows no value."""
+    for key in ("command", "args"):
+        for word in container.node.at(key).items():
+            if kind := secret_in(word.text or ""):
+                yield word.wrong(f"has {kind}")
     for variable in container.node.at("env").items():
         name, value = variable.at("name").text, variable.at("value").text
         if name and value and is_secret(name, value) and not is_placeholder(value):

@@ -4,17 +4,17 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from core.pods import RAY
+from core.quantities import shown
 
 from ..cel import CelCheck
 from ..rule import Severity, Violations, rule
 from ..values import Node, Object
-from ..walk import RayCluster, Stack
+from ..walk import Pod, RayCluster, Stack
 
 _VOLCANO = "scheduling.volcano.sh"
 _VALIDATE = "volcano pkg/webhooks/admission/queues/validate/validate_queue.go"
 _QUEUE_LABEL = "volcano.sh/queue-name"
 _KUEUE_LABEL = "kueue.x-k8s.io/queue-name"
-_GPU = "nvidia.com/gpu"
 _ROOT = "root"
 
 
@@ -124,25 +124,30 @@ def queue_exists(stack: Stack) -> Violations:
     fix="Lower minReplicas, or replicas where the cluster does not scale; or raise the queue's capability.",
 )
 def gang_fits_queue(stack: Stack) -> Violations:
-    """Compares the GPUs of all pods of the gang with the capability of the queue."""
+    """Compares the CPUs, memory, GPUs and all else that the pods of the gang need with the capability of the queue."""
     queues = _queues(stack)
     for cluster in stack.ray_clusters():
         label = cluster.owner.label(_QUEUE_LABEL)
         queue = queues.get(label.text or "")
         if queue is None:
             continue
-        most = queue.root.at("spec", "capability", _GPU)
-        together = sum((_gpus(cluster, pod.group, pod.first.node) for pod in cluster.workers()), Decimal(0))
-        if most.quantity is not None and together > most.quantity:
-            yield label.wrong(f"its pods need {together:g} GPUs at once, and {label.shown()} may have {most.shown()}")
+        for resource, most in queue.root.at("spec", "capability").entries():
+            together = sum((amount for pod in cluster.pods() for amount in _needs(cluster, pod, resource)), Decimal(0))
+            if most.quantity is not None and together > most.quantity:
+                need = f"its pods need {shown(resource, together)} of {resource} at once"
+                yield label.wrong(f"{need}, and {label.shown()} may have {most.shown()}")
 
 
-def _gpus(cluster: RayCluster, group: Node | None, container: Node) -> Decimal:
-    assert group is not None
-    least = group.at("minReplicas").number or 0
-    workers = least if cluster.scales else max(group.at("replicas").number or 0, least)
-    gpus = container.at("resources", "limits", _GPU).quantity or Decimal(0)
-    return gpus * workers * (group.at("numOfHosts").number or 1)
+def _needs(cluster: RayCluster, pod: Pod, resource: str) -> Iterator[Decimal]:
+    """The amounts that the gang's pods of a group request, by container: the head, and all workers at the start."""
+    assert pod.group is not None
+    least = pod.group.at("minReplicas").number or 0
+    workers = least if cluster.scales else max(pod.group.at("replicas").number or 0, least)
+    pods = 1 if pod.role == "head" else workers * (pod.group.at("numOfHosts").number or 1)
+    for container in pod.spec.at("containers").items():
+        request = container.at("resources", "requests", resource)
+        limit = container.at("resources", "limits", resource)
+        yield pods * ((request if request.is_set else limit).quantity or Decimal(0))
 
 
 @rule(

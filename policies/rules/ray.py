@@ -3,9 +3,9 @@
 import re
 
 from core.types import Settings, Version
-from core.versions import image_version, version_tuple
+from core.versions import RAYS_IMAGE, ray_image_version, version_tuple
 
-from ..cel import HEAD, HEAD_CONTAINER, of_ray
+from ..cel import HEAD, HEAD_CONTAINER, of_ray, text
 from ..rule import Severity, Violations, rule
 from ..values import Node
 from ..walk import Container, RayCluster
@@ -18,13 +18,13 @@ _OUTSIDE_IN_CEL = "['NodePort', 'LoadBalancer']"
 
 
 def _version(node: Node) -> tuple[int, ...] | None:
-    found = _VERSION.match(node.text or "")
+    found = _VERSION.match(node.given or "")
     return version_tuple(found[0]) if found else None
 
 
 def _tagged_in_cel(container: str) -> str:
-    """CEL for the release that the tag of an image begins with; empty without one."""
-    tag = f"{container}.?image.orValue('').split('@')[0].find('[^/]*$').find(':.*')"
+    """CEL for the release that the tag of an image of Ray begins with; empty without one."""
+    tag = f"{container}.?image.orValue('').split('@')[0].find('[^/]*$').find({text(f'{RAYS_IMAGE}.*')}).find(':.*')"
     return f"{tag}.find('^:{_VERSION_IN_CEL}').find('{_VERSION_IN_CEL}')"
 
 
@@ -44,7 +44,7 @@ def _tagged_in_cel(container: str) -> str:
 def auth_token(cluster: RayCluster) -> Violations:
     """The mode is `token` in `authOptions` or in the variable of the head."""
     mode = cluster.spec.at("authOptions", "mode")
-    variable = cluster.head.first.env("RAY_AUTH_MODE") if mode.text != "token" else None
+    variable = cluster.head.first.env("RAY_AUTH_MODE") if mode.given != "token" else None
     if mode.text != "token" and (variable is None or variable.at("value").text != "token"):
         yield mode.wrong(f"is {mode.shown()}" if mode.is_set else "is not set: everybody has access")
 
@@ -78,9 +78,9 @@ def _minimal_version_in_cel(options: MinimalVersion) -> str:
     cel=of_ray(_minimal_version_in_cel),
 )
 def minimal_version(cluster: RayCluster, options: MinimalVersion) -> Violations:
-    """`rayVersion`, or else the tag of the head's image, is a release that is not older than the option."""
+    """`rayVersion`, or else the tag of the head's image of Ray, is a release that is not older than the option."""
     ray_version, image = cluster.spec.at("rayVersion"), cluster.head.first.image
-    tagged = None if ray_version.is_set else image_version(image.text or "")
+    tagged = None if ray_version.is_set else ray_image_version(image.given or "")
     version = version_tuple(tagged) if tagged else _version(ray_version)
     if version is None:
         yield ray_version.wrong(f"{ray_version.shown()} is no release" if ray_version.is_set else "is not set")
@@ -103,12 +103,15 @@ def minimal_version(cluster: RayCluster, options: MinimalVersion) -> Violations:
     ),
 )
 def image_is_of_version(cluster: RayCluster) -> Violations:
-    """If a tag begins with a release, that release is `rayVersion`."""
+    """If the tag of an image of Ray begins with a release, that release is `rayVersion`.
+
+    An image of Ray has the word ray in its name: the tag of another one is its application's version.
+    """
     version = cluster.spec.at("rayVersion")
     for pod in cluster.pods():
         image = pod.first.image
-        tagged = image_version(image.text or "")
-        if version.text and tagged and tagged != version.text:
+        tagged = ray_image_version(image.given or "")
+        if version.given and tagged and tagged != version.text:
             yield image.wrong(f"{image.shown()} is not of version {version.shown()}")
 
 
@@ -166,7 +169,7 @@ def no_public_dashboard(cluster: RayCluster) -> Violations:
 def background_delete(cluster: RayCluster) -> Violations:
     """Requires the annotation on resources of Pulumi."""
     propagation = cluster.owner.annotation("pulumi.com/deletionPropagationPolicy")
-    if cluster.owner.protected is not None and propagation.text != "background":
+    if cluster.owner.kind == "RayCluster" and cluster.owner.protected is not None and propagation.text != "background":
         yield propagation.wrong(f"is {propagation.shown()}" if propagation.is_set else "is not set")
 
 

@@ -1,8 +1,9 @@
 """Heads and workers of RayClusters: resources, credentials and scheduling."""
 
+from core.nodes import ACCELERATOR
 from core.types import Settings
 
-from ..cel import GROUPS, HEAD, HEAD_CONTAINER, of_ray, quantity
+from ..cel import GROUPS, HEAD, HEAD_CONTAINER, of_ray, quantity, text
 from ..rule import Severity, Violations, rule
 from ..walk import Pod, RayCluster
 from . import remedies
@@ -13,10 +14,10 @@ _ALONE_IN_CEL = f"{GROUPS}.size() == 0"
 
 
 def _no_gpus_in_cel(container: str) -> str:
-    amount = quantity("limits[r]")
+    none = f"{quantity('limits[r]')}.compareTo(quantity('0')) == 0"
     return (
         f"[{container}.?resources.?limits.orValue({{}})]"
-        f".all(limits, limits.all(r, !r.endsWith('/gpu') || {amount}.compareTo(quantity('0')) == 0))"
+        f".all(limits, limits.all(r, !r.matches({text(ACCELERATOR.pattern)}) || {none}))"
     )
 
 
@@ -45,7 +46,7 @@ def head_zero_cpu(cluster: RayCluster) -> Violations:
 @rule(
     "ray-head-zero-gpu",
     Severity.MEDIUM,
-    what="The head has no GPU.",
+    what="The head has no GPU, and no other accelerator.",
     why="The head keeps it for as long as the cluster runs, and no task should run there.",
     source="https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/gpu.html",
     fix="Remove GPUs from the limits of the head's container.",
@@ -53,12 +54,11 @@ def head_zero_cpu(cluster: RayCluster) -> Violations:
     cel=of_ray(f"{_ALONE_IN_CEL} || {_no_gpus_in_cel(HEAD_CONTAINER)}"),
 )
 def head_zero_gpu(cluster: RayCluster) -> Violations:
-    """Rejects GPUs in the limits of the head's container if the cluster has workers."""
+    """Rejects GPUs and other accelerators in the limits of the head's container if the cluster has workers."""
     if cluster.alone:
         return
-    for resource, amount in cluster.head.first.node.at("resources", "limits").entries():
-        if resource.endswith("/gpu") and amount.quantity:
-            yield amount.wrong(f"the head keeps {amount.shown()} of {resource}")
+    for resource, amount in cluster.head.accelerators():
+        yield amount.wrong(f"the head keeps {amount.shown()} of {resource}")
 
 
 @rule(
@@ -108,7 +108,7 @@ def head_priority(cluster: RayCluster) -> Violations:
 @rule(
     "ray-gpu-node-affinity",
     Severity.MEDIUM,
-    what="Workers with GPUs select their nodes.",
+    what="Workers with GPUs or other accelerators select their nodes.",
     why="In a cluster with two kinds of GPUs they get either, and a job runs at the speed of the slowest worker.",
     source="https://docs.ray.io/en/latest/cluster/kubernetes/user-guides/gpu.html",
     fix="Set nodeSelector or a node affinity, for example on nvidia.com/gpu.product.",
@@ -122,12 +122,9 @@ def head_priority(cluster: RayCluster) -> Violations:
 def gpu_node_affinity(cluster: RayCluster) -> Violations:
     """Requires a node selector or a node affinity."""
     for pod in cluster.workers():
-        asks = any(
-            resource.endswith("/gpu") and amount.quantity
-            for resource, amount in pod.first.node.at("resources", "limits").entries()
-        )
+        asks = any(pod.accelerators())
         if asks and not pod.spec.at("nodeSelector").is_set and not pod.spec.at("affinity", "nodeAffinity").is_set:
-            yield pod.spec.at("nodeSelector").wrong("runs on any node with a GPU")
+            yield pod.spec.at("nodeSelector").wrong("runs on any node with an accelerator")
 
 
 class HeadMemory(Settings):

@@ -109,6 +109,5 @@ def gpu_idle_groups(cluster: RayCluster) -> Violations:
     for pod in cluster.workers():
         assert pod.group is not None
         least = pod.group.at("minReplicas")
-        limits = pod.first.node.at("resources", "limits").entries()
-        if least.number and any(resource.endswith("/gpu") and amount.quantity for resource, amount in limits):
+        if least.number and any(pod.accelerators()):
             yield least.wrong(f"{least.shown()} workers keep their GPUs when they are idle")

@@ -92,7 +92,7 @@ def name_length(cluster: RayCluster, options: NameLengths) -> Violations:
     """Requires a DNS-1035 label that is not longer than the option."""
     name_node = cluster.owner.root.at("metadata", "name")
     longest = options.cluster if cluster.standalone else options.others
-    name = name_node.text or ""
+    name = name_node.given or ""
     if len(name) > longest:
         yield name_node.wrong(f"{name_node.shown()} has {len(name)} characters; at most {longest} are allowed")
     elif name and not re.fullmatch(r"[a-z]([-a-z0-9]*[a-z0-9])?", name):

@@ -1,5 +1,6 @@
 """Who may do what with Kubernetes' API."""
 
+import re
 from collections.abc import Iterator
 
 from core.types import Settings
@@ -24,6 +25,11 @@ _WRITE_VERBS = {"create", "update", "patch", "delete", "deletecollection", "*"}
 
 def _rules(owner: Object) -> Iterator[Node]:
     return owner.root.at("rules").items()
+
+
+def _is(resource: Node, name: str) -> bool:
+    """Whether a resource of a rule is this subresource: `pods/exec`, or `*/exec`."""
+    return resource.text in (name, f"*/{name.partition('/')[2]}")
 
 
 def _words(rule_: Node, key: str) -> set[str | None]:
@@ -67,9 +73,11 @@ def no_wildcard(owner: Object, options: Wildcards) -> Violations:
     kinds=_BINDINGS,
 )
 def no_cluster_admin(owner: Object) -> Violations:
-    """Rejects bindings to `cluster-admin`."""
-    if owner.root.at("roleRef", "name").text == "cluster-admin":
-        yield owner.root.at("roleRef", "name").wrong("binds cluster-admin")
+    """Rejects bindings to `cluster-admin`, and those of `admin` and `edit` in all namespaces."""
+    name = owner.root.at("roleRef", "name")
+    everywhere = ("admin", "edit") if owner.kind == "ClusterRoleBinding" else ()
+    if name.text in ("cluster-admin", *everywhere):
+        yield name.wrong(f"binds {name.text}{' in all namespaces' if everywhere else ''}")
 
 
 @rule(
@@ -78,12 +86,15 @@ def no_cluster_admin(owner: Object) -> Violations:
     what="Roles allow nobody to grant rights or to impersonate others.",
     why="Whoever may escalate, bind or impersonate has every right.",
     source=f"{_GOOD_PRACTICES}#escalate-verb",
-    fix="Remove the verbs escalate, bind and impersonate.",
+    fix="Remove the verbs escalate, bind and impersonate, and serviceaccounts/token.",
     kinds=_ROLES,
 )
 def no_escalate(owner: Object) -> Violations:
-    """Rejects the three verbs."""
+    """Rejects the three verbs, and the creation of tokens of accounts."""
     for each in _rules(owner):
+        for resource in each.at("resources").items():
+            if _is(resource, "serviceaccounts/token") and _words(each, "verbs") & {"create", "*"}:
+                yield resource.wrong(f"allows {resource.shown()}: with a token of an account one has its rights")
         for verb in each.at("verbs").items():
             if verb.text in ("escalate", "bind", "impersonate"):
                 yield verb.wrong(f"allows {verb.shown()}")
@@ -102,7 +113,7 @@ def no_exec(owner: Object) -> Violations:
     """Rejects `pods/exec`, `pods/attach` and `pods/ephemeralcontainers`."""
     for each in _rules(owner):
         for resource in each.at("resources").items():
-            if resource.text in ("pods/exec", "pods/attach", "pods/ephemeralcontainers"):
+            if any(_is(resource, f"pods/{name}") for name in ("exec", "attach", "ephemeralcontainers")):
                 yield resource.wrong(f"allows {resource.shown()}")
 
 
@@ -119,8 +130,8 @@ def no_node_proxy(owner: Object) -> Violations:
     """Rejects `nodes/proxy`."""
     for each in _rules(owner):
         for resource in each.at("resources").items():
-            if resource.text == "nodes/proxy":
-                yield resource.wrong("allows nodes/proxy")
+            if _is(resource, "nodes/proxy"):
+                yield resource.wrong(f"allows {resource.shown()}")
 
 
 @rule(
@@ -133,10 +144,12 @@ def no_node_proxy(owner: Object) -> Violations:
     kinds=_BINDINGS,
 )
 def no_everybody(owner: Object) -> Violations:
-    """Rejects the groups of Kubernetes that contain everybody, and `system:masters`, which bypasses RBAC."""
+    """Rejects the groups that contain everybody, all pods or all pods of a namespace, and `system:masters`, which
+    bypasses RBAC."""
     everybody = ("system:anonymous", "system:unauthenticated", "system:authenticated", "system:masters")
     for subject in owner.root.at("subjects").items():
-        if subject.at("name").text in (*everybody, "system:serviceaccounts"):
+        name = subject.at("name").text or ""
+        if name in (*everybody, "system:serviceaccounts") or name.startswith("system:serviceaccounts:"):
             yield subject.at("name").wrong(f"gives rights to {subject.at('name').shown()}")
 
 
@@ -150,9 +163,12 @@ def no_everybody(owner: Object) -> Violations:
     kinds=_BINDINGS,
 )
 def no_default_account(owner: Object) -> Violations:
-    """Rejects ServiceAccount `default`."""
+    """Rejects ServiceAccount `default`, also as user `system:serviceaccount:NAMESPACE:default`."""
     for subject in owner.root.at("subjects").items():
-        if subject.at("kind").text == "ServiceAccount" and subject.at("name").text == "default":
+        account = subject.at("kind").text == "ServiceAccount"
+        name = subject.at("name").text or ""
+        user = name if account else re.sub(r"^system:serviceaccount:[^:]+:", "", name) if ":" in name else ""
+        if user == "default":
             yield subject.at("name").wrong("is the account of every pod that names no other")
 
 

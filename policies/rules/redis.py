@@ -1,6 +1,7 @@
 """Redis and Valkey that a stack runs for Ray, recognized by the name of their image."""
 
 import itertools
+import re
 from collections.abc import Iterator, Mapping
 
 from core.types import Settings
@@ -12,12 +13,23 @@ from ..walk import Container, Pod, Stack, containers
 _PERSISTENCE = "https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/"
 _SENTINEL = "https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/"
 _PROGRAMS = ("Deployment", "StatefulSet", "Pod", "ReplicaSet")
-_IMAGES = ("redis", "valkey", "redis-stack-server")
+_IMAGES = ("redis", "valkey", "redis-stack", "redis-stack-server")
+_OTHER_PROGRAM = re.compile(r"\b(?:redis|valkey)-(?:cli|benchmark|check-\w+)\b|^(?:sleep|tail|true)\b|_exporter\b")
+_SERVER = re.compile(r"\b(?:redis|valkey)(?:-stack)?-(?:server|sentinel)\b")
 
 
 def _is_redis(container: Container) -> bool:
+    """Whether a container runs a server of Redis or Valkey: its image's program, or one that its command names."""
     name = (container.image.text or "").partition("@")[0].rpartition("/")[2].partition(":")[0]
-    return container.role == "container" and name in _IMAGES and container.pod.ray is None
+    if container.role != "container" or name not in _IMAGES or container.pod.ray is not None:
+        return False
+    command = " ".join(_words(container))
+    return bool(_SERVER.search(command)) or not _OTHER_PROGRAM.search(command)
+
+
+def _words(container: Container) -> Iterator[str]:
+    for key in ("command", "args"):
+        yield from (each.text or "" for each in container.node.at(key).items())
 
 
 def _runs_redis(owner: Object) -> bool:
@@ -150,18 +162,55 @@ def append_only(owner: Object) -> Violations:
 @rule(
     "redis-password",
     Severity.CRITICAL,
-    what="No password of Redis is in a command line or a ConfigMap.",
-    why="Everybody who may read pods and ConfigMaps sees both, and processes can read each other's arguments.",
-    source="https://redis.io/docs/latest/operate/oss_and_stack/management/security/",
+    what="Redis has a password, and none is in a command line or a ConfigMap.",
+    why="Without one every client is the GCS of every cluster. Whoever may read pods and ConfigMaps reads these.",
+    source="https://redis.io/docs/latest/operate/oss_and_stack/management/security/; docker-library/redis: its image"
+    " turns protected-mode off",
     fix="Mount a Secret with an ACL file, or take the password from valueFrom.secretKeyRef.",
     kinds=(*_PROGRAMS, "ConfigMap"),
 )
-def no_plain_password(owner: Object) -> Violations:
-    """Rejects `requirepass` and `masterauth` with a literal value. Messages never show the value."""
+def password(owner: Object) -> Violations:
+    """Rejects a literal `requirepass` or `masterauth`, an empty one, users with `nopass`, ALLOW_EMPTY_PASSWORD, and a
+    server with none of these, no ACL file and no file of settings. Messages never show the value."""
     for line, place in _settings(owner):
         name, _, value = line.partition(" ")
-        if name in ("requirepass", "masterauth") and value.strip() and not value.strip().startswith("$"):
-            yield place.wrong(f"{name} has a password in plain text")
+        given = value.strip().strip("'\"")
+        if name in ("requirepass", "masterauth") and not given.startswith("$"):
+            yield place.wrong(f"{name} {'has a password in plain text' if given else 'is empty'}")
+        elif name == "user" and {"on", "nopass"} <= set(given.split()):
+            yield place.wrong("a user needs no password")
+    if owner.kind == "ConfigMap":
+        yield from _open_file(owner)
+        return
+    for container in containers(owner):
+        if _is_redis(container):
+            yield from _without_password(container)
+
+
+def _open_file(owner: Object) -> Violations:
+    lines = list(_settings(owner))
+    opened = [place for line, place in lines if line.split() == ["protected-mode", "no"]]
+    if opened and not any(_SETS_PASSWORD.search(line) for line, _ in lines):
+        yield opened[0].wrong("protected-mode is off, and there is no password")
+
+
+def _without_password(container: Container) -> Violations:
+    allowed = container.env("ALLOW_EMPTY_PASSWORD")
+    if allowed is not None and allowed.at("value").text in ("yes", "true", "1"):
+        yield allowed.at("value").wrong("allows an empty password")
+        return
+    variables = [each.at(key) for each in container.node.at("env").items() for key in ("name", "value")]
+    texts = (*_words(container), *(each.text or "" for each in variables))
+    sets_one = any(_SETS_PASSWORD.search(each) for each in texts)
+    if not sets_one and not list(container.node.at("envFrom").items()):
+        yield container.node.at("args").wrong("sets no password, no ACL file and no file of settings")
+
+
+_SETS_PASSWORD = re.compile(
+    r"requirepass|aclfile|\buser\b|\.conf\b|PASSWORD|PASS\b|\binclude\b|^/|\.sh\b", re.IGNORECASE
+)
+"""What an argument or a variable has where the password comes from it. A script or a file of settings may
+set it, too."""
 
 
 def _settings(owner: Object) -> Iterator[tuple[str, Node]]:
@@ -173,7 +222,8 @@ def _settings(owner: Object) -> Iterator[tuple[str, Node]]:
         return
     for container in containers(owner):
         if _is_redis(container):
-            words = [each for key in ("command", "args") for each in container.node.at(key).items()]
-            for word, value in itertools.pairwise(words):
-                if (word.text or "").startswith("--"):
-                    yield f"{(word.text or '').removeprefix('--')} {value.text}", value
+            nodes = [each for key in ("command", "args") for each in container.node.at(key).items()]
+            words = [(word, node) for node in nodes for word in (node.text or "").replace("=", " ").split() or [""]]
+            for (word, _), (value, node) in itertools.pairwise(words):
+                if word.startswith("--"):
+                    yield f"{word.removeprefix('--')} {value}", node

@@ -2,17 +2,28 @@
 
 from collections.abc import Mapping
 
+from core.pods import RAY
 from core.types import Settings
 
 from ..cel import CelCheck, listed
 from ..rule import Severity, Violations, rule
-from ..values import Object
+from ..values import Node, Object
 from ..walk import Stack
 
-_SERVICES = (("", "Service"),)
+_SERVICES = (("", "Service"), (RAY, "RayService"))
+_OF_KINDS = ("Service", "RayService")
 _PASSTHROUGH = "nginx.ingress.kubernetes.io/ssl-passthrough"
 _RAY_LABELS = "ray.io/"
 _CERTIFICATE = "alb.ingress.kubernetes.io/certificate-arn"
+
+
+def _spec(owner: Object) -> Node:
+    """The spec of a Service, or of the Service for Ray Serve in a RayService."""
+    return owner.root.at("spec", "serveService", "spec") if owner.kind == "RayService" else owner.root.at("spec")
+
+
+def _field_in_cel(name: str) -> str:
+    return f"object.spec.?{name}.or(object.spec.?serveService.?spec.?{name})"
 
 
 class PublicServices(Settings):
@@ -24,7 +35,7 @@ class PublicServices(Settings):
 
 def _no_public_service_in_cel(options: PublicServices) -> str:
     return (
-        "!(object.spec.?type.orValue('') in ['NodePort', 'LoadBalancer'])"
+        f"!({_field_in_cel('type')}.orValue('') in ['NodePort', 'LoadBalancer'])"
         f" || object.metadata.name in {listed(options.allowed)}"
     )
 
@@ -36,12 +47,12 @@ def _no_public_service_in_cel(options: PublicServices) -> str:
     why="A LoadBalancer has an address of its own, often on the internet and without a login.",
     source="https://kubernetes.io/docs/concepts/services-networking/service/#publishing-services-service-types",
     fix="Use type ClusterIP and an Ingress with TLS and a login, or allow the Service in the rule's options.",
-    kinds=("Service",),
+    kinds=_OF_KINDS,
     cel=CelCheck(_SERVICES, _no_public_service_in_cel),
 )
 def no_public_service(owner: Object, options: PublicServices) -> Violations:
-    """Rejects NodePort and LoadBalancer."""
-    service_type = owner.root.at("spec", "type")
+    """Rejects NodePort and LoadBalancer, also in `serveService` of a RayService."""
+    service_type = _spec(owner).at("type")
     if service_type.text in ("NodePort", "LoadBalancer") and owner.name not in options.allowed:
         yield service_type.wrong(f"is {service_type.shown()}")
 
@@ -53,12 +64,12 @@ def no_public_service(owner: Object, options: PublicServices) -> Violations:
     why="Whoever may create one gets the traffic of pods to that address (CVE-2020-8554).",
     source="https://github.com/kubernetes/kubernetes/issues/97076",
     fix="Remove spec.externalIPs.",
-    kinds=("Service",),
-    cel=CelCheck(_SERVICES, "object.spec.?externalIPs.orValue([]).size() == 0"),
+    kinds=_OF_KINDS,
+    cel=CelCheck(_SERVICES, f"{_field_in_cel('externalIPs')}.orValue([]).size() == 0"),
 )
 def no_external_ips(owner: Object) -> Violations:
-    """Rejects `externalIPs`."""
-    for address in owner.root.at("spec", "externalIPs").items():
+    """Rejects `externalIPs`, also in `serveService` of a RayService."""
+    for address in _spec(owner).at("externalIPs").items():
         yield address.wrong(f"takes {address.shown()}")
 
 

@@ -1,7 +1,8 @@
 """Rules for all objects of a stack, and for how Pulumi creates them."""
 
 from ..rule import Severity, Violations, rule
-from ..values import Object, is_placeholder
+from ..search import inside, is_foreign
+from ..values import Object
 from ..walk import Stack
 
 _DEPRECATION = "https://kubernetes.io/docs/reference/using-api/deprecation-guide/"
@@ -25,9 +26,6 @@ _REMOVED = {
 
 _OUTDATED = {"ray.io/v1alpha1": "ray.io/v1"}
 """API versions that are still served but drop newer fields: here authOptions and gcsFaultToleranceOptions."""
-
-_PUBLIC = ("ca.crt", "tls.crt")
-"""Keys of Secrets that are public: a server shows its certificates to every client."""
 
 
 @rule(
@@ -87,42 +85,23 @@ def unique_objects(stack: Stack) -> Violations:
 
 
 @rule(
-    "secrets-encrypted",
-    Severity.CRITICAL,
-    what="The values of Secrets are secrets of Pulumi.",
-    why="Otherwise they are in plain text in the state and in every preview.",
-    source="https://www.pulumi.com/docs/iac/concepts/secrets/",
-    fix="Wrap the values in pulumi.Output.secret, or take them from config with require_secret.",
-    kinds=("Secret",),
+    "kind-judged",
+    Severity.LOW,
+    what="Rules look into the objects of every kind.",
+    why="What an operator makes of other objects is not judged before it runs: pods, and clusters of Ray.",
+    source="policies/search.py",
+    fix="Judge what the operator creates, or enforce rules in the cluster; except the kind if it creates no pods.",
 )
-def secrets_encrypted(owner: Object) -> Violations:
-    """All values except certificates are secrets of Pulumi, in objects that Pulumi creates. Messages show no value."""
-    if owner.protected is None:
-        return
-    for key in ("data", "stringData"):
-        values = owner.root.at(key)
-        if not values.secret:
-            plain = (value for name, value in values.entries() if not value.secret and name not in _PUBLIC)
-            yield from (value.wrong("is not encrypted") for value in plain if value.is_set)
-
-
-@rule(
-    "no-plain-secrets",
-    Severity.CRITICAL,
-    what="No file contains a Secret with its values.",
-    why="Base64 hides nothing: whoever may read the repository reads it.",
-    source="https://kubernetes.io/docs/concepts/security/secrets-good-practices/",
-    fix="Use sealed or external secrets, or Pulumi's. Then replace the values: they have been seen.",
-    kinds=("Secret",),
-)
-def no_plain_secrets(owner: Object) -> Violations:
-    """Rejects values in files, except certificates and placeholders. Messages show no value."""
-    if owner.protected is not None:
-        return
-    for key in ("data", "stringData"):
-        for name, value in owner.root.at(key).entries():
-            if name not in _PUBLIC and not is_placeholder(value.text or ""):
-                yield value.wrong("is in a file")
+def kind_judged(stack: Stack) -> Violations:
+    """Reports kinds, other than Kubernetes', KubeRay's, Volcano's and Kueue's own, in which there is no object, no
+    RayCluster and no pod that a rule could look into. Each kind once."""
+    seen: dict[tuple[str, str], list[Object]] = {}
+    for owner in stack.objects:
+        if is_foreign(owner) and not any(inside(owner)):
+            seen.setdefault((owner.group, owner.kind), []).append(owner)
+    for (group, kind), owners in seen.items():
+        count = f"{len(owners)} objects" if len(owners) > 1 else "the object"
+        yield owners[0].root.at("kind").wrong(f"no rule looks into {kind.partition('.')[0]} of {group}: {count}")
 
 
 @rule(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from ..cel import HEAD, of_ray
+from ..cel import HEAD, HEAD_CONTAINER, of_ray
 from ..rule import Severity, Violations, rule
 from ..values import Node
 from ..walk import Pod, RayCluster, Stack
@@ -16,6 +16,12 @@ _RECONNECT_SECONDS = {"head": 60, "worker": 600}
 (ray-operator/controllers/ray/common/pod.go: configureGCSFaultTolerance)."""
 
 _OPTIONS_IN_CEL = "ray.?gcsFaultToleranceOptions"
+_ENV_IN_CEL = f"{HEAD_CONTAINER}.?env.orValue([])"
+_PARAMETER_IN_CEL = f"{HEAD}.?rayStartParams[?'redis-password']"
+
+
+def _referenced_in_cel(password: str) -> str:
+    return f"!{password}.?value.hasValue() && {password}.?valueFrom.?secretKeyRef.hasValue()"
 
 
 def _options(cluster: RayCluster) -> Node:
@@ -53,7 +59,7 @@ def address(cluster: RayCluster) -> Violations:
         return
     if not redis_address.text:
         yield redis_address.wrong("is not set")
-    elif _host_and_port(redis_address.text) is None:
+    elif _host_and_port(redis_address.given or "") is None:
         yield redis_address.wrong(f"{redis_address.shown()} is not an address with a port from 1 to 65535")
 
 
@@ -91,23 +97,37 @@ def redis_tls(cluster: RayCluster) -> Violations:
     fix="Set gcsFaultToleranceOptions.redisPassword.valueFrom.secretKeyRef.",
     kinds=_CLUSTERS,
     cel=of_ray(
-        f"!{_OPTIONS_IN_CEL}.hasValue() || !{_OPTIONS_IN_CEL}.?redisPassword.?value.hasValue()"
-        f" && {_OPTIONS_IN_CEL}.?redisPassword.?valueFrom.?secretKeyRef.hasValue()"
-        f" && !{HEAD}.?rayStartParams[?'redis-password'].hasValue()"
+        f"({_OPTIONS_IN_CEL}.hasValue() ? {_referenced_in_cel(f'{_OPTIONS_IN_CEL}.?redisPassword')}"
+        f" : !{_ENV_IN_CEL}.exists(e, e.name == 'RAY_REDIS_ADDRESS')"
+        f" || {_ENV_IN_CEL}.exists(e, e.name == 'REDIS_PASSWORD')"
+        f" && {_ENV_IN_CEL}.all(e, e.name != 'REDIS_PASSWORD' || {_referenced_in_cel('e')}))"
+        f" && ({_OPTIONS_IN_CEL}.hasValue() ? !{_PARAMETER_IN_CEL}.hasValue()"
+        f" : {_PARAMETER_IN_CEL}.orValue('$').startsWith('$'))"
     ),
 )
 def password_from_secret(cluster: RayCluster) -> Violations:
-    """Requires `valueFrom` and rejects `value`. Messages never show the value."""
-    if not _options(cluster).is_set:
-        return
-    password = _options(cluster).at("redisPassword")
+    """Requires `valueFrom` and rejects `value`, in the options and in the older form: the head's RAY_REDIS_ADDRESS with
+    REDIS_PASSWORD. Messages never show the value."""
+    parameter = cluster.spec.at("headGroupSpec", "rayStartParams", "redis-password")
+    if _options(cluster).is_set:
+        password = _options(cluster).at("redisPassword")
+        if parameter.is_set:
+            yield parameter.wrong("is a password in a command line")
+    else:
+        if parameter.is_set and not (parameter.text or "").startswith("$"):
+            yield parameter.wrong("is a password in a command line")
+        redis_address = cluster.head.first.env("RAY_REDIS_ADDRESS")
+        if redis_address is None:
+            return
+        variable = cluster.head.first.env("REDIS_PASSWORD")
+        if variable is None:
+            yield redis_address.wrong("there is no REDIS_PASSWORD beside it")
+            return
+        password = variable
     if password.at("value").is_set:
         yield password.at("value").wrong("is a password in plain text")
     elif not password.at("valueFrom", "secretKeyRef").is_set:
         yield password.wrong("is not set")
-    parameter = cluster.spec.at("headGroupSpec", "rayStartParams", "redis-password")
-    if parameter.is_set:
-        yield parameter.wrong("is a password in a command line")
 
 
 @rule(

@@ -152,7 +152,15 @@ def pod_settings(pod: Reader, container_name: str) -> dict[str, Any]:
 def _metadata(metadata: Reader) -> dict[str, Any]:
     for key in ("name", "generateName", "namespace"):
         metadata.at(key).note("KubeRay names its pods itself", "find them by the label ray.io/cluster")
-    return {key: metadata.at(key).use() for key in ("labels", "annotations") if has_content(metadata.at(key).value)}
+    kept = {
+        key: {
+            str(name): part.use()
+            for name, part in metadata.mapping(key).items()
+            if not is_noted_secret(str(name), str(part.value), part, annotation=True)
+        }
+        for key in ("labels", "annotations")
+    }
+    return {key: values for key, values in kept.items() if values}
 
 
 def _spec(spec: Reader, container_name: str, settings: dict[str, Any]) -> dict[str, Any]:

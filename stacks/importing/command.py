@@ -22,10 +22,17 @@ def import_(
     2 wrong use.
     """
     from .file import import_file
+    from .names import RELEASE
     from .reader import Answers
 
     if output and output.exists() and not force:
         typer.echo(f"{output} exists already: set another file, or add --force to overwrite it", err=True)
+        raise typer.Exit(2)
+    if output and not output.absolute().parent.is_dir():
+        typer.echo(f"{output.absolute().parent} is not a folder: create it, or set another file", err=True)
+        raise typer.Exit(2)
+    if ray_version and not RELEASE.fullmatch(ray_version):
+        typer.echo(f"--ray-version {ray_version!r} is not a release: write for example 2.60.0", err=True)
         raise typer.Exit(2)
     if not file.is_file():
         typer.echo(f"{file} is not a file: set the file to import", err=True)
@@ -36,6 +43,10 @@ def import_(
     if not result.text:
         raise typer.Exit(1)
     if output:
-        output.write_text(result.text, encoding="utf-8")
+        try:
+            output.write_text(result.text, encoding="utf-8")
+        except OSError as error:
+            typer.echo(f"{output} cannot be written: {error.strerror}", err=True)
+            raise typer.Exit(2) from error
     else:
         typer.echo(result.text, nl=False)

@@ -6,29 +6,22 @@ The stack file has tenants by namespace, and a comment where a person has to dec
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path as File
-from typing import Any, get_args
+from typing import Any
 
 import yaml
-from pydantic import ValidationError
 
 from components.ray_cluster.node_settings import HeadSettings, WorkerGroupSettings
-from components.ray_cluster.pod_problems import strictest_level
-from components.ray_cluster.rules import valid
 from components.ray_cluster.settings import RayClusterSettings
-from core.pods import PodSecurityLevel
-from core.problems import Path, Problems, StackFileError
+from core.problems import Path, StackFileError
 from core.stack_file import PROJECT
 from core.types import Settings
 
 from ..load import parse
-from ..namespaces import DEFAULT
-from ..rendered import as_tenant_gives
-from ..settings import LONGEST_TENANT_NAME, TenantSettings
 from .launcher import from_launcher, is_launcher_file
 from .manifests import KINDS, from_manifest, has_cluster
-from .names import dns_name
 from .proposal import FIRST_OPERATOR, PROPOSAL, from_first_operator, from_proposal
 from .reader import Answers, Document, Imported, Note, RefusedError, documents
+from .tenants import NO_NAMESPACE, needed, tenants
 
 
 def clusters_in(document: Any, answers: Answers) -> tuple[list[Imported], list[Note]]:
@@ -75,7 +68,7 @@ def _imported(body: Any, answers: Answers) -> Imported | None:
     group = str(body.get("apiVersion", "")).partition("/")[0]
     kind = str(body.get("kind"))
     if group == "ray.io" and kind in KINDS and has_cluster(body):
-        return from_manifest(body, answers)
+        return from_manifest(body, answers, rename=True)
     if (group, kind) == (FIRST_OPERATOR, "RayCluster"):
         return from_first_operator(body, answers)
     if (group, kind) == (PROPOSAL, "Ray"):
@@ -118,11 +111,26 @@ def import_file(file: File, answers: Answers, namespace: str | None = None) -> R
         return _refused(refused)
     if not imported:
         return _refused([f"{file}: has no cluster; use a cluster launcher file or KubeRay's manifests", *notes])
+    made = tenants(imported, namespace)
     try:
-        parse({"tenants": tenants(imported, namespace)})
+        parse({"tenants": made})
     except StackFileError as error:
         return _refused(f"{file}: the resulting stack file is invalid: {line}" for line in str(error).splitlines())
+    notes += [f"{file}: {note}" for tenant in made for note in _of_tenant(tenant)]
     return Result(stack_file(imported, namespace), tuple(notes))
+
+
+def _of_tenant(tenant: dict[str, Any]) -> Iterator[str]:
+    """Notes on the settings of a tenant, and on what has to be in its namespace."""
+    name = tenant["name"]
+    yield f"tenant {name}: its namespace is closed except for network.egress, which the file does not set; {_NETWORK}"
+    if "podSecurity" in tenant:
+        yield f"tenant {name}: podSecurity is {tenant['podSecurity']}, because the pods do not meet restricted"
+    if objects := needed(tenant["clusters"]):
+        yield f"tenant {name}: its pods need {', '.join(objects)}; create what is missing before the clusters"
+
+
+_NETWORK = "remove what its pods do not reach, and set who reaches them: dashboardFrom, clientFrom, serveFrom"
 
 
 def _refused(lines: Iterable[str]) -> Result:
@@ -136,41 +144,9 @@ def _lines(file: File, document: Document | None, notes: Iterable[Note]) -> list
     return [f"{file}:{line}: {note}" if line else f"{file}: {note}" for line, note in placed]
 
 
-_FROM_STRICT: tuple[PodSecurityLevel, ...] = get_args(PodSecurityLevel)
-
 MODELINE = "# yaml-language-server: $schema=./stack-file.schema.json\n"
 
-NO_NAMESPACE = "imported"
-"""Tenant of clusters whose file names no namespace."""
-
 _WIDTH = 110
-
-
-def tenants(imported: Iterable[Imported], namespace: str | None) -> list[dict[str, Any]]:
-    """The clusters under a tenant for each namespace; `namespace` replaces the namespaces of the files."""
-    found: dict[str, dict[str, Any]] = {}
-    levels: dict[str, PodSecurityLevel] = {}
-    for each in imported:
-        place = namespace or each.namespace or NO_NAMESPACE
-        name = dns_name(place, LONGEST_TENANT_NAME, "team")
-        tenant: dict[str, Any] = {"name": name} if name == place else {"name": name, "namespace": place}
-        found.setdefault(place, {**tenant, "clusters": []})["clusters"].append(each.cluster)
-        levels[place] = max(levels.get(place, "restricted"), _level(each.cluster), key=_FROM_STRICT.index)
-    for place, tenant in found.items():
-        if place == DEFAULT:
-            tenant["createNamespace"] = False
-        elif levels[place] != "restricted":
-            tenant["podSecurity"] = levels[place]
-        tenant["clusters"] = tenant.pop("clusters")  # the last key
-    return list(found.values())
-
-
-def _level(cluster: dict[str, Any]) -> PodSecurityLevel:
-    """The strictest level of Pod Security that admits a cluster's pods; restricted if it is not valid."""
-    try:
-        return strictest_level(as_tenant_gives(TenantSettings(name=NO_NAMESPACE), valid(cluster)))
-    except (ValidationError, Problems):
-        return "restricted"
 
 
 def stack_file(imported: Iterable[Imported], namespace: str | None) -> str:
@@ -224,6 +200,7 @@ def _decisions(
         tenant_path: Path = (*root, tenant_index)
         if tenant["name"] == NO_NAMESPACE and not namespace:
             yield (*tenant_path, "name"), "decide: the namespace of these clusters; the imported file sets none"
+        yield (*tenant_path, "network"), f"decide: {_NETWORK}"
         if "podSecurity" in tenant:
             yield (*tenant_path, "podSecurity"), "decide: restricted, once the imported pods meet it (they do not yet)"
         for each in imported:

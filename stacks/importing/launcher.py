@@ -16,7 +16,7 @@ from .launcher_parts import (
     pull_policy,
     run_options,
 )
-from .names import bytes_quantity, dns_name, duration, number, versions, whole_cpus
+from .names import bytes_quantity, dns_name, duration, number, of_groups, versions, whole_cpus
 from .ray_start import RayStart, quoted, ray_start
 from .reader import Answers, Imported, Reader
 
@@ -73,6 +73,7 @@ def read_launcher(document: Reader, answers: Answers) -> Imported:
         cluster["head"] = head
     if groups:
         cluster["workerGroups"] = groups
+    of_groups(cluster, document.log, document.at("docker").path)
     note_provider(provider)
     note_top_level(document)
     return Imported(cluster, namespace, ())

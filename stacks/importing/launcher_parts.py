@@ -4,6 +4,7 @@ Node types are read in their current and their older forms. Keys that describe m
 runs in pods.
 """
 
+import shlex
 from dataclasses import dataclass
 from typing import Any
 
@@ -151,21 +152,46 @@ def image_of(docker: Reader, which: str) -> str | None:
 
 
 def run_options(docker: Reader, key: str) -> dict[str, str]:
-    """Environment variables that options of `docker run` set; the other options are noted."""
+    """Environment variables that options of `docker run` set; the other options are noted.
+
+    The launcher joins all texts with spaces (ray/autoscaler/_private/docker.py: docker_start_cmds).
+    """
     env: dict[str, str] = {}
-    for index, part in docker.sequence(key).items():
-        text = docker.sequence(key).text(index) or ""
-        option, _, value = text.replace("=", " ", 1).partition(" ") if text.startswith("--") else text.partition(" ")
-        name, equals, content = value.strip().partition("=")
-        if option in _ENV and equals and "$" not in content:
-            if not is_noted_secret(name.strip("'\""), content.strip("'\""), part):
-                env[name.strip("'\"")] = content.strip("'\"")
-        else:
+    for option, value, part in _options(docker.sequence(key)):
+        name, equals, content = value.partition("=")
+        if option not in _ENV:
             part.note(
                 f"{option} is an option of docker run",
                 _OPTIONS.get(option, "set its effect in podTemplate, as in a pod's spec"),
             )
+        elif not equals or "$" in content:
+            part.note(f"{name} gets its value on the machine where the launcher runs", "set it in env")
+        elif not is_noted_secret(name, content, part):
+            env[name] = content
     return env
+
+
+def _options(texts: Reader) -> list[tuple[str, str, Reader]]:
+    """The options of `docker run`, each with its value and the text that begins it."""
+    found: list[tuple[str, str, Reader]] = []
+    for index, part in texts.items():
+        text = texts.text(index) or ""
+        try:
+            words = shlex.split(text)
+        except ValueError:
+            part.note("a quote is not closed", "correct it")
+            continue
+        for word in words:
+            if word.startswith("--"):
+                option, _, value = word.partition("=")
+                found.append((option, value, part))
+            elif word.startswith("-"):
+                found.append((word[:2], word[2:].removeprefix("="), part))
+            elif found and not found[-1][1]:
+                found[-1] = (found[-1][0], word, found[-1][2])
+            else:
+                part.note("it is not an option of docker run", "remove it")
+    return found
 
 
 def pull_policy(docker: Reader) -> dict[str, Any]:

@@ -4,13 +4,15 @@ Fields that have a setting become settings. The remaining difference between the
 becomes `podTemplate` and `overrides`, so that no field of a manifest is lost.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic import ValidationError
 
 from components.ray_cluster.settings import RayClusterSettings
 from core.problems import Path, Problems, dotted
+from core.secrets import ADVICE, is_secret, secret_in
 from core.strategic_merge import difference
 from kuberay import OperatorContext, validate
 from kuberay.releases import DEFAULT_FEATURE_GATES
@@ -19,7 +21,7 @@ from kuberay.schema import stored
 from ..rendered import as_tenant_gives
 from ..settings import TenantSettings
 from .cluster_spec import image_of, settings_of
-from .names import versions
+from .names import is_secret_annotation, of_groups, versions
 from .reader import Answers, Imported, Log, Note, Reader, RefusedError
 
 _TENANT = TenantSettings(name="any")
@@ -36,6 +38,8 @@ KINDS: dict[str, Path] = {
 _REQUIRED = {"name", "image", "rayVersion", "groupName", "labels", "annotations"}
 """Settings that no override can replace."""
 
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
 _OPEN = "everybody who can reach the dashboard can run anything"
 _AUTH_OVERRIDES: Path = ("overrides", "authOptions")
 
@@ -48,14 +52,17 @@ _INSTEAD = {
 }
 
 
-def from_manifest(body: Mapping[str, Any], answers: Answers | None = None) -> Imported:
+def from_manifest(body: Mapping[str, Any], answers: Answers | None = None, rename: bool = False) -> Imported:
     """The cluster of a RayCluster, RayJob, RayService or RayCronJob.
 
-    Raises RefusedError if KubeRay would refuse the manifest, or if it lacks required values.
+    `rename`: worker groups may get other names; KubeRay allows capitals in them. Raises RefusedError if KubeRay would
+    refuse the manifest, if it has a secret in plain text, or if it lacks required values.
     """
     reader = Reader(body)
     kind, answers = str(body.get("kind")), answers or Answers()
     path = KINDS[kind]
+    if secrets := [*_secrets(body.get("metadata"), ("metadata",)), *_secrets(_at(body, path), path)]:
+        raise RefusedError(*secrets)  # before any message that shows values
     _refused_by_kuberay(body)
     spec = reader
     for step in path:
@@ -63,6 +70,8 @@ def from_manifest(body: Mapping[str, Any], answers: Answers | None = None) -> Im
     if not spec.value:
         raise RefusedError(Note(path, f"the {kind} has no cluster of its own", "import the cluster that it uses"))
     desired = defaulted(spec.use())
+    if rename:
+        _rename_groups(desired, path, reader.log)
     namespace, metadata = _metadata(reader, answers)
     image = image_of(desired)
     if image is None:
@@ -73,6 +82,7 @@ def from_manifest(body: Mapping[str, Any], answers: Answers | None = None) -> Im
         **settings_of(desired),
         "podDefaults": "none",
     }
+    of_groups(entry, reader.log, path)
     _settle(reader, kind)
     cluster = _exact(_accepted(entry), desired, path)
     _advise(cluster, path, reader.log)
@@ -81,10 +91,14 @@ def from_manifest(body: Mapping[str, Any], answers: Answers | None = None) -> Im
 
 def has_cluster(body: Mapping[str, Any]) -> bool:
     """Whether a manifest of one of the kinds contains a cluster spec, instead of a reference to a cluster by name."""
+    return _at(body, KINDS[str(body.get("kind"))]) is not None
+
+
+def _at(body: Mapping[str, Any], path: Path) -> Any:
     part: Any = body
-    for step in KINDS[str(body.get("kind"))]:
+    for step in path:
         part = part.get(step) if isinstance(part, Mapping) else None
-    return part is not None
+    return part
 
 
 def _refused_by_kuberay(body: Mapping[str, Any]) -> None:
@@ -92,6 +106,40 @@ def _refused_by_kuberay(body: Mapping[str, Any]) -> None:
     problems = validate(without_nulls({**body, "apiVersion": "ray.io/v1", "status": None}), operator)
     if problems:
         raise RefusedError(*(Note(each.path, each.message, "KubeRay would refuse it") for each in problems))
+
+
+def _secrets(value: Any, path: Path) -> Iterator[Note]:
+    """Secrets in plain text, by the name of a variable, label or annotation, or by their look. Without their values."""
+    if path[-2:] == ("annotations", LAST_APPLIED):
+        return
+    if isinstance(value, Mapping):
+        variable = set(value) == {"name", "value"} and is_secret(str(value["name"]), str(value["value"]))
+        if variable and not secret_in(str(value["value"])):
+            yield Note(path, f"{value['name']!r} looks like a secret, and a stack file is plain text", ADVICE)
+        for key, each in value.items():
+            annotation = path[-1] in ("annotations", "labels") and is_secret_annotation(str(key), str(each))
+            if annotation and not secret_in(str(each)):
+                yield Note((*path, key), f"{key!r} looks like a secret, and a stack file is plain text", ADVICE)
+            yield from _secrets(each, (*path, key))
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from _secrets(each, (*path, index))
+    elif isinstance(value, str) and (kind := secret_in(value)):
+        yield Note(path, f"it has {kind}, and a stack file is plain text", ADVICE)
+
+
+def _rename_groups(spec: dict[str, Any], path: Path, log: Log) -> None:
+    """Gives worker groups names that the stack file allows, unless two would have the same."""
+    names = [str(group.get("groupName")) for group in spec.get("workerGroupSpecs") or ()]
+    valid = [re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") for name in names]
+    if valid == names or len(set(valid)) < len(valid):
+        return
+    for index, (name, new) in enumerate(zip(names, valid, strict=True)):
+        if name != new:
+            spec["workerGroupSpecs"][index]["groupName"] = new
+            place = (*path, "workerGroupSpecs", index, "groupName")
+            why = f"{name!r} is not a name of a worker group: lower-case letters, digits and hyphens are allowed"
+            log.advise(place, why, f"it is {new!r} here")
 
 
 def _metadata(reader: Reader, answers: Answers) -> tuple[str | None, dict[str, Any]]:
@@ -104,7 +152,7 @@ def _metadata(reader: Reader, answers: Answers) -> tuple[str | None, dict[str, A
     if not (answers.name or name):
         raise RefusedError(Note(metadata.path, "the object has no name", "set one, for example --name training"))
     annotations = metadata.mapping("annotations")
-    annotations.at("kubectl.kubernetes.io/last-applied-configuration").note("kubectl maintains it", "remove it")
+    annotations.at(LAST_APPLIED).note("kubectl maintains it", "remove it")
     settings = {
         "labels": {key: part.use() for key, part in metadata.mapping("labels").items()},
         "annotations": {

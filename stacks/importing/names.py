@@ -9,8 +9,8 @@ from typing import Any
 
 from core.problems import Path
 from core.quantities import NotAQuantityError, amount
-from core.secrets import ADVICE, is_secret
-from core.versions import image_version, version_tuple
+from core.secrets import ADVICE, SECRET, is_secret, secret_in
+from core.versions import image_version, ray_image_version, version_tuple
 from kuberay.releases import FIRST_RAY_WITH_TOKENS
 
 from .reader import Answers, Log, Note, Reader, RefusedError
@@ -54,7 +54,8 @@ def whole_cpus(cpu: str) -> str:
         return "1"
 
 
-_RELEASE = re.compile(r"\d+\.\d+\.\d+")
+RELEASE = re.compile(r"\d+\.\d+\.\d+")
+"""A release of Ray."""
 
 
 def versions(image: str | None, answers: Answers, log: Log, path: Path, configured: Any = None) -> dict[str, Any]:
@@ -62,14 +63,14 @@ def versions(image: str | None, answers: Answers, log: Log, path: Path, configur
 
     `configured`: the version in the input. Raises RefusedError, with `path`, if the version is unknown.
     """
-    of_image = image_version(image) if image else None
+    of_image = ray_image_version(image) if image else None
     version = answers.ray_version or _release(configured) or of_image
     if version is None:
-        what = (
-            f"the tag of image {image!r} has no version of Ray"
-            if image
-            else "no image is set, so the version of Ray is unknown"
-        )
+        what = "no image is set, so the version of Ray is unknown"
+        if image and image_version(image):
+            what = f"the tag of image {image!r} is the version of an application, not of Ray"
+        elif image:
+            what = f"the tag of image {image!r} has no version of Ray"
         raise RefusedError(Note(path, what, "set the version, for example --ray-version 2.60.0"))
     if version_tuple(version) < version_tuple(FIRST_RAY_WITH_TOKENS):
         log.advise(
@@ -84,7 +85,7 @@ def versions(image: str | None, answers: Answers, log: Log, path: Path, configur
             path, "no image is set", f"it is {made} here; use one that has all that your code needs", at=("image",)
         )
         return {"rayVersion": version, "image": made}
-    if of_image == version:
+    if image_version(image) == version:
         return {"rayVersion": version, "image": image}
     log.advise(
         path,
@@ -95,13 +96,39 @@ def versions(image: str | None, answers: Answers, log: Log, path: Path, configur
     return {"rayVersion": version, "image": image, "verifyImageTag": False}
 
 
+def of_groups(cluster: dict[str, Any], log: Log, path: Path) -> None:
+    """Sets `verifyImageTag` to false if worker groups have images of applications, whose tags have other versions."""
+    for group in cluster.get("workerGroups", []):
+        image = group.get("image")
+        if image and ray_image_version(image) is None and image_version(image) != cluster["rayVersion"]:
+            cluster["verifyImageTag"] = False
+            log.advise(
+                path,
+                f"the tag of image {image!r} is not {cluster['rayVersion']}",
+                "use an image with that version of Ray in its tag, and remove verifyImageTag",
+                at=("workerGroups", group["groupName"], "image"),
+            )
+
+
 def _release(configured: Any) -> str | None:
-    return configured if isinstance(configured, str) and _RELEASE.fullmatch(configured) else None
+    return configured if isinstance(configured, str) and RELEASE.fullmatch(configured) else None
 
 
-def is_noted_secret(name: str, value: str, part: Reader) -> bool:
-    """Whether a variable is a secret in plain text; if so, it is noted without its value."""
-    if not is_secret(name, value):
+def is_secret_annotation(name: str, value: str) -> bool:
+    """Whether the value of an annotation or a label is a secret, by its look or because its name ends as that of one.
+
+    `checksum/secret` and `vault.hashicorp.com/agent-inject-secret-config` are none.
+    """
+    prefix, _, last = name.rpartition("/")
+    variable = re.sub(r"[-.]", "_", last)
+    *_, end = (0, *(found.end() for found in SECRET.finditer(variable)))
+    named = end == len(variable) and not prefix.startswith("checksum")
+    return secret_in(value) is not None or (named and is_secret(variable, value))
+
+
+def is_noted_secret(name: str, value: str, part: Reader, annotation: bool = False) -> bool:
+    """Whether a variable or an annotation is a secret in plain text; if so, it is noted without its value."""
+    if not (is_secret_annotation(name, value) if annotation else is_secret(name, value)):
         return False
     part.note(f"{name!r} looks like a secret, and a stack file is plain text", ADVICE)
     return True

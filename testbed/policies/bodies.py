@@ -133,12 +133,20 @@ def ray_job(**fields: Any) -> Body:
     return body("ray.io/v1", "RayJob", spec=spec)
 
 
+def ray_service() -> Body:
+    """A RayService."""
+    made = body("ray.io/v1", "RayService", spec={"serveConfigV2": "applications: []", "rayClusterConfig": ray_spec()})
+    [ray] = made["spec"]["rayClusterConfig"]["headGroupSpec"]["template"]["spec"]["containers"]
+    ray["ports"] = [{"name": "serve", "containerPort": 8000}]
+    return made
+
+
 def redis() -> Body:
     """A StatefulSet of three nodes of Redis."""
     pods = template(app="redis")
     pods["spec"]["containers"][0] |= {
         "image": "redis:8.2.1",
-        "args": ["--maxmemory-policy", "noeviction", "--appendonly", "yes"],
+        "args": ["--maxmemory-policy", "noeviction", "--appendonly", "yes", "--aclfile", "/acl/users.acl"],
     }
     pods["spec"]["topologySpreadConstraints"] = [{"topologyKey": "kubernetes.io/hostname"}]
     claims = [{"metadata": {"name": "data"}, "spec": {}}]
@@ -178,7 +186,8 @@ def default_deny() -> Body:
 
 def opened(*ports: int) -> Body:
     """All pods may reach these ports."""
-    return network_policy("out", {}, policyTypes=["Egress"], egress=[{"ports": [{"port": port} for port in ports]}])
+    allowed = [{"port": port, "protocol": "UDP" if port == 53 else "TCP"} for port in ports]
+    return network_policy("out", {}, policyTypes=["Egress"], egress=[{"ports": allowed}])
 
 
 def for_ray(**spec: Any) -> Body:

@@ -9,6 +9,7 @@ from local import tools
 from policies.configuration import Configuration
 from policies.judge import Judge
 from policies.read import objects
+from policies.values import Object
 
 SAMPLES = tools.KUBERAY.share("config") / "samples"
 ADO = Path(__file__).with_name("ado")
@@ -28,7 +29,8 @@ def files() -> dict[str, Path]:
 
 def verdict(file: Path) -> Verdict:
     """The verdict on the objects in a file, with no configuration."""
-    findings = Judge(Configuration(), "").report(objects([str(file)])).findings
+    read = (each for each in objects([str(file)]) if isinstance(each, Object))
+    findings = Judge(Configuration(), "").report(read).findings
     return dict(sorted(Counter(each.rule.id if each.known else f"{each.rule.id}?" for each in findings).items()))
 
 

@@ -103,6 +103,7 @@ def test_a_duration_is_in_seconds() -> None:
         ("WANDB_API_KEY", "x"),
         ("AZURE_STORAGE_CONNECTION_STRING", "x"),
         ("CACHE", "redis://:pass@cache:6379"),
+        ("CACHE", "redis://:%40pass@cache:6379"),
         ("PEM", "-----BEGIN RSA PRIVATE KEY-----\nx"),
         ("ANY", f"hf_{'aB' * 17}"),
         ("ANY", f"--token=ghp_{'a1' * 18}"),
@@ -131,6 +132,8 @@ def test_secrets_are_known_by_their_names_and_values(name: str, value: str) -> N
         ("MODEL", "task-sk-learn"),
         ("DIGEST", "sha256:" + "0a" * 32),
         ("CACHE", "redis://cache:6379/0"),
+        ("GOOGLE_APPLICATION_CREDENTIALS", "/key"),
+        *(("CACHE", f"redis://user:{it}@cache:6379") for it in ("$PASSWORD", "$(P)", "<password>", "{password}", "%s")),
     ],
 )
 def test_what_is_only_about_secrets_is_none(name: str, value: str) -> None:

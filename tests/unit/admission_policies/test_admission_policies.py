@@ -94,8 +94,9 @@ def test_a_policy_defines_variables_before_their_use() -> None:
 
 def test_an_update_may_keep_an_existing_violation() -> None:
     [rendered] = made()["policy", "net-no-external-ips"]["spec"]["validations"]
-    now = "object.spec.?externalIPs.orValue([]).size() == 0"
-    assert rendered["expression"] == f"({now}) || oldObject != null && !(oldO{now[1:]})"
+    now = "object.spec.?externalIPs.or(object.spec.?serveService.?spec.?externalIPs).orValue([]).size() == 0"
+    before = now.replace("object", "oldObject")
+    assert rendered["expression"] == f"({now}) || oldObject != null && !({before})"
 
 
 def test_violations_are_denied_unless_the_stack_file_sets_another_action() -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import typer
+import yaml
 from typer.testing import CliRunner, Result
 
 from stacks.importing.command import import_
@@ -104,3 +105,97 @@ def test_a_namespace_that_is_not_a_tenants_is_refused(tmp_path: Path) -> None:
     result = run(AWS, "--namespace", "kube-system")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "the resulting stack file is invalid" in result.stderr
+
+
+@pytest.mark.parametrize("version", ["abc", "2.60", "latest", "2.60.0-gpu", "v2.60.0"])
+def test_a_version_that_is_none_is_wrong_use(version: str) -> None:
+    result = run(AWS, "--ray-version", version)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == f"--ray-version {version!r} is not a release: write for example 2.60.0\n"
+
+
+def test_a_folder_that_is_missing_and_one_as_a_file_are_wrong_use(tmp_path: Path) -> None:
+    for output, expected in (
+        (tmp_path / "none" / "a.yaml", "is not a folder: create it"),
+        (tmp_path, "exists already"),
+    ):
+        result = run(AWS, "-o", output)
+        assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
+        assert expected in result.stderr
+    result = run(AWS, "-o", tmp_path, "--force")
+    assert result.exit_code == 2
+    assert result.stderr.endswith(f"{tmp_path} cannot be written: Is a directory\n")
+
+
+OF_AN_APPLICATION = """
+cluster_name: vision
+provider: {type: aws}
+docker: {image: "acme/trainer:1.4.2"}
+"""
+
+
+def test_the_tag_of_an_application_is_not_the_version_of_ray(tmp_path: Path) -> None:
+    file = tmp_path / "app.yaml"
+    file.write_text(OF_AN_APPLICATION)
+    result = run(file)
+    assert result.exit_code == 1
+    assert f"{file}:4: docker: the tag of image 'acme/trainer:1.4.2' is the version of an application" in result.stderr
+    assert "set the version, for example --ray-version 2.60.0" in result.stderr
+    output = tmp_path / "Pulumi.app.yaml"
+    assert run(file, "--ray-version", "2.60.0", "-o", output).exit_code == 0
+    assert not load(output).tenants[0].clusters[0].verify_image_tag
+
+
+WITH_REFERENCES = """
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: demo, namespace: research}
+spec:
+  rayVersion: 2.60.0
+  gcsFaultToleranceOptions: {redisAddress: ADDRESS}
+  headGroupSpec:
+    rayStartParams: {}
+    template:
+      spec:
+        serviceAccountName: trainer
+        imagePullSecrets: [{name: pull}]
+        volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]
+        containers:
+          - name: ray-head
+            image: rayproject/ray:2.60.0
+            env: [{name: HF_TOKEN, valueFrom: {secretKeyRef: {name: hf, key: token}}}]
+            volumeMounts: [{name: data, mountPath: /data}]
+  workerGroupSpecs:
+    - groupName: GPU-Group
+      maxReplicas: 3
+      template: {spec: {containers: [{name: ray-worker, image: "acme/trainer:1.4.2"}]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("address", "target"),
+    [
+        ("redis:6379", {"namespace": "research", "ports": [6379]}),
+        ("redis://redis.databases:6380", {"namespace": "databases", "ports": [6380]}),
+        ("redis.databases.svc.cluster.local:6379", {"namespace": "databases", "ports": [6379]}),
+        ("rediss://10.1.2.3:6379", {"cidr": "10.1.2.3/32", "ports": [6379]}),
+        ("redis.example.com:6379", {"internet": True, "ports": [6379]}),
+    ],
+)
+def test_pods_reach_what_they_reached_before(address: str, target: dict[str, object], tmp_path: Path) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(WITH_REFERENCES.replace("ADDRESS", address))
+    result = run(file)
+    assert result.exit_code == 0, result.stderr
+    [tenant] = yaml.safe_load(result.stdout)["config"]["ray-platform:tenants"]
+    assert tenant["network"] == {"egress": [{"internet": True}, target]}
+
+
+def test_notes_name_what_the_pods_need(tmp_path: Path) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(WITH_REFERENCES.replace("ADDRESS", "redis:6379"))
+    text = run(file).stderr
+    assert "its pods need PersistentVolumeClaim data, Secret hf, Secret pull, ServiceAccount trainer" in text
+    assert "podSecurity is baseline, because the pods do not meet restricted" in text
+    assert f"{file}:21: spec.workerGroupSpecs[0].groupName: 'GPU-Group' is not a name of a worker group" in text
+    assert "the tag of image 'acme/trainer:1.4.2' is not 2.60.0" in text

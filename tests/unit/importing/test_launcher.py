@@ -169,9 +169,33 @@ def test_the_version_can_be_set() -> None:
         {"docker": {"image": "rayproject/ray:2.60.0", "run_options": ["-e WANDB_API_KEY=a1b2c3"]}},
         {"head_start_ray_commands": ["ray start --head --redis-password=a1b2c3"]},
         {"head_start_ray_commands": ["aws configure set aws_secret_access_key a1b2c3"]},
+        *(
+            {"docker": {"image": "rayproject/ray:2.60.0", "run_options": options}}
+            for options in (
+                ["-e", "WANDB_API_KEY=a1b2c3"],
+                ["-eWANDB_API_KEY=a1b2c3"],
+                ["--gpus all --env=WANDB_API_KEY=a1b2c3"],
+                ["--env WANDB_API_KEY='a1b2c3'"],
+                ["--label token=a1b2c3"],
+            )
+        ),
     ],
 )
 def test_a_secret_is_listed_without_its_value(change: dict[str, Any]) -> None:
     result = from_launcher({**document("local_machines"), **change})
     assert any(note.path[0] in change for note in result.notes)
     assert "a1b2c3" not in str(result)
+
+
+def test_each_form_of_a_variable_is_read() -> None:
+    options = ["--gpus all -e A=1", "-e", "B=2", "-eC=3", "--env=D=4 --env E='5 6'", "-e HOST", "--env F=$X", "--init"]
+    docker = {"image": "rayproject/ray:2.60.0", "run_options": options}
+    result = from_launcher({**document("local_machines"), "docker": docker})
+    assert result.cluster["env"] == {"A": "1", "B": "2", "C": "3", "D": "4", "E": "5 6"}
+    noted = [str(note) for note in result.notes if note.path[:1] == ("docker",)]
+    assert [each.partition(";")[0] for each in noted] == [
+        "docker.run_options[0]: --gpus is an option of docker run",
+        "docker.run_options[5]: HOST gets its value on the machine where the launcher runs",
+        "docker.run_options[6]: F gets its value on the machine where the launcher runs",
+        "docker.run_options[7]: --init is an option of docker run",
+    ]

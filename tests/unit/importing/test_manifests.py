@@ -10,6 +10,7 @@ from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.rules import valid
 from stacks.importing.manifests import defaulted, from_manifest
 from stacks.importing.reader import Answers, Imported, RefusedError
+from testbed.policies.case import put
 
 pytestmark = pytest.mark.unit
 
@@ -111,6 +112,10 @@ spec:
           imagePullSecrets: [{name: pull}]
           containers: [{name: any, image: "rayproject/ray:2.60.0", imagePullPolicy: Always}]
 """)
+
+
+HEAD = "spec headGroupSpec template spec containers 0"
+SECRET = f"hf_{'aB' * 17}"
 
 
 def job(kind: str, cluster: str, **spec: Any) -> dict[str, Any]:
@@ -248,3 +253,43 @@ def test_a_secret_in_plain_text_is_refused_and_not_shown() -> None:
     with pytest.raises(RefusedError, match="WANDB_API_KEY") as refused:
         from_manifest(body)
     assert "a1b2c3" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "place"),
+    [
+        ("metadata annotations", {"example.com/api-token": "a1b2c3"}, "metadata.annotations.example.com/api-token"),
+        ("metadata annotations", {"note": SECRET}, "metadata.annotations.note"),
+        (f"{HEAD} args", ["-c", f"login --token {SECRET}"], "spec.headGroupSpec.template.spec.containers[0].args[1]"),
+        (
+            f"{HEAD} env",
+            [{"name": "A", "value": SECRET}],
+            "spec.headGroupSpec.template.spec.containers[0].env[0].value",
+        ),
+        ("spec headGroupSpec rayStartParams", {"dashboard-host": SECRET}, "spec.headGroupSpec.rayStartParams"),
+    ],
+)
+def test_a_secret_anywhere_is_refused_at_its_place(at: str, value: Any, place: str) -> None:
+    body = deepcopy(PLAIN)
+    put(body, at, value)
+    with pytest.raises(RefusedError) as refused:
+        from_manifest(body)
+    assert str(refused.value).startswith(place)
+    assert not {"a1b2c3", SECRET} & set(str(refused.value).split())
+
+
+def test_annotations_about_secrets_are_kept() -> None:
+    body = deepcopy(PLAIN)
+    kept = {"checksum/secret": "0a1b2c3d", "vault.hashicorp.com/agent-inject-secret-config": "secret/data/team"}
+    body["metadata"]["annotations"] = kept
+    assert from_manifest(body).cluster["annotations"] == kept
+
+
+def test_groups_get_names_that_are_allowed_unless_a_live_cluster_has_them() -> None:
+    body = deepcopy(PLAIN)
+    body["spec"]["workerGroupSpecs"][0]["groupName"] = "GPU-Group.1"
+    result = from_manifest(body, rename=True)
+    assert [each["groupName"] for each in result.cluster["workerGroups"]] == ["gpu-group-1"]
+    assert any("'GPU-Group.1' is not a name of a worker group" in each for each in lines(result))
+    with pytest.raises(RefusedError, match=r"groupName Value error, 'GPU-Group.1' is not a name"):
+        from_manifest(body)

@@ -20,8 +20,8 @@ def test_clusters_are_under_a_tenant_for_each_namespace() -> None:
     text = stack_file([imported("a", "red"), imported("b", "blue"), imported("c", "red")], None)
     assert text.startswith("# yaml-language-server: $schema=./stack-file.schema.json\n")
     assert yaml.safe_load(text)["config"]["ray-platform:tenants"] == [
-        {"name": "red", "clusters": [{"name": "a"}, {"name": "c"}]},
-        {"name": "blue", "clusters": [{"name": "b"}]},
+        {"name": "red", "network": {"egress": [{"internet": True}]}, "clusters": [{"name": "a"}, {"name": "c"}]},
+        {"name": "blue", "network": {"egress": [{"internet": True}]}, "clusters": [{"name": "b"}]},
     ]
 
 
@@ -41,6 +41,10 @@ def test_a_decision_for_a_person_is_a_comment_above_the_setting() -> None:
           ray-platform:tenants:
           # decide: the namespace of these clusters; the imported file sets none
           - name: imported
+            # decide: remove what its pods do not reach, and set who reaches them: dashboardFrom, clientFrom, serveFrom
+            network:
+              egress:
+              - internet: true
             clusters:
             - name: a
               # decide: use your own (no image is set)

@@ -13,17 +13,23 @@ from testbed.policies.bodies import (
     network_policy,
     opened,
     ray_cluster,
+    ray_job,
+    ray_service,
     role,
     service,
+    template,
 )
 from testbed.policies.case import MISSING, case
 
 RULE = "rules 0"
+MAIN = "spec template spec containers 0"
 ENFORCE = "metadata labels pod-security.kubernetes.io/enforce"
 WARN = "metadata labels pod-security.kubernetes.io/warn"
 BLOCK = "spec egress 0 to 0 ipBlock"
 EVERYWHERE = [{"to": [{"ipBlock": {"cidr": "0.0.0.0/0", "except": ["169.254.0.0/16"]}}]}]
 SECRET = body("v1", "Secret")
+CONFIG = body("v1", "ConfigMap", data={})
+TOKEN = f"hf_{'aB' * 17}"
 RAY_OF_ACCOUNT = ray_cluster()
 RAY_OF_ACCOUNT["spec"]["headGroupSpec"]["template"]["spec"]["serviceAccountName"] = "ray"
 OPERATOR = role("ClusterRole", resources=["rayclusters/status"], verbs=["update"])
@@ -34,10 +40,23 @@ NETWORK = [
     case(
         "ray-egress-complete",
         "spec egress 0 ports",
-        [{"port": 53}, {"port": 6443}],
-        [{"port": 53}],
+        [{"port": 53, "protocol": "UDP"}, {"port": 6443}],
+        [{"port": 53, "protocol": "UDP"}],
         opened(),
         default_deny(),
+        ray_cluster(),
+    ),
+    case(
+        "ray-egress-complete",
+        "spec egress 0 ports 0 protocol",
+        "UDP",
+        MISSING,
+        network_policy(
+            "out",
+            {"matchLabels": {"ray.io/node-type": "worker"}},
+            policyTypes=["Egress"],
+            egress=[{"ports": [{"port": 53}, {"port": 443}]}],
+        ),
         ray_cluster(),
     ),
     case("net-ray-ports-closed", "spec ingress 0 from", [{"podSelector": {}}], [], for_ray()),
@@ -47,6 +66,27 @@ NETWORK = [
         "10.0.0.0/8",
         "0.0.0.0/0",
         for_ray(ingress=[{"from": [{}]}]),
+    ),
+    case(
+        "net-ray-ports-closed",
+        "spec ingress",
+        [{"from": [{"podSelector": {}}]}],
+        [{}],
+        network_policy("all", {}, policyTypes=["Ingress"]),
+    ),
+    case(
+        "net-ray-ports-closed",
+        "spec podSelector",
+        {"matchLabels": {"app": "web"}},
+        {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["web"]}]},
+        for_ray(ingress=[{}]),
+    ),
+    case(
+        "net-ray-ports-closed",
+        "spec ingress 0 from 1 ipBlock cidr",
+        "127.0.0.0/8",
+        "128.0.0.0/1",
+        for_ray(ingress=[{"from": [{"ipBlock": {"cidr": "0.0.0.0/1"}}, {}]}]),
     ),
     case(
         "redis-ingress-scoped",
@@ -62,6 +102,13 @@ NETWORK = [
         26379,
         network_policy("redis", {}, ingress=[{"ports": [{"port": 6000}]}]),
     ),
+    case(
+        "net-no-cloud-metadata",
+        "spec egress",
+        [{"to": [{"podSelector": {}}]}, {"ports": [{"port": 443}]}],
+        [{}],
+        for_ray(),
+    ),
     case("net-no-cloud-metadata", f"{BLOCK} except", ["169.254.0.0/16"], ["10.0.0.0/8"], for_ray(egress=EVERYWHERE)),
     case("net-no-public-service", "spec type", "ClusterIP", "NodePort", service()),
     case(
@@ -72,7 +119,9 @@ NETWORK = [
         service(type="LoadBalancer"),
         options={"allowed": ["front"]},
     ),
+    case("net-no-public-service", "spec serveService spec type", "ClusterIP", "LoadBalancer", ray_service()),
     case("net-no-external-ips", "spec externalIPs", [], ["203.0.113.7"], service()),
+    case("net-no-external-ips", "spec serveService spec externalIPs", [], ["203.0.113.7"], ray_service()),
     case("net-ingress-tls", "spec tls 0 hosts", ["ray.example.com"], ["www.example.com"], ingress()),
     case(
         "net-ingress-tls",
@@ -102,11 +151,23 @@ RBAC = [
     case("rbac-no-wildcard", f"{RULE} verbs", ["get"], ["*"], role()),
     case("rbac-no-wildcard", "metadata name", "root", "it", role(resources=["*"]), options={"allowed": ["root"]}),
     case("rbac-no-cluster-admin", "roleRef name", "it", "cluster-admin", binding()),
+    case("rbac-no-cluster-admin", "roleRef name", "it", "edit", binding("ClusterRoleBinding")),
     case("rbac-no-escalate", f"{RULE} verbs", ["get"], ["impersonate"], role()),
+    case("rbac-no-escalate", f"{RULE} verbs", ["get"], ["create"], role(resources=["serviceaccounts/token"])),
+    case("rbac-no-exec", f"{RULE} resources", ["*/scale"], ["*/exec"], role()),
     case("rbac-no-exec", f"{RULE} resources", ["pods/log"], ["pods/exec"], role()),
     case("rbac-no-node-proxy", f"{RULE} resources", ["nodes"], ["nodes/proxy"], role("ClusterRole")),
     case("rbac-no-everybody", "subjects 0 name", "ray", "system:authenticated", binding()),
+    case("rbac-no-everybody", "subjects 0 name", "team-a", "system:serviceaccounts:team-a", binding()),
     case("rbac-no-default-account", "subjects 0 name", "ray", "default", binding()),
+    case(
+        "rbac-no-default-account",
+        "subjects 0",
+        {"kind": "User", "name": "system:serviceaccount:team-a:ray"},
+        {"kind": "User", "name": "system:serviceaccount:team-a:default"},
+        binding(),
+        unknown="subjects 0 name",
+    ),
     case("rbac-no-secrets-everywhere", f"{RULE} resources", ["pods"], ["secrets"], role("ClusterRole")),
     case(
         "rbac-operator-namespaced",
@@ -171,6 +232,21 @@ STACK = [
     case("secrets-encrypted", "stringData", {}, {"password": "hunter2"}, SECRET, protected=False),
     case("no-plain-secrets", "stringData", {"token": "<your-token>", "id": "$ID"}, {"token": "<a> b"}, SECRET),
     case("no-plain-secrets", "data", MISSING, {"password": "aHVudGVyMg=="}, SECRET),
+    case("no-plain-secrets", "data config", "url: $URL", f"token: {TOKEN}", CONFIG),
+    case("no-plain-secrets", "data HF_TOKEN", "<your-token>", "hunter2", CONFIG),
+    case("no-plain-secrets", "spec entrypoint", "A=1 TOKEN=$T python a.py", "API_TOKEN=a7 python a.py", ray_job()),
+    case("no-plain-secrets", "data env", "DB_HOST=db", "DB_HOST=db\nexport DB_PASSWORD=hunter2\n", CONFIG),
+    case("no-plain-secrets", "spec entrypoint", "a --token $T", "a --api-token hunter2", ray_job()),
+    case("no-plain-secrets", f"{MAIN} args", ["--password=$(P)"], ["--password", "hunter2"], deployment()),
+    case(
+        "no-plain-secrets",
+        "spec runtimeEnvYAML",
+        "env_vars: {HF_HOME: /models}",
+        "env_vars: {HF_TOKEN: hunter2}",
+        ray_job(),
+    ),
+    case("no-plain-secrets", "spec serveConfigV2", "applications: []", f"a: [{{b: {TOKEN}}}]", ray_service()),
+    case("kind-judged", "spec", {"template": template()}, {"a": 1}, body("example.com/v1", "Thing")),
     case(
         "protect-stateful",
         "spec persistentVolumeClaimRetentionPolicy whenDeleted",

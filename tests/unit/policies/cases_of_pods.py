@@ -1,10 +1,19 @@
 """Cases of the rules about pods, their containers and images, and jobs."""
 
-from testbed.policies.bodies import cron_job, deployment, job, pod, ray_cluster, ray_job
+from testbed.policies.bodies import Body, cron_job, deployment, job, pod, ray_cluster, ray_job
 from testbed.policies.case import MISSING, case
 
 C = "spec containers 0"
+SAFE = "net.ipv4.tcp_syncookies"
 DIGEST = "@sha256:" + "c" * 64
+
+
+def sysctls() -> Body:
+    """A pod with a list of sysctls."""
+    made = pod()
+    made["spec"]["securityContext"]["sysctls"] = [{}]
+    return made
+
 
 PODS = [
     case("pod-nonroot", "spec securityContext runAsNonRoot", True, MISSING, pod()),
@@ -78,6 +87,18 @@ PODS = [
         {"name": "HF_TOKEN", "value": "<your-token>"},
         {"name": "HF_TOKEN", "value": "$your-token"},
         pod(),
+    ),
+    case("pod-no-plain-secret", f"{C} args", ["--token=$(TOKEN)"], [f"--token=hf_{'aB' * 17}"], pod()),
+    case("pod-baseline", "spec securityContext sysctls 0", {"name": SAFE}, {"name": "kernel.msgmax"}, sysctls()),
+    case("pod-baseline", f"{C} securityContext appArmorProfile type", "RuntimeDefault", "Unconfined", pod()),
+    case("pod-baseline", f"{C} securityContext seLinuxOptions type", "container_t", "spc_t", pod()),
+    case("pod-baseline", f"{C} livenessProbe httpGet host", MISSING, "10.0.0.1", pod()),
+    case(
+        "pod-baseline",
+        "spec template metadata annotations container.apparmor.security.beta.kubernetes.io/main",
+        "runtime/default",
+        "unconfined",
+        deployment(),
     ),
     case("pod-memory-volume-limit", "spec volumes 0 emptyDir sizeLimit", "1Gi", MISSING, pod()),
     case("pod-binary-quantities", f"{C} resources limits memory", "64Gi", "64", pod()),

@@ -1,6 +1,7 @@
 """Cases of the rules about RayClusters, their Redis and their queues."""
 
 from testbed.policies.bodies import (
+    Body,
     budget,
     deployment,
     head_that_works,
@@ -8,11 +9,13 @@ from testbed.policies.bodies import (
     ray_cluster,
     ray_cluster_without,
     ray_job,
+    ray_service,
     redis,
     redis_conf,
     volcano_job,
 )
 from testbed.policies.case import MISSING, case
+from testbed.policies.wrappers import ray_cluster_fleet
 
 HEAD = "spec headGroupSpec"
 HEAD_RAY = f"{HEAD} template spec containers 0"
@@ -22,6 +25,33 @@ RECONNECT = "RAY_gcs_rpc_server_reconnect_timeout_s"
 QUEUE = "metadata labels volcano.sh/queue-name"
 KUEUE = "metadata labels kueue.x-k8s.io/queue-name"
 
+
+def of_the_older_form() -> Body:
+    """A RayCluster with variables of its head instead of gcsFaultToleranceOptions."""
+    made = ray_cluster_without("gcsFaultToleranceOptions")
+    made["metadata"]["annotations"] = {"ray.io/ft-enabled": "true"}
+    reference = {"secretKeyRef": {"name": "redis", "key": "password"}}
+    made["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0]["env"] = [
+        {"name": "RAY_REDIS_ADDRESS", "value": "redis:6379"},
+        {"name": "REDIS_PASSWORD", "valueFrom": reference},
+    ]
+    return made
+
+
+def with_password() -> Body:
+    """Redis with a password as an argument."""
+    made = redis()
+    made["spec"]["template"]["spec"]["containers"][0]["args"][4:] = ["--requirepass", "$(P)"]
+    return made
+
+
+def in_queue_it(**group: int) -> Body:
+    """A RayCluster in Queue `it`: a head and workers of 4 CPUs and 8Gi each."""
+    made = ray_cluster(**{"volcano.sh/queue-name": "it"})
+    made["spec"]["workerGroupSpecs"][0] |= group
+    return made
+
+
 RAY = [
     case("ray-auth-token", "spec authOptions mode", "token", MISSING, ray_cluster()),
     case("ray-auth-token", "spec rayClusterSpec authOptions mode", "token", "Token", ray_job()),
@@ -29,6 +59,7 @@ RAY = [
     case("ray-min-version", "spec rayVersion", "2.60.0", "2.54.0", ray_cluster(), options={"version": "2.60.0"}),
     case("ray-min-version", f"{HEAD_RAY} image", "ray:2.60.0-gpu", "ray:2.46.0-gpu", ray_cluster_without("rayVersion")),
     case("ray-image-version", f"{HEAD_RAY} image", "ray:2.60.0-py311", "ray:2.59.0", ray_cluster()),
+    case("ray-image-version", f"{HEAD_RAY} image", "acme/trainer:1.4.2", "acme/our-ray:1.4.2", ray_cluster()),
     case("ray-tls", f"{HEAD_RAY} env 0 value", "1", "0", ray_cluster()),
     case("ray-no-public-dashboard", f"{HEAD} serviceType", "ClusterIP", "LoadBalancer", ray_cluster()),
     case("ray-no-public-dashboard", f"{HEAD} enableIngress", False, True, ray_cluster()),
@@ -38,6 +69,8 @@ RAY = [
     case("ray-head-zero-gpu", "spec workerGroupSpecs", MISSING, [{}], head_that_works()),
     case("ray-head-priority", "spec workerGroupSpecs", MISSING, [{}], head_that_works()),
     case("ray-head-zero-gpu", f"{HEAD_RAY} resources limits nvidia.com/gpu", "0", "1", ray_cluster()),
+    case("ray-head-zero-gpu", f"{HEAD_RAY} resources limits google.com/tpu", "0", "4", ray_cluster()),
+    case("ray-head-zero-gpu", f"{HEAD_RAY} resources limits aws.amazon.com/neuroncore", "0", "1", ray_cluster()),
     case("ray-worker-no-sa-token", f"{WORKER} automountServiceAccountToken", False, MISSING, ray_cluster()),
     case("ray-head-priority", f"{HEAD} template spec priorityClassName", "high", "ray-worker", ray_cluster()),
     case("ray-gpu-node-affinity", f"{WORKER} nodeSelector", {"gpu": "h100"}, MISSING, ray_cluster()),
@@ -81,6 +114,16 @@ SPEC = [
     case("ray-k8s-token-auth", "spec rayClusterSpec authOptions enableK8sTokenAuth", False, True, ray_job()),
 ]
 
+SERVE = [{"name": "serve", "containerPort": 8000}]
+SERVE_PORTS = "spec rayClusterConfig headGroupSpec template spec containers 0 ports"
+
+ACCEPTED = [
+    case("ray-spec-valid", SERVE_PORTS, SERVE, [{"name": "dashboard", "containerPort": 8265}], ray_service()),
+    case("ray-spec-valid", "spec template spec rayVersions", MISSING, "2.60.0", ray_cluster_fleet()),
+    case("ray-spec-valid", "spec rayVersions", MISSING, "2.60.0", ray_cluster()),
+    case("ray-spec-valid", f"{GROUP} idleTimeoutSeconds", 60, -1, ray_cluster()),
+]
+
 SCALING = [
     case("ray-autoscaler-v2", "spec autoscalerOptions version", "v2", MISSING, ray_cluster()),
     case("ray-idle-timeout-bounded", "spec autoscalerOptions idleTimeoutSeconds", 60, 86_400, ray_cluster()),
@@ -101,6 +144,20 @@ TOLERANCE = [
         {"valueFrom": {"secretKeyRef": {"name": "redis", "key": "password"}}},
         {"value": "hunter2"},
         ray_cluster(),
+    ),
+    case(
+        "redis-auth-secretref",
+        f"{HEAD_RAY} env 1",
+        {"name": "REDIS_PASSWORD", "valueFrom": {"secretKeyRef": {"name": "redis", "key": "password"}}},
+        {"name": "OTHER", "value": "x"},
+        of_the_older_form(),
+    ),
+    case(
+        "redis-auth-secretref",
+        f"{HEAD} rayStartParams redis-password",
+        "$REDIS_PASSWORD",
+        "5241590000000000",
+        of_the_older_form(),
     ),
     case(
         "ray-reconnect-order",
@@ -136,6 +193,26 @@ REDIS = [
     ),
     case("redis-aof", f"{REDIS_POD} containers 0 args 3", "yes", "no", redis(), budget()),
     case("redis-password", "data redis.conf", "port 6379", "requirepass hunter2", redis_conf("")),
+    case("redis-password", "data redis.conf", "aclfile /a", "protected-mode no", redis_conf("")),
+    case("redis-password", "data redis.conf", "user a on >$P", "user default on nopass ~* +@all", redis_conf("")),
+    case("redis-password", f"{REDIS_POD} containers 0 args", ["redis-cli", "ping"], MISSING, redis(), budget()),
+    case("redis-password", f"{REDIS_POD} containers 0 args 5", "$(P)", "", with_password(), budget()),
+    case(
+        "redis-password",
+        f"{REDIS_POD} containers 0 args",
+        ["sh", "-c", 'redis-server --requirepass "$P"'],
+        ["sh", "-c", "redis-server --requirepass hunter2"],
+        redis(),
+        budget(),
+    ),
+    case(
+        "redis-password",
+        f"{REDIS_POD} containers 0 env 0",
+        {"name": "REDIS_PASSWORD_FILE", "value": "/secrets/password"},
+        {"name": "ALLOW_EMPTY_PASSWORD", "value": "yes"},
+        redis(),
+        budget(),
+    ),
 ]
 
 QUEUES = [
@@ -154,10 +231,12 @@ QUEUES = [
     case(
         "ray-gang-fits-queue", f"{GROUP} minReplicas", 8, 9, ray_cluster(**{"volcano.sh/queue-name": "it"}), queue("it")
     ),
+    case("ray-gang-fits-queue", "spec capability cpu", "36", "35", queue("it"), in_queue_it(minReplicas=8)),
+    case("ray-gang-fits-queue", "spec capability memory", "16Gi", "15Gi", queue("it"), in_queue_it(minReplicas=1)),
     case("volcano-job-gang", "spec minAvailable", 2, 3, volcano_job()),
     case("volcano-job-scheduler", "spec schedulerName", MISSING, "default-scheduler", volcano_job()),
     case("ray-one-scheduler", QUEUE, MISSING, "research", ray_cluster(**{"kueue.x-k8s.io/queue-name": "gpus"})),
     case("ray-kueue-job-ends", KUEUE, MISSING, "gpus", ray_job(shutdownAfterJobFinishes=False)),
 ]
 
-CASES = [*RAY, *SPEC, *SCALING, *TOLERANCE, *REDIS, *QUEUES]
+CASES = [*RAY, *SPEC, *ACCEPTED, *SCALING, *TOLERANCE, *REDIS, *QUEUES]

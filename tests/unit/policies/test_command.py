@@ -13,6 +13,7 @@ from policies import formats
 from policies.command import app
 from policies.rules import RULES
 from testbed.policies.bodies import deployment, ray_cluster
+from testbed.policies.wrappers import listed
 
 pytestmark = pytest.mark.unit
 
@@ -113,6 +114,51 @@ def test_standard_input_folders_and_lists_are_read(folder: Path) -> None:
     assert json.loads(result.output)["objects"] == 2
     (folder / "exceptions.yaml").unlink()
     assert json.loads(policies(str(folder), "--format", "json").output)["objects"] == 1
+
+
+def test_a_file_that_is_no_manifest_does_not_hide_the_others(folder: Path) -> None:
+    """All are judged, and the exit code is that of an incomplete run."""
+    (folder / "a.yaml").write_text("a: [")
+    (folder / "values.yaml").write_text("image: {tag: latest}\n---\napiVersion: v1\nkind: Secret\ndata: {a: Yg==}\n")
+    (folder / "b.json").write_bytes(b"\xff")
+    result = policies(".", "--format", "json")
+    assert result.exit_code == 2
+    assert {"pod-no-host", "no-plain-secrets"} <= {each["rule"] for each in json.loads(result.stdout)["findings"]}
+    unreadable = (
+        "a.yaml:2:1: this is not YAML",
+        "b.json: cannot be read",
+        "exceptions.yaml:2:",
+        "values.yaml:1: ",
+    )
+    assert [each for each in unreadable if each not in result.stderr] == []
+    annotated = policies(".", "--format", "github").output
+    assert "::error file=values.yaml,line=1::this is not a Kubernetes object" in annotated
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "---\n---\n", "apiVersion: v1\nkind: List\nitems: []\n"])
+def test_input_without_an_object_is_an_error(text: str, folder: Path) -> None:
+    result = policies("-", stdin=text)
+    assert (result.exit_code, result.stderr) == (2, "<stdin>: has no Kubernetes object: nothing was judged\n")
+    (folder / "empty").mkdir()
+    assert policies("empty").exit_code == 2
+
+
+def test_lists_in_lists_are_read_and_their_items_have_their_lines(folder: Path) -> None:
+    made = deployment()
+    made["spec"]["template"]["spec"]["hostNetwork"] = True
+    (folder / "list.yaml").write_text(yaml.safe_dump(listed(listed(made))))
+    report = json.loads(policies("list.yaml", "--format", "json").stdout)
+    [finding] = [each for each in report["findings"] if each["blocks"]]
+    assert (report["objects"], finding["object"]) == (1, "Deployment/team-a/it")
+    assert finding["line"] == line_of(folder / "list.yaml", "hostNetwork")
+
+
+@pytest.mark.parametrize("items", ["5", "text", "{a: 1}", "[1]", "[[]]"])
+def test_items_that_are_no_objects_are_reported(items: str) -> None:
+    result = policies("-", stdin=f"apiVersion: v1\nkind: List\nitems: {items}\n")
+    assert result.exit_code == 2
+    message = "this is not a Kubernetes object" if items.startswith("[") else "items is not a list"
+    assert result.stderr.startswith(f"<stdin>:3: {message}")
 
 
 @pytest.mark.parametrize(

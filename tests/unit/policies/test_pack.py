@@ -16,6 +16,7 @@ from policies.configuration import Configuration
 from policies.pack import NAME, Pack
 from policies.rules import RULES
 from testbed.policies.bodies import default_deny, deployment, queue, ray_cluster
+from testbed.policies.wrappers import app_wrapper
 
 pytestmark = pytest.mark.unit
 
@@ -102,6 +103,29 @@ def test_a_rule_violated_in_several_places_of_an_object_is_reported_once() -> No
         each["securityContext"]["privileged"] = True
     [one] = [each for each in asked(Pack(Configuration(), "prod"), body) if each.policyName == "pod-no-privileged"]
     assert "containers[0].securityContext.privileged and 2 more: is privileged." in one.message
+
+
+def test_what_is_inside_a_custom_resource_is_judged() -> None:
+    cluster = ray_cluster()
+    cluster["spec"]["headGroupSpec"]["serviceType"] = "LoadBalancer"
+    wrapper = app_wrapper(cluster)
+    type_ = "kubernetes:workload.codeflare.dev/v1beta2:AppWrapper"
+    [one] = asked(Pack(Configuration(), "prod"), wrapper, type_)[:1]
+    assert one.policyName == "ray-no-public-dashboard"
+    assert "RayCluster/team-a/it: spec.headGroupSpec.serviceType: 'LoadBalancer' opens" in one.message
+    wrapper["spec"]["components"][0]["template"]["spec"] = UNKNOWN
+    [unknown] = asked(Pack(Configuration(), "prod"), wrapper, type_)[:1]
+    assert "ray-no-public-dashboard" in unknown.message
+    assert "before `pulumi up`" in unknown.message
+
+
+def test_a_kind_that_no_rule_looks_into_is_reported() -> None:
+    pack = Pack(Configuration(), "prod")
+    type_, properties = "kubernetes:argoproj.io/v1alpha1:Workflow", {"metadata": {"name": "it"}, "spec": {"a": "b"}}
+    resources = [analyzer_pb2.AnalyzerResource(type=type_, urn=URN, name="it", properties=struct(properties))]
+    found = pack.AnalyzeStack(analyzer_pb2.AnalyzeStackRequest(resources=resources), CONTEXT).diagnostics
+    assert names(list(found), analyzer_pb2.ADVISORY) == ["kind-judged"]
+    assert "Workflow/it: kind: no rule looks into Workflow of argoproj.io" in found[0].message
 
 
 def test_an_unknown_value_is_reported_and_does_not_block() -> None:

@@ -70,7 +70,7 @@ def ray_cron_job() -> dict[str, Any]:
                 "spec.jobTemplate.submitterPodTemplate.spec",
             ],
         ),
-        (body("example.com/v1", "Deployment", spec={"template": template()}), []),
+        (body("example.com/v1", "Deployment", spec={"template": template()}), ["spec.template.spec"]),
     ],
     ids=lambda each: each["kind"] if isinstance(each, dict) else "",
 )

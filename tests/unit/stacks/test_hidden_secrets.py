@@ -10,7 +10,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core.secrets import FORMATS, secret_in
+from core.secrets import FORMATS, SECRET_VALUE_HAS, secret_in
 from stacks.check.findings import as_annotations, as_json, check, show
 
 pytestmark = pytest.mark.unit
@@ -61,6 +61,7 @@ def with_secret(place: tuple[Any, ...], key: str | None, text: str) -> str:
 def test_each_format_is_found_by_its_look() -> None:
     assert SECRETS.keys() == FORMATS.keys()
     assert {kind: secret_in(f"--key={text} more") for kind, text in SECRETS.items()} == {kind: kind for kind in SECRETS}
+    assert all(SECRET_VALUE_HAS.search(text) for text in SECRETS.values())
 
 
 @settings(

@@ -1,0 +1,102 @@
+"""What the API server, KubeRay and Pod Security refuse by rules that no other file has (kuberay/)."""
+
+from typing import Any
+
+from core.pods import RAY, RAY_CLUSTERS
+from core.problems import Path
+from kuberay import OperatorContext, validate
+from kuberay.pod_security import APP_ARMOR, HANDLERS, PROFILES, SELINUX_TYPES, SYSCTLS
+from kuberay.releases import DEFAULT_FEATURE_GATES
+from kuberay.schema import NEXT
+
+from ..rule import Severity, Violations, rule
+from ..search import is_foreign
+from ..values import Node, Object, Violation
+from ..walk import Pod, ray_clusters
+
+_ELSEWHERE = frozenset(
+    {
+        *("unknown-kind", "ray-cluster-name", "ray-job-name", "ray-service-name"),
+        *("group-containers", "group-resources", "group-start-labels", "group-name-unique"),
+        *("replica-bounds", "replicas-within-bounds", "autoscaler-restart-policy", "autoscaler-version-env"),
+        *("redis-annotation", "redis-address-env", "redis-password", "redis-username", "redis-namespace"),
+        *("auth-kubernetes-token", "auth-mode", "job-suspend", "job-cluster", "job-backoff-limit"),
+        "deletion-rules-alone",
+    }
+)
+"""Rules of KubeRay (kuberay/rules.py) that rules of their own are about: ray-name-length, ray-containers and others."""
+
+
+@rule(
+    "ray-spec-valid",
+    Severity.HIGH,
+    what="The API server and KubeRay accept the object.",
+    why="KubeRay reports most errors only in an event, and then creates and changes nothing.",
+    source="kuberay ray-operator/config/crd/bases; controllers/ray/utils/validation.go, common/service.go",
+    fix="Change the field as the message suggests.",
+)
+def spec_valid(owner: Object) -> Violations:
+    """Asks the CRDs' schema and all rules of the operator that have no rule here, with every feature gate on."""
+    if owner.kind in RAY_CLUSTERS:
+        yield from _refused(owner, owner.root.value, ())
+    elif is_foreign(owner):
+        for cluster in ray_clusters(owner):
+            body = {"kind": "RayCluster", "metadata": {"name": "it"}, "spec": cluster.spec.value}
+            yield from _refused(owner, body, cluster.spec.path)
+
+
+def _refused(owner: Object, body: Any, at: Path) -> Violations:
+    """`at`: the path of the spec, if the object only contains it."""
+    # The newest release: fields that its CRDs may have pass, unless they look like misspelt ones.
+    operator = OperatorContext(f"{NEXT}.0", feature_gates=dict.fromkeys(DEFAULT_FEATURE_GATES, True))
+    for each in validate({**_without_nulls(body), "apiVersion": f"{RAY}/v1"}, operator):
+        if each.rule not in _ELSEWHERE:
+            path = (*at, *each.path[1:]) if at else each.path
+            secret = owner.root.at(*path).secret
+            yield Violation(owner, path, "is not accepted" if secret else each.message)
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(each) for key, each in value.items() if each is not None}
+    return [_without_nulls(each) for each in value] if isinstance(value, list) else value
+
+
+@rule(
+    "pod-baseline",
+    Severity.HIGH,
+    what="Pods keep the node's AppArmor and SELinux, change no unsafe sysctl, and probe no other host.",
+    why="Level baseline of Pod Security refuses such a pod; where it is not enforced, the pod has more of its node.",
+    source="https://kubernetes.io/docs/concepts/security/pod-security-standards/#baseline",
+    fix="Remove the field, or use a value that the level allows.",
+)
+def baseline(pod: Pod) -> Violations:
+    """Rejects what level baseline refuses and no other rule is about.
+
+    The API server enforces it by the level of the namespace, which `ns-psa-labels` requires.
+    """
+    for sysctl in pod.spec.at("securityContext", "sysctls").items():
+        if sysctl.at("name").text not in SYSCTLS:
+            yield sysctl.at("name").wrong(f"{sysctl.at('name').shown()} is not a safe sysctl")
+    for key, value in pod.template.at("metadata", "annotations").entries():
+        off = value.text not in ("", "runtime/default") and not (value.text or "").startswith("localhost/")
+        if key.startswith(APP_ARMOR) and off:
+            yield value.wrong("turns AppArmor off")
+    yield from _profiles(pod.spec.at("securityContext"))
+    for container in pod.containers():
+        yield from _profiles(container.node.at("securityContext"))
+        for steps in HANDLERS:
+            for kind in ("httpGet", "tcpSocket"):
+                host = container.node.at(*steps, kind, "host")
+                if host.text:
+                    yield host.wrong(f"asks host {host.shown()}")
+
+
+def _profiles(context: Node) -> Violations:
+    profile = context.at("appArmorProfile")
+    if profile.is_set and profile.at("type").text not in PROFILES:
+        yield profile.at("type").wrong(f"AppArmor is {profile.at('type').shown()}")
+    for key in ("type", "user", "role"):
+        value = context.at("seLinuxOptions", key)
+        if (value.text or "") not in (SELINUX_TYPES if key == "type" else ("",)):
+            yield value.wrong(f"the {key} of SELinux is {value.shown()}")

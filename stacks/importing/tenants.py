@@ -1,0 +1,133 @@
+"""The tenants of imported clusters, with settings under which their pods start as before the import."""
+
+import ipaddress
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, get_args
+from urllib.parse import urlsplit
+
+from pydantic import ValidationError
+
+from components.ray_cluster.pod_problems import strictest_level
+from components.ray_cluster.rules import valid
+from core.pods import PodSecurityLevel
+from core.problems import Problems
+
+from ..namespaces import DEFAULT
+from ..rendered import as_tenant_gives
+from ..settings import LONGEST_TENANT_NAME, TenantSettings
+from .names import dns_name
+from .reader import Imported
+
+NO_NAMESPACE = "imported"
+"""Tenant of clusters whose file names no namespace."""
+
+INTERNET: dict[str, Any] = {"internet": True}
+
+_FROM_STRICT: tuple[PodSecurityLevel, ...] = get_args(PodSecurityLevel)
+
+_REDIS_PORT = 6379
+
+
+def tenants(imported: Iterable[Imported], namespace: str | None) -> list[dict[str, Any]]:
+    """The clusters under a tenant for each namespace; `namespace` replaces the namespaces of the files.
+
+    Pods may reach public addresses and their Redis, and have the strictest Pod Security that admits them.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    levels: dict[str, PodSecurityLevel] = {}
+    egress: dict[str, list[dict[str, Any]]] = {}
+    for each in imported:
+        place = namespace or each.namespace or NO_NAMESPACE
+        name = dns_name(place, LONGEST_TENANT_NAME, "team")
+        tenant: dict[str, Any] = {"name": name} if name == place else {"name": name, "namespace": place}
+        found.setdefault(place, {**tenant, "clusters": []})["clusters"].append(each.cluster)
+        body = _rendered(each.cluster)
+        levels[place] = max(levels.get(place, "restricted"), _level(body), key=_FROM_STRICT.index)
+        allowed = egress.setdefault(place, [INTERNET])
+        allowed += [target for target in _redis(body, place) if target not in allowed]
+    for place, tenant in found.items():
+        if place == DEFAULT:
+            tenant["createNamespace"] = False
+        elif levels[place] != "restricted":
+            tenant["podSecurity"] = levels[place]
+        tenant["network"] = {"egress": egress[place]}
+        tenant["clusters"] = tenant.pop("clusters")  # the last key
+    return list(found.values())
+
+
+def needed(clusters: Iterable[dict[str, Any]]) -> list[str]:
+    """The objects that pods of imported clusters refer to: `Secret hf`, `PersistentVolumeClaim data`."""
+    found = {each for cluster in clusters for each in _references(_rendered(cluster))}
+    return sorted(f"{kind} {name}" for kind, name in found - _IN_EACH_NAMESPACE)
+
+
+def _rendered(cluster: dict[str, Any]) -> dict[str, Any]:
+    """The RayCluster of an entry; empty if the entry is not valid, which is reported elsewhere."""
+    try:
+        return as_tenant_gives(TenantSettings(name=NO_NAMESPACE), valid(cluster))
+    except (ValidationError, Problems):
+        return {}
+
+
+def _level(body: dict[str, Any]) -> PodSecurityLevel:
+    return strictest_level(body) if body else "restricted"
+
+
+def _redis(body: Mapping[str, Any], namespace: str) -> Iterator[dict[str, Any]]:
+    """The targets of a head that keeps its tables in a Redis, by the address of each form."""
+    spec = body.get("spec") or {}
+    addresses = [(spec.get("gcsFaultToleranceOptions") or {}).get("redisAddress")]
+    for container in spec["headGroupSpec"]["template"]["spec"]["containers"] if spec else ():
+        named = (each for each in container.get("env") or () if each.get("name") == "RAY_REDIS_ADDRESS")
+        addresses += [each.get("value") for each in named]
+    for address in filter(None, addresses):
+        url = urlsplit(address if "://" in address else f"redis://{address}")
+        yield {**_target(url.hostname or "", namespace), "ports": [_port(url.netloc)]}
+
+
+def _port(netloc: str) -> int:
+    port = netloc.rpartition(":")[2]
+    return int(port) if port.isdecimal() else _REDIS_PORT
+
+
+def _target(host: str, namespace: str) -> dict[str, Any]:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        parts = host.split(".")
+        if len(parts) == 1:
+            return {"namespace": namespace}
+        return {"namespace": parts[1]} if len(parts) == 2 or parts[2] == "svc" else INTERNET
+    return {"cidr": f"{address}/{address.max_prefixlen}"}
+
+
+_REFERENCES = {
+    ("secretKeyRef", "name"): "Secret",
+    ("secretRef", "name"): "Secret",
+    ("secret", "secretName"): "Secret",
+    ("configMapKeyRef", "name"): "ConfigMap",
+    ("configMapRef", "name"): "ConfigMap",
+    ("configMap", "name"): "ConfigMap",
+    ("persistentVolumeClaim", "claimName"): "PersistentVolumeClaim",
+}
+_NAMES = {
+    "serviceAccountName": "ServiceAccount",
+    "priorityClassName": "PriorityClass",
+    "runtimeClassName": "RuntimeClass",
+}
+
+
+_IN_EACH_NAMESPACE = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")}
+
+
+def _references(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(value, list):
+        for each in value:
+            yield from _references(each, key)
+            if key == "imagePullSecrets":
+                yield "Secret", each["name"]
+    for inner, each in value.items() if isinstance(value, Mapping) else ():
+        kind = _REFERENCES.get((key, inner)) or _NAMES.get(inner)
+        if kind and isinstance(each, str):
+            yield kind, each
+        yield from _references(each, inner)
