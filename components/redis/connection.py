@@ -160,7 +160,7 @@ NODES_USER = "_nodes"
 EXPORTER_USER = "_exporter"
 
 _COMMANDS = (
-    "+auth +ping +info +role +wait +eval +hget +hmget +hexists +hgetall +hlen +exists +dbsize +hscan +scan "
+    "+auth +ping +info +role +wait +eval +get +hget +hmget +hexists +hgetall +hlen +exists +dbsize +hscan +scan "
     "+hset +hsetnx +hdel +incrby +del +unlink +expire"
 )
 """The commands of Ray and of the gateway (docs/redis-gateway.md, The commands)."""

@@ -114,6 +114,7 @@ def _of_itself(settings: GatewaySettings, connection: RedisConnection, namespace
         "WAIT_REPLICAS": str(replicas),
         "UNREPLICATED": settings.unreplicated,
         "HOLD_SECONDS": str(seconds(settings.hold_timeout)),
+        "MAX_COMMAND_BYTES": str(settings.largest_value),
     }
     return [_variable(name, value) for name, value in variables.items()]
 

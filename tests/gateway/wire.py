@@ -62,6 +62,10 @@ class Wire:
         """Sends the rest of the last command once the other side reads again."""
         self._socket.sendall(self._rest)
 
+    def end_sending(self) -> None:
+        """Closes its own direction of the connection, like `printf ... | nc`."""
+        self._socket.shutdown(socket.SHUT_WR)
+
     def raw(self, text: bytes) -> None:
         """Sends bytes, which need not be a command."""
         self._socket.sendall(text)

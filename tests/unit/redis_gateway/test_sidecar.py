@@ -59,6 +59,12 @@ def test_configured_values_reach_the_program(tmp_path: Path) -> None:
     assert (settings.wait_replicas, settings.hold_seconds, settings.unreplicated) == (2, 120, "answer")
 
 
+@pytest.mark.parametrize(("memory", "largest"), [("512Mi", 224 << 20), ("64Mi", 1 << 20), ("8Gi", 512 << 20)])
+def test_a_value_that_its_memory_cannot_hold_twice_is_refused(memory: str, largest: int, tmp_path: Path) -> None:
+    body = made(resources={"cpu": "250m", "memory": memory})
+    assert Settings.of(environment(body, tmp_path)).max_command_bytes == largest
+
+
 def test_it_keeps_running_and_the_head_waits_until_it_is_ready() -> None:
     container = made()
     assert container["restartPolicy"] == "Always"
