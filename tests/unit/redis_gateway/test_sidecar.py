@@ -24,7 +24,7 @@ def made(connection: RedisConnection = SENTINELS, **configured: Any) -> dict[str
 def environment(body: dict[str, Any], folder: Path) -> dict[str, str]:
     """What the program sees, with the files of the volume in a folder."""
     folder.mkdir(exist_ok=True)
-    for name in ("passwords", "ca.crt"):
+    for name in ("passwords", "gateway-passwords", "ca.crt"):
         (folder / name).write_text("x")
     variables = {each["name"]: each.get("value", "team-a") for each in body["env"]}
     return {name: value.replace("/etc/ray/redis", str(folder)) for name, value in variables.items()}
@@ -37,7 +37,9 @@ def test_the_program_accepts_all_its_variables(connection: RedisConnection, tmp_
     assert settings.journal_prefix == "redis-gateway:team-a."
     assert (settings.wait_replicas, settings.hold_seconds) == (min(1, connection.replicas), 60)
     assert {settings.redis_username, settings.client_username} == {"team-a"}
-    assert settings.client_password_file == settings.redis_password_file == tmp_path / "passwords"
+    assert settings.redis_password_file == tmp_path / "passwords"
+    assert settings.client_password_file == tmp_path / "gateway-passwords"
+    assert volume_keys(connection) == ("passwords", "gateway-passwords")
 
 
 def test_sentinels_have_the_name_of_their_master(tmp_path: Path) -> None:
