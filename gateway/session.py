@@ -171,7 +171,7 @@ class Session:
             async with self._answering:
                 await self._send(())
                 now = time.monotonic()
-                if self._held_since() + hold > now:
+                if self._held_since() + hold >= now:
                     continue
                 expired = list(self.ledger.expire(now - hold))
                 self._metrics.expired.inc(len(expired))

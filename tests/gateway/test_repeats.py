@@ -153,6 +153,20 @@ def test_a_large_value_passes_a_slow_connection(cable: Cable, tmp_path: Path) ->
         gateway.kill()
 
 
+def test_a_large_answer_that_a_client_has_half_read_arrives_whole_although_the_connection_breaks(
+    behind: Gateway, cable: Cable
+) -> None:
+    value = os.urandom(24 << 20)
+    with behind.wire() as wire:
+        wire.must("HSET", "RAYa@KV", "f", value)
+        before = behind.memory()
+        wire.send("HGET", "RAYa@KV", "f")
+        wire.send("INCRBY", "RAYa@n", 1)
+        eventually("the gateway has the answer", lambda: behind.memory() - before > len(value) / 2)
+        cable.cut()
+        assert (wire.answer() == value, wire.answer()) == (True, 1)
+
+
 def test_values_are_bytes_of_any_kind_and_size(behind: Gateway, node: Node) -> None:
     value = os.urandom(8 << 20)
     with behind.wire() as wire:
