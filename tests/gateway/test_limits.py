@@ -1,5 +1,8 @@
 """The gateway limits what it holds, in time and in memory, and reports what exceeds the limits."""
 
+import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import hiredis
@@ -9,7 +12,7 @@ from tests.gateway.conftest import MakeGateway
 from tests.gateway.nodes import Nodes
 from tests.gateway.process import Gateway
 from tests.gateway.waiting import eventually
-from tests.gateway.wire import ClosedError
+from tests.gateway.wire import ClosedError, Wire
 
 pytestmark = pytest.mark.engine
 
@@ -128,12 +131,22 @@ def test_a_client_that_sends_and_does_not_read_is_slowed_down_before_it_authenti
 ) -> None:
     (tmp_path / "passwords").write_text("secret")
     gateway = make_gateway(nodes, client_password_file=tmp_path / "passwords").wait_ready()
-    before = gateway.memory()
+    before, count = gateway.memory(), 300_000  # whose answers, 18 MB, are more than the kernel holds
+
+    def flood(deaf: Wire) -> None:
+        with suppress(OSError):
+            deaf.raw(b"*2\r\n$4\r\nAUTH\r\n$1\r\nx\r\n" * count)
+
     with gateway.wire() as deaf, gateway.wire("secret") as other:
-        begun = deaf.send_until_full(*["PING"] * 10)
-        assert gateway.memory() - before < 16 << 20
+        deaf.hold_little()
+        threading.Thread(target=flood, args=(deaf,), daemon=True).start()
+        taken = 0.0
+        while taken < (taken := gateway.metric("denied_clients_total")) or not taken:
+            time.sleep(1)
+        assert gateway.memory() - before < 8 << 20
+        assert taken < count
         assert other.must("PING") == b"PONG"
-        assert all(str(deaf.answer()).startswith("NOAUTH") for _ in range(begun - 1))
+        assert all(str(deaf.answer()).startswith("WRONGPASS") for _ in range(10_000))
 
 
 def test_no_more_clients_than_configured_are_accepted(nodes: Nodes, make_gateway: MakeGateway) -> None:

@@ -139,11 +139,11 @@ def test_a_redis_without_memory_can_be_emptied_and_is_used_again(
 
 
 def test_a_large_value_passes_a_slow_connection(cable: Cable, tmp_path: Path) -> None:
-    """It takes three seconds each way, more than a node may be silent and more than a command may be held."""
-    value = os.urandom(6 << 20)
+    """It takes two seconds each way, more than a node may be silent and more than a command may be held."""
+    value = os.urandom(4 << 20)
     address = f"127.0.0.1:{cable.port}"
     gateway = Gateway(
-        tmp_path / "gateway-0", redis=address, wait_replicas=0, wait_seconds=0.5, reply_seconds=1, hold_seconds=1.5
+        tmp_path / "gateway-0", redis=address, wait_replicas=0, wait_seconds=0.2, reply_seconds=0.5, hold_seconds=1
     )
     try:
         with gateway.wait_ready().wire() as wire, cable.slow(2 << 20):
