@@ -153,6 +153,21 @@ def test_a_large_value_passes_a_slow_connection(cable: Cable, tmp_path: Path) ->
         gateway.kill()
 
 
+def test_a_large_value_is_in_memory_once_on_its_way_in_and_twice_on_its_way_out(behind: Gateway) -> None:
+    """The figures of docs/redis-gateway.md; on its way out hiredis has a copy."""
+    size = 64 << 20
+    with behind.wire() as wire:
+        wire.must("HSET", "RAYa@KV", "f", "v")
+        before = behind.memory()
+        behind.forget_peak()
+        wire.must("HSET", "RAYa@KV", "f", b"x" * size)
+        assert behind.peak() - before < 1.2 * size
+        wire.must("PING")
+        behind.forget_peak()
+        assert len(wire.must("HGET", "RAYa@KV", "f")) == size
+        assert behind.peak() - before < 2.2 * size
+
+
 def test_a_large_answer_that_a_client_has_half_read_arrives_whole_although_the_connection_breaks(
     behind: Gateway, cable: Cable
 ) -> None:
