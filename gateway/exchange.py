@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
+import math
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,10 +18,13 @@ from .ledger import Entry, Ledger
 from .link import LOST, Link, LostError, SilentError
 from .masters import check_role
 from .metrics import Metrics
-from .protocol import Status
+from .protocol import Status, command_parts
 from .settings import Address, Settings
 
 log = logging.getLogger(__name__)
+
+LOOKS = 5
+"""How often, within `reply_seconds`, a silent connection is looked at for bytes that the node takes."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +49,15 @@ class _Wait:
     """The expected answer of a WAIT."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Expected:
     entry: Entry
     waits: bool
     """Whether a WAIT follows, which must succeed before the client gets the answer."""
+
+    start: float = math.inf
+    end: float = math.inf
+    """Its first byte, and the one after its last, counted from the begin of the connection; known once it is sent."""
 
 
 class Exchange:
@@ -72,6 +80,12 @@ class Exchange:
         self._answered = answered
         self._expected: deque[_Expected | _Wait] = deque()
         self._since = 0.0
+        """When the node last did something, or had nothing to do."""
+
+        self._acknowledged = 0
+        self._advanced = 0.0
+        """When the node was last seen to have taken more of the command that it answers next."""
+
         self._wait_due = False
         self._woken = asyncio.Event()
 
@@ -144,19 +158,26 @@ class Exchange:
                 continue
             if not self._expected:
                 self._since = time.monotonic()
-            out = bytearray()
-            for entry in batch:
-                out += self._packed(entry)
-                self._expected.append(_Expected(entry, waits))
+            expected = [_Expected(entry, waits) for entry in batch]
+            self._expected.extend(expected)
             if waits:
                 self._wait_due = False
-                milliseconds = str(round(self._settings.wait_seconds * 1000)).encode()
-                out += journal.packed(b"WAIT", str(self._settings.wait_replicas).encode(), milliseconds)
                 self._expected.append(_Wait())
-            self.link.send(bytes(out))
-            await self.link.drain()
+            await self.link.send(self._parts(expected, waits))
 
-    def _packed(self, entry: Entry) -> bytes:
+    def _parts(self, batch: list[_Expected], waits: bool) -> Iterator[bytes]:
+        at = self.link.written
+        for expected in batch:
+            expected.start = at
+            for part in self._command(expected.entry):
+                at += len(part)
+                yield part
+            expected.end = at
+        if waits:
+            milliseconds = str(round(self._settings.wait_seconds * 1000)).encode()
+            yield from command_parts(b"WAIT", str(self._settings.wait_replicas).encode(), milliseconds)
+
+    def _command(self, entry: Entry) -> Iterator[bytes]:
         assert entry.kind is not None
         match entry.kind.repeat:
             case Repeat.JOURNALED:
@@ -166,38 +187,64 @@ class Exchange:
                 at = entry.kind.cursor
                 cursor, restarted = self._cursors.followed(self._process, entry.command[at])
                 self._metrics.rescanned.inc(restarted)
-                return journal.packed(*entry.command[:at], cursor, *entry.command[at + 1 :])
+                return command_parts(*entry.command[:at], cursor, *entry.command[at + 1 :])
             case Repeat.HARMLESS:
-                return journal.packed(*entry.command)
+                return command_parts(*entry.command)
 
     async def _receive(self) -> None:
+        within = self._settings.reply_seconds
         while True:
             try:
-                answer = await self.link.answer(self._settings.reply_seconds)
+                self._take(await self.link.answer(within / LOOKS))
             except SilentError:
-                if self._expected and time.monotonic() - self._since >= self._settings.reply_seconds:
-                    raise
+                self._look()
+                if self._expected and time.monotonic() - self._since >= within:
+                    raise SilentError(f"{self.link.address} was silent for {within:g} s") from None
                 continue
-            if not self._expected:
-                raise LostError(f"{self.link.address} sent an answer without a command")
-            self._since = time.monotonic()
-            if isinstance(answer, hiredis.ReplyError) and str(answer).startswith(LOST):
-                raise LostError(f"{self.link.address} answered: {answer}")
-            match self._expected.popleft():
-                case _Expected(entry, waits):
-                    entry.answer = self._translated(entry, answer)
-                    entry.covered = not waits
-                case _Wait():
-                    self._waited(answer)
             if not self.link.ready:
                 await self._answered()
                 self._woken.set()
+
+    def _look(self) -> None:
+        """Notes whether the node takes the command that it answers next: a large value may take minutes.
+
+        Other bytes do not count. The kernel of a node that hangs also takes them: later commands, and small ones.
+        """
+        before, self._acknowledged = self._acknowledged, self.link.acknowledged
+        match self._expected:
+            case [_Expected(start=start, end=end), *_] if before < self._acknowledged:
+                if self._acknowledged < end or start < before < end:
+                    self._since = self._advanced = time.monotonic()
+
+    def advanced(self) -> float:
+        """When the command whose answer the client waits for was last seen to come nearer to it; 0: not on this
+        connection."""
+        self._look()
+        match self._expected:
+            case [_Expected(entry), *_] if self._ledger.pending and self._ledger.pending[0] is entry:
+                return max(self._advanced, self.link.half_heard)
+        return 0.0
+
+    def _take(self, answer: Any) -> None:
+        if not self._expected:
+            raise LostError(f"{self.link.address} sent an answer without a command")
+        self._since = time.monotonic()
+        if isinstance(answer, hiredis.ReplyError) and str(answer).startswith(LOST):
+            raise LostError(f"{self.link.address} answered: {answer}")
+        match self._expected.popleft():
+            case _Expected(entry, waits):
+                entry.answer = self._translated(entry, answer)
+                entry.covered = not waits
+            case _Wait():
+                self._waited(answer)
 
     def _translated(self, entry: Entry, answer: Any) -> Any:
         """Converts an answer for the client."""
         assert entry.kind is not None
         if entry.command[0].upper() == b"PING" and isinstance(answer, bytes) and len(entry.command) == 1:
             return Status(answer.decode())
+        if entry.writes and isinstance(answer, bytes):
+            return int(answer)  # A number too large for a script.
         if entry.kind.repeat is Repeat.CURSOR and isinstance(answer, list):
             return [self._cursors.given(self._process, answer[0]), *answer[1:]]
         return answer

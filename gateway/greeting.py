@@ -6,8 +6,9 @@ from typing import Any
 
 import hiredis
 
+from .passwords import passwords
 from .protocol import Status
-from .settings import Settings, secrets
+from .settings import Settings
 
 OK = Status("OK")
 
@@ -62,7 +63,7 @@ class Greeting:
     def _authenticated(self, user: bytes, password: bytes) -> Any:
         if self._settings.client_password_file is None:
             return hiredis.ReplyError("ERR AUTH called although redis-gateway asks clients for no password")
-        right = [hmac.compare_digest(password, one.encode()) for one in secrets(self._settings.client_password_file)]
+        right = [hmac.compare_digest(password, one) for one in passwords(self._settings.client_password_file)]
         if user == self._settings.client_username.encode() and any(right):
             self.known = True
             return OK

@@ -8,17 +8,24 @@ was done but whose answer was lost with the master.
 An error that the data cause (`WRONGTYPE`, `ERR`) is an answer like any other: sent again after later writes, the write
 might succeed. An error that the node causes, such as `OOM`, is not recorded.
 
+A node whose memory is full refuses a script's first write if that may need memory, and no later one (Redis 7.0:
+src/script.c, scriptVerifyOOM). So the gateway can still record a write that frees memory. And it can take over a
+journal, because that script first removes a field.
+
+Numbers of a script are exact up to 53 bits. Only INCRBY returns larger ones; the script reads these as text.
+
 The hash has one field for each of the last `WINDOW` writes, as a ring, and the field `epoch`: the number of the
 connection that may write. A new connection raises it, so that writes in the buffers of an older one are refused.
 """
 
 import uuid
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from hiredis import ReplyError, pack_command
+from hiredis import ReplyError
 
 from .commands import Kind
+from .protocol import command_parts, packed
 from .settings import JOURNAL_SECONDS
 
 WINDOW = 4096
@@ -35,7 +42,13 @@ for i = 2, keys do command[i] = KEYS[i] end
 for i = 4, #ARGV do command[keys + i - 3] = ARGV[i] end
 local answer = redis.pcall(unpack(command))
 local note = answer
-if type(answer) == 'table' and answer.err then
+if type(answer) == 'number' then
+  note = string.format('%.0f', answer)
+  if math.abs(answer) >= 2 ^ 53 then
+    answer = redis.pcall('GET', KEYS[2])
+    note = answer.err or answer
+  end
+elseif type(answer) == 'table' and answer.err then
   local kind = string.match(answer.err, '^%u+')
   if kind ~= 'ERR' and kind ~= 'WRONGTYPE' then return answer end
   note = answer.err
@@ -46,6 +59,7 @@ return answer
 """.replace(b"%(window)d", str(WINDOW).encode()).replace(b"%(seconds)d", str(JOURNAL_SECONDS).encode())
 
 _OPEN = b"""
+redis.call('HDEL', KEYS[1], 'epoch')
 redis.call('HSET', KEYS[1], 'epoch', ARGV[1])
 redis.call('EXPIRE', KEYS[1], %(seconds)d)
 return redis.call('HGETALL', KEYS[1])
@@ -57,13 +71,13 @@ def new_key(prefix: str) -> bytes:
     return f"{prefix}{uuid.uuid4().hex}".encode()
 
 
-def write(journal: bytes, epoch: int, number: int, command: Sequence[bytes], kind: Kind) -> bytes:
-    """The packed script that does a write and records it."""
+def write(journal: bytes, epoch: int, number: int, command: Sequence[bytes], kind: Kind) -> Iterator[bytes]:
+    """The script that does a write and records it, in parts for `protocol.chunks`."""
     keys = command[1:] if kind.all_keys else command[1:2]
     others = command[1 + len(keys) :]
     counted = str(len(keys) + 1).encode()
     stamp = (str(epoch).encode(), str(number).encode())
-    return packed(b"EVAL", _WRITE, counted, journal, *keys, *stamp, command[0], *others)
+    return command_parts(b"EVAL", _WRITE, counted, journal, *keys, *stamp, command[0], *others)
 
 
 def opening(journal: bytes, epoch: int) -> bytes:
@@ -82,10 +96,3 @@ def _answered(text: bytes) -> int | ReplyError:
         return int(text)
     except ValueError:
         return ReplyError(text.decode())
-
-
-def packed(*command: bytes) -> bytes:
-    """A command in the Redis protocol."""
-    # The type stub of hiredis accepts only tuples of one element.
-    text: bytes = pack_command(cast(Any, command))
-    return text

@@ -2,16 +2,20 @@
 
 import asyncio
 import socket
+import struct
+import termios
+import time
 from collections import deque
+from collections.abc import Iterable
+from fcntl import ioctl
 from types import TracebackType
 from typing import Any, Self
 
 import hiredis
 
-from .journal import packed
-from .settings import Address, Settings, secrets
-
-CHUNK = 256 << 10
+from .passwords import passwords
+from .protocol import CHUNK, chunks, packed
+from .settings import Address, Settings
 
 LOST = ("READONLY", "LOADING", "MASTERDOWN", "NOREPLICAS", "UNBLOCKED", "MISCONF", "BUSY", "FENCED")
 """Errors of a node that is not, or no longer, or not yet, a master that accepts writes: the command is tried again. Not
@@ -42,6 +46,11 @@ class Link:
         self._writer = writer
         self._parser = hiredis.Reader()
         self._answers: deque[Any] = deque()
+        self.written = 0
+        """Bytes of commands that were sent."""
+
+        self._heard = 0.0
+        self._within_a_command = False
 
     @classmethod
     async def open(cls, address: Address, settings: Settings, *, sentinel: bool = False) -> Self:
@@ -68,14 +77,14 @@ class Link:
     async def _authenticate(self, settings: Settings, sentinel: bool) -> None:
         file = settings.sentinel_password_file if sentinel else settings.redis_password_file
         user = settings.sentinel_username if sentinel else settings.redis_username
-        passwords = list(secrets(file))
-        while passwords:
+        untried = list(passwords(file))
+        while untried:
             try:
-                await self.ask(settings.connect_seconds, b"AUTH", user.encode(), passwords.pop(0).encode())
-                passwords.clear()
+                await self.ask(settings.connect_seconds, b"AUTH", user.encode(), untried.pop(0))
+                untried.clear()
             except DeniedError:
                 # During a change of passwords, the node may not know the newest one yet.
-                if not passwords:
+                if not untried:
                     raise
 
     async def __aenter__(self) -> Self:
@@ -86,16 +95,36 @@ class Link:
     ) -> None:
         self.close()
 
-    def send(self, commands: bytes) -> None:
-        """Sends packed commands."""
-        self._writer.write(commands)
+    async def send(self, parts: Iterable[bytes]) -> None:
+        """Sends commands in parts, as fast as the node takes them.
 
-    async def drain(self) -> None:
-        """Waits until the node accepts more data."""
+        Raises:
+            LostError: The connection broke.
+        """
+        self._within_a_command = True
         try:
-            await self._writer.drain()
+            for chunk in chunks(parts):
+                self._writer.write(chunk)
+                self.written += len(chunk)
+                await self._writer.drain()
         except OSError as error:
             raise LostError(f"{self.address}: {error}") from None
+        self._within_a_command = False
+
+    @property
+    def acknowledged(self) -> int:
+        """Bytes of commands that the node's machine has acknowledged."""
+        try:
+            unacknowledged = ioctl(self._writer.get_extra_info("socket").fileno(), termios.TIOCOUTQ, bytes(4))
+        except (OSError, ValueError):  # It is closed.
+            return 0
+        waiting: int = self._writer.transport.get_write_buffer_size() + struct.unpack("i", unacknowledged)[0]
+        return self.written - waiting
+
+    @property
+    def half_heard(self) -> float:
+        """When bytes of an answer last arrived that is not complete yet; 0: there is none."""
+        return self._heard if self._parser.has_data() else 0.0
 
     @property
     def ready(self) -> bool:
@@ -115,6 +144,7 @@ class Link:
                     data = await self._reader.read(CHUNK)
                 if not data:
                     raise LostError(f"{self.address} closed the connection")
+                self._heard = time.monotonic()
                 self._parser.feed(data)
                 while (answer := self._parser.gets()) is not False:
                     self._answers.append(answer)
@@ -135,7 +165,7 @@ class Link:
 
     async def ask_packed(self, within: float, command: bytes) -> Any:
         """`ask`, with a packed command."""
-        self.send(command)
+        self._writer.write(command)
         answer = await self.answer(within)
         if isinstance(answer, hiredis.ReplyError):
             error = DeniedError if str(answer).startswith(DENIED) else LostError
@@ -148,6 +178,9 @@ class Link:
 
     def farewell(self, command: bytes) -> None:
         """Sends a last command and closes the connection, without waiting for its answer."""
+        if self._within_a_command:  # The node would take it for the rest of a value.
+            self.close()
+            return
         self._writer.write(command)
         self._writer.close()
 

@@ -10,10 +10,10 @@ import hiredis
 from . import health, journal
 from .cursors import Cursors
 from .exchange import Shared
-from .link import CHUNK, Link, LostError, keep_alive
+from .link import Link, LostError, keep_alive
 from .masters import AGAIN_SECONDS, Masters, check_role
 from .metrics import Metrics
-from .protocol import encoded
+from .protocol import CHUNK, encoded
 from .session import Session
 from .settings import Address, Settings
 

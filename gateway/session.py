@@ -3,7 +3,9 @@
 import asyncio
 import logging
 import time
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from itertools import chain
 
 import hiredis
 
@@ -14,10 +16,22 @@ from .greeting import Greeting
 from .ledger import Entry, Ledger
 from .link import LostError
 from .masters import AGAIN_SECONDS, Masters
-from .protocol import LONGEST_ANONYMOUS, MOST_ANONYMOUS, ProtocolError, encoded, read_command
+from .protocol import (
+    LONGEST_ANONYMOUS,
+    MOST_ANONYMOUS,
+    ProtocolError,
+    answer_parts,
+    chunks,
+    encoded,
+    packed,
+    read_command,
+)
 from .settings import Address
 
 log = logging.getLogger(__name__)
+
+FAREWELL_SECONDS = 2
+"""How long a client that sends nothing more gets answers, and how long it may take to read the last ones."""
 
 
 class Session:
@@ -36,6 +50,9 @@ class Session:
         self._journal = Journal(journal.new_key(shared.settings.journal_prefix))
         self._exchange: Exchange | None = None
         self._room = asyncio.Event()
+        self._answering = asyncio.Lock()
+        self._out: Iterator[bytes | memoryview] = iter(())
+        self._delivered = 0.0
 
     async def run(self) -> None:
         """Serves the client until it disconnects or violates the protocol."""
@@ -53,20 +70,31 @@ class Session:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             self._writer.close()
+        try:
+            async with asyncio.timeout(FAREWELL_SECONDS):
+                await self._writer.wait_closed()
+        except OSError:  # also TimeoutError: it does not read its last answers
+            self._writer.transport.abort()
 
     async def _read(self) -> None:
-        longest, most = self._settings.max_command_bytes, MOST_ARGUMENTS + 1
-        while True:
-            known = self._greeting.known
-            limits = (longest, most) if known else (min(longest, LONGEST_ANONYMOUS), MOST_ANONYMOUS)
-            if (command := await read_command(self._reader, *limits)) is None:
-                return
-            self._take(command)
+        while await self._take_next():
             while self.ledger.pending_bytes > self._settings.max_held_bytes:
                 self._room.clear()
                 await self._room.wait()
+        # A client that has only ended its own direction still reads the answers.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FAREWELL_SECONDS):
+                while self.ledger.pending:
+                    self._room.clear()
+                    await self._room.wait()
 
-    def _take(self, command: list[bytes]) -> None:
+    async def _take_next(self) -> bool:
+        """Takes a command from the client. False: there will be no more."""
+        longest, most = self._settings.max_command_bytes, MOST_ARGUMENTS + 1
+        if not self._greeting.known:
+            longest, most = min(longest, LONGEST_ANONYMOUS), MOST_ANONYMOUS
+        if (command := await read_command(self._reader, longest, most)) is None:
+            return False
         now = time.monotonic()
         answer = self._greeting.answer(command)
         if answer is None:
@@ -81,9 +109,10 @@ class Session:
                 self.ledger.add(command, kind, now)
                 if self._exchange:
                     self._exchange.wake()
-                return
+                return True
         self.ledger.add_answered(answer, now)
-        self._deliver()
+        await self._deliver()
+        return True
 
     async def _serve(self) -> None:
         """Keeps a connection to the current master."""
@@ -91,9 +120,7 @@ class Session:
         while True:
             address = await self._masters.current()
             try:
-                exchange = await Exchange.begin(
-                    address, self._shared, self.ledger, self._journal, self._deliver_and_drain
-                )
+                exchange = await Exchange.begin(address, self._shared, self.ledger, self._journal, self._deliver)
             except LostError as error:
                 self._masters.doubt(address, str(error))
                 await asyncio.sleep(AGAIN_SECONDS)
@@ -111,7 +138,7 @@ class Session:
                 exchange.link.close()
             except asyncio.CancelledError:
                 # The client disconnects: nobody needs its journal again.
-                exchange.link.farewell(journal.packed(b"UNLINK", self._journal.key) if self.ledger.written else b"")
+                exchange.link.farewell(packed(b"UNLINK", self._journal.key) if self.ledger.written else b"")
                 raise
             finally:
                 self._exchange = None
@@ -122,30 +149,43 @@ class Session:
         if self._exchange and self._exchange.link.address != master:
             self._exchange.link.close()
 
-    def _deliver(self) -> None:
-        if out := b"".join(encoded(entry.answer) for entry in self.ledger.deliver()):
-            self._writer.write(out)
-            self._room.set()
+    async def _deliver(self) -> None:
+        """Sends all answers that are due, as fast as the client takes them."""
+        async with self._answering:
+            await self._send(entry.answer for entry in self.ledger.deliver())
 
-    async def _deliver_and_drain(self) -> None:
-        self._deliver()
+    async def _send(self, answers: Iterable[object]) -> None:
+        """Sends answers, and before them the rest of what a cancelled call began."""
+        self._out = chain(self._out, chunks(part for answer in answers for part in answer_parts(answer)))
         with suppress(OSError):  # The client has disconnected; reading from it fails too, and ends the session.
-            await self._writer.drain()
+            for chunk in self._out:
+                self._delivered = time.monotonic()
+                self._room.set()
+                self._writer.write(chunk)
+                await self._writer.drain()
 
     async def _expire_forever(self) -> None:
         hold = self._settings.hold_seconds
         while True:
-            oldest = self.ledger.pending[0].arrived if self.ledger.pending else time.monotonic()
-            await asyncio.sleep(max(oldest + hold - time.monotonic(), 0.01))
-            expired = list(self.ledger.expire(time.monotonic() - hold))
-            if not expired:
-                continue
-            self._metrics.expired.inc(len(expired))
-            log.error("%d commands given up after %g s: %s", len(expired), hold, self._masters.problem)
-            self._writer.write(b"".join(encoded(self._too_late(entry)) for entry in expired))
-            self._room.set()
-            if self._exchange:
-                self._exchange.link.close()
+            await asyncio.sleep(max(self._held_since() + hold - time.monotonic(), 0.01))
+            async with self._answering:
+                await self._send(())
+                now = time.monotonic()
+                if self._held_since() + hold >= now:
+                    continue
+                expired = list(self.ledger.expire(now - hold))
+                self._metrics.expired.inc(len(expired))
+                log.error("%d commands given up after %g s: %s", len(expired), hold, self._masters.problem)
+                if self._exchange:
+                    self._exchange.link.close()
+                await self._send(self._too_late(entry) for entry in expired)
+
+    def _held_since(self) -> float:
+        """Since when nothing has come nearer to the oldest answer that the client waits for."""
+        if not self.ledger.pending:
+            return time.monotonic()
+        advanced = self._exchange.advanced() if self._exchange else 0.0
+        return max(self.ledger.pending[0].arrived, self._delivered, advanced)
 
     def _too_late(self, entry: Entry) -> object:
         if entry.kind is None:

@@ -206,11 +206,6 @@ class Settings(BaseModel):
         return context
 
 
-def secrets(file: Path | None) -> tuple[str, ...]:
-    """The passwords in a file, one per line. Read when needed: the volume of a Secret changes at run time."""
-    return tuple(line for line in file.read_text().splitlines() if line) if file else ()
-
-
 def _variable(field: str) -> str:
     return PREFIX + field.upper()
 

@@ -70,7 +70,7 @@ def options(place: RedisPlace, cluster: str) -> Body:
     return {
         "redisAddress": gateway.ADDRESS if place.gateway else f"{scheme}://{connection.address}",
         "redisUsername": _from_secret(connection, USERNAME_KEY),
-        "redisPassword": _from_secret(connection, PASSWORD_KEY),
+        "redisPassword": _from_secret(connection, connection.gateway_password_key if place.gateway else PASSWORD_KEY),
         "externalStorageNamespace": storage_namespace(place.namespace, cluster, "new") if keys is None else keys,
     }
 

@@ -6,6 +6,7 @@ namespace and a dot.
 """
 
 import hashlib
+import hmac
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -79,6 +80,12 @@ PASSWORD_KEY = "password"  # noqa: S105 (a key of the Secret)
 PASSWORDS_KEY = "passwords"
 """Its key with all passwords that Redis accepts, the newest first, one per line; several during a rotation."""
 
+GATEWAY_PASSWORD_KEY = "gateway-password"  # noqa: S105 (a key of the Secret)
+"""Its key with the password for the gateway, which Ray has where there is one. Redis does not accept it."""
+
+GATEWAY_PASSWORDS_KEY = "gateway-passwords"
+"""Its key with the passwords that the gateway accepts, like `passwords`."""
+
 CA_KEY = "ca.crt"
 """Its key with the certificate authority of Redis, if Redis uses TLS."""
 
@@ -117,6 +124,10 @@ class RedisConnection:
     passwords_key: str = PASSWORDS_KEY
     """The Secret's key with all passwords; a Secret that the tenant created has one password only."""
 
+    gateway_password_key: str = GATEWAY_PASSWORD_KEY
+    gateway_passwords_key: str = GATEWAY_PASSWORDS_KEY
+    """The keys with the passwords for the gateway; in a Secret that the tenant created that of Redis."""
+
     @property
     def address(self) -> str:
         """`HOST:PORT` for clients that accept one address only."""
@@ -130,6 +141,7 @@ def connection(settings: RedisSettings, namespace: str) -> RedisConnection:
     if external:
         nodes = external.sentinels or ((external.address,) if external.address else ())
         ports = tuple(sorted({int(node.rpartition(":")[2]) for node in nodes}))
+        ours = external.secret_namespace is not None
         return RedisConnection(
             nodes=nodes,
             master_name=external.master_name if external.sentinels else None,
@@ -138,8 +150,10 @@ def connection(settings: RedisSettings, namespace: str) -> RedisConnection:
             namespace=external.namespace,
             cidrs=external.cidrs,
             tls=external.tls,
-            secret=SECRET if external.secret_namespace else external.secret_name,
-            passwords_key=PASSWORDS_KEY if external.secret_namespace else PASSWORD_KEY,
+            secret=SECRET if ours else external.secret_name,
+            passwords_key=PASSWORDS_KEY if ours else PASSWORD_KEY,
+            gateway_password_key=GATEWAY_PASSWORD_KEY if ours else PASSWORD_KEY,
+            gateway_passwords_key=GATEWAY_PASSWORDS_KEY if ours else PASSWORD_KEY,
         )
     managed = settings.mode == "managed"
     port = SENTINEL_PORT if managed else REDIS_PORT
@@ -160,7 +174,7 @@ NODES_USER = "_nodes"
 EXPORTER_USER = "_exporter"
 
 _COMMANDS = (
-    "+auth +ping +info +role +wait +eval +hget +hmget +hexists +hgetall +hlen +exists +dbsize +hscan +scan "
+    "+auth +ping +info +role +wait +eval +get +hget +hmget +hexists +hgetall +hlen +exists +dbsize +hscan +scan "
     "+hset +hsetnx +hdel +incrby +del +unlink +expire"
 )
 """The commands of Ray and of the gateway (docs/redis-gateway.md, The commands)."""
@@ -197,6 +211,12 @@ def sentinel_acl(passwords: Passwords) -> str:
             if user != EXPORTER_USER
         ),
     )
+
+
+def gateway_password(password: str) -> str:
+    """The password for the gateway, made from one of Redis, which cannot be found from it. So both change together, and
+    there is nothing more to keep."""
+    return hmac.new(password.encode(), b"redis-gateway", hashlib.sha256).hexdigest()
 
 
 def newest_first(passwords: Sequence[str]) -> str:

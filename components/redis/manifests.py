@@ -11,6 +11,8 @@ from .connection import (
     CERTIFICATE_SECRET,
     EXPORTER_PORT,
     EXPORTER_USER,
+    GATEWAY_PASSWORD_KEY,
+    GATEWAY_PASSWORDS_KEY,
     LABELS,
     NAME,
     NODES_USER,
@@ -25,6 +27,7 @@ from .connection import (
     USERNAME_KEY,
     USERS_SECRET,
     Passwords,
+    gateway_password,
     newest_first,
     redis_acl,
     sentinel_acl,
@@ -65,10 +68,13 @@ def users_files(passwords: Passwords) -> dict[str, str]:
 
 def tenant_secret(username: str, passwords: Sequence[str], authority: str | None = None) -> dict[str, str]:
     """The data of a tenant's Secret. `passwords`: all accepted ones, the oldest first; `authority`: PEM."""
+    for_gateway = [gateway_password(password) for password in passwords]
     return {
         USERNAME_KEY: username,
         PASSWORD_KEY: passwords[-1],
         PASSWORDS_KEY: newest_first(passwords),
+        GATEWAY_PASSWORD_KEY: for_gateway[-1],
+        GATEWAY_PASSWORDS_KEY: newest_first(for_gateway),
         **({CA_KEY: authority} if authority else {}),
     }
 

@@ -20,7 +20,7 @@ from .connection import (
     host,
     hosts,
 )
-from .settings import SENTINEL, RedisSettings, max_memory, output_buffer, resources
+from .settings import SENTINEL, RedisSettings, client_memory, max_memory, output_buffer, resources
 
 Body = dict[str, Any]
 
@@ -224,6 +224,7 @@ def _redis(settings: RedisSettings, namespace: str, clusters: int) -> Body:
         FSYNC=settings.fsync,
         MAXMEMORY=max_memory(given.memory),
         OUTPUT_BUFFER=output_buffer(given.memory),
+        CLIENTS=client_memory(given.memory),
         MIN_REPLICAS=1 if settings.mode == "managed" else 0,
     )
     return _server(settings, "redis", REDIS_PORT, env, given)

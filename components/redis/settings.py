@@ -262,6 +262,11 @@ _LAG = Decimal("0.15")
 synchronize again."""
 
 
+_CLIENTS = Decimal("0.15")
+"""Share of a node's memory for commands that arrive and answers that nobody has read, of all clients together. A value
+takes six times its size while it is written (docs/measurements/redis-gateway.md), so a larger one would not fit."""
+
+
 def resources(settings: RedisSettings, clusters: int) -> ComputeResources:
     """CPU and memory of a node. `clusters`: how many RayClusters keep their tables there."""
     if settings.resources:
@@ -280,3 +285,9 @@ def max_memory(memory: str) -> int:
 def output_buffer(memory: str) -> int:
     """Bytes that may wait for a replica (`client-output-buffer-limit`)."""
     return int(amount(memory) * _LAG)
+
+
+def client_memory(memory: str) -> int:
+    """Bytes of all clients (`maxmemory-clients`), and of answers that one has not read. Beyond it the client that has
+    most is disconnected."""
+    return int(amount(memory) * _CLIENTS)

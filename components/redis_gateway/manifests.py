@@ -82,7 +82,8 @@ def volume(connection: RedisConnection, *keys: str) -> Body:
 
 def volume_keys(connection: RedisConnection) -> tuple[str, ...]:
     """The keys that the gateway reads as files."""
-    return (connection.passwords_key, *([CA_KEY] if connection.tls else []))
+    passwords = (connection.passwords_key, connection.gateway_passwords_key)
+    return (*dict.fromkeys(passwords), *([CA_KEY] if connection.tls else []))
 
 
 MOUNT: Body = {"name": VOLUME, "mountPath": FOLDER, "readOnly": True}
@@ -91,15 +92,17 @@ MOUNT: Body = {"name": VOLUME, "mountPath": FOLDER, "readOnly": True}
 def _of_redis(connection: RedisConnection) -> list[Body]:
     """Variables with the address of Redis, and the credentials for Redis and its Sentinels."""
     nodes, passwords = ",".join(connection.nodes), f"{FOLDER}/{connection.passwords_key}"
+    of_clients = f"{FOLDER}/{connection.gateway_passwords_key}"
     sentinel = connection.master_name is not None
     place = {"SENTINELS": nodes, "MASTER_NAME": str(connection.master_name)} if sentinel else {"REDIS": nodes}
-    # Ray uses the same credentials for the gateway: the clean-up Job cannot get other ones.
-    servers = ("REDIS", "SENTINEL", "CLIENT") if sentinel else ("REDIS", "CLIENT")
+    servers = ("REDIS", "SENTINEL") if sentinel else ("REDIS",)
     user = {"secretKeyRef": {"name": connection.secret, "key": USERNAME_KEY}}
     return [
         *(_variable(name, value) for name, value in place.items()),
-        *({"name": f"REDIS_GATEWAY_{each}_USERNAME", "valueFrom": user} for each in servers),
+        *({"name": f"REDIS_GATEWAY_{each}_USERNAME", "valueFrom": user} for each in (*servers, "CLIENT")),
         *(_variable(f"{each}_PASSWORD_FILE", passwords) for each in servers),
+        # Jobs can read the head's environment. What they find there is of no use to Redis itself.
+        _variable("CLIENT_PASSWORD_FILE", of_clients),
         *([_variable("TLS_CA_FILE", f"{FOLDER}/{CA_KEY}")] if connection.tls else []),
     ]
 
@@ -114,6 +117,7 @@ def _of_itself(settings: GatewaySettings, connection: RedisConnection, namespace
         "WAIT_REPLICAS": str(replicas),
         "UNREPLICATED": settings.unreplicated,
         "HOLD_SECONDS": str(seconds(settings.hold_timeout)),
+        "MAX_COMMAND_BYTES": str(settings.largest_value),
     }
     return [_variable(name, value) for name, value in variables.items()]
 

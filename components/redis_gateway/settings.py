@@ -4,11 +4,12 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, Strict
 
+from core.quantities import amount
 from core.types import Duration, Image, Settings, seconds
 
 from ..operator.settings import ComputeResources
 
-VERSION = "1.0.0"
+VERSION = "1.1.0"
 """Version of the gateway's container image. Raise it with every change of `gateway/`, because nodes do not pull an
 existing image again."""
 
@@ -22,6 +23,10 @@ def _holdable(duration: str) -> str:
     if not 1 <= seconds(duration) <= LONGEST_HOLD:
         raise ValueError(f"{duration!r} is not from 1s to {LONGEST_HOLD}s, as long as the gateway can hold a command")
     return duration
+
+
+_OWN_MEMORY = 64 << 20
+"""Bytes of a gateway without large values: 40 MiB, and commands that it holds."""
 
 
 class GatewaySettings(Settings):
@@ -45,5 +50,11 @@ class GatewaySettings(Settings):
     """Time for which a command is held without a master; afterwards Ray gets an error. At most 300s."""
 
     resources: ComputeResources = ComputeResources(cpu="250m", memory="512Mi")
-    """CPU and memory of the container. It holds a package of a runtime environment twice while it forwards it. A
-    gateway that runs out of memory restarts its head."""
+    """CPU and memory of the container. It holds a package of a runtime environment twice while a worker reads it, so it
+    refuses values larger than half of its memory without 64Mi: 224Mi with the default."""
+
+    @property
+    def largest_value(self) -> int:
+        """Bytes of the largest command that the container has memory for. A gateway without memory restarts its head,
+        again and again when workers read the value."""
+        return min(max((int(amount(self.resources.memory)) - _OWN_MEMORY) // 2, 1 << 20), 512 << 20)

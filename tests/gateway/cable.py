@@ -1,8 +1,11 @@
 """The connection between the gateway and a node, which a test can break."""
 
+import math
 import socket
 import threading
-from contextlib import suppress
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Self
 
@@ -14,7 +17,10 @@ class Cable:
         self._to = to
         self._mute = False
         self._sockets: set[socket.socket] = set()
+        self._rate: float = math.inf
         self._listening = socket.create_server(("127.0.0.1", 0))
+        # What waits here has not arrived: a cable holds little.
+        self._listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
         self.port: int = self._listening.getsockname()[1]
 
     def __enter__(self) -> Self:
@@ -30,6 +36,15 @@ class Cable:
     def mute(self) -> None:
         """From now on answers are lost; what is sent still arrives."""
         self._mute = True
+
+    @contextmanager
+    def slow(self, bytes_a_second: float) -> Iterator[None]:
+        """Lets no more bytes pass in each direction of each connection, during the context."""
+        self._rate = bytes_a_second
+        try:
+            yield
+        finally:
+            self._rate = math.inf
 
     def cut(self) -> None:
         """Breaks all connections; new ones work in both directions."""
@@ -52,6 +67,7 @@ class Cable:
     def _pump(self, source: socket.socket, target: socket.socket, answers: bool) -> None:
         with suppress(OSError):
             while data := source.recv(1 << 16):
+                time.sleep(len(data) / self._rate)
                 if not (answers and self._mute):
                     target.sendall(data)
         for end in (source, target):

@@ -24,7 +24,7 @@ PASSWORD = "a-password-of-the-nodes"  # noqa: S105 - of processes that live as l
 USER = "gateway"
 
 RIGHTS = (
-    "~RAY* ~DUMMY ~redis-gateway:* resetchannels -@all +auth +ping +info +role +wait +eval +hget +hmget +hexists"
+    "~RAY* ~DUMMY ~redis-gateway:* resetchannels -@all +auth +ping +info +role +wait +eval +get +hget +hmget +hexists"
     " +hgetall +hlen +exists +dbsize +hscan +scan +hset +hsetnx +hdel +incrby +del +unlink +expire"
 )
 """What the gateway's user may do on a node: exactly the rights in docs/redis-gateway.md."""

@@ -100,6 +100,20 @@ class Gateway:
         """Its resident memory in bytes."""
         return int(psutil.Process(self.process.pid).memory_info().rss)
 
+    def connections(self) -> int:
+        """The number of its connections with clients."""
+        found = psutil.Process(self.process.pid).net_connections("tcp")
+        return sum(each.laddr.port == self.port and each.status != psutil.CONN_LISTEN for each in found)
+
+    def forget_peak(self) -> None:
+        """Begins to measure `peak` (proc(5): clear_refs)."""
+        Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
+
+    def peak(self) -> int:
+        """Its largest resident memory in bytes since `forget_peak`."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) << 10
+
     def stop(self) -> int:
         """SIGTERM; returns the exit code."""
         self.process.terminate()

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from components.redis.connection import RedisConnection
-from components.redis_gateway.manifests import FOLDER, sidecar
+from components.redis.connection import RedisConnection, gateway_password
+from components.redis.manifests import tenant_secret
+from components.redis_gateway.manifests import FOLDER, sidecar, volume_keys
 from components.redis_gateway.settings import GatewaySettings
 from tests.gateway.nodes import MASTER, RIGHTS, SENTINEL_RIGHTS, Nodes
 from tests.gateway.process import Gateway
 from tests.gateway.ray_head import Head
+from tests.gateway.wire import Wire
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
@@ -21,6 +23,9 @@ KEYS = f"resetkeys ~RAY{TENANT}.* ~DUMMY ~redis-gateway:{TENANT}.*"
 """The keys that the user of a tenant may access."""
 
 SECRET = "the-password-of-the-tenant"  # noqa: S105 - of processes that live as long as a test
+
+RAYS = gateway_password(SECRET)
+"""What Ray gets as its password for Redis, and its clean-up."""
 
 CLEANUP = """
 import sys
@@ -46,10 +51,12 @@ def of_tenant(nodes: Nodes) -> Nodes:
 
 def environment(nodes: Nodes, volume: Path) -> dict[str, str]:
     """The environment of the sidecar's container, with the Secret's volume in a folder."""
+    connection = RedisConnection(tuple(f"127.0.0.1:{each.port}" for each in nodes.sentinels), MASTER, replicas=2)
     volume.mkdir()
-    (volume / "passwords").write_text(f"{SECRET}\n")
-    sentinels = tuple(f"127.0.0.1:{sentinel.port}" for sentinel in nodes.sentinels)
-    body = sidecar(GatewaySettings(), RedisConnection(sentinels, MASTER, replicas=2), TENANT, None, "IfNotPresent")
+    texts = tenant_secret(TENANT, [SECRET])
+    for name in volume_keys(connection):
+        (volume / name).write_text(texts[name])
+    body = sidecar(GatewaySettings(), connection, TENANT, None, "IfNotPresent")
     variables = {each["name"]: each.get("value", TENANT).replace(FOLDER, str(volume)) for each in body["env"]}
     own_ports = {"REDIS_GATEWAY_LISTEN", "REDIS_GATEWAY_HTTP_LISTEN"}
     return {name.removeprefix("REDIS_GATEWAY_").lower(): variables[name] for name in variables.keys() - own_ports}
@@ -60,12 +67,16 @@ def test_a_gcs_uses_only_keys_of_its_tenant_and_leaves_none(of_tenant: Nodes, tm
     gateway = Gateway(tmp_path / "gateway-0", None, (), **environment(of_tenant, tmp_path / "secret"))
     try:
         gateway.wait_ready()
-        with Head(gateway.port, namespace, tmp_path / "ray.log", SECRET, TENANT):
+        with Head(gateway.port, namespace, tmp_path / "ray.log", RAYS, TENANT):
             keys = {key.decode() for key in of_tenant.master.ask("KEYS", "*")}
         assert any(key.startswith(f"RAY{namespace}@") for key in keys)
         assert {key for key in keys if not key.startswith((f"RAY{namespace}@", f"redis-gateway:{TENANT}."))} == set()
-        who = ("127.0.0.1", str(gateway.port), TENANT, SECRET, namespace)
+        who = ("127.0.0.1", str(gateway.port), TENANT, RAYS, namespace)
         subprocess.run([sys.executable, "-c", CLEANUP, *who], cwd=tmp_path, check=True, timeout=60)
         assert of_tenant.master.ask("KEYS", "RAY*") == []
+        # What a job finds in the head's environment opens the gateway alone.
+        for node in (*of_tenant.redis, *of_tenant.sentinels):
+            with Wire(node.port) as wire:
+                assert str(wire.ask("AUTH", TENANT, RAYS)).startswith("WRONGPASS")
     finally:
         gateway.kill()

@@ -1,5 +1,10 @@
 """The gateway limits what it holds, in time and in memory, and reports what exceeds the limits."""
 
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
 import hiredis
 import pytest
 
@@ -7,7 +12,7 @@ from tests.gateway.conftest import MakeGateway
 from tests.gateway.nodes import Nodes
 from tests.gateway.process import Gateway
 from tests.gateway.waiting import eventually
-from tests.gateway.wire import ClosedError
+from tests.gateway.wire import ClosedError, Wire
 
 pytestmark = pytest.mark.engine
 
@@ -83,6 +88,50 @@ def test_a_client_that_does_not_read_uses_no_memory(nodes: Nodes, make_gateway: 
         assert all(len(deaf.answer()) == size for _ in range(200))
 
 
+def test_a_client_that_has_ended_its_own_direction_gets_its_answers(nodes: Nodes, gateway: Gateway) -> None:
+    with gateway.wire() as wire:
+        for _ in range(3):
+            wire.send("INCRBY", "RAYa@n", 1)
+        wire.end_sending()
+        assert [wire.answer() for _ in range(3)] == [1, 2, 3]
+        with pytest.raises(ClosedError):
+            wire.answer()
+
+
+def test_a_client_that_has_ended_its_own_direction_and_does_not_read_is_cut_off(nodes: Nodes, gateway: Gateway) -> None:
+    size = 32 << 20
+    with gateway.wire() as deaf:
+        deaf.must("HSET", "RAYa@KV", "f", b"x" * size)
+        before = gateway.memory()
+        deaf.send("HGET", "RAYa@KV", "f")
+        eventually("the gateway has the answer", lambda: gateway.memory() - before > size / 2)
+        deaf.end_sending()
+        eventually("its connection is closed", lambda: gateway.connections() == 0)
+
+
+def test_a_client_that_sends_and_does_not_read_is_slowed_down_before_it_authenticates(
+    nodes: Nodes, make_gateway: MakeGateway, tmp_path: Path
+) -> None:
+    (tmp_path / "passwords").write_text("secret")
+    gateway = make_gateway(nodes, client_password_file=tmp_path / "passwords").wait_ready()
+    before, count = gateway.memory(), 300_000  # whose answers, 18 MB, are more than the kernel holds
+
+    def flood(deaf: Wire) -> None:
+        with suppress(OSError):
+            deaf.raw(b"*2\r\n$4\r\nAUTH\r\n$1\r\nx\r\n" * count)
+
+    with gateway.wire() as deaf, gateway.wire("secret") as other:
+        deaf.hold_little()
+        threading.Thread(target=flood, args=(deaf,), daemon=True).start()
+        taken = 0.0
+        while taken < (taken := gateway.metric("denied_clients_total")) or not taken:
+            time.sleep(1)
+        assert gateway.memory() - before < 8 << 20
+        assert taken < count
+        assert other.must("PING") == b"PONG"
+        assert all(str(deaf.answer()).startswith("WRONGPASS") for _ in range(10_000))
+
+
 def test_no_more_clients_than_configured_are_accepted(nodes: Nodes, make_gateway: MakeGateway) -> None:
     gateway = make_gateway(nodes, max_clients=1).wait_ready()
     with gateway.wire() as first:
@@ -102,8 +151,11 @@ def test_no_more_clients_than_configured_are_accepted(nodes: Nodes, make_gateway
         (b"GET / HTTP/1.1\r\n\r\n", "expected '*', got 'G'"),
         (b"*1\r\n:5\r\n", "expected '$', got ':'"),
         (b"*400000000\r\n", "at most 7001 are taken"),
-        (b"*2\r\n$4\r\nHGET\r\n$600000000\r\n", "longer than max_command_bytes"),
-        (b"*1\r\n$-5\r\n", "negative"),
+        (
+            b"*2\r\n$4\r\nHGET\r\n$600000000\r\n",
+            "an argument has 600000000 bytes; a command may have 536870912 (max_command_bytes)",
+        ),
+        (b"*1\r\n$-5\r\n", "an argument has -5 bytes"),
         (b"*one\r\n", "not the Redis protocol"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import hiredis
@@ -64,6 +65,16 @@ EXAMPLES: dict[str, tuple[list[Command], Command, Any]] = {
     "HDEL of existing fields": ([("HSET", "RAYa@KV", "f", "v", "g", "v")], ("HDEL", "RAYa@KV", "f", "g", "h"), 2),
     "HDEL of a missing field": ([], ("HDEL", "RAYa@KV", "f"), 0),
     "INCRBY": ([("INCRBY", "RAYa@JobCounter", 3)], ("INCRBY", "RAYa@JobCounter", 1), 4),
+    "INCRBY beyond the exact numbers of a script": (
+        [("INCRBY", "RAYa@JobCounter", 2**63 - 3)],
+        ("INCRBY", "RAYa@JobCounter", 1),
+        2**63 - 2,
+    ),
+    "INCRBY beyond the digits of a script": (
+        [("INCRBY", "RAYa@JobCounter", -(10**15))],
+        ("INCRBY", "RAYa@JobCounter", -1),
+        -(10**15) - 1,
+    ),
     "DEL": ([("HSET", "RAYa@KV", "f", "v"), ("HSET", "RAYa@JOB", "f", "v")], ("DEL", "RAYa@KV", "RAYa@JOB"), 2),
     "DEL of Ray's probe": ([], ("DEL", "DUMMY"), 0),
     "UNLINK": ([("HSET", "RAYa@KV", "f", "v")], ("UNLINK", "RAYa@KV"), 1),
@@ -106,6 +117,71 @@ def test_an_error_of_the_node_reaches_the_client_as_it_is(behind: Gateway, node:
         assert "WRONGTYPE Operation against a key" in str(wire.ask("INCRBY", "RAYa@KV", 1))
 
 
+def test_a_redis_without_memory_can_be_emptied_and_is_used_again(
+    behind: Gateway, cable: Cable, node: Node, tmp_path: Path
+) -> None:
+    with behind.wire() as wire:
+        wire.must("HSET", "RAYa@KV", "f", "v", "g", "v")
+        node.ask("CONFIG", "SET", "maxmemory", 1)
+        try:
+            cable.cut()
+            assert str(wire.ask("HSET", "RAYa@KV", "h", "v")).startswith("OOM")
+            assert ask_and_lose_the_answer(wire, cable, node, ("HDEL", "RAYa@KV", "f")) == 1
+            cleaning = Gateway(tmp_path / "gateway-0", redis=f"127.0.0.1:{node.port}", wait_replicas=0)
+            try:
+                with cleaning.wait_ready().wire() as cleaner:
+                    assert cleaner.must("DEL", "RAYa@KV") == 1
+            finally:
+                cleaning.kill()
+        finally:
+            node.ask("CONFIG", "SET", "maxmemory", 0)
+        assert wire.must("HSET", "RAYa@KV", "h", "v") == 1
+
+
+def test_a_large_value_passes_a_slow_connection(cable: Cable, tmp_path: Path) -> None:
+    """It takes two seconds each way, more than a node may be silent and more than a command may be held."""
+    value = os.urandom(4 << 20)
+    address = f"127.0.0.1:{cable.port}"
+    gateway = Gateway(
+        tmp_path / "gateway-0", redis=address, wait_replicas=0, wait_seconds=0.2, reply_seconds=0.5, hold_seconds=1
+    )
+    try:
+        with gateway.wait_ready().wire() as wire, cable.slow(2 << 20):
+            assert wire.must("HSET", "RAYa@KV", "f", value) == 1
+            assert wire.must("HGET", "RAYa@KV", "f") == value
+    finally:
+        gateway.kill()
+
+
+def test_a_large_value_is_in_memory_once_on_its_way_in_and_twice_on_its_way_out(behind: Gateway) -> None:
+    """The figures of docs/redis-gateway.md; on its way out hiredis has a copy."""
+    size = 64 << 20
+    with behind.wire() as wire:
+        wire.must("HSET", "RAYa@KV", "f", "v")
+        before = behind.memory()
+        behind.forget_peak()
+        wire.must("HSET", "RAYa@KV", "f", b"x" * size)
+        assert behind.peak() - before < 1.2 * size
+        wire.must("PING")
+        behind.forget_peak()
+        assert len(wire.must("HGET", "RAYa@KV", "f")) == size
+        assert behind.peak() - before < 2.2 * size
+
+
+def test_a_large_answer_that_a_client_has_half_read_arrives_whole_although_the_connection_breaks(
+    behind: Gateway, cable: Cable
+) -> None:
+    value = os.urandom(24 << 20)
+    with behind.wire() as wire:
+        wire.must("HSET", "RAYa@KV", "f", value)
+        before = behind.memory()
+        wire.send("HGET", "RAYa@KV", "f")
+        wire.send("INCRBY", "RAYa@n", 1)
+        eventually("the gateway has the answer", lambda: behind.memory() - before > len(value) / 2)
+        cable.cut()
+        assert (wire.answer() == value, wire.answer()) == (True, 1)
+
+
 def test_values_are_bytes_of_any_kind_and_size(behind: Gateway, node: Node) -> None:
     value = os.urandom(8 << 20)
     with behind.wire() as wire:
@@ -135,7 +211,7 @@ def test_a_journal_is_removed_when_its_client_disconnects(behind: Gateway, node:
 def test_a_write_of_an_older_connection_is_refused(node: Node) -> None:
     def write(epoch: int, number: int) -> bytes:
         command = [b"INCRBY", b"RAYa@n", b"1"]
-        return journal.write(b"redis-gateway:x", epoch, number, command, COMMANDS[b"INCRBY"])
+        return b"".join(journal.write(b"redis-gateway:x", epoch, number, command, COMMANDS[b"INCRBY"]))
 
     with node.wire() as wire:
         wire.raw(write(1, 1))

@@ -62,6 +62,14 @@ class Wire:
         """Sends the rest of the last command once the other side reads again."""
         self._socket.sendall(self._rest)
 
+    def hold_little(self) -> None:
+        """Lets the kernel hold few answers that were not read."""
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
+
+    def end_sending(self) -> None:
+        """Closes its own direction of the connection, like `printf ... | nc`."""
+        self._socket.shutdown(socket.SHUT_WR)
+
     def raw(self, text: bytes) -> None:
         """Sends bytes, which need not be a command."""
         self._socket.sendall(text)

@@ -10,6 +10,18 @@ case $2 in
 esac
 answer=$(ask "$HERE" $own_port PING) || exit 1
 
+# A script of the gateway takes milliseconds. One that makes the server busy (after five seconds, busy-reply-threshold)
+# may run for ever, and everyone waits for it. One that has written cannot be killed alone: then the server ends, whose
+# file has nothing of a script that has not ended.
+case $answer in
+  *BUSY*)
+    killed=$(ask "$HERE" $own_port SCRIPT KILL)
+    echo "a script that did not end is killed: $killed"
+    case $killed in *UNKILLABLE*) ask "$HERE" $own_port SHUTDOWN NOSAVE NOW ;; esac
+    exit 1
+    ;;
+esac
+
 # Who loads data, or has lost its master, answers with an error and lives.
 [ "$1" = ready ] || exit 0
 [ "$answer" = PONG ] || exit 1

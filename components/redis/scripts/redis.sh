@@ -61,6 +61,8 @@ replica-announce-ip $ME
 replica-announce-port $REDIS_PORT
 repl-diskless-sync-delay 0
 client-output-buffer-limit replica $OUTPUT_BUFFER $OUTPUT_BUFFER 0
+client-output-buffer-limit normal $CLIENTS $CLIENTS 0
+maxmemory-clients $CLIENTS
 min-replicas-to-write $MIN_REPLICAS
 min-replicas-max-lag 10
 $replicaof

@@ -1,10 +1,8 @@
 """Valid settings, and the messages for others."""
 
-from pathlib import Path
-
 import pytest
 
-from gateway.settings import Address, Settings, SettingsError, secrets
+from gateway.settings import Address, Settings, SettingsError
 
 pytestmark = pytest.mark.unit
 
@@ -52,10 +50,3 @@ def test_each_error_names_its_variable(environment: dict[str, str], wrong: str) 
 def test_all_errors_are_reported_at_once() -> None:
     with pytest.raises(SettingsError, match=r"UNREPLICATED: .*; REDIS_GATEWAY_MAX_CLIENTS: "):
         Settings.of({**SENTINELS, "REDIS_GATEWAY_MAX_CLIENTS": "0", "REDIS_GATEWAY_UNREPLICATED": "drop"})
-
-
-def test_each_line_of_a_file_is_a_password(tmp_path: Path) -> None:
-    file = tmp_path / "passwords"
-    file.write_text("first\nsecond\n")
-    assert secrets(file) == ("first", "second")
-    assert secrets(None) == ()

@@ -84,7 +84,8 @@ def new_kubernetes(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_ray_connects_to_the_gateway_in_its_pod() -> None:
     options = spec()["gcsFaultToleranceOptions"]
     assert options["redisAddress"] == "redis://127.0.0.1:6399"
-    assert options["redisPassword"] == {"valueFrom": {"secretKeyRef": {"name": "ray-redis", "key": "password"}}}
+    own = {"name": "ray-redis", "key": "gateway-password"}
+    assert options["redisPassword"] == {"valueFrom": {"secretKeyRef": own}}
     assert options["redisUsername"] == {"valueFrom": {"secretKeyRef": {"name": "ray-redis", "key": "username"}}}
 
 
@@ -98,7 +99,9 @@ def test_the_gateway_is_only_in_the_head_and_starts_before_its_clients() -> None
 
 def test_without_a_gateway_ray_retries_for_the_time_of_a_failover() -> None:
     made = spec(DIRECT)
-    assert made["gcsFaultToleranceOptions"]["redisAddress"] == "redis://ray-redis-sentinel.ray-system.svc:26379"
+    options = made["gcsFaultToleranceOptions"]
+    assert options["redisAddress"] == "redis://ray-redis-sentinel.ray-system.svc:26379"
+    assert options["redisPassword"]["valueFrom"]["secretKeyRef"]["key"] == "password"
     assert "initContainers" not in head(made)
     assert env(head(made)["containers"][0])["RAY_num_redis_request_retries"] == "9"
 

@@ -6,7 +6,7 @@ import pytest
 
 from components.network.manifests import redis_metrics_policy, redis_policy
 from components.network.settings import DnsSettings
-from components.redis.connection import EXPORTER_USER, LABELS, NODES_USER, SELECTOR, connection
+from components.redis.connection import EXPORTER_USER, LABELS, NODES_USER, SELECTOR, connection, gateway_password
 from components.redis.external import ExternalSettings
 from components.redis.manifests import disruption_budget, services, stateful_set, tenant_secret, users_files
 from components.redis.objects import backup_objects, objects
@@ -63,12 +63,12 @@ def test_memory_is_guaranteed_and_cpu_is_not_throttled() -> None:
 
 
 @pytest.mark.parametrize(("clusters", "counted"), [(0, 1), (1, 1), (2, 2), (33, 64), (64, 64)])
-def test_data_and_lagging_replicas_leave_room_in_the_memory(clusters: int, counted: int) -> None:
+def test_data_lagging_replicas_and_clients_leave_room_in_the_memory(clusters: int, counted: int) -> None:
     redis = pod(RedisSettings(), clusters)["containers"][0]
     env = {each["name"]: each.get("value") for each in redis["env"]}
     limit = amount(redis["resources"]["limits"]["memory"])
     assert limit == (256 + 64 * counted) * 2**20
-    assert int(env["MAXMEMORY"]) + int(env["OUTPUT_BUFFER"]) < limit * 4 / 5
+    assert int(env["MAXMEMORY"]) + int(env["OUTPUT_BUFFER"]) + int(env["CLIENTS"]) < limit * 95 / 100
 
 
 def test_no_password_is_in_the_pods_nor_in_acl_files() -> None:
@@ -84,7 +84,10 @@ def test_no_password_is_in_the_pods_nor_in_acl_files() -> None:
 
 def test_a_tenants_secret_has_the_newest_and_all_accepted_passwords() -> None:
     made = tenant_secret("team-a", ["old", "new"], "PEM")
+    gateways = made.pop("gateway-password"), made.pop("gateway-passwords")
     assert made == {"username": "team-a", "password": "new", "passwords": "new\nold\n", "ca.crt": "PEM"}
+    assert gateways == (gateway_password("new"), f"{gateway_password('new')}\n{gateway_password('old')}\n")
+    assert not {"new", "old"} & set(gateways[1].split())
 
 
 def test_one_node_needs_no_sentinel_and_no_budget() -> None:
@@ -142,6 +145,18 @@ def test_a_connection_has_the_stable_names_of_sentinels() -> None:
     assert (made.master_name, made.replicas, made.namespace) == ("mymaster", 2, "ray-system")
     alone = connection(RedisSettings(mode="single"), "team-a")
     assert (alone.nodes, alone.master_name) == (("ray-redis-0.ray-redis.team-a.svc.cluster.local:6379",), None)
+
+
+def test_in_a_secret_that_the_tenant_created_the_gateway_has_the_password_of_redis() -> None:
+    external = {"address": "redis.example.com:6379", "secretName": "redis"}
+
+    def keys(**more: str) -> set[str]:
+        where = ExternalSettings.model_validate({**external, **more})
+        made = connection(RedisSettings(mode="external", external=where), "")
+        return {made.passwords_key, made.gateway_password_key, made.gateway_passwords_key}
+
+    assert keys() == {"password"}
+    assert keys(secretNamespace="platform") == {"passwords", "gateway-password", "gateway-passwords"}
 
 
 def test_a_connection_to_an_external_redis_has_its_configured_values() -> None:

@@ -24,7 +24,7 @@ def made(connection: RedisConnection = SENTINELS, **configured: Any) -> dict[str
 def environment(body: dict[str, Any], folder: Path) -> dict[str, str]:
     """What the program sees, with the files of the volume in a folder."""
     folder.mkdir(exist_ok=True)
-    for name in ("passwords", "ca.crt"):
+    for name in ("passwords", "gateway-passwords", "ca.crt"):
         (folder / name).write_text("x")
     variables = {each["name"]: each.get("value", "team-a") for each in body["env"]}
     return {name: value.replace("/etc/ray/redis", str(folder)) for name, value in variables.items()}
@@ -37,7 +37,9 @@ def test_the_program_accepts_all_its_variables(connection: RedisConnection, tmp_
     assert settings.journal_prefix == "redis-gateway:team-a."
     assert (settings.wait_replicas, settings.hold_seconds) == (min(1, connection.replicas), 60)
     assert {settings.redis_username, settings.client_username} == {"team-a"}
-    assert settings.client_password_file == settings.redis_password_file == tmp_path / "passwords"
+    assert settings.redis_password_file == tmp_path / "passwords"
+    assert settings.client_password_file == tmp_path / "gateway-passwords"
+    assert volume_keys(connection) == ("passwords", "gateway-passwords")
 
 
 def test_sentinels_have_the_name_of_their_master(tmp_path: Path) -> None:
@@ -57,6 +59,12 @@ def test_configured_values_reach_the_program(tmp_path: Path) -> None:
     body = made(waitReplicas=2, holdTimeout="2m", unreplicated="answer")
     settings = Settings.of(environment(body, tmp_path))
     assert (settings.wait_replicas, settings.hold_seconds, settings.unreplicated) == (2, 120, "answer")
+
+
+@pytest.mark.parametrize(("memory", "largest"), [("512Mi", 224 << 20), ("64Mi", 1 << 20), ("8Gi", 512 << 20)])
+def test_a_value_that_its_memory_cannot_hold_twice_is_refused(memory: str, largest: int, tmp_path: Path) -> None:
+    body = made(resources={"cpu": "250m", "memory": memory})
+    assert Settings.of(environment(body, tmp_path)).max_command_bytes == largest
 
 
 def test_it_keeps_running_and_the_head_waits_until_it_is_ready() -> None:
