@@ -92,7 +92,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, str]]] = {
     "a user who may make RayJobs": (
         {"tenant": {"users": ["group:u"]}},
         {"tenant": {"users": [{"subject": "group:u", "submitJobs": True}]}},
-        {"Rights of group:u": "in place", "ValidatingAdmissionPolicy ray-platform-ray-jobs-a": "creates"},
+        {"Rights of group:u": "in place"},
     ),
     "a quota of RayClusters": (
         {"tenant": {"quota": {"gpus": 64}}},
