@@ -27,7 +27,7 @@ from components.redis.manifests import namespace as redis_namespace
 from components.state import whole
 from components.volcano.component import Volcano, VolcanoArgs
 
-from .access import installed_namespaces, tenants_namespaces
+from .access import installed_namespaces, restricted, tenants_namespaces
 from .environment.part import Part
 from .network import operator_policies, redis_policies, scheduler_policies
 from .platform_outputs import PLATFORM_OUTPUTS, PlatformMismatchError, check
@@ -116,7 +116,7 @@ class Platform(pulumi.ComponentResource):
         )
         self.restrictions = TenantRestrictions(
             f"{name}-restrictions",
-            TenantRestrictionsArgs(pulumi.get_stack(), tenants_namespaces(args), args.priorities.of_tenants),
+            TenantRestrictionsArgs(pulumi.get_stack(), restricted(args)),
             pulumi.ResourceOptions(parent=self),
         )
         self.admission_policies = self._admission_policies(name, args)

@@ -31,7 +31,7 @@ from components.volcano.manifests import volcano_images
 from core.images import images_in, mirrored, with_mirrors
 from core.problems import Path
 
-from .access import admins_of, enforced, named_clusters, own_accounts, tenants_namespaces
+from .access import admins_of, enforced, named_clusters, own_accounts, restricted
 from .network import operator_policies, policies_of_clusters, redis_policies, scheduler_policies
 from .queues import queues_of
 from .redis import redis_parts, redis_stateful_set
@@ -115,7 +115,7 @@ def _of_platform(stack: StackSettings) -> Placed:
         for each in queue_objects(stack.scheduler.backend, queues_of(stack), stack.nodes):
             whole: Path = ("nodes",) if each.body["kind"] == "ResourceFlavor" else ("queues",)
             yield each.queue.path if each.queue else whole, each.body
-    for body in restrictions(STACK, tenants_namespaces(stack), stack.priorities.of_tenants).values():
+    for body in restrictions(STACK, restricted(stack)).values():
         yield ("tenants",), body
     yield from ((("admissionPolicies",), body) for body in enforced(stack))
     yield from _of_redis(stack)

@@ -1,22 +1,24 @@
 """Admission policies, in CEL, for tenants' namespaces where RBAC is too coarse. Pure functions.
 
-Three policies serve all tenants of a stack, and each asks the API server about the author of a request:
+The policies serve all tenants of a stack, and each asks the API server about the author of a request:
 
 - `scaling-only` and `ray-jobs` restrict who may patch RayClusters, or create RayJobs, without being allowed to create
   RayClusters. The operator can create any pod, so both rights would be more than they look.
-- `neighbours` keeps what a RayCluster may do to others: evict their pods, take their traffic, delete objects. It does
-  not apply to those who may do what KubeRay's operator does (`update` on `rayclusters/finalizers`): the operator
-  itself, Kubernetes' garbage collector, and Kubernetes administrators.
+- `neighbours` refuses what a RayCluster may do to others: evict their pods, take their traffic, delete objects; and
+  `ingress-hosts` the host names of others. They do not apply to those who may do what KubeRay's operator does
+  (`update` on `rayclusters/finalizers`): the operator itself, Kubernetes' garbage collector, and Kubernetes
+  administrators.
 
 They need Kubernetes 1.30 (ValidatingAdmissionPolicy v1).
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from ..tenant.settings import of_tenants
-from .neighbours import neighbours
+from ..tenant.settings import named, of_tenants
+from .neighbours import neighbours, own_hosts
 from .personas import RAY_GROUP, RAY_WRITE
 
 Body = dict[str, Any]
@@ -37,37 +39,49 @@ _OF_THE_NAMESPACE = {
 }
 
 
-def restrictions(stack: str, namespaces: Sequence[str] | None, classes: Sequence[str]) -> dict[str, Body]:
+@dataclass(frozen=True)
+class Restricted:
+    """What is admitted in the namespaces of a stack's tenants."""
+
+    namespaces: Sequence[str] | None = None
+    """The tenants' namespaces. None: the stack creates all of them, and their label selects them."""
+
+    classes: Sequence[str] = ()
+    """PriorityClasses that tenants' RayClusters may have."""
+
+    hosts: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Host names of Ingresses, by the namespaces of the tenants that may have any."""
+
+
+def restrictions(stack: str, admitted: Restricted) -> dict[str, Body]:
     """The policies of a stack, each with its binding, by part.
 
-    `stack`: its name, so that stacks on one cluster have policies of their own. `namespaces`: those of its tenants;
-    None if they are selected by their label. `classes`: PriorityClasses that tenants' RayClusters may have.
+    `stack`: its name, so that stacks on one cluster have policies of their own.
     """
     own = re.sub("[^a-z0-9]+", "-", stack.lower()).strip("-")
+    tenants = of_tenants(admitted.namespaces)
+    policies = [
+        ("scaling-only", _scaling_only(), tenants),
+        ("ray-jobs", _jobs_on_usable_clusters(), tenants),
+        ("neighbours", neighbours(admitted.classes), tenants),
+    ]
+    if admitted.hosts:
+        policies.append(("ingress-hosts", own_hosts(admitted.hosts), named("In", admitted.hosts)))
     made: dict[str, Body] = {}
-    for name, policy in (
-        ("scaling-only", _scaling_only()),
-        ("ray-jobs", _jobs_on_usable_clusters()),
-        ("neighbours", neighbours(classes)),
-    ):
+    for name, spec, where in policies:
         whole = f"ray-platform.{own}.{name}"
-        made[f"{name}-policy"] = {
-            "apiVersion": API_VERSION,
-            "kind": "ValidatingAdmissionPolicy",
-            "metadata": {"name": whole},
-            "spec": policy,
+        binding = {
+            "policyName": whole,
+            "validationActions": ["Deny"],
+            "matchResources": {"namespaceSelector": {"matchExpressions": [where]}},
         }
-        made[f"{name}-policy-binding"] = {
-            "apiVersion": API_VERSION,
-            "kind": "ValidatingAdmissionPolicyBinding",
-            "metadata": {"name": whole},
-            "spec": {
-                "policyName": whole,
-                "validationActions": ["Deny"],
-                "matchResources": {"namespaceSelector": {"matchExpressions": [of_tenants(namespaces)]}},
-            },
-        }
+        made[f"{name}-policy"] = _body("ValidatingAdmissionPolicy", whole, spec)
+        made[f"{name}-policy-binding"] = _body("ValidatingAdmissionPolicyBinding", whole, binding)
     return made
+
+
+def _body(kind: str, name: str, spec: Body) -> Body:
+    return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
 SCALED = ("workerGroupSpecs", "idleSuspend")

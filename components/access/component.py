@@ -7,7 +7,7 @@ import pulumi
 
 from ..bodies import in_namespace
 from ..kubernetes import KubernetesObject
-from .admission import restrictions
+from .admission import Restricted, restrictions
 from .manifests import cluster_access, ray_deployer, tenant_access
 from .personas import AccessSettings, NamedCluster, RayDeployerSettings, RayUserSettings, Subject
 
@@ -44,11 +44,8 @@ class TenantRestrictionsArgs:
     stack: str
     """Name of the Pulumi stack."""
 
-    namespaces: tuple[str, ...] | None
-    """The tenants' namespaces. None: the stack creates all of them, and their label selects them."""
-
-    classes: tuple[str, ...] = ()
-    """PriorityClasses that tenants' RayClusters may have."""
+    restricted: Restricted
+    """What is admitted."""
 
 
 class TenantRestrictions(pulumi.ComponentResource):
@@ -59,7 +56,7 @@ class TenantRestrictions(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: TenantRestrictionsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:TenantRestrictions", name, None, opts)
-        for part, body in restrictions(args.stack, args.namespaces, args.classes).items():
+        for part, body in restrictions(args.stack, args.restricted).items():
             KubernetesObject(f"{name}-{part}", body, pulumi.ResourceOptions(parent=self))
         self.register_outputs({})
 

@@ -5,7 +5,7 @@ address, an Ingress for all hosts. An `ownerReference` to an owner that does not
 collector delete the object. Earlier violations stay, so that what runs can be scaled and deleted.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from core.pods import POD_SECURITY_PREFIX
@@ -25,10 +25,11 @@ PRIORITY_LABELS = ("ray.io/priority-class-name", "kueue.x-k8s.io/priority-class"
 RESERVED = "system-"
 """Prefix of Kubernetes' own PriorityClasses, which are above all others."""
 
-_CONTROLLER = (
-    f"authorizer.group('{RAY_GROUP}').resource('rayclusters').subresource('finalizers').namespace(request.namespace)"
-    ".check('update').allowed()"
-)
+_NO_CONTROLLER = {
+    "name": "no-controller",
+    "expression": f"!authorizer.group('{RAY_GROUP}').resource('rayclusters').subresource('finalizers')"
+    ".namespace(request.namespace).check('update').allowed()",
+}
 """The right that Kubernetes' own admission plugin OwnerReferencesPermissionEnforcement asks for. KubeRay's role has it
 (ray-operator/config/rbac/role.yaml), and no persona."""
 
@@ -85,9 +86,42 @@ def neighbours(classes: Sequence[str]) -> Body:
     used = [each["expression"] for each in (*own, *_RULES)]
     return {
         "matchConstraints": {"resourceRules": _resource_rules()},
-        "matchConditions": [{"name": "no-controller", "expression": f"!{_CONTROLLER}"}],
+        "matchConditions": [_NO_CONTROLLER],
         "variables": [*variables(used), *own],
         "validations": [_priority(classes), *_RULES],
+    }
+
+
+def own_hosts(hosts: Mapping[str, Sequence[str]]) -> Body:
+    """The spec of a policy: Ingresses have only host names of their tenant. `hosts`: by namespace."""
+    own = ", ".join(f"{text(namespace)}: {listed(names)}" for namespace, names in hosts.items())
+    allowed = "variables.hosts.exists(own, host == own || own.startsWith('*.') && host.endsWith(own.substring(1)))"
+    asked = "object.spec.?rules.orValue([]).map(rule, rule.?host.orValue(''))"
+    secured = "object.spec.?tls.orValue([]).all(tls, tls.?hosts.orValue([]).all(host, {allowed}))"
+    holds = f"!has(object.spec.defaultBackend) && {asked}.all(host, {allowed}) && {secured.format(allowed=allowed)}"
+    reason = "each rule and tls needs a host of this tenant, and there may be no defaultBackend"
+    fix = "ask for others in network.ingressHosts of the tenant in the stack file"
+    return {
+        "matchConstraints": {
+            "resourceRules": [
+                {
+                    "apiGroups": ["networking.k8s.io"],
+                    "apiVersions": ["*"],
+                    "operations": ["CREATE", "UPDATE"],
+                    "resources": ["ingresses"],
+                }
+            ]
+        },
+        "matchConditions": [_NO_CONTROLLER],
+        "variables": [{"name": "hosts", "expression": f"{{{own}}}[?request.namespace].orValue([])"}],
+        "validations": [
+            {
+                "expression": holds,
+                "messageExpression": f"{asked}.join(', ') + {text(f': {reason}. Its hosts: ')} + "
+                f"variables.hosts.join(', ') + {text(f'; {fix}')}",
+                "message": f"{reason}; {fix}",
+            }
+        ],
     }
 
 

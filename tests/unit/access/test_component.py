@@ -6,6 +6,7 @@ from typing import Any
 import pulumi
 import pytest
 
+from components.access.admission import Restricted
 from components.access.component import (
     ClusterAccess,
     ClusterAccessArgs,
@@ -38,9 +39,10 @@ def tenant(**settings: Any) -> set[tuple[str, str, str | None]]:
     return names(made(lambda: TenantAccess("access", TenantAccessArgs("team-a", "team-a", **settings))))
 
 
-def restrictions(stack: str = "prod", namespaces: tuple[str, ...] | None = None, **args: Any) -> list[Registered]:
+def restrictions(stack: str = "prod", **admitted: Any) -> list[Registered]:
     """The admission policies of a stack."""
-    return made(lambda: TenantRestrictions("restrictions", TenantRestrictionsArgs(stack, namespaces, **args)))
+    args = TenantRestrictionsArgs(stack, Restricted(**admitted))
+    return made(lambda: TenantRestrictions("restrictions", args))
 
 
 def test_a_tenant_without_people_has_no_objects() -> None:
@@ -68,6 +70,14 @@ def test_tenants_namespaces_are_selected_by_label_or_by_name(
     bindings = [each.inputs["spec"] for each in restrictions(namespaces=namespaces) if "Binding" in each.type]
     assert [each["matchResources"]["namespaceSelector"]["matchExpressions"] for each in bindings] == [[selector]] * 3
     assert [each["validationActions"] for each in bindings] == [["Deny"]] * 3
+
+
+def test_host_names_are_restricted_where_a_tenant_may_have_ingresses() -> None:
+    hosts = restrictions(hosts={"team-a": ["a.example.com"]})
+    (binding,) = [each.inputs for each in hosts if each.name == "restrictions-ingress-hosts-policy-binding"]
+    assert binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"] == [
+        {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["team-a"]}
+    ]
 
 
 def test_pods_with_kubernetes_tokens_have_an_account_with_its_rights() -> None:
