@@ -94,7 +94,7 @@ def neighbours(classes: Sequence[str]) -> Body:
 
 def own_hosts(hosts: Mapping[str, Sequence[str]]) -> Body:
     """The spec of a policy: Ingresses have only host names of their tenant. `hosts`: by namespace."""
-    own = ", ".join(f"{text(namespace)}: {listed(names)}" for namespace, names in hosts.items())
+    own = ", ".join(f"{text(namespace)}: {listed(names)}" for namespace, names in hosts.items() if names)
     allowed = "variables.hosts.exists(own, host == own || own.startsWith('*.') && host.endsWith(own.substring(1)))"
     asked = "object.spec.?rules.orValue([]).map(rule, rule.?host.orValue(''))"
     secured = "object.spec.?tls.orValue([]).all(tls, tls.?hosts.orValue([]).all(host, {allowed}))"
