@@ -35,11 +35,9 @@ _NO_CONTROLLER = {
 
 _OF_RAY = f"request.kind.group == '{RAY_GROUP}'"
 
-_LABELLED = ", ".join(f"object.metadata.?labels[?'{label}'].orValue('')" for label in PRIORITY_LABELS)
-_CLASSES = (
-    "variables.pods.map(pod, pod.spec.?priorityClassName.orValue(''))"
-    f" + [object.?spec.?priorityClassName.orValue(''), {_LABELLED}]"
-)
+_LABELLED = ", ".join(f"string(object.metadata.?labels[?'{label}'].orValue(''))" for label in PRIORITY_LABELS)
+_GANG = "request.kind.kind == 'PodGroup' ? string(object.?spec.?priorityClassName.orValue('')) : ''"
+_CLASSES = f"variables.pods.map(pod, string(pod.spec.?priorityClassName.orValue(''))) + [{_GANG}, {_LABELLED}]"
 """PriorityClasses of all pods of an object, of a PodGroup, and of gangs."""
 
 _TAKES_NO_ADDRESS = (
@@ -94,11 +92,12 @@ def neighbours(classes: Sequence[str]) -> Body:
 
 def own_hosts(hosts: Mapping[str, Sequence[str]]) -> Body:
     """The spec of a policy: Ingresses have only host names of their tenant. `hosts`: by namespace."""
-    own = ", ".join(f"{text(namespace)}: {listed(names)}" for namespace, names in hosts.items() if names)
+    known = ", ".join(f"{text(namespace)}: {listed(names)}" for namespace, names in hosts.items() if names)
+    own = f"{{{known}}}[?request.namespace].orValue([])"
     allowed = "variables.hosts.exists(own, host == own || own.startsWith('*.') && host.endsWith(own.substring(1)))"
     asked = "object.spec.?rules.orValue([]).map(rule, rule.?host.orValue(''))"
-    secured = "object.spec.?tls.orValue([]).all(tls, tls.?hosts.orValue([]).all(host, {allowed}))"
-    holds = f"!has(object.spec.defaultBackend) && {asked}.all(host, {allowed}) && {secured.format(allowed=allowed)}"
+    secured = f"object.spec.?tls.orValue([]).all(tls, tls.?hosts.orValue([]).all(host, {allowed}))"
+    holds = f"!has(object.spec.defaultBackend) && {asked}.all(host, {allowed}) && {secured}"
     reason = "each rule and tls needs a host of this tenant, and there may be no defaultBackend"
     fix = "ask for others in network.ingressHosts of the tenant in the stack file"
     return {
@@ -113,13 +112,13 @@ def own_hosts(hosts: Mapping[str, Sequence[str]]) -> Body:
             ]
         },
         "matchConditions": [_NO_CONTROLLER],
-        "variables": [{"name": "hosts", "expression": f"{{{own}}}[?request.namespace].orValue([])"}],
+        # An update does not change the hosts of a tenant.
+        "variables": [{"name": name, "expression": own} for name in ("hosts", "hostsBefore")],
         "validations": [
             {
-                "expression": holds,
+                **_earlier_stays(holds, f"{reason}; {fix}"),
                 "messageExpression": f"{asked}.join(', ') + {text(f': {reason}. Its hosts: ')} + "
                 f"variables.hosts.join(', ') + {text(f'; {fix}')}",
-                "message": f"{reason}; {fix}",
             }
         ],
     }
