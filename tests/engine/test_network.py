@@ -129,7 +129,7 @@ def test_pods_carry_the_labels_that_policies_select_by(up: Stack, cluster: Rehea
 
 
 def test_a_source_that_leaves_the_file_leaves_the_policy(up: Stack, cluster: Rehearsal) -> None:
-    up.edit(lambda settings: settings["tenants"][0]["network"].update(clientFrom=[], ingress=False))
+    up.edit(lambda settings: settings["tenants"][0]["network"].update(clientFrom=[], ingress=False, ingressHosts=[]))
     refused = up.up(fails=True).output
     assert "clusters of this tenant may have no Ingress: set ingress: true" in refused
     assert "10001" in str(policies(cluster, "team-a")["head.training"])
