@@ -5,6 +5,7 @@ enforces: in which namespaces, and with which exceptions. Pure functions.
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 
+from components.access.admission import Restricted
 from components.access.personas import NamedCluster, Subject
 from components.admission_policies.settings import admission_policies
 from components.ray_cluster.settings import RayClusterSettings
@@ -56,6 +57,24 @@ def tenants_namespaces(stack: StackSettings) -> tuple[str, ...] | None:
     if all(tenant.create_namespace for tenant in stack.tenants):
         return None
     return tuple(tenant.namespace_name for tenant in stack.tenants)
+
+
+def ingress_hosts(stack: StackSettings) -> dict[str, tuple[str, ...]]:
+    """Host names of Ingresses, by the namespaces of the tenants that may have any."""
+    return {
+        tenant.namespace_name: tuple(
+            dict.fromkeys(
+                [*(each.ingress.host for each in tenant.clusters if each.ingress), *tenant.network.ingress_hosts]
+            )
+        )
+        for tenant in stack.tenants
+        if tenant.network.ingress
+    }
+
+
+def restricted(stack: StackSettings) -> Restricted:
+    """What the API server admits in the tenants' namespaces."""
+    return Restricted(tenants_namespaces(stack), stack.priorities.of_tenants, ingress_hosts(stack))
 
 
 def installed_namespaces(stack: StackSettings) -> tuple[str, ...]:

@@ -113,7 +113,8 @@ def _scheduler(settings: StackSettings, platform: Platform) -> dict[str, Any]:
 def _after(platform: Platform, tenant: TenantSettings) -> pulumi.ResourceOptions:
     """What a tenant's RayClusters depend on, and what is therefore deleted after them."""
     redis = platform.redis.get(tenant.name)
-    parts = (platform.operator, platform.priority_classes, redis, platform.queues, platform.admission_policies)
+    restrictions = (platform.restrictions, platform.admission_policies)
+    parts = (platform.operator, platform.priority_classes, redis, platform.queues, *restrictions)
     return pulumi.ResourceOptions(depends_on=[whole(part) for part in parts if part])
 
 

@@ -8,7 +8,12 @@ from typing import Any
 
 import pulumi
 
-from components.access.component import ClusterAccess, ClusterAccessArgs
+from components.access.component import (
+    ClusterAccess,
+    ClusterAccessArgs,
+    TenantRestrictions,
+    TenantRestrictionsArgs,
+)
 from components.admission_policies.component import AdmissionPolicies, AdmissionPoliciesArgs
 from components.crds.provider import Rows, explain, rows_of_this_stack
 from components.kubernetes import KubernetesObject
@@ -22,7 +27,7 @@ from components.redis.manifests import namespace as redis_namespace
 from components.state import whole
 from components.volcano.component import Volcano, VolcanoArgs
 
-from .access import installed_namespaces, tenants_namespaces
+from .access import installed_namespaces, restricted, tenants_namespaces
 from .environment.part import Part
 from .network import operator_policies, redis_policies, scheduler_policies
 from .platform_outputs import PLATFORM_OUTPUTS, PlatformMismatchError, check
@@ -47,6 +52,7 @@ class Platform(pulumi.ComponentResource):
         operator: the operator; RayClusters depend on it.
         priority_classes: the PriorityClasses of heads and workers; RayClusters depend on them.
         queues: the queues of the cluster; RayClusters depend on them. None: there is no scheduler of queues.
+        restrictions: what the API server refuses in the tenants' namespaces; RayClusters depend on it.
         admission_policies: the rules that the API server enforces, if they are set; RayClusters depend on them.
         redis: by the tenants' names, the Redis that their RayClusters use; these depend on it.
         namespaces: the tenants' namespaces, by the tenants' names. The output of a namespace that the stack creates
@@ -61,6 +67,7 @@ class Platform(pulumi.ComponentResource):
     operator: KubeRayOperator | None
     priority_classes: PriorityClasses | None
     queues: Queues | None
+    restrictions: TenantRestrictions | None
     admission_policies: AdmissionPolicies | None
     redis: dict[str, pulumi.ComponentResource]
     namespaces: dict[str, pulumi.Output[str]]
@@ -69,7 +76,7 @@ class Platform(pulumi.ComponentResource):
         super().__init__("ray-platform:index:Platform", name, None, opts)
         self._part = part
         self.namespaces = {tenant.name: self._namespace(name, tenant) for tenant in part.tenants(args)}
-        self.scheduler = self.operator = self.priority_classes = self.admission_policies = None
+        self.scheduler = self.operator = self.priority_classes = self.restrictions = self.admission_policies = None
         self.rows = "none"
         if part.platform:
             self._cluster_wide(name, args)
@@ -106,6 +113,11 @@ class Platform(pulumi.ComponentResource):
                 owns_kinds=args.operator.install == "manifests",
             ),
             pulumi.ResourceOptions(parent=self, depends_on=[whole(operator)]),
+        )
+        self.restrictions = TenantRestrictions(
+            f"{name}-restrictions",
+            TenantRestrictionsArgs(pulumi.get_stack(), restricted(args)),
+            pulumi.ResourceOptions(parent=self),
         )
         self.admission_policies = self._admission_policies(name, args)
 

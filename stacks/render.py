@@ -13,6 +13,7 @@ the program registers (tests/unit/stacks/test_render.py). Not included, because 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from components.access.admission import restrictions
 from components.access.manifests import cluster_access, ray_deployer, tenant_access
 from components.bodies import Body, in_namespace
 from components.kueue.manifests import kueue_image
@@ -30,12 +31,15 @@ from components.volcano.manifests import volcano_images
 from core.images import images_in, mirrored, with_mirrors
 from core.problems import Path
 
-from .access import admins_of, enforced, named_clusters, own_accounts
+from .access import admins_of, enforced, named_clusters, own_accounts, restricted
 from .network import operator_policies, policies_of_clusters, redis_policies, scheduler_policies
 from .queues import queues_of
 from .redis import redis_parts, redis_stateful_set
 from .rendered import rendered
 from .settings import StackSettings, TenantSettings, once
+
+STACK = "stack"
+"""Name of the Pulumi stack in the names of objects: the stack file does not have it."""
 
 Key = tuple[str, str]
 """Kind, and `<namespace>/<name>`, or the name alone for objects without a namespace."""
@@ -111,6 +115,8 @@ def _of_platform(stack: StackSettings) -> Placed:
         for each in queue_objects(stack.scheduler.backend, queues_of(stack), stack.nodes):
             whole: Path = ("nodes",) if each.body["kind"] == "ResourceFlavor" else ("queues",)
             yield each.queue.path if each.queue else whole, each.body
+    for body in restrictions(STACK, restricted(stack)).values():
+        yield ("tenants",), body
     yield from ((("admissionPolicies",), body) for body in enforced(stack))
     yield from _of_redis(stack)
 

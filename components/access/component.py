@@ -7,6 +7,7 @@ import pulumi
 
 from ..bodies import in_namespace
 from ..kubernetes import KubernetesObject
+from .admission import Restricted, restrictions
 from .manifests import cluster_access, ray_deployer, tenant_access
 from .personas import AccessSettings, NamedCluster, RayDeployerSettings, RayUserSettings, Subject
 
@@ -37,6 +38,30 @@ class ClusterAccess(pulumi.ComponentResource):
 
 
 @dataclass(frozen=True)
+class TenantRestrictionsArgs:
+    """Arguments of TenantRestrictions."""
+
+    stack: str
+    """Name of the Pulumi stack."""
+
+    restricted: Restricted
+    """What is admitted."""
+
+
+class TenantRestrictions(pulumi.ComponentResource):
+    """Admission policies for the namespaces of all tenants, where RBAC is too coarse.
+
+    RayClusters depend on this component, so it is enforced from their creation to their deletion.
+    """
+
+    def __init__(self, name: str, args: TenantRestrictionsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ray-platform:index:TenantRestrictions", name, None, opts)
+        for part, body in restrictions(args.stack, args.restricted).items():
+            KubernetesObject(f"{name}-{part}", body, pulumi.ResourceOptions(parent=self))
+        self.register_outputs({})
+
+
+@dataclass(frozen=True)
 class TenantAccessArgs:
     """Arguments of TenantAccess."""
 
@@ -63,7 +88,7 @@ class TenantAccessArgs:
 
 
 class TenantAccess(pulumi.ComponentResource):
-    """The rights of people in a tenant's namespace, and restrictions of the accounts of its RayClusters' pods.
+    """The rights of people in a tenant's namespace, and the accounts of its RayClusters' pods.
 
     RayClusters depend on this component, so the accounts of their pods exist, with their rights, before them.
     """

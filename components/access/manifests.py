@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..bodies import in_namespace
-from .admission import jobs_on_usable_clusters, scaling_only
 from .personas import (
     CLUSTER_ADMIN,
     CLUSTER_ADMIN_OF_THE_OPERATOR,
@@ -144,7 +143,7 @@ def tenant_access(
     accounts: Sequence[str],
     ingresses: bool,
 ) -> dict[str, Body]:
-    """The access objects of a tenant's namespace, by part: accounts, roles, and admission policies.
+    """The access objects of a tenant's namespace, by part: accounts and roles.
 
     `name`: of the namespace. `namespace`: the same or its Output, for objects in it. `accounts`: those to create for
     RayClusters. `ingresses`: whether admins may create Ingresses.
@@ -156,9 +155,6 @@ def tenant_access(
     for cluster in clusters:
         if cluster.accounts:
             made[f"token-review:{cluster.name}"] = token_review(cluster, name)
-    made |= {f"scaling-only-{part}": body for part, body in scaling_only(name).items()}
-    if any(user.submit_jobs for user in users):
-        made |= {f"ray-jobs-{part}": body for part, body in jobs_on_usable_clusters(name).items()}
     return made
 
 

@@ -45,8 +45,8 @@ class AccessSettings(Settings):
     """Rights in the whole cluster."""
 
     cluster_admins: tuple[Subject, ...] = ()
-    """Subjects that manage all of KubeRay's objects and Volcano's queues: `group:NAME`, `user:NAME` or
-    `serviceAccount:NAMESPACE/NAME`."""
+    """Subjects that manage KubeRay's objects in the namespaces of all tenants, and Volcano's queues: `group:NAME`,
+    `user:NAME` or `serviceAccount:NAMESPACE/NAME`."""
 
 
 class RayUserSettings(Settings):
@@ -127,11 +127,15 @@ _LOOK_AROUND = (rule("", ["pods", "services", "events"], READ), rule("", ["pods/
 """The state of a RayCluster: its pods with their logs, its Services, and KubeRay's events."""
 
 CLUSTER_ADMIN = (
-    rule(RAY_GROUP, ALL_RAY_KINDS, (*READ, *WRITE)),
+    rule(RAY_GROUP, ALL_RAY_KINDS, READ),
     rule("scheduling.volcano.sh", ["queues"], (*READ, *WRITE)),
     rule("scheduling.volcano.sh", ["podgroups"], READ),
 )
-"""In the whole cluster: KubeRay's kinds, and Volcano's queues with their PodGroups."""
+"""In the whole cluster: read KubeRay's kinds, manage Volcano's queues, read their PodGroups.
+
+Cluster admins create RayClusters in tenants' namespaces, as Ray cluster admins. Elsewhere, as in the operator's
+namespace or in kube-system, the pods of a RayCluster could run as accounts with more rights than any persona.
+"""
 
 CLUSTER_ADMIN_OF_THE_OPERATOR = (
     *_LOOK_AROUND,
@@ -149,7 +153,7 @@ def ray_cluster_admin(clusters: Iterable[NamedCluster], ingresses: bool = False)
     `ingresses`: whether Ingresses may be created.
     """
     return (
-        rule(RAY_GROUP, RAY_KINDS, (*READ, *WRITE)),
+        rule(RAY_GROUP, ALL_RAY_KINDS, (*READ, *WRITE)),
         rule("policy", ["poddisruptionbudgets"], (*READ, *WRITE)),
         # KubeRay creates PodGroups. A patch changes their queue and priority.
         rule("scheduling.volcano.sh", ["podgroups"], (*READ, "patch")),

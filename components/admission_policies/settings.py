@@ -17,7 +17,7 @@ from policies.cel import ALWAYS, CelCheck, before, resource_rules, text, variabl
 from policies.rule import Rule
 from policies.rules import ENFORCEABLE, RULES
 
-from ..tenant.settings import OWN
+from ..tenant.settings import OWN, named, of_tenants
 
 Body = dict[str, Any]
 
@@ -152,9 +152,6 @@ PREFIX = "ray-platform-"
 EXCEPTIONS = f"{OWN}/exceptions"
 """Annotation of a binding: where, why and until when its rule is not enforced."""
 
-_NAME = "kubernetes.io/metadata.name"
-"""Label with the name of each namespace, which nobody can change."""
-
 _OF_KUBERNETES = ("kube-system", "kube-public", "kube-node-lease")
 
 
@@ -226,14 +223,8 @@ def _selected(
     """Which namespaces a rule is enforced in."""
     if settings.namespaces == "all":
         excluded = [*_OF_KUBERNETES, *system, *settings.except_namespaces]
-        where = _names("NotIn", excluded)
-    elif namespaces is None:
-        where = {"key": f"{OWN}/tenant", "operator": "Exists"}
+        where = named("NotIn", excluded)
     else:
-        where = _names("In", namespaces)
-    excepted = [_names("NotIn", [each.namespace for each in held])] if held else []
+        where = of_tenants(namespaces)
+    excepted = [named("NotIn", [each.namespace for each in held])] if held else []
     return {"matchExpressions": [where, *excepted]}
-
-
-def _names(operator: str, names: Sequence[str]) -> Body:
-    return {"key": _NAME, "operator": operator, "values": sorted(set(names))}

@@ -60,6 +60,9 @@ def ingress_problems(tenant: TenantNetworkSettings, network: NetworkSettings) ->
             "namespace"
         )
         yield Problem(("ingress",), True, message, "ingress-controller-unknown")
+    if tenant.ingress_hosts and not tenant.ingress:
+        message = "the tenant may have no Ingress: set ingress: true, or remove this key"
+        yield Problem(("ingressHosts",), list(tenant.ingress_hosts), message, "ingress-not-allowed")
 
 
 def ingress_not_allowed(cluster: RayClusterSettings, tenant: TenantNetworkSettings) -> Iterator[Problem]:

@@ -1,8 +1,9 @@
 """Settings of the network: connections to and from RayClusters."""
 
+import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, Strict, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, Strict, WithJsonSchema, model_validator
 
 from core.problems import Problem, Problems
 from core.types import Cidr, DnsLabel, DnsSubdomain, LabelKey, Labels, NotEmpty, Settings
@@ -15,6 +16,19 @@ DNS_PORT = 53
 LINK_LOCAL = "169.254.0.0/16"
 """Addresses of DNS servers on the node itself: Kubernetes' NodeLocal DNSCache (169.254.20.10), GKE's Cloud DNS
 (169.254.169.254)."""
+
+
+_HOSTS = re.compile(r"(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
+
+
+def _hosts(text: str) -> str:
+    if not _HOSTS.fullmatch(text):
+        raise ValueError(f"{text!r} is not a host name in lower case, or *. and a domain for all names below it")
+    return text
+
+
+Hosts = Annotated[str, AfterValidator(_hosts), WithJsonSchema({"type": "string", "pattern": f"^({_HOSTS.pattern})$"})]
+"""A host name, or all names below a domain."""
 
 
 class DnsSettings(Settings):
@@ -136,6 +150,10 @@ class TenantNetworkSettings(Settings):
     ingress: bool = False
     """True: clusters of the tenant may have an `ingress`, and the ingress controller may connect to their
     dashboards."""
+
+    ingress_hosts: tuple[Hosts, ...] = ()
+    """Host names that Ingresses of the tenant's own may have, besides those of its clusters here: a name, or
+    `*.team-a.example.com` for all names below. The API server refuses others. Default: none."""
 
     other_clusters: bool = False
     """True: the ports are also open for RayClusters that are not in the stack file, such as those of RayJobs. These can

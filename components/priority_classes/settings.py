@@ -43,6 +43,16 @@ class PriorityClassesSettings(Settings):
     worker: DnsSubdomain = "ray-worker"
     """Name of the workers' PriorityClass."""
 
+    allowed: tuple[DnsSubdomain, ...] = ()
+    """Further PriorityClasses that RayClusters outside this stack file may have, such as those of tenants' own stacks;
+    with Kueue also WorkloadPriorityClasses. Default: none; a class may evict other tenants' pods."""
+
+    @property
+    def of_tenants(self) -> tuple[str, ...]:
+        """The PriorityClasses that tenants' RayClusters may have."""
+        own = (self.names.head, self.names.worker)
+        return tuple(dict.fromkeys([*(each for each in own if each), *self.allowed]))
+
     @property
     def names(self) -> PriorityNames:
         """The PriorityClasses that pods get."""
@@ -55,8 +65,13 @@ class PriorityClassesSettings(Settings):
         """
         if self.install is not None:
             return self
-        install = "manifests" if operator == "manifests" else "existing" if self.model_fields_set else "none"
+        install = "manifests" if operator == "manifests" else "existing" if self._named else "none"
         return self.model_copy(update={"install": install})
+
+    @property
+    def _named(self) -> set[str]:
+        """The classes whose name is set."""
+        return self.model_fields_set & {"head", "worker"}
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
@@ -67,7 +82,7 @@ class PriorityClassesSettings(Settings):
     def _set_with_none(self) -> list[Problem]:
         if self.install != "none":
             return []
-        keys = sorted(self.model_fields_set - {"install"})
+        keys = sorted(self._named)
         message = "install none gives pods no PriorityClass: remove this key, or set install to manifests or existing"
         return [Problem((key,), getattr(self, key), message, "no-priorities") for key in keys]
 

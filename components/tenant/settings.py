@@ -1,9 +1,9 @@
 """Settings of a tenant's namespace, quota and limits, and the objects that they are rendered into."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, Strict, model_validator
 
@@ -178,6 +178,19 @@ def namespace(
         "kind": "Namespace",
         "metadata": {"name": name, "labels": {**(labels or {}), **own, **level_labels(pod_security)}},
     }
+
+
+def of_tenants(namespaces: Sequence[str] | None) -> Body:
+    """Selects tenants' namespaces, as an expression of a label selector. `namespaces`: None if the stack creates all of
+    them. Then their label selects them, and a further tenant changes no selector."""
+    if namespaces is None:
+        return {"key": f"{OWN}/tenant", "operator": "Exists"}
+    return named("In", namespaces)
+
+
+def named(operator: Literal["In", "NotIn"], namespaces: Iterable[str]) -> Body:
+    """Selects namespaces by a label that each has and nobody can change."""
+    return {"key": "kubernetes.io/metadata.name", "operator": operator, "values": sorted(set(namespaces))}
 
 
 def hard(settings: QuotaSettings) -> dict[str, str]:

@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator
 
+from core.pods import POD_SECURITY_PREFIX
 from core.types import Settings
+from kuberay.pod_security import violations
 
 from ..cel import CelCheck, of_jobs
 from ..rule import Severity, Violations, rule
 from ..values import Node, Object
+from ..walk import Stack
 
 _GUIDE = "https://docs.ray.io/en/latest/cluster/kubernetes/getting-started/rayjob-quick-start.html"
 _VALIDATION = "kuberay ray-operator/controllers/ray/utils/validation.go"
@@ -132,6 +135,36 @@ def entrypoint(owner: Object) -> Violations:
     has_command = spec.at("submitterPodTemplate", "spec", "containers", 0, "command").is_set
     if spec.at("submissionMode").text != "InteractiveMode" and not has_command and not spec.at("entrypoint").text:
         yield spec.at("entrypoint").wrong("is not set")
+
+
+@rule(
+    "ray-job-submitter",
+    Severity.HIGH,
+    what="The pod that submits a RayJob can start.",
+    why="KubeRay's own has no securityContext. Pod Security restricted refuses it, and the RayJob stays Running.",
+    source="kuberay ray-operator/controllers/ray/common/job.go: GetDefaultSubmitterContainer",
+    fix="Set submissionMode: HTTPMode, or give K8sJobMode a submitterPodTemplate that meets the level.",
+)
+def submitter(stack: Stack) -> Violations:
+    """In a namespace of level `restricted` the operator submits, or a pod that meets the level. The rule knows levels
+    of namespaces that are judged together with the RayJob."""
+    level = f"{POD_SECURITY_PREFIX}/enforce"
+    restricted = {each.name for each in stack.of("Namespace") if each.label(level).text == "restricted"}
+    for owner in stack.of(*_RAY_JOBS):
+        if (owner.namespace or "default") in restricted:
+            yield from _starts(_ray_job(owner))
+
+
+def _starts(spec: Node) -> Violations:
+    mode, template = spec.at("submissionMode"), spec.at("submitterPodTemplate")
+    submits = mode.text or "K8sJobMode"
+    if submits == "SidecarMode":
+        yield mode.wrong("adds a container without securityContext to the head")
+    elif submits == "K8sJobMode" and not template.is_set:
+        yield mode.wrong("is K8sJobMode, whose pod has no securityContext")
+    elif submits == "K8sJobMode":
+        for each in violations(template.value, template.path, "restricted"):
+            yield Node(None, spec.owner, each.path).wrong(each.message)
 
 
 @rule(

@@ -24,6 +24,7 @@ from local.rehearsal import Rehearsal
 from stacks.access import named_clusters
 from testbed.platform_stack import Rays, Stack
 from tests.engine.access_table import table
+from tests.engine.attacks import ATTACKS, CRITICAL, EXTERNAL, JOBS, MODES, PATCHES, SUBMITTER, inside
 from tests.engine.conftest import MakeStack
 from tests.engine.people import (
     KUBERNETES_OWN,
@@ -171,26 +172,6 @@ def settled(reached: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-ON_TRAINING: dict[str, Any] = {"clusterSelector": {"ray.io/cluster": "training"}}
-
-SUBMITTER = {
-    "spec": {"restartPolicy": "Never", "containers": [{"name": "submitter", "image": "rayproject/ray:2.60.0"}]}
-}
-
-JOBS = {
-    "on a RayCluster of the user": (ON_TRAINING, ""),
-    "on another RayCluster": ({"clusterSelector": {"ray.io/cluster": "adhoc"}}, "you may not use RayCluster adhoc"),
-    "on no RayCluster": ({}, "name the RayCluster that it runs on"),
-    "with a RayCluster of its own": ({"rayClusterSpec": True}, "rayClusterSpec is for those who may make RayClusters"),
-    "with both": ({**ON_TRAINING, "rayClusterSpec": True}, "rayClusterSpec is for those who may make RayClusters"),
-    "with a submitter of its own": (
-        {**ON_TRAINING, "submitterPodTemplate": SUBMITTER},
-        "submitterPodTemplate is for those who may make RayClusters",
-    ),
-}
-"""RayJobs, and why they are refused. `rayClusterSpec: True` is replaced with the spec of the running RayCluster."""
-
-
 @pytest.mark.parametrize("what", JOBS)
 def test_a_ray_user_creates_rayjobs_only_on_named_clusters_and_without_pod_templates(
     what: str, judge: Judge, rays: Rays
@@ -201,9 +182,13 @@ def test_a_ray_user_creates_rayjobs_only_on_named_clusters_and_without_pod_templ
     assert refused in refusal_of_job(PEOPLE["Ray user of training"], judge, spec)
 
 
-def test_a_ray_cluster_admin_creates_any_rayjob(judge: Judge, rays: Rays) -> None:
-    spec = {"rayClusterSpec": rays.read(TEAM, "training")["spec"], "submitterPodTemplate": SUBMITTER}
-    assert refusal_of_job(PEOPLE["Ray cluster admin"], judge, spec) == ""
+@pytest.mark.parametrize("how", MODES)
+def test_a_rayjob_whose_submitter_could_not_start_is_refused(how: str, judge: Judge, rays: Rays) -> None:
+    how_in, refused = MODES[how]
+    spec = {"submissionMode": "K8sJobMode", "rayClusterSpec": rays.read(TEAM, "training")["spec"], **how_in}
+    error = refusal_of_job(PEOPLE["Ray cluster admin"], judge, spec)
+    assert refused in error
+    assert bool(refused) == bool(error)
 
 
 def refusal_of_job(person: Person, judge: Judge, spec: dict[str, Any]) -> str:
@@ -212,44 +197,94 @@ def refusal_of_job(person: Person, judge: Judge, spec: dict[str, Any]) -> str:
         "apiVersion": "ray.io/v1",
         "kind": "RayJob",
         "metadata": {"name": "job"},
-        "spec": {"entrypoint": "true", **spec},
+        "spec": {"entrypoint": "true", "submissionMode": "HTTPMode", **spec},
     }
-    objects = client.CustomObjectsApi(acting_as(person, judge.api))
-    return refusal(lambda: objects.create_namespaced_custom_object("ray.io", "v1", TEAM, "rayjobs", job, dry_run="All"))
+    return refusal_of(person, judge, job)
+
+
+def refusal_of(person: Person, judge: Judge, body: dict[str, Any], namespace: str = TEAM) -> str:
+    """The error when a person creates an object of KubeRay's, as a dry run; empty if it is accepted."""
+    objects, plural = client.CustomObjectsApi(acting_as(person, judge.api)), f"{body['kind'].lower()}s"
+    return refusal(
+        lambda: objects.create_namespaced_custom_object("ray.io", "v1", namespace, plural, body, dry_run="All")
+    )
+
+
+def own_cluster(rays: Rays) -> dict[str, Any]:
+    """A RayCluster of the tenant's own, as the stack's."""
+    spec = rays.read(TEAM, "training")["spec"]
+    return {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": {"name": "adhoc"}, "spec": spec}
+
+
+@pytest.mark.parametrize("what", ATTACKS)
+def test_a_raycluster_of_a_tenant_harms_no_other(what: str, judge: Judge, rays: Rays) -> None:
+    attack, refused = ATTACKS[what]
+    cluster = own_cluster(rays)
+    attack(cluster)
+    error = refusal_of(PEOPLE["Ray cluster admin"], judge, cluster)
+    assert refused in error
+    assert bool(refused) == bool(error)
+
+
+@pytest.mark.parametrize("kind", ["RayJob", "RayService", "RayCronJob"])
+def test_nor_does_a_raycluster_in_another_kind(kind: str, judge: Judge, rays: Rays) -> None:
+    spec = own_cluster(rays)["spec"]
+    assert refusal_of(PEOPLE["Ray cluster admin"], judge, inside(kind, spec)) == ""
+    spec["headGroupSpec"]["template"]["spec"].update(CRITICAL)
+    assert "may evict pods of other tenants" in refusal_of(PEOPLE["Ray cluster admin"], judge, inside(kind, spec))
+
+
+def test_a_rayservice_takes_no_address_of_others(judge: Judge, rays: Rays) -> None:
+    service = inside("RayService", own_cluster(rays)["spec"])
+    service["spec"]["serveService"] = EXTERNAL
+    assert "externalIPs take the traffic" in refusal_of(PEOPLE["Ray cluster admin"], judge, service)
+
+
+def test_nor_do_services_and_pods_of_code_on_ray(judge: Judge) -> None:
+    core: Any = client.CoreV1Api(acting_as(PEOPLE["ray-deployer"], judge.api))
+    service = {"metadata": {"name": "takes"}, **EXTERNAL}
+    assert "externalIPs take the traffic" in refusal(
+        lambda: core.create_namespaced_service(OTHER_TEAM, service, dry_run="All")
+    )
+    pod = {"metadata": {"name": "evicts"}, "spec": {**SUBMITTER["spec"], **CRITICAL}}
+    assert "may evict pods of other tenants" in refusal(
+        lambda: core.create_namespaced_pod(OTHER_TEAM, pod, dry_run="All")
+    )
+    pod["spec"].pop("priorityClassName")
+    assert refusal(lambda: core.create_namespaced_pod(OTHER_TEAM, pod, dry_run="All")) == ""
+
+
+@pytest.mark.parametrize("namespace", ["kube-system", OPERATOR_NAMESPACE])
+def test_a_cluster_admin_makes_no_raycluster_that_runs_as_the_operator(
+    namespace: str, judge: Judge, rays: Rays
+) -> None:
+    cluster = own_cluster(rays)
+    cluster["spec"]["headGroupSpec"]["template"]["spec"]["serviceAccountName"] = "kuberay-operator"
+    assert 'cannot create resource \\"rayclusters\\"' in refusal_of(PEOPLE["Cluster admin"], judge, cluster, namespace)
+    assert refusal_of(PEOPLE["Cluster admin"], judge, own_cluster(rays)) == ""
+
+
+def test_the_operator_and_the_garbage_collector_set_owners(judge: Judge, rays: Rays) -> None:
+    """The operator makes the RayCluster of a RayJob; a RayJob that is deleted alone leaves it without an owner."""
+    spec = own_cluster(rays)["spec"]
+    objects: Any = client.CustomObjectsApi(judge.api)
+    as_admin: Any = client.CustomObjectsApi(acting_as(PEOPLE["Ray cluster admin"], judge.api))
+    job = inside("RayJob", {**spec, "enableInTreeAutoscaling": False})
+    as_admin.create_namespaced_custom_object("ray.io", "v1", TEAM, "rayjobs", job)
+
+    def owned() -> list[Any]:
+        found = objects.list_namespaced_custom_object("ray.io", "v1", TEAM, "rayclusters")["items"]
+        return [each["metadata"] for each in found if each["metadata"]["name"].startswith("other-")]
+
+    settled(lambda: [each["ownerReferences"][0]["kind"] for each in owned()] == ["RayJob"])
+    as_admin.delete_namespaced_custom_object(
+        "ray.io", "v1", TEAM, "rayjobs", "other", body={"propagationPolicy": "Orphan"}
+    )
+    settled(lambda: ["ownerReferences" in each for each in owned()] == [False])
+    rays.delete(TEAM, owned()[0]["name"])
 
 
 JSON_PATCH = "application/json-patch+json"
-
-ONLY_SCALES = "this account may only scale RayClusters"
-
-GROUP = "/spec/workerGroupSpecs/0"
-
-PATCHES: dict[str, tuple[list[dict[str, Any]], str]] = {
-    "more workers": ([{"op": "replace", "path": f"{GROUP}/replicas", "value": 1}], ""),
-    "one worker less": (
-        [{"op": "add", "path": f"{GROUP}/scaleStrategy", "value": {"workersToDelete": ["training-worker-1"]}}],
-        "",
-    ),
-    "another account": (
-        [{"op": "add", "path": f"{GROUP}/template/spec/serviceAccountName", "value": "ray-deployer"}],
-        ONLY_SCALES,
-    ),
-    "a larger maximum": (
-        [{"op": "replace", "path": f"{GROUP}/maxReplicas", "value": 99}],
-        ONLY_SCALES,
-    ),
-    "one group less": ([{"op": "remove", "path": GROUP}], ONLY_SCALES),
-    "another head": (
-        [{"op": "replace", "path": "/spec/headGroupSpec/rayStartParams", "value": {}}],
-        ONLY_SCALES,
-    ),
-    "no token": ([{"op": "remove", "path": "/spec/authOptions"}], ONLY_SCALES),
-    "another queue": (
-        [{"op": "add", "path": "/metadata/labels", "value": {"volcano.sh/queue-name": "other"}}],
-        ONLY_SCALES,
-    ),
-}
-"""Patches of the autoscaler, which the head's account may send, and others that a Ray job may try with that account."""
 
 
 @pytest.mark.parametrize("what", PATCHES)

@@ -11,6 +11,7 @@ from kubernetes import client
 from local.rehearsal import Rehearsal
 from testbed.platform_stack import Stack, existing, training
 from tests.engine.conftest import MakeStack
+from tests.engine.people import Person, acting_as, refusal
 
 pytestmark = [pytest.mark.engine, pytest.mark.timeout(600)]
 
@@ -20,6 +21,7 @@ FULL: dict[str, Any] = {
     "serveFrom": [{"cidr": "10.20.0.0/16"}],
     "egress": [{"internet": True}, {"namespace": "minio", "ports": [9000]}],
     "ingress": True,
+    "ingressHosts": ["*.team-a.example.com"],
     "otherClusters": True,
 }
 
@@ -32,7 +34,7 @@ def all_network_settings(settings: dict[str, Any]) -> None:
         "ingressController": "ingress-nginx",
         "apiServer": {"cidrs": ["10.0.0.7/32"]},
     }
-    settings["tenants"][0].update(network=FULL, clusterNames=["adhoc"])
+    settings["tenants"][0].update(network=FULL, clusterNames=["adhoc"], admins=["group:leads"])
     training(settings)["ingress"] = {"host": "ray.example.com", "className": "nginx", "tlsSecretName": "ray-tls"}
 
 
@@ -88,6 +90,38 @@ def test_a_dashboard_has_a_host_name_with_tls(up: Stack, cluster: Rehearsal) -> 
     assert backend["port"]["number"] in ports[backend["name"]]
 
 
+def own_ingress(host: str | None, **spec: Any) -> dict[str, Any]:
+    """An Ingress of the tenant's own."""
+    service = {"service": {"name": "adhoc-head-svc", "port": {"number": 8265}}}
+    paths = {"paths": [{"path": "/", "pathType": "Prefix", "backend": service}]}
+    rule = {"http": paths, **({"host": host} if host else {})}
+    return {"metadata": {"name": "own"}, "spec": {"rules": [rule], **spec}}
+
+
+@pytest.mark.parametrize(
+    ("ingress", "refused"),
+    [
+        (own_ingress("adhoc.team-a.example.com"), False),
+        (own_ingress("ray.example.com", tls=[{"hosts": ["ray.example.com"], "secretName": "ray-tls"}]), False),
+        (own_ingress("team-b.example.com"), True),
+        (own_ingress("*.example.com"), True),
+        (own_ingress(None), True),
+        (own_ingress("a.team-a.example.com", tls=[{"hosts": ["team-b.example.com"], "secretName": "tls"}]), True),
+        (
+            own_ingress("a.team-a.example.com", defaultBackend={"service": {"name": "all", "port": {"number": 80}}}),
+            True,
+        ),
+    ],
+)
+def test_a_tenants_own_ingress_has_only_hosts_of_the_tenant(
+    ingress: dict[str, Any], refused: bool, up: Stack, cluster: Rehearsal
+) -> None:
+    api: Any = client.NetworkingV1Api(acting_as(Person("ada", ("leads",)), cluster.client()))
+    error = refusal(lambda: api.create_namespaced_ingress("team-a", ingress, dry_run="All"))
+    assert ("Its hosts: ray.example.com, *.team-a.example.com" in error) == refused
+    assert bool(error) == refused
+
+
 def test_pods_carry_the_labels_that_policies_select_by(up: Stack, cluster: Rehearsal) -> None:
     (head,) = selected(cluster, "team-a", "head.training")
     assert head["metadata"]["labels"]["ray.io/cluster"] == "training"
@@ -95,7 +129,7 @@ def test_pods_carry_the_labels_that_policies_select_by(up: Stack, cluster: Rehea
 
 
 def test_a_source_that_leaves_the_file_leaves_the_policy(up: Stack, cluster: Rehearsal) -> None:
-    up.edit(lambda settings: settings["tenants"][0]["network"].update(clientFrom=[], ingress=False))
+    up.edit(lambda settings: settings["tenants"][0]["network"].update(clientFrom=[], ingress=False, ingressHosts=[]))
     refused = up.up(fails=True).output
     assert "clusters of this tenant may have no Ingress: set ingress: true" in refused
     assert "10001" in str(policies(cluster, "team-a")["head.training"])

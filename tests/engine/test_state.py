@@ -10,10 +10,10 @@ from tests.engine.conftest import MakeStack
 
 pytestmark = [pytest.mark.engine, pytest.mark.shared_cluster, pytest.mark.timeout(400)]
 
-RESOURCES = 28
+RESOURCES = 26
 """Number of resources of a tenant with people, a quota and a RayCluster."""
 
-BYTES = 110_000
+BYTES = 98_000
 """Size of their rows, and of the tenant in the stack's outputs."""
 
 

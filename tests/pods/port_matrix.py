@@ -41,7 +41,7 @@ SOURCES: dict[str, tuple[str, set[Port]]] = {
 DESTINATIONS = {
     "dns-pod": "DNS server, a pod",
     "dns-node": "DNS cache of the node",
-    "api-server": "API server",
+    "api-server": "ports of the API server, 443 and 6443, at its `cidrs` or else any address",
     "redis": "Redis",
     "egress": "what `egress` allows",
     "same-host": "another port there",

@@ -6,8 +6,16 @@ from typing import Any
 import pulumi
 import pytest
 
-from components.access.component import ClusterAccess, ClusterAccessArgs, TenantAccess, TenantAccessArgs
-from components.access.personas import AccessSettings, NamedCluster, RayUserSettings
+from components.access.admission import Restricted
+from components.access.component import (
+    ClusterAccess,
+    ClusterAccessArgs,
+    TenantAccess,
+    TenantAccessArgs,
+    TenantRestrictions,
+    TenantRestrictionsArgs,
+)
+from components.access.personas import AccessSettings, NamedCluster
 from testbed.recorder import Registered, record
 
 pytestmark = pytest.mark.unit
@@ -31,25 +39,50 @@ def tenant(**settings: Any) -> set[tuple[str, str, str | None]]:
     return names(made(lambda: TenantAccess("access", TenantAccessArgs("team-a", "team-a", **settings))))
 
 
-SCALING = {
-    ("ValidatingAdmissionPolicy", "ray-platform-scaling-only-team-a", None),
-    ("ValidatingAdmissionPolicyBinding", "ray-platform-scaling-only-team-a", None),
-}
+def restrictions(stack: str = "prod", **admitted: Any) -> list[Registered]:
+    """The admission policies of a stack."""
+    args = TenantRestrictionsArgs(stack, Restricted(**admitted))
+    return made(lambda: TenantRestrictions("restrictions", args))
 
 
-def test_a_tenant_without_people_has_only_the_policy_that_restricts_heads_to_scaling() -> None:
-    assert tenant(clusters=[NamedCluster("training", "training")]) == SCALING
+def test_a_tenant_without_people_has_no_objects() -> None:
+    assert tenant(clusters=[NamedCluster("training", "training")]) == set()
 
 
-def test_rayjobs_are_restricted_if_users_may_create_them() -> None:
-    policy = ("ValidatingAdmissionPolicy", "ray-platform-ray-jobs-team-a", None)
-    assert policy not in tenant(users=[RayUserSettings(subject="user:alice")])
-    assert policy in tenant(users=[RayUserSettings(subject="user:alice", submit_jobs=True)])
+def test_three_policies_of_a_stack_restrict_all_of_its_tenants() -> None:
+    policies = {"scaling-only", "ray-jobs", "neighbours"}
+    kinds = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+    assert names(restrictions("Prod_eu")) == {
+        (kind, f"ray-platform.prod-eu.{each}", None) for kind in kinds for each in policies
+    }
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "selector"),
+    [
+        (None, {"key": "ray-platform/tenant", "operator": "Exists"}),
+        (("b", "a"), {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["a", "b"]}),
+    ],
+)
+def test_tenants_namespaces_are_selected_by_label_or_by_name(
+    namespaces: tuple[str, ...] | None, selector: dict[str, Any]
+) -> None:
+    bindings = [each.inputs["spec"] for each in restrictions(namespaces=namespaces) if "Binding" in each.type]
+    assert [each["matchResources"]["namespaceSelector"]["matchExpressions"] for each in bindings] == [[selector]] * 3
+    assert [each["validationActions"] for each in bindings] == [["Deny"]] * 3
+
+
+def test_host_names_are_restricted_where_a_tenant_may_have_ingresses() -> None:
+    hosts = restrictions(hosts={"team-a": ["a.example.com"]})
+    (binding,) = [each.inputs for each in hosts if each.name == "restrictions-ingress-hosts-policy-binding"]
+    assert binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"] == [
+        {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["team-a"]}
+    ]
 
 
 def test_pods_with_kubernetes_tokens_have_an_account_with_its_rights() -> None:
     shared = NamedCluster("shared", accounts=("shared",))
-    assert tenant(clusters=[shared], accounts=["shared"]) - SCALING == {
+    assert tenant(clusters=[shared], accounts=["shared"]) == {
         ("ServiceAccount", "shared", "team-a"),
         ("Role", "ray-platform:pods:shared", "team-a"),
         ("RoleBinding", "ray-platform:pods:shared", "team-a"),

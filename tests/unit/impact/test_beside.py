@@ -19,6 +19,7 @@ pytestmark = pytest.mark.unit
 GOOD = sorted((Path(__file__).parents[2] / "stack_files" / "good").glob("*.yaml"))
 
 INGRESS = {"host": "ray.example.com", "className": "nginx", "tlsSecretName": "ray-tls"}
+HOSTS = "ValidatingAdmissionPolicy ray-platform.stack.ingress-hosts"
 OPENED: dict[str, Any] = {
     "stack": {"network": {"ingressController": "ingress-nginx"}},
     "tenant": {"network": {"ingress": True}},
@@ -48,12 +49,12 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, str]]] = {
     "an Ingress": (
         OPENED,
         {**OPENED, "cluster": {"ingress": INGRESS}},
-        {"Ingress a/training-dashboard": "creates", "NetworkPolicy a/head.training": "in place"},
+        {"Ingress a/training-dashboard": "creates", "NetworkPolicy a/head.training": "in place", HOSTS: "in place"},
     ),
     "another host": (
         {**OPENED, "cluster": {"ingress": INGRESS}},
         {**OPENED, "cluster": {"ingress": {**INGRESS, "host": "other.example.com"}}},
-        {"Ingress a/training-dashboard": "in place"},
+        {"Ingress a/training-dashboard": "in place", HOSTS: "in place"},
     ),
     "a backup's schedule": (
         {"stack": {"redis": {"backup": BACKUP}}},
@@ -92,7 +93,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, str]]] = {
     "a user who may make RayJobs": (
         {"tenant": {"users": ["group:u"]}},
         {"tenant": {"users": [{"subject": "group:u", "submitJobs": True}]}},
-        {"Rights of group:u": "in place", "ValidatingAdmissionPolicy ray-platform-ray-jobs-a": "creates"},
+        {"Rights of group:u": "in place"},
     ),
     "a quota of RayClusters": (
         {"tenant": {"quota": {"gpus": 64}}},

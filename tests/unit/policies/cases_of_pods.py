@@ -1,6 +1,6 @@
 """Cases of the rules about pods, their containers and images, and jobs."""
 
-from testbed.policies.bodies import Body, cron_job, deployment, job, pod, ray_cluster, ray_job
+from testbed.policies.bodies import Body, cron_job, deployment, job, namespace, pod, ray_cluster, ray_job, template
 from testbed.policies.case import MISSING, case
 
 C = "spec containers 0"
@@ -135,6 +135,16 @@ JOBS = [
         ray_job(entrypoint=""),
     ),
     case("ray-job-suspend", "spec shutdownAfterJobFinishes", True, False, ray_job(suspend=True)),
+    case("ray-job-submitter", "spec submitterPodTemplate", template(), MISSING, ray_job(), namespace()),
+    case("ray-job-submitter", "spec submissionMode", "HTTPMode", "SidecarMode", ray_job(), namespace()),
+    case(
+        "ray-job-submitter",
+        "spec submitterPodTemplate spec securityContext runAsNonRoot",
+        True,
+        MISSING,
+        ray_job(),
+        namespace(),
+    ),
     case("ray-job-backoff", "spec submissionMode", "K8sJobMode", "InteractiveMode", ray_job(backoffLimit=2)),
     case("job-ttl", "spec ttlSecondsAfterFinished", 60, MISSING, job()),
     case("job-cron-concurrency", "spec concurrencyPolicy", "Replace", "Allow", cron_job()),

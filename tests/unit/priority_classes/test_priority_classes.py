@@ -48,6 +48,20 @@ def test_with_an_existing_operator_nothing_is_created_by_default() -> None:
 
 
 @pytest.mark.parametrize(
+    ("settings", "classes"),
+    [
+        (PriorityClassesSettings().beside("manifests"), ("ray-head", "ray-worker")),
+        (PriorityClassesSettings(allowed=("urgent",)).beside("manifests"), ("ray-head", "ray-worker", "urgent")),
+        (PriorityClassesSettings(allowed=("urgent",)).beside("existing"), ("urgent",)),
+    ],
+)
+def test_tenants_may_have_the_classes_of_the_stack_and_those_that_it_allows(
+    settings: PriorityClassesSettings, classes: tuple[str, ...]
+) -> None:
+    assert settings.of_tenants == classes
+
+
+@pytest.mark.parametrize(
     ("configured", "message"),
     [
         ({"head": "system-head"}, "names that begin with system- are reserved for Kubernetes"),

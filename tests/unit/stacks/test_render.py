@@ -14,7 +14,7 @@ from core.environment import tenants_stack
 from core.images import images_in
 from stacks.build import build
 from stacks.load import load, parse
-from stacks.render import Key, Manifest, ray_clusters, render
+from stacks.render import STACK, Key, Manifest, ray_clusters, render
 from stacks.settings import PlatformReference, StackSettings
 from testbed.recorder import Recorder, record
 
@@ -53,7 +53,7 @@ def read(file: Path) -> StackSettings:
 def registered(stack: StackSettings) -> dict[Key, Any]:
     """The objects that the program of all parts of an environment registers, without Secrets."""
     groups = stack.split.stacks if stack.split else 0
-    names = ["test", *(tenants_stack("test", group) for group in range(1, groups + 1))]
+    names = [STACK, *(tenants_stack(STACK, group) for group in range(1, groups + 1))]
     found: dict[Key, Any] = {}
     for name in names:
         for key, body in objects(record(lambda: build(stack), stack=name)):
