@@ -9,7 +9,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from .problems import UNKNOWN_FIELD, Finding, Path, Problem, Problems, in_one_line, shown
+from .problems import UNKNOWN_FIELD, Finding, Path, Problem, Problems, in_one_line, quoted, shown
 from .stack_file import PREFIX
 from .suggestions import keys_meant
 
@@ -23,7 +23,7 @@ _EXPECTED = {
     "dict_type": ("wrong-type", _MAPPING),
     "tuple_type": ("wrong-type", _LIST),
     "list_type": ("wrong-type", _LIST),
-    "string_type": ("wrong-type", "text is expected here; put numbers and booleans in quotes"),
+    "string_type": ("wrong-type", "text is expected here"),
     "int_type": ("wrong-type", _WHOLE),
     "int_parsing": ("wrong-type", _WHOLE),
     "int_from_float": ("wrong-type", _WHOLE),
@@ -126,6 +126,9 @@ def _problems(fault: ErrorDetails, model: type[BaseModel]) -> Iterator[Problem]:
             yield from (each.below(location) for each in reason.problems)
         else:
             yield Problem(location, value if _is_scalar(value) else None, str(reason), "wrong-value")
+    elif kind == "string_type" and isinstance(value, int | float):
+        message = f"{shown(value)} is not allowed: text is expected here; {quoted(value)}"
+        yield Problem(location, value, message, "wrong-type")
     else:
         rule, hint = _EXPECTED.get(kind, ("wrong-value", ""))
         hint = hint.format(**fault.get("ctx", {})) or fault["msg"]

@@ -17,7 +17,8 @@ from typing import Any
 
 import jsonschema_rs
 
-from core.problems import Path, Problem
+from core.problems import Path, Problem, quoted
+from core.yaml_reader.scalars import Rewritten
 
 from .releases import OperatorContext
 
@@ -116,11 +117,21 @@ class _Walk:
         if isinstance(value, int) and value.bit_length() > _BITS:
             self._report(path, value, f"{shown(value)} is too large: give at most {2**_BITS - 1}", "wrong-type")
             return 0
+        if isinstance(value, Rewritten):
+            return self._rewritten(value, node, path)
         if value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value)):
             return value
         noun = NOUNS.get(node.types[0], node.types[0]) if node.types else "text"
         self._report(path, value, f"{shown(value)} is not {noun}: write it in quotes if it is text", "wrong-type")
         return str(value)
+
+    def _rewritten(self, value: Any, node: Node, path: Path) -> Any:
+        """A number whose text YAML has changed; an error where only text is expected."""
+        if node.types == ("string",):
+            message = f"{value.written} is {_noun(value)}, but text is expected: {quoted(value)}"
+            self._report(path, value, message, "wrong-type")
+            return value.written
+        return int(value) if isinstance(value, int) else float(value)
 
     def _list(self, value: Sequence[Any], node: Node, path: Path) -> list[Any]:
         items = node.items
