@@ -102,6 +102,7 @@ RULES: Mapping[str, str] = {
     "cron-feature-gate": "stricter",
     "incremental-feature-gate": "stricter",
     "newer-field": "stricter",
+    "removed-field": "stricter",
 }
 """Each rule and its origin: the API server, a Go function of the operator, or `stricter` than both."""
 

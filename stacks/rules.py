@@ -11,17 +11,18 @@ from components.network.rules import exposed, ingress_not_allowed, ingress_probl
 from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.origin import setting_at
 from components.ray_cluster.pod_problems import of_the_defaults, pod_problems
-from components.ray_cluster.rules import of_the_stack, redis_problems
+from components.ray_cluster.rules import redis_problems
 from components.ray_cluster.scheduling import gang_in_part, not_with_kueue
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_cluster.undone import undone
+from components.ray_cluster.wording import of_the_stack
 from components.tenant.demand import of_stateful_set
 from components.tenant.rules import beyond_limits, beyond_quota
 from core.nodes import NodePool
 from core.problems import Path, Problem, Problems, place
 from core.versions import UnsupportedVersionError
 from kuberay import OperatorContext, validate
-from kuberay.releases import check_ray
+from kuberay.releases import WORKLOADS_GATE, check_ray
 
 from .access import problems_of_admission
 from .environment.part import problems_of_split
@@ -143,6 +144,11 @@ def _not_made(stack: StackSettings) -> Iterator[Problem]:
 def problems_of_clusters(stack: StackSettings) -> Iterator[Problem]:
     """All problems of a stack's RayClusters, each by itself and a tenant's together."""
     settings = stack.operator_in_force
+    if settings.batch_scheduler and settings.feature_gates.get(WORKLOADS_GATE):
+        message = (
+            f"KubeRay does not start with this gate and the batch scheduler {settings.batch_scheduler}: remove one"
+        )
+        yield Problem(("operator", "featureGates", WORKLOADS_GATE), True, message, "operator-feature-gate")
     operator = OperatorContext(settings.version, settings.batch_scheduler, dict(settings.feature_gates))
     for index, tenant in enumerate(stack.tenants):
         found = list(_of_tenant(tenant, stack, operator))
@@ -161,7 +167,7 @@ def _of_tenant(tenant: TenantSettings, stack: StackSettings, operator: OperatorC
         except Problems as error:
             found += error.problems
         else:
-            refused = [of_the_stack(cluster, each) for each in validate(body, operator)] or [
+            refused = [of_the_stack(cluster, each, body) for each in validate(body, operator)] or [
                 *exposed(cluster, body["spec"]),
                 *redis_problems(cluster, place, body),
                 *_images(tenant, place, body),
