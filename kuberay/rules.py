@@ -22,6 +22,7 @@ POD_RULES: Mapping[str, str] = {
     "pod-security": "pod-security-admission: EvaluatePod",
     "ray-start-option": "ray/scripts/scripts.py: start",
     "ray-start-value": "ray/scripts/scripts.py: start",
+    "ray-start-memory": "ray/_private/services.py: determine_plasma_store_config",
     "ray-start-gpus": "ray/scripts/scripts.py: start",
     "whole-devices": "ValidatePodCreate",
     "request-within-limit": "ValidatePodCreate",

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
+from components.capacity.room import without_room
 from components.network.rules import exposed, ingress_not_allowed, ingress_problems
 from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.origin import setting_at
@@ -14,6 +15,7 @@ from components.ray_cluster.pod_problems import of_the_defaults, pod_problems
 from components.ray_cluster.rules import redis_problems
 from components.ray_cluster.scheduling import gang_in_part, not_with_kueue
 from components.ray_cluster.settings import RayClusterSettings
+from components.ray_cluster.slots import without_slots
 from components.ray_cluster.undone import undone
 from components.ray_cluster.wording import of_the_stack
 from components.tenant.demand import of_stateful_set
@@ -27,6 +29,7 @@ from kuberay.releases import WORKLOADS_GATE, check_ray
 from .access import problems_of_admission
 from .environment.part import problems_of_split
 from .namespaces import namespace_setting, problems_of_namespaces
+from .planning.demands import workers_of
 from .planning.overcommitment import overcommitments
 from .planning.plan import plan_of
 from .platform_outputs import problems_of_platform
@@ -172,7 +175,11 @@ def _of_tenant(tenant: TenantSettings, stack: StackSettings, operator: OperatorC
                 *redis_problems(cluster, place, body),
                 *_images(tenant, place, body),
             ]
-            refused = refused or [*undone(cluster, body), *pod_problems(body, tenant.level_in_force)]
+            refused = refused or [
+                *undone(cluster, body),
+                *without_slots(body),
+                *pod_problems(body, tenant.level_in_force),
+            ]
             if by_default := of_the_defaults(cluster, refused):
                 refused = [each for each in refused if each.rule != "pod-security"]
             found += by_default
@@ -184,8 +191,11 @@ def _of_tenant(tenant: TenantSettings, stack: StackSettings, operator: OperatorC
     if valid:
         yield from _beyond(tenant, stack)
         for at, cluster in enumerate(tenant.clusters):
-            body = rendered(stack, tenant, cluster)
-            refused = list(beyond_queue(stack, tenant, cluster, demanded(stack, tenant, cluster)))
+            body, demand = rendered(stack, tenant, cluster), demanded(stack, tenant, cluster)
+            refused = list(beyond_queue(stack, tenant, cluster, demand))
+            workers = workers_of(cluster.name, body, demand) if stack.nodes else ()
+            unbound = {group.group_name for group in cluster.worker_groups if group.pool is None}
+            refused += without_room(zip(demand.groups, workers, strict=False), stack.nodes, unbound)
             found = [_where_set(cluster, stack.nodes, body, each) for each in refused]
             yield from (problem.below(("clusters", at)) for problem in found)
 

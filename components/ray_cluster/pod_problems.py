@@ -21,6 +21,7 @@ from kuberay.rules import problem
 
 from .pods import HEAD_CONTAINER, WORKER_CONTAINER
 from .settings import RayClusterSettings
+from .slots import without_memory
 
 Body = Mapping[str, Any]
 
@@ -58,6 +59,7 @@ def _of_ray_start(spec: Body, group: Body, path: Path) -> Iterator[Problem]:
     """What `ray start` refuses, or would offer without having it."""
     params, at = group.get("rayStartParams") or {}, (*path, "rayStartParams")
     yield from problems_of_params(params, spec["rayVersion"], path == _HEAD, at)
+    yield from without_memory(group, path)
     offered = params.get("num-gpus", "")
     limits = (group["template"]["spec"]["containers"][0].get("resources") or {}).get("limits") or {}
     gpus = sum(int(amount(str(value))) for name, value in limits.items() if is_gpu(name))

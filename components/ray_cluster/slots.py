@@ -1,0 +1,48 @@
+"""RayClusters in which Ray cannot start, or on which nothing could ever run. Pure functions on rendered bodies."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from core.problems import Path, Problem
+from core.quantities import amount, shown
+from kuberay.ray_start import LEAST_MEMORY, LEAST_OBJECT_STORE
+from kuberay.rules import problem
+
+Body = Mapping[str, Any]
+
+_STORE = "object-store-memory"
+
+
+def without_slots(body: Body) -> Iterator[Problem]:
+    """The problem of a cluster that has worker groups and may never have a worker, with a head that runs no task."""
+    spec = body["spec"]
+    groups, scales = spec.get("workerGroupSpecs") or (), spec.get("enableInTreeAutoscaling")
+    offered = spec["headGroupSpec"].get("rayStartParams") or {}
+    if not groups or offered.get("num-cpus") != "0" or offered.get("num-gpus") != "0" or "resources" in offered:
+        return
+    numbers = ("maxReplicas",) if scales else ("minReplicas", "replicas")
+    if any(group.get(number, 1 if scales else 0) for group in groups for number in numbers):
+        return
+    message = (
+        f"no worker may ever run ({numbers[-1]} of each group is 0), and the head offers no CPU, so that nothing runs: "
+        "raise one, or the budget or quota that bounds it"
+    )
+    yield Problem(("spec", "workerGroupSpecs", 0, numbers[-1]), 0, message, "no-worker-ever")
+
+
+def without_memory(group: Body, path: Path) -> Iterator[Problem]:
+    """Too little memory for Ray to start in a pod of a group; `path`: of the group."""
+    ray = group["template"]["spec"]["containers"][0]
+    limit = ((ray.get("resources") or {}).get("limits") or {}).get("memory")
+    at = (*path, "template", "spec", "containers", 0, "resources", "limits", "memory")
+    if limit is not None and amount(str(limit)) < LEAST_MEMORY:
+        message = f"Ray does not start with {limit} of memory, and needs at least {_text(LEAST_MEMORY)}: raise it"
+        yield problem("ray-start-memory", at, limit, message)
+    store = (group.get("rayStartParams") or {}).get(_STORE, "")
+    if store.isdecimal() and int(store) < LEAST_OBJECT_STORE:
+        message = f"`ray start` takes at least {LEAST_OBJECT_STORE} bytes: raise it, or remove it"
+        yield problem("ray-start-memory", (*path, "rayStartParams", _STORE), store, message)
+
+
+def _text(size: int) -> str:
+    return shown("memory", amount(str(size)))
