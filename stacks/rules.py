@@ -33,6 +33,7 @@ from .planning.demands import workers_of
 from .planning.overcommitment import overcommitments
 from .planning.plan import plan_of
 from .platform_outputs import problems_of_platform
+from .pools import problems_of_pools
 from .queues import beyond_queue, problems_of_scheduling, scheduling_of
 from .redis import problems_of_redis, redis_of
 from .rendered import demanded, redis_place, rendered, tenants_images_not_allowed
@@ -49,6 +50,7 @@ def problems_of(stack: StackSettings) -> list[Problem]:
     found = [
         *problems_of_platform(stack),
         *_names(stack),
+        *problems_of_pools(stack),
         *problems_of_namespaces(stack),
         *_not_made(stack),
         *_people(stack),

@@ -14,20 +14,25 @@ _STORE = "object-store-memory"
 
 
 def without_slots(body: Body) -> Iterator[Problem]:
-    """The problem of a cluster that has worker groups and may never have a worker, with a head that runs no task."""
+    """The problem of a cluster that scales and may never have a worker, with a head that runs no task.
+
+    One that does not scale may have no workers for a while.
+    """
     spec = body["spec"]
-    groups, scales = spec.get("workerGroupSpecs") or (), spec.get("enableInTreeAutoscaling")
-    offered = spec["headGroupSpec"].get("rayStartParams") or {}
-    if not groups or offered.get("num-cpus") != "0" or offered.get("num-gpus") != "0" or "resources" in offered:
-        return
-    numbers = ("maxReplicas",) if scales else ("minReplicas", "replicas")
-    if any(group.get(number, 1 if scales else 0) for group in groups for number in numbers):
+    groups, offered = spec.get("workerGroupSpecs") or (), spec["headGroupSpec"].get("rayStartParams") or {}
+    works = offered.get("num-cpus") != "0" or offered.get("num-gpus") != "0" or "resources" in offered
+    if (
+        not groups
+        or works
+        or not spec.get("enableInTreeAutoscaling")
+        or any(group.get("maxReplicas", 1) for group in groups)
+    ):
         return
     message = (
-        f"no worker may ever run ({numbers[-1]} of each group is 0), and the head offers no CPU, so that nothing runs: "
+        "no worker may ever run (maxReplicas of each group is 0), and the head offers no CPU, so that nothing runs: "
         "raise one, or the budget or quota that bounds it"
     )
-    yield Problem(("spec", "workerGroupSpecs", 0, numbers[-1]), 0, message, "no-worker-ever")
+    yield Problem(("spec", "workerGroupSpecs", 0, "maxReplicas"), 0, message, "no-worker-ever")
 
 
 def without_memory(group: Body, path: Path) -> Iterator[Problem]:

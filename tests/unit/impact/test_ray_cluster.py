@@ -17,7 +17,6 @@ pytestmark = pytest.mark.unit
 
 RECREATE = {"overrides": {"upgradeStrategy": {"type": "Recreate"}}}
 BY_KUBERAY_ALONE: dict[str, Any] = {"updates": {"strategy": "none"}}
-BUSY_HEAD: dict[str, Any] = {"overrides": {"headGroupSpec": {"rayStartParams": {"num-cpus": "1"}}}}
 FOUR = {"pool": "a100", "variants": [{"gpus": 8, "maxReplicas": 4}, {"gpus": 4, "maxReplicas": 2}]}
 
 
@@ -76,8 +75,8 @@ def worker_group(replicas: int = 1, groups: tuple[str, ...] = ("cpu",), **settin
         ),
         (worker_group(replicas=1), worker_group(replicas=3), Verdict.CREATES, "creates 2 pods of worker group cpu"),
         (
-            ray(**BUSY_HEAD),
-            {**ray(**BUSY_HEAD), "autoscaling": False},
+            ray(),
+            {**ray(), "autoscaling": False},
             Verdict.ENDS,
             "deletes 0 to 4 of 0 to 4 pods of worker group a100-8gpu",
         ),
