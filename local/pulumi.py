@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from components.redis_gateway.settings import IMAGE as GATEWAY_IMAGE
 from core.stack_file import stack_name
 from local import paths, tools
 from local.checkpoint import Checkpoint
@@ -257,6 +258,7 @@ class RehearsalStack:
                 kuberay = tools.kuberay(str(operator.get("version", "")))
                 operator.setdefault("location", str(kuberay.share("config") / "default"))
             _with_own_scheduler(settings["config"].get(f"{PROJECT}:scheduler"))
+            _with_own_gateway(settings["config"].get(f"{PROJECT}:redis"))
         return {**settings, "encryptionsalt": self._salt.read_text()}
 
 
@@ -278,6 +280,13 @@ def _with_own_scheduler(scheduler: Any) -> None:
         configured = scheduler.get(name) if isinstance(scheduler, dict) else None
         if isinstance(configured, dict) and configured.get("install") != "existing":
             configured.setdefault("location", str(manifest))
+
+
+def _with_own_gateway(redis: Any) -> None:
+    """Names the gateway's image as that of this checkout, which a real node has."""
+    gateway = redis.setdefault("gateway", {}) if isinstance(redis, dict) else None
+    if isinstance(gateway, dict):
+        gateway.setdefault("image", GATEWAY_IMAGE)
 
 
 def stack_file(stack: str) -> Path:

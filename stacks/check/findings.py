@@ -21,7 +21,7 @@ from core.secrets import SECRET_VALUE
 from core.stack_file import UNREADABLE, read, stack_file
 
 from ..advice import advice, too_long
-from ..load import settings_of
+from ..load import installable, settings_of
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def check(file: Path) -> Checked:
     try:
         text = read(file)
         parsed = stack_file(file, text)
-        settings = settings_of(parsed)
+        settings = installable(settings_of(parsed), parsed)
     except StackFileError as error:
         return Checked(str(file), error.findings, tuple(text.splitlines()))
     found = parsed.error([*too_long(parsed, settings), *advice(settings, date.today())])
