@@ -1,5 +1,6 @@
 """Reads a stack file: its text, its YAML, and the values of one program."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -97,6 +98,13 @@ def stack_file(name: str | Path, text: str) -> StackFile:
         message = "this is not a stack file: `config` must be a mapping with keys such as `ray-platform:tenants`"
         raise _refused(name, message, "no-stack-file", found.span(("config",)))
     return StackFile(str(name), text, found)
+
+
+def plain_values(file: Path) -> dict[str, Any]:
+    """All values of a stack file, with plain numbers, for a copy of it. Raises StackFileError as `read` and `stack_file`
+    do."""
+    values: dict[str, Any] = json.loads(json.dumps(stack_file(file, read(file)).document.value))
+    return values
 
 
 def _refused(name: str | Path, message: str, rule: str, span: Span | None = None) -> StackFileError:

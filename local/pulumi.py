@@ -1,5 +1,6 @@
 """Runs Pulumi against the rehearsal: its environment, its backend, and an adapted stack file."""
 
+import json
 import os
 import secrets
 import subprocess
@@ -13,7 +14,8 @@ from typing import Any
 import yaml
 
 from components.redis_gateway.settings import IMAGE as GATEWAY_IMAGE
-from core.stack_file import stack_name
+from core.problems import StackFileError
+from core.stack_file import plain_values, stack_name
 from local import paths, tools
 from local.checkpoint import Checkpoint
 from local.errors import RehearsalError
@@ -118,7 +120,8 @@ class RehearsalStack:
         if not self._salt.is_file():
             # A killed command may have created the stack already.
             _write(self._salt, self._checkpoint.salt or self._create())
-        self._copy.write_text(yaml.safe_dump(self._rehearsed(), sort_keys=False))
+        # JSON, which is YAML: a dumper of YAML 1.1 would not quote `7e10`, which is a number to Pulumi.
+        self._copy.write_text(json.dumps(self._rehearsed(), indent=1))
 
     def run(self, *arguments: str, check: bool = True, whole: bool = False) -> int:
         """Runs `pulumi` in the checkout on this terminal. Returns its exit status.
@@ -245,10 +248,10 @@ class RehearsalStack:
 
     def _rehearsed(self) -> dict[str, Any]:
         try:
-            settings = yaml.safe_load(self.file.read_text())
-        except yaml.YAMLError as error:
-            raise RehearsalError(f"{self.file.name} is not YAML: {error}") from None
-        if not isinstance(settings, dict) or not isinstance(settings.get("config"), dict):
+            settings = plain_values(self.file)
+        except StackFileError as error:
+            raise RehearsalError(str(error)) from None
+        if not isinstance(settings.get("config"), dict):
             raise RehearsalError(f"{self.file.name} has no `config:` with the stack's settings")
         if isinstance(kubernetes := settings["config"].get(f"{PROJECT}:kubernetes"), dict):
             kubernetes.pop("context", None)
@@ -284,8 +287,7 @@ def _with_own_scheduler(scheduler: Any) -> None:
 
 def _with_own_gateway(redis: Any) -> None:
     """Names the gateway's image as that of this checkout, which a real node has."""
-    gateway = redis.setdefault("gateway", {}) if isinstance(redis, dict) else None
-    if isinstance(gateway, dict):
+    if isinstance(redis, dict) and isinstance(gateway := redis.setdefault("gateway", {}), dict):
         gateway.setdefault("image", GATEWAY_IMAGE)
 
 
