@@ -101,8 +101,10 @@ def stack_file(name: str | Path, text: str) -> StackFile:
 
 
 def plain_values(file: Path) -> dict[str, Any]:
-    """All values of a stack file, with plain numbers, for a copy of it. Raises StackFileError as `read` and `stack_file`
-    do."""
+    """All values of a stack file, with plain numbers. Raises StackFileError as `read` and `stack_file` do.
+
+    Write a copy of them as JSON, which is YAML: PyYAML would not quote the text `7e10`, which is a number to Pulumi.
+    """
     values: dict[str, Any] = json.loads(json.dumps(stack_file(file, read(file)).document.value))
     return values
 

@@ -120,7 +120,6 @@ class RehearsalStack:
         if not self._salt.is_file():
             # A killed command may have created the stack already.
             _write(self._salt, self._checkpoint.salt or self._create())
-        # JSON, which is YAML: a dumper of YAML 1.1 would not quote `7e10`, which is a number to Pulumi.
         self._copy.write_text(json.dumps(self._rehearsed(), indent=1))
 
     def run(self, *arguments: str, check: bool = True, whole: bool = False) -> int:

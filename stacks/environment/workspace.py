@@ -140,6 +140,5 @@ def configuration_of(file: Path) -> Iterator[Path]:
     config[f"{PREFIX}{FILE}"] = str(file.resolve())
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / file.name
-        # JSON, which is YAML: a dumper of YAML 1.1 would not quote `7e10`, which is a number to Pulumi.
         made.write_text(json.dumps({**settings, "config": config}, indent=1))
         yield made
