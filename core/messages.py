@@ -126,8 +126,8 @@ def _problems(fault: ErrorDetails, model: type[BaseModel]) -> Iterator[Problem]:
             yield from (each.below(location) for each in reason.problems)
         else:
             yield Problem(location, value if _is_scalar(value) else None, str(reason), "wrong-value")
-    elif kind in ("string_type", "dict_type") and (message := _of_variables(location, value)):
-        yield Problem(location, None, message, "wrong-type")
+    elif kind in ("string_type", "dict_type") and (advice := _of_variables(location, value)):
+        yield Problem(location, None, advice, "wrong-type")
     elif kind == "string_type" and isinstance(value, int | float):
         message = f"{shown(value)} is not allowed: text is expected here; {quoted(value)}"
         yield Problem(location, value, message, "wrong-type")

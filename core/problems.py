@@ -92,7 +92,7 @@ class StackFileError(Exception):
         super().__init__("\n".join(each.in_file(file) if file else str(each) for each in self.findings))
 
 
-def quoted(value: float) -> str:
+def quoted(value: Any) -> str:
     """What to write instead of a number or a boolean where text is expected."""
     return f'write it in quotes, "{shown(value)}"'
 
