@@ -51,18 +51,16 @@ def _beyond(together: Sequence[tuple[Group, Workers]], pools: Sequence[NodePool]
 
 
 def _too_large(group: Group, workers: Workers, pools: Sequence[NodePool]) -> Problem:
-    resource, one, most = next(
-        (
-            (resource, one, most)
-            for at, (resource, one) in enumerate(zip(RESOURCES, workers.amounts[:-1], strict=True))
-            if one > (most := max(capacity(pool)[at] for pool in pools))
-        ),
-        ("memory", workers.amounts[2], None),
-    )
+    needed = zip(RESOURCES, workers.amounts, strict=False)
+    most = [max(capacity(pool)[at] for pool in pools) for at in range(len(RESOURCES))]
+    beyond = [(resource, one, largest) for (resource, one), largest in zip(needed, most, strict=True) if one > largest]
+    resource, one, largest = beyond[0] if beyond else ("memory", workers.amounts[2], None)
     whose = group.title if group.title == _HEAD else f"a pod of {group.title}"
     names = ", ".join(pool.pool for pool in pools)
     room = (
-        f"more than a node of {names} has ({shown(resource, most)})" if most else f"and a node of {names} has no room"
+        f"more than a node of {names} has ({shown(resource, largest)})"
+        if largest is not None
+        else f"and a node of {names} has no room"
     )
     needs = f"takes {_WORDS.get(resource, resource)} {shown(resource, one)} with all its containers"
     path = (*group.path, "template", "spec", "containers", 0, "resources", "limits", resource)

@@ -1,6 +1,7 @@
 """RayClusters in which Ray cannot start, or on which nothing could ever run. Pure functions on rendered bodies."""
 
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from typing import Any
 
 from core.problems import Path, Problem
@@ -12,6 +13,8 @@ Body = Mapping[str, Any]
 
 _STORE = "object-store-memory"
 
+_LEAST = shown("memory", Decimal(LEAST_MEMORY))
+
 
 def without_slots(body: Body) -> Iterator[Problem]:
     """The problem of a cluster that scales and may never have a worker, with a head that runs no task.
@@ -20,13 +23,9 @@ def without_slots(body: Body) -> Iterator[Problem]:
     """
     spec = body["spec"]
     groups, offered = spec.get("workerGroupSpecs") or (), spec["headGroupSpec"].get("rayStartParams") or {}
-    works = offered.get("num-cpus") != "0" or offered.get("num-gpus") != "0" or "resources" in offered
-    if (
-        not groups
-        or works
-        or not spec.get("enableInTreeAutoscaling")
-        or any(group.get("maxReplicas", 1) for group in groups)
-    ):
+    idle = offered.get("num-cpus") == offered.get("num-gpus") == "0" and "resources" not in offered
+    never = groups and not any(group.get("maxReplicas", 1) for group in groups)
+    if not (idle and never and spec.get("enableInTreeAutoscaling")):
         return
     message = (
         "no worker may ever run (maxReplicas of each group is 0), and the head offers no CPU, so that nothing runs: "
@@ -41,13 +40,9 @@ def without_memory(group: Body, path: Path) -> Iterator[Problem]:
     limit = ((ray.get("resources") or {}).get("limits") or {}).get("memory")
     at = (*path, "template", "spec", "containers", 0, "resources", "limits", "memory")
     if limit is not None and amount(str(limit)) < LEAST_MEMORY:
-        message = f"Ray does not start with {limit} of memory, and needs at least {_text(LEAST_MEMORY)}: raise it"
+        message = f"Ray does not start with {limit} of memory, and needs at least {_LEAST}: raise it"
         yield problem("ray-start-memory", at, limit, message)
     store = (group.get("rayStartParams") or {}).get(_STORE, "")
     if store.isdecimal() and int(store) < LEAST_OBJECT_STORE:
         message = f"`ray start` takes at least {LEAST_OBJECT_STORE} bytes: raise it, or remove it"
         yield problem("ray-start-memory", (*path, "rayStartParams", _STORE), store, message)
-
-
-def _text(size: int) -> str:
-    return shown("memory", amount(str(size)))

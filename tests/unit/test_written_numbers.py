@@ -58,9 +58,10 @@ def value_of(found: StackSettings) -> str:
     """The text that the cluster gets, at whichever of the places it is."""
     [cluster] = found.tenants[0].clusters
     head = cluster.head
-    texts = [*cluster.env.values(), *cluster.labels.values(), *cluster.annotations.values()]
-    [text] = [*texts, *head.ray_start_params.values(), *leaves(cluster.overrides), *leaves(head.pod_template)]
-    return str(text)
+    texts: list[str] = [*cluster.env.values(), *cluster.labels.values(), *cluster.annotations.values()]
+    texts += [*head.ray_start_params.values(), *leaves(cluster.overrides), *leaves(head.pod_template)]
+    [text] = texts
+    return text
 
 
 def leaves(value: Any) -> list[Any]:
