@@ -21,13 +21,13 @@ EXTERNAL = {
 def refused(redis: dict[str, Any], images: dict[str, Any] | None = None, **tenant: Any) -> bool:
     tenant = tenant or {"clusters": [KEPT]}
     settings = parse({"redis": redis, "images": images or {}, "tenants": [{"name": "team-a", **tenant}]})
+    rules = []
     try:
         installable(settings)
     except StackFileError as error:
-        assert [each.rule for each in error.findings] == ["gateway-image"]
-        return True
-    else:
-        return False
+        rules = [each.rule for each in error.findings]
+    assert rules in ([], ["gateway-image"])
+    return bool(rules)
 
 
 def test_the_default_image_is_refused_where_heads_have_a_gateway() -> None:
