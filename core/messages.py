@@ -9,7 +9,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from .problems import UNKNOWN_FIELD, Finding, Path, Problem, Problems, in_one_line, shown
+from .problems import UNKNOWN_FIELD, Finding, Path, Problem, Problems, in_one_line, quoted, shown
 from .stack_file import PREFIX
 from .suggestions import keys_meant
 
@@ -23,7 +23,7 @@ _EXPECTED = {
     "dict_type": ("wrong-type", _MAPPING),
     "tuple_type": ("wrong-type", _LIST),
     "list_type": ("wrong-type", _LIST),
-    "string_type": ("wrong-type", "text is expected here; put numbers and booleans in quotes"),
+    "string_type": ("wrong-type", "text is expected here"),
     "int_type": ("wrong-type", _WHOLE),
     "int_parsing": ("wrong-type", _WHOLE),
     "int_from_float": ("wrong-type", _WHOLE),
@@ -116,7 +116,7 @@ def _problems(fault: ErrorDetails, model: type[BaseModel]) -> Iterator[Problem]:
     location, kind = fault["loc"], fault["type"]
     value = fault["input"]
     if kind == "extra_forbidden":
-        message = _unknown_key(str(location[-1]), tuple(_keys(model, location[:-1])))
+        message = _unknown_key(str(location[-1]), _model_at(model, location[:-1]))
         yield Problem(location, None, message, UNKNOWN_FIELD)
     elif kind == "missing":
         yield Problem(location, None, "is required, but missing", "required-field")
@@ -126,6 +126,11 @@ def _problems(fault: ErrorDetails, model: type[BaseModel]) -> Iterator[Problem]:
             yield from (each.below(location) for each in reason.problems)
         else:
             yield Problem(location, value if _is_scalar(value) else None, str(reason), "wrong-value")
+    elif kind in ("string_type", "dict_type") and (advice := _of_variables(location, value)):
+        yield Problem(location, None, advice, "wrong-type")
+    elif kind == "string_type" and isinstance(value, int | float):
+        message = f"{shown(value)} is not allowed: text is expected here; {quoted(value)}"
+        yield Problem(location, value, message, "wrong-type")
     else:
         rule, hint = _EXPECTED.get(kind, ("wrong-value", ""))
         hint = hint.format(**fault.get("ctx", {})) or fault["msg"]
@@ -151,10 +156,32 @@ def _as_written(location: Path, values: Any) -> Path:
     return tuple(path)
 
 
-def _unknown_key(key: str, known: tuple[str, ...]) -> str:
-    near = keys_meant(key, known) or _nearest(key, known)
+def _of_variables(location: Path, value: Any) -> str | None:
+    """The message for environment variables of a RayCluster as a pod has them."""
+    if "clusters" not in location:
+        return None
+    within = "podTemplate of head and workers, {spec: {containers: [{name: ray-head, env: [...]}]}} or name: ray-worker"
+    if location[-1] == "env" and isinstance(value, list):
+        return f"a list is not allowed: write `NAME: value` for each; what has valueFrom belongs into {within}"
+    if location[-2:-1] == ("env",) and isinstance(value, dict):
+        return f"a mapping is not allowed: text is expected here; what has valueFrom belongs into {within}"
+    return None
+
+
+def _unknown_key(key: str, model: type[BaseModel]) -> str:
+    known = _keys(model)
+    near = keys_meant(key, known) or _below(key, model) or _nearest(key, known)
     suggestion = f"did you mean {' and '.join(map(repr, near))}? " if near else ""
     return f"unknown key {shown(key)}: {suggestion}Known keys: {', '.join(known)}"
+
+
+def _below(key: str, model: type[BaseModel]) -> tuple[str, ...]:
+    """The key that another means of the items in a list of the model: `variants.cpu` for `num_cpus`."""
+    for name, field in model.model_fields.items():
+        inner = next(_models(field.annotation), None) if "tuple" in str(field.annotation) else None
+        if inner and (meant := keys_meant(key, _keys(inner))):
+            return (f"{field.alias or name}.{meant[0]}",)
+    return ()
 
 
 @functools.lru_cache
@@ -162,13 +189,18 @@ def _nearest(key: str, known: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(difflib.get_close_matches(key[:_LONGEST_KEY], known, n=1, cutoff=0.6))
 
 
-def _keys(model: type[BaseModel], location: Path) -> list[str]:
-    """The keys of the model at a location, in the order in which they are documented."""
+def _model_at(model: type[BaseModel], location: Path) -> type[BaseModel]:
+    """The model at a location."""
     for step in location:
         if isinstance(step, str):
             field = next((each for each in model.model_fields.values() if each.alias == step), None)
             model = next(_models(field.annotation), model) if field else model
-    return [field.alias or name for name, field in model.model_fields.items()]
+    return model
+
+
+def _keys(model: type[BaseModel]) -> tuple[str, ...]:
+    """The keys of a model, in the order in which they are documented."""
+    return tuple(field.alias or name for name, field in model.model_fields.items())
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
+from .yaml_reader.scalars import Rewritten
+
 Path: TypeAlias = tuple[str | int, ...]
 """Path in a mapping: keys as written, and indexes of lists."""
 
@@ -90,13 +92,21 @@ class StackFileError(Exception):
         super().__init__("\n".join(each.in_file(file) if file else str(each) for each in self.findings))
 
 
+def quoted(value: Any) -> str:
+    """What to write instead of a number or a boolean where text is expected."""
+    return f'write it in quotes, "{shown(value)}"'
+
+
 def shown(value: Any) -> str:
     """A value for a message: as in YAML, in one line, truncated if long."""
     if isinstance(value, dict):
         return "a mapping" if value else "an empty mapping"
     if isinstance(value, list | tuple):
         return "a list" if value else "an empty list"
-    text = str(value).lower() if isinstance(value, bool) else repr(value)
+    if isinstance(value, Rewritten):
+        text = value.written
+    else:
+        text = str(value).lower() if isinstance(value, bool) else repr(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 

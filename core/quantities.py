@@ -8,7 +8,7 @@ import functools
 import re
 from decimal import Decimal
 
-from .suggestions import amount_meant
+from .suggestions import amount_meant, memory_meant
 
 _QUANTITY = re.compile(
     r"(?P<number>[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40}))"
@@ -60,3 +60,43 @@ def shown(resource: str, value: Decimal) -> str:
 
 def _plain(value: Decimal) -> str:
     return f"{value.quantize(Decimal('0.001')).normalize():f}"
+
+
+def _amount_of(text: str) -> Decimal:
+    value = amount(text)
+    if value < 0:
+        raise ValueError(f"{text!r} is less than zero; write for example 8, 500m or 64Gi")
+    if value > LARGEST:
+        raise ValueError(f"{text!r} is larger than the maximum of Kubernetes (2^63 - 1): write a smaller amount")
+    return value
+
+
+def not_negative(text: str) -> str:
+    """The text of an amount of zero or more. Raises ValueError with what is allowed."""
+    _amount_of(text)
+    return text
+
+
+def positive(text: str) -> str:
+    """The text of an amount of more than zero. Raises ValueError with what is allowed."""
+    if _amount_of(text) == 0:
+        raise ValueError(f"{text!r} is not more than zero; write for example 8, 500m or 64Gi")
+    return text
+
+
+def memory(text: str) -> str:
+    """The text of an amount of memory, at least 1Mi. Raises ValueError with what is allowed."""
+    try:
+        value = amount(positive(text))
+    except NotAQuantityError as error:
+        meant = amount_meant(text)
+        raise error if meant and amount(meant) >= _LEAST_MEMORY else NotAQuantityError(text, None) from None
+    if value < _LEAST_MEMORY:
+        meant = memory_meant(text)
+        clear = meant and amount(meant) >= _LEAST_MEMORY
+        advice = f"did you mean {meant!r}?" if clear else "write for example 64Gi"
+        raise ValueError(f"{text!r} is less than 1Mi, and memory is in bytes: {advice}")
+    return text
+
+
+_LEAST_MEMORY = 2**20

@@ -1,5 +1,6 @@
 """Reads a stack file: its text, its YAML, and the values of one program."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -97,6 +98,15 @@ def stack_file(name: str | Path, text: str) -> StackFile:
         message = "this is not a stack file: `config` must be a mapping with keys such as `ray-platform:tenants`"
         raise _refused(name, message, "no-stack-file", found.span(("config",)))
     return StackFile(str(name), text, found)
+
+
+def plain_values(file: Path) -> dict[str, Any]:
+    """All values of a stack file, with plain numbers. Raises StackFileError as `read` and `stack_file` do.
+
+    Write a copy of them as JSON, which is YAML: PyYAML would not quote the text `7e10`, which is a number to Pulumi.
+    """
+    values: dict[str, Any] = json.loads(json.dumps(stack_file(file, read(file)).document.value))
+    return values
 
 
 def _refused(name: str | Path, message: str, rule: str, span: Span | None = None) -> StackFileError:

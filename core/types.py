@@ -4,7 +4,6 @@ import ipaddress
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Annotated, Any
 
 from pydantic import (
@@ -21,10 +20,11 @@ from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from .problems import Problems
-from .quantities import LARGEST, NotAQuantityError, amount
+from .problems import Problems, quoted
+from .quantities import LARGEST, memory, not_negative, positive
 from .secrets import plain_secrets
-from .suggestions import amount_meant, memory_meant, time_meant
+from .suggestions import time_meant
+from .yaml_reader.scalars import Rewritten
 
 NonEmptyText = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 """A text that is not blank."""
@@ -53,44 +53,19 @@ def _number_as_text(value: Any) -> Any:
     return str(value)
 
 
+def _text_of_number(value: Any) -> Any:
+    if not isinstance(value, Rewritten):
+        return _number_as_text(value)
+    raise ValueError(f"{value.written} is a number to YAML, and would become {str(value)!r}: {quoted(value)}")
+
+
+def _as_written(value: Any) -> Any:
+    return value.written if isinstance(value, Rewritten) else _number_as_text(value)
+
+
+# For amounts, whose value matters, and for texts, of which a number must not change a character.
 _NumberAsText = BeforeValidator(_number_as_text, json_schema_input_type=str | float)
-
-
-def _amount_of(text: str) -> Decimal:
-    value = amount(text)
-    if value < 0:
-        raise ValueError(f"{text!r} is less than zero; write for example 8, 500m or 64Gi")
-    if value > LARGEST:
-        raise ValueError(f"{text!r} is larger than the maximum of Kubernetes (2^63 - 1): write a smaller amount")
-    return value
-
-
-def _quantity_or_zero(text: str) -> str:
-    _amount_of(text)
-    return text
-
-
-def _quantity(text: str) -> str:
-    if _amount_of(text) == 0:
-        raise ValueError(f"{text!r} is not more than zero; write for example 8, 500m or 64Gi")
-    return text
-
-
-def _memory(text: str) -> str:
-    try:
-        value = amount(_quantity(text))
-    except NotAQuantityError as error:
-        meant = amount_meant(text)
-        raise error if meant and amount(meant) >= _LEAST_MEMORY else NotAQuantityError(text, None) from None
-    if value < _LEAST_MEMORY:
-        meant = memory_meant(text)
-        clear = meant and amount(meant) >= _LEAST_MEMORY
-        advice = f"did you mean {meant!r}?" if clear else "write for example 64Gi"
-        raise ValueError(f"{text!r} is less than 1Mi, and memory is in bytes: {advice}")
-    return text
-
-
-_LEAST_MEMORY = 2**20
+_TextOfNumber = BeforeValidator(_text_of_number, json_schema_input_type=str | float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +99,13 @@ _QUANTITY = (
     ("minimum", 0),
 )
 
-Quantity = Annotated[str, _NumberAsText, _Checked(_quantity, _QUANTITY)]
+Quantity = Annotated[str, _NumberAsText, _Checked(positive, _QUANTITY)]
 """A positive amount as Kubernetes writes it: `8`, `500m`, `64Gi`."""
 
-QuantityOrZero = Annotated[str, _NumberAsText, _Checked(_quantity_or_zero, _QUANTITY)]
+QuantityOrZero = Annotated[str, _NumberAsText, _Checked(not_negative, _QUANTITY)]
 """A `Quantity`, or `0`."""
 
-Memory = Annotated[str, _NumberAsText, _Checked(_memory, _QUANTITY)]
+Memory = Annotated[str, _NumberAsText, _Checked(memory, _QUANTITY)]
 """A `Quantity` of bytes: `64Gi`. Amounts below 1Mi are refused: their unit is missing."""
 
 MOST_PODS = 150_000
@@ -192,7 +167,7 @@ LabelKey = Annotated[
 ]
 LabelValue = Annotated[
     str,
-    _NumberAsText,
+    _TextOfNumber,
     _matching(
         r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?",
         63,
@@ -210,7 +185,7 @@ def _without_secrets(env: dict[str, str]) -> dict[str, str]:
 
 
 EnvName = Annotated[str, _matching(r"[A-Za-z_][A-Za-z0-9_]*", 253, "an environment variable's name such as HF_HOME")]
-Env = Annotated[dict[EnvName, Annotated[str, _NumberAsText]], AfterValidator(_without_secrets)]
+Env = Annotated[dict[EnvName, Annotated[str, _TextOfNumber]], AfterValidator(_without_secrets)]
 """Environment variables in plain text. For a secret, reference its Secret in `podTemplate` instead."""
 
 Image = Annotated[
@@ -237,7 +212,7 @@ ImagePrefix = Annotated[
 
 Version = Annotated[
     str,
-    BeforeValidator(_number_as_text),
+    BeforeValidator(_as_written),
     _matching(r"[0-9]+\.[0-9]+\.[0-9]+", 32, "a version of three numbers such as 2.60.0"),
 ]
 """A release: three numbers."""
@@ -292,7 +267,7 @@ def _countable(duration: str) -> str:
 
 Duration = Annotated[
     str,
-    BeforeValidator(_number_as_text),
+    BeforeValidator(_as_written),
     _matching(r"([0-9]+[smh])+", 32, "a duration such as 90s, 5m or 1h30m", time_meant),
     AfterValidator(_countable),
 ]

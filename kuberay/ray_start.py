@@ -118,6 +118,15 @@ _BOOLEANS = {"1", "true", "t", "yes", "y", "on", "0", "false", "f", "no", "n", "
 """What click accepts as a boolean (click/types.py: BoolParamType). Since 8.3.0 also an empty text, which
 older ones in images refuse."""
 
+LEAST_OBJECT_STORE = 75 * 2**20
+"""Bytes. `ray start` refuses a smaller object store (Ray 2.60: python/ray/_private/ray_constants.py,
+OBJECT_STORE_MINIMUM_MEMORY_BYTES; services.py, determine_plasma_store_config)."""
+
+LEAST_MEMORY = LEAST_OBJECT_STORE * 10 // 3
+"""Bytes of a container. By default the object store is three tenths of the memory that is available when `ray start`
+runs (ray_constants.py: DEFAULT_OBJECT_STORE_MEMORY_PROPORTION). Less is of no use with an explicit object store either:
+the processes of an idle head of Ray 2.60, without dashboard and autoscaler, have 240 MiB of their own (Pss_Anon)."""
+
 _CHOICES = {"colour": ("auto", "false", "true"), "style": ("auto", "record", "pretty")}
 
 

@@ -110,10 +110,30 @@ DEFAULT_FEATURE_GATES: Mapping[str, bool] = {
     "RayCronJob": False,
     "AsyncJobInfoQuery": False,
 }
-"""KubeRay 1.6's feature gates (pkg/features/features.go)."""
+"""KubeRay 1.6's feature gates."""
 
-FEATURE_GATES: Mapping[str, Mapping[str, bool]] = {"1.5": _FEATURE_GATES_1_5, "1.6": DEFAULT_FEATURE_GATES}
-"""Feature gates by release of the operator, with their defaults. An operator does not start with an unknown gate."""
+WORKLOADS_GATE = "KubernetesWAS"
+"""The feature gate that selects Kubernetes' own gang scheduling. An operator does not start with it and a batch
+scheduler (apis/config/v1alpha1/config_utils.go: ValidateBatchSchedulerConfig)."""
+
+_FEATURE_GATES_1_7: Mapping[str, bool] = {
+    **{gate: on for gate, on in DEFAULT_FEATURE_GATES.items() if gate != "AsyncJobInfoQuery"},
+    "RayServiceIncrementalUpgrade": True,
+    "SidecarSubmitterRestart": False,
+    "RayClusterNetworkPolicy": False,
+    "GCSFaultToleranceEmbeddedStorage": False,
+    "RayClusterMTLS": False,
+    "RayClusterHistoryServer": False,
+    WORKLOADS_GATE: False,
+}
+
+FEATURE_GATES: Mapping[str, Mapping[str, bool]] = {
+    "1.5": _FEATURE_GATES_1_5,
+    "1.6": DEFAULT_FEATURE_GATES,
+    "1.7": _FEATURE_GATES_1_7,
+}
+"""Feature gates by release of the operator, with their defaults (ray-operator/pkg/features/features.go at v1.5.1,
+v1.6.2 and v1.7.0). An operator does not start with an unknown gate."""
 
 HOSTS_GATE = "RayMultiHostIndexing"
 """The feature gate for labels that identify the pods of a multi-host worker."""
@@ -124,8 +144,8 @@ class OperatorContext:
     """The properties of an operator that decide which rules apply."""
 
     version: str = "1.6.2"
-    """Release of KubeRay. All 1.6 releases validate alike. For 1.5 the stricter rules of 1.6 apply, and those on fields
-    that 1.5 lacks (SINCE). schema.py describes what is not known of 1.7."""
+    """Release of KubeRay. All 1.6 releases validate alike. For 1.5 and 1.7 the rules of 1.6 apply, and those on fields
+    that a release lacks (SINCE)."""
 
     batch_scheduler: str | None = None
     """Gang scheduler for which the operator creates pod groups (`--batch-scheduler`)."""
@@ -166,6 +186,21 @@ _OF_PODS: tuple[Steps, ...] = (
     ("spec", "volumes", EACH, "projected", "sources", EACH, "podCertificate", "userAnnotations"),
 )
 
+_NEW_IN_CLUSTERS: tuple[Steps, ...] = (
+    ("autoscalerOptions", "args"),
+    ("autoscalerOptions", "command"),
+    ("gcsFaultToleranceOptions", "backend"),
+    ("gcsFaultToleranceOptions", "storage"),
+    ("headGroupSpec", "ingressOptions"),
+    ("headGroupSpec", "template", "spec", "schedulingGroup"),
+    ("historyServerOptions",),
+    ("networkPolicy",),
+    ("tlsOptions",),
+    ("workerGroupSpecs", EACH, "priority"),
+    ("workerGroupSpecs", EACH, "template", "spec", "schedulingGroup"),
+)
+"""Of 1.7."""
+
 _OF_CLUSTERS: tuple[Steps, ...] = (
     ("upgradeStrategy",),
     ("authOptions", "enableK8sTokenAuth"),
@@ -188,8 +223,33 @@ SINCE: Mapping[str, Mapping[str, tuple[Steps, ...]]] = {
             ("spec", "managedBy"),
         ),
         "RayCronJob": ((),),
-    }
+    },
+    "1.7": {
+        "RayCluster": tuple(("spec", *steps) for steps in _NEW_IN_CLUSTERS),
+        "RayJob": (
+            *(("spec", "rayClusterSpec", *steps) for steps in _NEW_IN_CLUSTERS),
+            ("spec", "submitterPodTemplate", "spec", "schedulingGroup"),
+        ),
+        "RayService": (*(("spec", "rayClusterConfig", *steps) for steps in _NEW_IN_CLUSTERS), ("spec", "suspend")),
+        "RayCronJob": (
+            *(("spec", "jobTemplate", "rayClusterSpec", *steps) for steps in _NEW_IN_CLUSTERS),
+            ("spec", "jobTemplate", "submitterPodTemplate", "spec", "schedulingGroup"),
+            ("spec", "timeZone"),
+        ),
+    },
 }
 """New fields by release and kind (ray-operator/config/crd/bases at its tag and at the one before). An empty path is the
 kind itself. With the CRDs of an older release the API server drops such fields silently. The schema here is that of
-1.6; tests/differential/test_releases.py compares this table with the CRDs of both."""
+1.6, so what is below the fields of 1.7 is not validated; tests/differential/test_releases.py compares the fields of 1.6
+with the CRDs of 1.5 and 1.6."""
+
+GONE: Mapping[str, str] = {"workloadRef": "1.7"}
+"""New fields of one release that a later one no longer has, with that release."""
+
+
+def newer_field(name: str, release: str, operator: OperatorContext) -> str:
+    """The message for a field that came with a later release than the operator's."""
+    return (
+        f"{name} came with KubeRay {release}, and operator.version is {operator.version}: remove it, or upgrade the "
+        f"operator to {release}"
+    )

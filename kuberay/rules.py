@@ -22,6 +22,7 @@ POD_RULES: Mapping[str, str] = {
     "pod-security": "pod-security-admission: EvaluatePod",
     "ray-start-option": "ray/scripts/scripts.py: start",
     "ray-start-value": "ray/scripts/scripts.py: start",
+    "ray-start-memory": "ray/_private/services.py: determine_plasma_store_config",
     "ray-start-gpus": "ray/scripts/scripts.py: start",
     "whole-devices": "ValidatePodCreate",
     "request-within-limit": "ValidatePodCreate",
@@ -102,6 +103,7 @@ RULES: Mapping[str, str] = {
     "cron-feature-gate": "stricter",
     "incremental-feature-gate": "stricter",
     "newer-field": "stricter",
+    "removed-field": "stricter",
 }
 """Each rule and its origin: the API server, a Go function of the operator, or `stricter` than both."""
 

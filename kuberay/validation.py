@@ -6,7 +6,7 @@ from typing import Any
 from core.problems import Path, Problem
 
 from . import features, formats, ray_cluster, ray_cron_job, ray_job, ray_service, schema
-from .releases import EACH, SINCE, OperatorContext, Steps
+from .releases import EACH, GONE, SINCE, OperatorContext, Steps, newer_field
 from .rules import Body, Cluster, Found, problem
 from .schema import shown
 
@@ -58,18 +58,17 @@ def _operator_problems(body: Body, operator: OperatorContext) -> Found:
 
 
 def _check_newer_fields(body: Body, operator: OperatorContext) -> Found:
-    """Finds fields of a manifest that the CRDs of the operator do not have."""
+    """Finds fields of a manifest that the CRDs of the operator do not have, or no longer have."""
     for release, kinds in SINCE.items():
-        if operator.since(release):
-            continue
         for steps in kinds.get(body["kind"], ()):
-            for path, value in _at(body, steps):
+            gone = GONE.get(steps[-1]) if steps else None
+            if gone and operator.since(gone):
+                for path, value in _at(body, steps):
+                    message = f"KubeRay {gone} no longer has {path[-1]}, and the API server drops it: remove it"
+                    yield problem("removed-field", path, value, message)
+            for path, value in () if operator.since(release) else _at(body, steps):
                 name, value = (path[-1], value) if path else (body["kind"], body["kind"])
-                message = (
-                    f"{name} came with KubeRay {release}, and operator.version is {operator.version}: remove it, or "
-                    f"upgrade the operator to {release}"
-                )
-                yield problem("newer-field", path or ("kind",), value, message)
+                yield problem("newer-field", path or ("kind",), value, newer_field(str(name), release, operator))
 
 
 def _at(value: Any, steps: Steps, path: Path = ()) -> Iterator[tuple[Path, Any]]:

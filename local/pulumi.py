@@ -1,5 +1,6 @@
 """Runs Pulumi against the rehearsal: its environment, its backend, and an adapted stack file."""
 
+import json
 import os
 import secrets
 import subprocess
@@ -12,7 +13,9 @@ from typing import Any
 
 import yaml
 
-from core.stack_file import stack_name
+from components.redis_gateway.settings import IMAGE as GATEWAY_IMAGE
+from core.problems import StackFileError
+from core.stack_file import plain_values, stack_name
 from local import paths, tools
 from local.checkpoint import Checkpoint
 from local.errors import RehearsalError
@@ -117,7 +120,7 @@ class RehearsalStack:
         if not self._salt.is_file():
             # A killed command may have created the stack already.
             _write(self._salt, self._checkpoint.salt or self._create())
-        self._copy.write_text(yaml.safe_dump(self._rehearsed(), sort_keys=False))
+        self._copy.write_text(json.dumps(self._rehearsed(), indent=1))
 
     def run(self, *arguments: str, check: bool = True, whole: bool = False) -> int:
         """Runs `pulumi` in the checkout on this terminal. Returns its exit status.
@@ -244,10 +247,10 @@ class RehearsalStack:
 
     def _rehearsed(self) -> dict[str, Any]:
         try:
-            settings = yaml.safe_load(self.file.read_text())
-        except yaml.YAMLError as error:
-            raise RehearsalError(f"{self.file.name} is not YAML: {error}") from None
-        if not isinstance(settings, dict) or not isinstance(settings.get("config"), dict):
+            settings = plain_values(self.file)
+        except StackFileError as error:
+            raise RehearsalError(str(error)) from None
+        if not isinstance(settings.get("config"), dict):
             raise RehearsalError(f"{self.file.name} has no `config:` with the stack's settings")
         if isinstance(kubernetes := settings["config"].get(f"{PROJECT}:kubernetes"), dict):
             kubernetes.pop("context", None)
@@ -257,6 +260,7 @@ class RehearsalStack:
                 kuberay = tools.kuberay(str(operator.get("version", "")))
                 operator.setdefault("location", str(kuberay.share("config") / "default"))
             _with_own_scheduler(settings["config"].get(f"{PROJECT}:scheduler"))
+            _with_own_gateway(settings["config"].get(f"{PROJECT}:redis"))
         return {**settings, "encryptionsalt": self._salt.read_text()}
 
 
@@ -278,6 +282,12 @@ def _with_own_scheduler(scheduler: Any) -> None:
         configured = scheduler.get(name) if isinstance(scheduler, dict) else None
         if isinstance(configured, dict) and configured.get("install") != "existing":
             configured.setdefault("location", str(manifest))
+
+
+def _with_own_gateway(redis: Any) -> None:
+    """Names the gateway's image as that of this checkout, which a real node has."""
+    if isinstance(redis, dict) and isinstance(gateway := redis.setdefault("gateway", {}), dict):
+        gateway.setdefault("image", GATEWAY_IMAGE)
 
 
 def stack_file(stack: str) -> Path:

@@ -94,6 +94,12 @@ class RuleException(Settings):
         """Whether it still applies."""
         return today <= self.expires
 
+    @property
+    def fits(self) -> bool:
+        """Whether its rule applies to objects of its kind."""
+        kind, kinds = self.object.partition("/")[0], BY_ID[self.rule].kinds
+        return not kinds or any(fnmatchcase(each, kind) for each in kinds)
+
     def term(self, today: date) -> str:
         """When it expires or expired."""
         return f"until {self.expires}" if self.holds(today) else f"EXPIRED on {self.expires}"

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import date
 from typing import Any
 
 import pulumi
@@ -15,6 +16,7 @@ from core.images import with_mirrors
 from core.stack_file import PROJECT
 
 from .access import named_clusters
+from .advice import advice
 from .environment.held import refuse_foreign
 from .environment.part import Part, part_of
 from .network import tenant_policies
@@ -62,6 +64,8 @@ def build(settings: StackSettings) -> dict[str, Any]:
     part = part_of(settings, stack)
     last = last_outputs()
     refuse_foreign(part, stack, last)
+    for each in advice(settings, date.today()) if part.platform else ():
+        pulumi.log.warn(str(each))
     provider = pulumi_kubernetes.Provider(
         "cluster",
         context=settings.kubernetes.context,

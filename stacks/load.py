@@ -14,6 +14,7 @@ from core.problems import Path as Place
 from core.secrets import ADVICE, secret_in
 from core.stack_file import PREFIX, PROJECT, StackFile, read, stack_file
 
+from .redis import gateway_without_image
 from .rules import problems_of
 from .settings import StackSettings
 
@@ -67,6 +68,17 @@ def settings_of(file: StackFile) -> StackSettings:
         raise file.error([*found, *error.findings]) from error
     if found:
         raise file.error(found)
+    return settings
+
+
+def installable(settings: StackSettings, file: StackFile | None = None) -> StackSettings:
+    """The same settings, which a real cluster has all images for; a rehearsal does not ask. Raises StackFileError.
+
+    `file`: the stack file, for the places of findings.
+    """
+    if problems := list(gateway_without_image(settings)):
+        found = of_problems(problems, file.values(PREFIX) if file else {}, PREFIX)
+        raise file.error(found) if file else StackFileError(found)
     return settings
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from components.redis.connection import RedisConnection, connection
 from components.redis.manifests import Body, stateful_set
 from components.redis.settings import RedisSettings
+from components.redis_gateway.settings import IMAGE
+from core.images import full_name, mirrored
 from core.problems import Problem
 
 from .settings import StackSettings, TenantSettings, once
@@ -100,6 +102,21 @@ def problems_of_redis(stack: StackSettings) -> Iterator[Problem]:
             "or scope: perTenant for a Redis in each tenant's"
         )
         yield Problem(("redis", "namespace"), namespace, message, "redis-namespace")
+
+
+def gateway_without_image(stack: StackSettings) -> Iterator[Problem]:
+    """The gateway's default image where it is used: only the rehearsal has it, which sets it (local/pulumi.py)."""
+    settings = stack.redis
+    if settings is None or stack.platform is not None or not any(uses_redis(tenant) for tenant in stack.tenants):
+        return
+    configured = "image" in settings.gateway.model_fields_set or mirrored(IMAGE, stack.images.mirrors) != IMAGE
+    if settings.with_gateway and not configured:
+        message = (
+            f"no registry has the image of the Redis gateway, and anyone could publish one as {full_name(IMAGE)}: push "
+            "yours (`make gateway-image`) and set image, or a mirror of docker.io/ray-platform in images.mirrors; or "
+            "set enabled to false"
+        )
+        yield Problem(("redis", "gateway", "image"), None, message, "gateway-image")
 
 
 def _shared_namespace(settings: RedisSettings, stack: StackSettings) -> str:

@@ -86,9 +86,7 @@ def redis_place(stack: StackSettings, tenant: TenantSettings) -> RedisPlace | No
     connection = redis_connection(stack, tenant)
     if stack.redis is None or connection is None:
         return None
-    gateway = stack.redis.gateway
-    on = stack.redis.mode == "managed" if gateway.enabled is None else gateway.enabled
-    return RedisPlace(connection, tenant.namespace_name, gateway if on else None)
+    return RedisPlace(connection, tenant.namespace_name, stack.redis.gateway if stack.redis.with_gateway else None)
 
 
 def tenants_images_not_allowed(

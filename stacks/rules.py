@@ -7,28 +7,33 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
+from components.capacity.room import without_room
 from components.network.rules import exposed, ingress_not_allowed, ingress_problems
 from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.origin import setting_at
 from components.ray_cluster.pod_problems import of_the_defaults, pod_problems
-from components.ray_cluster.rules import of_the_stack, redis_problems
+from components.ray_cluster.rules import redis_problems
 from components.ray_cluster.scheduling import gang_in_part, not_with_kueue
 from components.ray_cluster.settings import RayClusterSettings
+from components.ray_cluster.slots import without_slots
 from components.ray_cluster.undone import undone
+from components.ray_cluster.wording import of_the_stack
 from components.tenant.demand import of_stateful_set
 from components.tenant.rules import beyond_limits, beyond_quota
 from core.nodes import NodePool
 from core.problems import Path, Problem, Problems, place
 from core.versions import UnsupportedVersionError
 from kuberay import OperatorContext, validate
-from kuberay.releases import check_ray
+from kuberay.releases import WORKLOADS_GATE, check_ray
 
 from .access import problems_of_admission
 from .environment.part import problems_of_split
 from .namespaces import namespace_setting, problems_of_namespaces
+from .planning.demands import workers_of
 from .planning.overcommitment import overcommitments
 from .planning.plan import plan_of
 from .platform_outputs import problems_of_platform
+from .pools import problems_of_pools
 from .queues import beyond_queue, problems_of_scheduling, scheduling_of
 from .redis import problems_of_redis, redis_of
 from .rendered import demanded, redis_place, rendered, tenants_images_not_allowed
@@ -45,6 +50,7 @@ def problems_of(stack: StackSettings) -> list[Problem]:
     found = [
         *problems_of_platform(stack),
         *_names(stack),
+        *problems_of_pools(stack),
         *problems_of_namespaces(stack),
         *_not_made(stack),
         *_people(stack),
@@ -143,6 +149,11 @@ def _not_made(stack: StackSettings) -> Iterator[Problem]:
 def problems_of_clusters(stack: StackSettings) -> Iterator[Problem]:
     """All problems of a stack's RayClusters, each by itself and a tenant's together."""
     settings = stack.operator_in_force
+    if settings.batch_scheduler and settings.feature_gates.get(WORKLOADS_GATE):
+        message = (
+            f"KubeRay does not start with this gate and the batch scheduler {settings.batch_scheduler}: remove one"
+        )
+        yield Problem(("operator", "featureGates", WORKLOADS_GATE), True, message, "operator-feature-gate")
     operator = OperatorContext(settings.version, settings.batch_scheduler, dict(settings.feature_gates))
     for index, tenant in enumerate(stack.tenants):
         found = list(_of_tenant(tenant, stack, operator))
@@ -161,12 +172,16 @@ def _of_tenant(tenant: TenantSettings, stack: StackSettings, operator: OperatorC
         except Problems as error:
             found += error.problems
         else:
-            refused = [of_the_stack(cluster, each) for each in validate(body, operator)] or [
+            refused = [of_the_stack(cluster, each, body) for each in validate(body, operator)] or [
                 *exposed(cluster, body["spec"]),
                 *redis_problems(cluster, place, body),
                 *_images(tenant, place, body),
             ]
-            refused = refused or [*undone(cluster, body), *pod_problems(body, tenant.level_in_force)]
+            refused = refused or [
+                *undone(cluster, body),
+                *without_slots(body),
+                *pod_problems(body, tenant.level_in_force),
+            ]
             if by_default := of_the_defaults(cluster, refused):
                 refused = [each for each in refused if each.rule != "pod-security"]
             found += by_default
@@ -178,8 +193,11 @@ def _of_tenant(tenant: TenantSettings, stack: StackSettings, operator: OperatorC
     if valid:
         yield from _beyond(tenant, stack)
         for at, cluster in enumerate(tenant.clusters):
-            body = rendered(stack, tenant, cluster)
-            refused = list(beyond_queue(stack, tenant, cluster, demanded(stack, tenant, cluster)))
+            body, demand = rendered(stack, tenant, cluster), demanded(stack, tenant, cluster)
+            refused = list(beyond_queue(stack, tenant, cluster, demand))
+            workers = workers_of(cluster.name, body, demand) if stack.nodes else ()
+            unbound = {group.group_name for group in cluster.worker_groups if group.pool is None}
+            refused += without_room(zip(demand.groups, workers, strict=False), stack.nodes, unbound)
             found = [_where_set(cluster, stack.nodes, body, each) for each in refused]
             yield from (problem.below(("clusters", at)) for problem in found)
 

@@ -10,7 +10,7 @@ from core.environment import environment_of
 from core.problems import Finding, StackFileError
 from core.stack_file import PREFIX, StackFile, read, stack_file
 
-from .load import encrypted, load, parse, settings_of
+from .load import encrypted, installable, parse, settings_of
 from .settings import StackSettings
 
 FILE = "file"
@@ -32,7 +32,7 @@ def running_stack() -> StackSettings:
     try:
         values = {key.removeprefix(PREFIX): _value(text) for key, text in config.items() if key.startswith(PREFIX)}
         if FILE in values and not values.keys() - {FILE, BESIDE_FILE}:
-            return load(Path(values[FILE]))
+            return _of_file(stack_file(values[FILE], read(Path(values[FILE]))))
         return _parsed(values)
     except RecursionError as error:
         message = "the configuration has too many mappings and lists within each other: is it this program's?"
@@ -40,12 +40,13 @@ def running_stack() -> StackSettings:
 
 
 def _parsed(values: dict[str, Any]) -> StackSettings:
-    try:
-        return parse(values)
-    except StackFileError:
-        if file := _file_of(values):
-            settings_of(file)
-        raise
+    # The file has lines, and numbers as they are written, which the configuration has not: `2.10` is 2.1 there.
+    file = _file_of(values)
+    return _of_file(file) if file else installable(parse(values))
+
+
+def _of_file(file: StackFile) -> StackSettings:
+    return installable(settings_of(file), file)
 
 
 def _value(text: str) -> Any:

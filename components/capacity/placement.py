@@ -120,7 +120,7 @@ class Nodes:
         self.placed: list[Placed] = []
         """Placed pods, in the order of placement."""
         self._eligible: dict[Workers, tuple[NodePool, ...]] = {}
-        self._alike = {pool.pool: {_of(pool): pool.count} if pool.count else {} for pool in pools}
+        self._alike = {pool.pool: {capacity(pool): pool.count} if pool.count else {} for pool in pools}
         """Number of nodes, by pool and free amounts."""
         self._sorted = {name: list(alike) for name, alike in self._alike.items()}
         """Free amounts of nodes by pool, the fullest first."""
@@ -203,7 +203,7 @@ class Nodes:
     @property
     def nodes(self) -> list[Node]:
         """Each node with its pods."""
-        made = [Node(pool, number, _of(pool)) for pool in self.pools for number in range(pool.count)]
+        made = [Node(pool, number, capacity(pool)) for pool in self.pools for number in range(pool.count)]
         alike: dict[tuple[str, Free], list[Node]] = defaultdict(list)
         for node in reversed(made):
             alike[node.pool.pool, node.free].append(node)
@@ -249,7 +249,7 @@ class Nodes:
 
 def held(worker: Workers, pool: NodePool) -> int:
     """The number of its pods that fit on an empty node of the pool."""
-    return _times(_of(pool), worker.amounts)
+    return _times(capacity(pool), worker.amounts)
 
 
 def _times(free: Free, needed: Sequence[Decimal]) -> int:
@@ -265,7 +265,8 @@ def _taken(placed: Iterable[Placed]) -> Usage:
     return found
 
 
-def _of(pool: NodePool) -> Free:
+def capacity(pool: NodePool) -> Free:
+    """The amounts of an empty node of a pool, in the order of RESOURCES, and its pods."""
     return Decimal(pool.gpus), amount(pool.cpu), amount(pool.memory), Decimal(PODS_PER_NODE)
 
 

@@ -21,6 +21,7 @@ from kuberay.rules import problem
 
 from .pods import HEAD_CONTAINER, WORKER_CONTAINER
 from .settings import RayClusterSettings
+from .slots import without_memory
 
 Body = Mapping[str, Any]
 
@@ -59,6 +60,7 @@ def _of_ray_start(spec: Body, group: Body, path: Path) -> Iterator[Problem]:
     params, at = group.get("rayStartParams") or {}, (*path, "rayStartParams")
     # Overrides may remove the version.
     yield from problems_of_params(params, spec.get("rayVersion"), path == _HEAD, at)
+    yield from without_memory(group, path)
     offered = params.get("num-gpus", "")
     limits = (group["template"]["spec"]["containers"][0].get("resources") or {}).get("limits") or {}
     gpus = sum(int(amount(str(value))) for name, value in limits.items() if is_gpu(name))

@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from itertools import pairwise
 from typing import Annotated, Any
 
@@ -15,7 +14,6 @@ from kuberay.releases import FIRST_RAY_WITH_REDIS_USERS, FIRST_RAY_WITH_TOKENS
 from ..redis_gateway.manifests import METRICS_PORT, NAME, PORT, VOLUME
 from ..rollout.templates import recreates
 from .fault_tolerance import RECONNECT_SECONDS, RECONNECT_TIMEOUT, RedisPlace, beside_head
-from .pods import TOKEN_VOLUME
 from .settings import RayClusterSettings
 
 
@@ -188,24 +186,10 @@ def _without_autoscaler(cluster: RayClusterSettings) -> Iterator[Problem]:
             yield Problem((*path, "idleTimeout"), idle_timeout, message, "no-autoscaler")
 
 
-_OF_KUBERAY = {"redis-annotation", "redis-address-env", "redis-password", "redis-username", "redis-namespace"}
-"""KubeRay's own rules on settings that conflict with its options (kuberay/features.py)."""
-
 _STORAGE_NAMESPACE = "RAY_external_storage_namespace"
 """KubeRay does not override it, and then cleans up another namespace (pod.go: configureGCSFaultTolerance)."""
 
 _HEAD: Path = ("spec", "headGroupSpec")
-
-
-def of_the_stack(settings: RayClusterSettings, problem: Problem) -> Problem:
-    """A problem from KubeRay's rules, in terms of the stack file if it is about a part that the stack adds."""
-    if problem.rule == "duplicate-item" and problem.value == {"name": TOKEN_VOLUME}:
-        message = f"{TOKEN_VOLUME!r} is the volume with the token of Ray's autoscaler: use another name"
-        return replace(problem, message=message)
-    if not settings.fault_tolerance or problem.rule not in _OF_KUBERAY:
-        return problem
-    message = "conflicts with faultTolerance, which sets all that Ray needs for Redis: remove it"
-    return replace(problem, message=message)
 
 
 def redis_problems(

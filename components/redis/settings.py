@@ -174,6 +174,11 @@ class RedisSettings(Settings):
     external: ExternalSettings | None = None
     gateway: GatewaySettings = GatewaySettings()
 
+    @property
+    def with_gateway(self) -> bool:
+        """Whether heads have a gateway beside them."""
+        return self.mode == "managed" if self.gateway.enabled is None else self.gateway.enabled
+
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
         if problems := [

@@ -37,7 +37,8 @@ class GatewaySettings(Settings):
     """False: Ray connects to Redis directly, and each failover restarts the head. Default: true for `mode: managed`."""
 
     image: Image = IMAGE
-    """Image of the gateway."""
+    """Image of the gateway. No registry has the default one, which only a rehearsal has: set yours, or a mirror of
+    `docker.io/ray-platform`."""
 
     wait_replicas: Annotated[int, Strict(), Field(ge=0, le=16)] | None = None
     """Number of replicas that must have a write before it is acknowledged to Ray. Default: 1, without replicas 0."""

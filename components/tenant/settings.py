@@ -13,6 +13,8 @@ from core.problems import Problem, Problems
 from core.quantities import amount
 from core.types import LabelKey, Labels, Memory, Quantity, QuantityOrZero, Settings
 
+from .quota_entries import problems_of_entries
+
 Body = dict[str, Any]
 
 OWN = "ray-platform"
@@ -99,13 +101,14 @@ class QuotaSettings(Settings):
     """Other entries of the ResourceQuota, with Kubernetes' names: `{count/rayjobs.ray.io: 20}`."""
 
     @model_validator(mode="after")
-    def _sets_nothing_twice(self) -> Self:
+    def _counts_each_once(self) -> Self:
         keys = {entry: key for key, entries in ENTRIES.items() for entry in entries}
         problems = [
             Problem(("hard", entry), self.hard[entry], f"is the same as {keys[entry]}: set that", "said-twice")
             for entry in self.hard
             if entry in keys
         ]
+        problems += (each.below(("hard",)) for each in problems_of_entries(self.hard))
         if problems:
             raise Problems(problems)
         return self

@@ -28,8 +28,23 @@ class NotPlainError(ValueError):
     """A scalar that would reach the program as another value, or not at all; the message names the correct form."""
 
 
+class Rewritten:
+    """A number that a program would receive as another text than the written one: 2.1 for `2.10`, 18 for `0022`."""
+
+    written: str
+
+
+class _Whole(Rewritten, int):
+    pass
+
+
+class _Fraction(Rewritten, float):
+    pass
+
+
 def resolve(word: str) -> Any:
-    """The value of an unquoted scalar. Raises NotPlainError."""
+    """The value of an unquoted scalar; of a number whose text changes, an instance of Rewritten. Raises
+    NotPlainError."""
     if word in _WORDS:
         return _WORDS[word]
     if word[0] not in _MAY_BE_A_NUMBER:
@@ -40,7 +55,14 @@ def resolve(word: str) -> Any:
         raise NotPlainError(f"{word} is a date to YAML and would be rewritten: put it in quotes")
     digits = word.replace("_", "")
     integer = _integer(digits)
-    return _float(digits, word) if integer is None else integer
+    value = _float(digits, word) if integer is None else integer
+    return value if str(value) == word else _rewritten(value, word)
+
+
+def _rewritten(number: float, word: str) -> Rewritten:
+    found = _Whole(number) if isinstance(number, int) else _Fraction(number)
+    found.written = word
+    return found
 
 
 def _integer(digits: str) -> int | None:
@@ -51,7 +73,7 @@ def _integer(digits: str) -> int | None:
     return value if -(2**63) <= value < 2**63 else None
 
 
-def _float(digits: str, word: str) -> float | str:
+def _float(digits: str, word: str) -> Any:
     value = float(digits) if _FLOAT.fullmatch(digits) else None
     if value is None or not math.isfinite(value):
         return word

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from core.problems import UNSHOWN, Finding, StackFileError, annotation, place
 from core.secrets import SECRET_VALUE
 from core.stack_file import UNREADABLE, read, stack_file
 
-from ..load import settings_of
+from ..advice import advice, too_long
+from ..load import installable, settings_of
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,8 @@ class Checked:
     """In the order of their lines."""
     lines: tuple[str, ...] = ()
     """The file's text."""
+    advice: tuple[Finding, ...] = ()
+    """What a file without findings should change soon."""
 
     @property
     def unreadable(self) -> bool:
@@ -44,10 +48,12 @@ def check(file: Path) -> Checked:
     text = ""
     try:
         text = read(file)
-        settings_of(stack_file(file, text))
+        parsed = stack_file(file, text)
+        settings = installable(settings_of(parsed), parsed)
     except StackFileError as error:
         return Checked(str(file), error.findings, tuple(text.splitlines()))
-    return Checked(str(file))
+    found = parsed.error([*too_long(parsed, settings), *advice(settings, date.today())])
+    return Checked(str(file), lines=tuple(text.splitlines()), advice=found.findings)
 
 
 _WIDEST = 110
@@ -61,11 +67,11 @@ _KEY = re.compile(
 
 
 def show(checked: Iterable[Checked]) -> None:
-    """Prints all findings and their count; in colours on a terminal."""
+    """Prints all findings and advice, and the count of findings; in colours on a terminal."""
     console = Console(highlight=False, soft_wrap=True, emoji=False, markup=False)
     files = list(checked)
     for each in files:
-        for finding in each.findings:
+        for finding in (*each.findings, *each.advice):
             for line in _lines(finding, each):
                 console.print(line)
     console.print(_count(files))
@@ -76,6 +82,7 @@ def _lines(finding: Finding, checked: Checked) -> Iterator[Text]:
     yield Text.assemble(
         (where, "bold"),
         (f"{place(finding.path)}: " if finding.path else "", "cyan"),
+        ("advice: " if finding in checked.advice else "", "yellow"),
         finding.message,
         (f" [{finding.rule}]", "dim"),
     )
@@ -143,9 +150,9 @@ def _object(file: str, finding: Finding) -> dict[str, Any]:
 
 
 def as_annotations(checked: Iterable[Checked]) -> Iterator[str]:
-    """An annotation for each finding."""
+    """An annotation for each finding, and a warning for each piece of advice."""
     for each in checked:
-        for finding in each.findings:
+        for finding in (*each.findings, *each.advice):
             places = {
                 "file": each.file,
                 "line": finding.line,
@@ -153,4 +160,4 @@ def as_annotations(checked: Iterable[Checked]) -> Iterator[str]:
                 "endColumn": finding.end_column,
                 "title": finding.rule,
             }
-            yield annotation("error", places, str(finding))
+            yield annotation("warning" if finding in each.advice else "error", places, str(finding))

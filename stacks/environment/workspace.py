@@ -13,7 +13,8 @@ import yaml
 from pulumi import automation
 
 from core.environment import environment_of
-from core.stack_file import PREFIX, PULUMIS_OWN
+from core.problems import StackFileError
+from core.stack_file import PREFIX, PULUMIS_OWN, plain_values
 
 from ..running import BESIDE_FILE, FILE
 
@@ -119,8 +120,10 @@ def _last_line(error: Exception) -> str:
 
 
 def _parsed(file: Path) -> dict[str, Any]:
-    # The file may have thousands of tenants, which Python's own parser takes seconds for.
-    return dict(yaml.load(file.read_text(), yaml.CSafeLoader) or {})
+    try:
+        return plain_values(file)
+    except StackFileError as error:
+        raise StacksError(str(error)) from error
 
 
 @contextmanager
@@ -137,5 +140,5 @@ def configuration_of(file: Path) -> Iterator[Path]:
     config[f"{PREFIX}{FILE}"] = str(file.resolve())
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / file.name
-        made.write_text(yaml.safe_dump({**settings, "config": config}))
+        made.write_text(json.dumps({**settings, "config": config}, indent=1))
         yield made

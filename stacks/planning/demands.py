@@ -25,7 +25,7 @@ def clusters_of(stack: StackSettings, tenant: TenantSettings) -> dict[str, list[
     made = {}
     for cluster in tenant.clusters:
         name = f"{tenant.namespace_name}/{cluster.name}"
-        made[name] = _workers(name, rendered(stack, tenant, cluster), demanded(stack, tenant, cluster))
+        made[name] = workers_of(name, rendered(stack, tenant, cluster), demanded(stack, tenant, cluster))
     return made
 
 
@@ -35,7 +35,7 @@ def redis_pods(stack: StackSettings) -> list[Workers]:
     for part in redis_parts(stack):
         body = redis_stateful_set(stack, part)
         limits = part.tenants[0].limits_in_force if part.of_tenant else None
-        found += _workers(f"{part.namespace}/{body['metadata']['name']}", body, of_stateful_set(body, limits))
+        found += workers_of(f"{part.namespace}/{body['metadata']['name']}", body, of_stateful_set(body, limits))
     return found
 
 
@@ -69,7 +69,8 @@ def _quota(tenant: TenantSettings) -> dict[str, Decimal]:
     return {entry: amount(most) for entry, most in hard(tenant.quota).items()} if tenant.quota else {}
 
 
-def _workers(owner: str, body: Body, demand: Demand) -> list[Workers]:
+def workers_of(owner: str, body: Body, demand: Demand) -> list[Workers]:
+    """The pods of a RayCluster or StatefulSet, in the order of the demand's groups."""
     found = []
     for group in demand.groups:
         template_owner: Any = body

@@ -11,6 +11,7 @@ STRICTER: Mapping[str, str] = {
     "cron-feature-gate": "without its feature gate no controller reads a RayCronJob",
     "incremental-feature-gate": "without its feature gate the upgrade is an ordinary one",
     "newer-field": "the API server of an older KubeRay silently drops the field",
+    "removed-field": "the API server of a newer KubeRay silently drops the field",
 }
 """Rules that neither the API server nor the operator has, each with the reason."""
 

@@ -59,12 +59,13 @@ def test_a_wrong_setting_is_refused_with_one_message_before_anything_changes(up:
 
 
 def test_the_reason_of_a_cluster_that_does_not_start_is_reported_within_its_time_limit(up: Stack) -> None:
-    def add_a_cluster_that_is_too_large(settings: dict[str, Any]) -> None:
+    def add_a_cluster_for_nodes_that_do_not_exist(settings: dict[str, Any]) -> None:
+        head = {"podTemplate": {"spec": {"nodeSelector": {"example.com/none": "true"}}}}
         settings["tenants"][0]["clusters"].append(
-            {**training(settings), "name": "giant", "head": {"cpu": "1000"}, "readyTimeout": "10s"}
+            {**training(settings), "name": "giant", "head": head, "readyTimeout": "10s"}
         )
 
-    up.edit(add_a_cluster_that_is_too_large)
+    up.edit(add_a_cluster_for_nodes_that_do_not_exist)
     shown = up.up(fails=True).output
     assert "RayCluster team-a/giant is not ready" in shown
-    assert "Insufficient cpu" in shown
+    assert "didn't match Pod's node affinity/selector" in shown

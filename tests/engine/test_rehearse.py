@@ -51,8 +51,12 @@ def always(gpus: int, number: int) -> dict[str, Any]:
     return workers(variants=[{"gpus": gpus, "minReplicas": number, "maxReplicas": number}])
 
 
-LARGE = {"workers": always(8, 6), "readyTimeout": "30s"}
-"""Six of four nodes: too many."""
+WHOLE = {
+    **{"groupName": "whole", "gpus": 8, "cpu": 60, "memory": "900Gi", "minReplicas": 6, "maxReplicas": 6},
+    "podTemplate": {"spec": {"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}},
+}
+LARGE = {"workers": workers(variants=[{"gpus": 1, "maxReplicas": 0}]), "workerGroups": [WHOLE], "readyTimeout": "30s"}
+"""Six of four nodes: too many. `check` would refuse it for workers of a pool."""
 
 
 def test_a_stack_that_fits_matches_its_plan(rehearse: Rehearse, tmp_path: Path) -> None:
@@ -77,7 +81,7 @@ def test_the_predicted_pods_of_a_stack_that_does_not_fit_wait(rehearse: Rehearse
     file = stack_of(tmp_path / "Pulumi.large.yaml", {"name": "large", "clusters": [LARGE]})
     there = rehearse(file)
     [waiting] = there.start.waiting
-    assert (waiting.owner, waiting.group, waiting.pods) == ("large/training", "a100-8gpu", Beside(2, 2))
+    assert (waiting.owner, waiting.group, waiting.pods) == ("large/training", "whole", Beside(2, 2))
     assert "Insufficient nvidia.com/gpu" in " ".join(waiting.reasons)
     assert there.differences == ()
     assert there.not_ready == ("large/training",)

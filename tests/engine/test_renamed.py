@@ -69,11 +69,12 @@ def test_a_renamed_cluster_is_created_before_the_old_one_is_deleted(stack: Stack
 
 
 def test_the_old_cluster_stays_if_the_new_one_does_not_start(stack: Stack, rays: Rays) -> None:
-    def too_large(settings: dict[str, Any]) -> None:
-        training(settings).update(name="large", head={"cpu": "1000"}, readyTimeout="5s")
+    def never_ready(settings: dict[str, Any]) -> None:
+        head = {"podTemplate": {"spec": {"nodeSelector": {"example.com/none": "true"}}}}
+        training(settings).update(name="large", head=head, readyTimeout="5s")
 
     original = stack.file.read_text()
-    stack.edit(too_large)
+    stack.edit(never_ready)
     assert "RayCluster team-a/large is not ready after 5 s" in stack.up(fails=True).output
     assert rays.read(*RENAMED)["status"]["state"] == "ready"
     stack.file.write_text(original)

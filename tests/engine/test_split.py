@@ -160,7 +160,8 @@ def test_a_failing_tenant_does_not_stop_others_and_the_next_run_does_the_rest(en
     def never_ready(settings: dict[str, Any]) -> None:
         for tenant in settings["tenants"]:
             tenant["clusters"][0]["idleTimeout"] = "7m"
-        giant = {"name": "giant", "head": {"cpu": "1000"}, "readyTimeout": "5s"}
+        head = {"podTemplate": {"spec": {"nodeSelector": {"example.com/none": "true"}}}}
+        giant = {"name": "giant", "head": head, "readyTimeout": "5s"}
         settings["tenants"][0]["quota"] = {"cpu": 2000, "memory": "100Ti"}
         settings["tenants"][0]["clusters"].append({**deepcopy(settings["tenants"][0]["clusters"][0]), **giant})
 

@@ -131,11 +131,12 @@ def test_the_preview_reports_conflicts_with_the_platform(own: Stack) -> None:
 def test_the_reason_of_a_cluster_that_does_not_start_is_reported_without_access_to_the_operator(own: Stack) -> None:
     own.edit(owners)
     own.edit(lambda settings: adhoc(settings).update(idleTimeout="10m"))
-    giant = {"name": "giant", "head": {"cpu": "1000"}, "readyTimeout": "10s"}
+    head = {"podTemplate": {"spec": {"nodeSelector": {"example.com/none": "true"}}}}
+    giant = {"name": "giant", "head": head, "readyTimeout": "10s"}
     own.edit(lambda settings: settings["tenants"][0]["clusters"].append({**adhoc(settings), **giant}))
     output = own.up(fails=True).output
     assert "RayCluster team-own/giant is not ready" in output
-    assert "Insufficient cpu" in output
+    assert "didn't match Pod's node affinity/selector" in output
     assert "the API server refuses" not in output
 
 

@@ -97,7 +97,8 @@ def test_free_gpus_of_several_nodes_fit_no_worker_of_a_whole_node() -> None:
 
 def test_gpus_whose_cpus_are_used_by_heads_cannot_be_provided() -> None:
     """Quotas of 8 and 24 are exactly the 32 GPUs of the nodes, but two heads need CPUs of the last one."""
-    clusters = (cluster("always", workers=always(1, 0)), cluster("grows"))
+    works = {"rayStartParams": {"num-cpus": "1"}}
+    clusters = (cluster("always", head=works, workers=always(1, 0)), cluster("grows"))
     plan = plan_of(stack(tenant("a", *clusters, quota={"gpus": 8}), tenant("b", *clusters, quota={"gpus": 24})))
     assert rules(plan) == ["promises-fit-nodes"]
     assert "no room for 1 of them" in next(overcommitments(plan)).message
@@ -150,7 +151,7 @@ def tenants(draw: st.DrawFn) -> list[dict[str, Any]]:
     """Up to four tenants with all kinds of quotas, and workers that always run."""
     found = []
     for index in range(draw(st.integers(1, 4))):
-        gpus, number = draw(st.sampled_from([1, 2, 4, 8])), draw(st.integers(0, 3))
+        gpus, number = draw(st.sampled_from([1, 2, 4, 8])), draw(st.integers(1, 3))
         quota = draw(st.none() | st.integers(number * gpus + 8, 48).map(lambda most: {"gpus": most}))
         clusters = [cluster("always", workers=always(gpus, number)), cluster("grows")]
         found.append(tenant(f"t{index}", *clusters, **({"quota": quota} if quota else {})))

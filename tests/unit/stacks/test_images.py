@@ -16,7 +16,7 @@ OPERATOR = "quay.io/kuberay/operator:v1.6.2"
 
 def _images(cluster: dict[str, Any], **settings: Any) -> set[str]:
     clusters = [{"name": "training", "rayVersion": "2.60.0", "image": RAY, "workers": {"pool": "a100"}, **cluster}]
-    nodes = [{"pool": "a100", "count": 1, "cpu": 8, "memory": "16Gi", "gpus": 1}]
+    nodes = [{"pool": "a100", "count": 1, "cpu": 8, "memory": "64Gi", "gpus": 1}]
     return images_of(
         parse(
             {

@@ -1,0 +1,67 @@
+"""What a valid stack file should change soon: `check` and previews report it, and refuse nothing."""
+
+import json
+from collections.abc import Iterator
+from datetime import date
+from fnmatch import fnmatchcase
+
+from core.problems import Finding, Path
+from core.stack_file import PREFIX, StackFile
+from policies.configuration import RuleException
+
+from .settings import StackSettings
+
+LONGEST_VARIABLE = 128 * 2**10
+"""Bytes of an environment variable with its name and a zero at its end (Linux: MAX_ARG_STRLEN in binfmts.h)."""
+
+_CONFIGURATION = "PULUMI_CONFIG="
+"""The variable in which Pulumi's language host passes the configuration: JSON of texts, which are JSON for mappings."""
+
+
+def advice(stack: StackSettings, today: date) -> Iterator[Finding]:
+    """Exceptions of policies that have expired, or that match nothing of the stack."""
+    for at, each in enumerate(stack.policies.exceptions):
+        path: Path = (f"{PREFIX}policies", "exceptions", at)
+        if not each.holds(today):
+            yield _expired((*path, "expires"), each.expires)
+        elif not each.fits:
+            message = f"rule {each.rule} never applies to this kind, so that the exception has no effect: remove it"
+            yield Finding((*path, "object"), each.object, message, "unused-exception")
+        elif _matches_nothing(stack, each):
+            message = "is not in the stack, so that the exception has no effect: correct its name, or remove it"
+            yield Finding((*path, "object"), each.object, message, "unused-exception")
+    of_admission = stack.admission_policies.exceptions if stack.admission_policies else ()
+    for at, exception in enumerate(of_admission):
+        if exception.expires < today:
+            yield _expired((f"{PREFIX}admissionPolicies", "exceptions", at, "expires"), exception.expires)
+
+
+def too_long(file: StackFile, stack: StackSettings) -> Iterator[Finding]:
+    """A configuration that Pulumi cannot pass to a program, so that `pulumi up` fails before the program starts."""
+    compact = (",", ":")
+    texts = {
+        key: value if isinstance(value, str) else json.dumps(value, separators=compact, ensure_ascii=False)
+        for key, value in file.config.items()
+    }
+    size = len(_CONFIGURATION) + len(json.dumps(texts, separators=compact, ensure_ascii=False).encode()) + 1
+    if size > LONGEST_VARIABLE and stack.split is None:
+        message = (
+            f"the configuration has {size} bytes, and Linux passes {LONGEST_VARIABLE} to a program: `pulumi up` would "
+            "end with `argument list too long`. Use `python -m stacks up`, which passes the file's path, or set split"
+        )
+        yield Finding((), None, message, "long-configuration")
+
+
+def _expired(path: Path, day: date) -> Finding:
+    message = f"the exception expired on {day} and no longer applies: remove it, or set a later day"
+    return Finding(path, str(day), message, "expired-exception")
+
+
+def _matches_nothing(stack: StackSettings, exception: RuleException) -> bool:
+    """Whether it names a RayCluster that the stack does not have. Other objects may be of programs that it installs."""
+    kind, _, name = exception.object.partition("/")
+    return kind == "RayCluster" and not any(
+        fnmatchcase(f"{tenant.namespace_name}/{cluster}", name)
+        for tenant in stack.tenants
+        for cluster in (*(each.name for each in tenant.clusters), *tenant.cluster_names)
+    )

@@ -1,0 +1,89 @@
+"""What `check` advises for valid stack files, which it does not refuse."""
+
+import json
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from benchmarks.growth.stack_files import stack_file as many_tenants
+from core.stack_file import stack_file
+from stacks.__main__ import app
+from stacks.advice import LONGEST_VARIABLE, advice, too_long
+from stacks.load import settings_of
+from stacks.settings import StackSettings
+
+pytestmark = pytest.mark.unit
+
+TODAY = date(2026, 11, 24)
+CLUSTERS: list[dict[str, Any]] = [{"name": "training", "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}]
+
+
+def advised(rule: str, owner: str, expires: str = "2027-03-31") -> list[str]:
+    exception = {"rule": rule, "object": owner, "reason": "it is old", "owner": "team-a", "expires": expires}
+    tenant = {"name": "team-a", "clusters": CLUSTERS, "clusterNames": ["own"]}
+    values = {"tenants": [tenant], "policies": {"exceptions": [exception]}}
+    return [str(each) for each in advice(StackSettings.model_validate(values), TODAY)]
+
+
+def test_an_exception_applies_up_to_its_last_day() -> None:
+    assert advised("img-digest", "RayCluster/team-a/training", "2026-11-24") == []
+    [line] = advised("img-digest", "RayCluster/team-a/training", "2026-11-23")
+    assert line.startswith("ray-platform:policies.exceptions[0].expires: the exception expired on 2026-11-23")
+
+
+@pytest.mark.parametrize(
+    "owner", ["RayCluster/team-a/training", "RayCluster/team-a/own", "RayCluster/*", "*/team-a/*", "Deployment/a/b"]
+)
+def test_an_exception_that_may_match_something_is_not_mentioned(owner: str) -> None:
+    assert advised("img-digest", owner) == []
+
+
+def test_an_exception_that_matches_nothing_has_no_effect() -> None:
+    assert "is not in the stack" in advised("img-digest", "RayCluster/team-a/trainig")[0]
+    assert "never applies to this kind" in advised("ns-psa-labels", "RayCluster/team-a/training")[0]
+
+
+def test_an_expired_exception_of_admission_policies_is_mentioned() -> None:
+    exception = {
+        "rule": "pod-no-host-path",
+        "namespace": "team-a",
+        "reason": "old",
+        "owner": "a",
+        "expires": "2026-01-31",
+    }
+    values = {"tenants": [{"name": "team-a"}], "admissionPolicies": {"exceptions": [exception]}}
+    [found] = advice(StackSettings.model_validate(values), TODAY)
+    assert str(found).startswith("ray-platform:admissionPolicies.exceptions[0].expires: the exception expired")
+
+
+@pytest.mark.parametrize(("tenants", "split", "long"), [(100, "", False), (400, "", True), (400, "{stacks: 8}", False)])
+def test_a_configuration_that_pulumi_cannot_pass_is_mentioned_unless_it_is_split(
+    tenants: int, split: str, long: bool
+) -> None:
+    text = many_tenants(tenants) + (f"  ray-platform:split: {split}\n" if split else "")
+    file = stack_file("Pulumi.many.yaml", text)
+    assert bool(list(too_long(file, settings_of(file)))) == long
+
+
+def test_the_size_is_that_of_the_variable() -> None:
+    """What the language host does: JSON in JSON."""
+    file = stack_file("Pulumi.many.yaml", many_tenants(400))
+    [found] = too_long(file, settings_of(file))
+    texts = {key: json.dumps(value, separators=(",", ":")) for key, value in file.config.items()}
+    variable = f"PULUMI_CONFIG={json.dumps(texts, separators=(',', ':'))}\0"
+    assert f"has {len(variable)} bytes, and Linux passes {LONGEST_VARIABLE}" in found.message
+
+
+def test_check_prints_advice_and_succeeds(tmp_path: Path) -> None:
+    file = tmp_path / "Pulumi.many.yaml"
+    file.write_text(many_tenants(400))
+    texts = {
+        form: CliRunner().invoke(app, ["check", str(file), "--format", form]) for form in ("text", "json", "github")
+    }
+    assert {each.exit_code for each in texts.values()} == {0}
+    assert "advice: the configuration has" in texts["text"].output
+    assert json.loads(texts["json"].output) == []
+    assert texts["github"].output.startswith("::warning ")
