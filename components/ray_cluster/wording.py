@@ -52,10 +52,10 @@ def _name_of_ours(named: list[Mapping[str, Any]], problem: Problem) -> Problem:
     return replace(problem, path=(*problem.path[:-1], first, "name"), value=name, message=message)
 
 
-def _no_such_group(groups: list[Mapping[str, Any]], index: int, problem: Problem) -> Problem:
+def _no_such_group(groups: list[Mapping[str, Any] | None], index: int, problem: Problem) -> Problem:
     """A group that exists only in overrides, and there in part."""
-    name = groups[index].get("groupName")
-    names = [each["groupName"] for each in groups if "template" in each]
+    name = (groups[index] or {}).get("groupName")
+    names = [each["groupName"] for each in groups if each and "template" in each]
     near = difflib.get_close_matches(str(name), names, 1)
     advice = f"did you mean {near[0]!r}? Else" if near else f"use one of {', '.join(names)}, or" if names else "else"
     message = f"the cluster has no worker group {name!r} to merge this into: {advice} add the template of a new group"

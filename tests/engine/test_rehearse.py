@@ -53,7 +53,12 @@ def always(gpus: int, number: int) -> dict[str, Any]:
 
 WHOLE = {
     **{"groupName": "whole", "gpus": 8, "cpu": 60, "memory": "900Gi", "minReplicas": 6, "maxReplicas": 6},
-    "podTemplate": {"spec": {"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}]}},
+    "podTemplate": {
+        "spec": {
+            "nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"},
+            "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+        }
+    },
 }
 LARGE = {"workers": workers(variants=[{"gpus": 1, "maxReplicas": 0}]), "workerGroups": [WHOLE], "readyTimeout": "30s"}
 """Six of four nodes: too many. `check` would refuse it for workers of a pool."""
