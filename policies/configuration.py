@@ -152,6 +152,12 @@ class PoliciesSettings(Settings):
         low = rule.severity is Severity.LOW and level.blocks
         return self.rules.get(rule.id, Level.ADVISORY if low else level)
 
+    def refuses(self, rule: str, owner: str, today: date) -> bool:
+        """Whether an object, `KIND/NAMESPACE/NAME`, may not violate a rule on that day."""
+        return self.level_of(BY_ID[rule]).blocks and not any(
+            each.rule == rule and each.holds(today) and fnmatchcase(owner, each.object) for each in self.exceptions
+        )
+
     def options_of(self, rule: Rule) -> Settings:
         """The options of a rule."""
         options: Settings = getattr(self.options, _field(rule.id), NoOptions())

@@ -19,7 +19,7 @@ _CONFIGURATION = "PULUMI_CONFIG="
 
 
 def advice(stack: StackSettings, today: date) -> Iterator[Finding]:
-    """Exceptions of policies that have expired, or that match nothing of the stack."""
+    """Exceptions of policies that have expired or match nothing of the stack, and settings that policies refuse."""
     for at, each in enumerate(stack.policies.exceptions):
         path: Path = (f"{PREFIX}policies", "exceptions", at)
         if not each.holds(today):
@@ -34,6 +34,22 @@ def advice(stack: StackSettings, today: date) -> Iterator[Finding]:
     for at, exception in enumerate(of_admission):
         if exception.expires < today:
             yield _expired((f"{PREFIX}admissionPolicies", "exceptions", at, "expires"), exception.expires)
+    yield from _tokens_in_workers(stack, today)
+
+
+def _tokens_in_workers(stack: StackSettings, today: date) -> Iterator[Finding]:
+    """Tenants whose workers get the token of their `rayDeployer`, which a policy refuses."""
+    rule = "ray-worker-no-sa-token"
+    for at, tenant in enumerate(stack.tenants):
+        objects = [f"RayCluster/{tenant.namespace_name}/{cluster.name}" for cluster in tenant.clusters]
+        refused = [each for each in objects if stack.policies.refuses(rule, each, today)]
+        if tenant.ray_deployer is not None and refused:
+            message = (
+                f"workers get its token, which the policy {rule} refuses in `make up` and with --policy-pack: add an "
+                f"exception for {refused[0]}{' and others' if len(refused) > 1 else ''}, or set the rule's level to "
+                "advisory, in ray-platform:policies"
+            )
+            yield Finding((f"{PREFIX}tenants", at, "rayDeployer"), None, message, "refused-by-policies")
 
 
 def too_long(file: StackFile, stack: StackSettings) -> Iterator[Finding]:

@@ -46,6 +46,19 @@ def test_an_exception_that_matches_nothing_has_no_effect() -> None:
     assert "never applies to this kind" in advised("ns-psa-labels", "RayCluster/team-a/training")[0]
 
 
+def test_the_account_of_a_ray_deployer_needs_an_exception_from_a_policy() -> None:
+    def found(**policies: Any) -> list[str]:
+        tenants = [{"name": "team-a", "rayDeployer": {}, "clusters": CLUSTERS}]
+        stack = StackSettings.model_validate({"tenants": tenants, "policies": policies})
+        return [str(each) for each in advice(stack, TODAY)]
+
+    rule = "ray-worker-no-sa-token"
+    excepted = {"rule": rule, "object": "RayCluster/team-a/*", "reason": "ado", "owner": "a", "expires": "2027-03-31"}
+    [line] = found()
+    assert line.startswith("ray-platform:tenants[0].rayDeployer: workers get its token, which the policy " + rule)
+    assert found(exceptions=[excepted]) == found(rules={rule: "advisory"}) == []
+
+
 def test_an_expired_exception_of_admission_policies_is_mentioned() -> None:
     exception = {
         "rule": "pod-no-host-path",
