@@ -4,6 +4,7 @@ enforces: in which namespaces, and with which exceptions. Pure functions.
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
+from fnmatch import fnmatchcase
 
 from components.access.admission import Restricted
 from components.access.personas import NamedCluster, Subject
@@ -70,6 +71,27 @@ def ingress_hosts(stack: StackSettings) -> dict[str, tuple[str, ...]]:
         for tenant in stack.tenants
         if tenant.network.ingress
     }
+
+
+def problems_of_hosts(stack: StackSettings) -> Iterator[Problem]:
+    """Host names that two RayClusters have, or that a tenant could take from the RayCluster of another: an ingress
+    controller would send the requests of one to the other."""
+    owners: dict[str, tuple[str, str]] = {}
+    for index, tenant in enumerate(stack.tenants):
+        for position, cluster in enumerate(tenant.clusters):
+            if cluster.ingress is None:
+                continue
+            host, name = cluster.ingress.host, f"{tenant.namespace_name}/{cluster.name}"
+            if host in owners:
+                message = f"RayCluster {owners[host][1]} has this host already: give each another"
+                yield Problem(("tenants", index, "clusters", position, "ingress", "host"), host, message, "host-twice")
+            owners.setdefault(host, (tenant.namespace_name, name))
+    for index, tenant in enumerate(stack.tenants):
+        for position, hosts in enumerate(tenant.network.ingress_hosts):
+            for host, (namespace, name) in owners.items():
+                if namespace != tenant.namespace_name and fnmatchcase(host, hosts):
+                    message = f"the tenant could take the requests for {host}, which is RayCluster {name}: give others"
+                    yield Problem(("tenants", index, "network", "ingressHosts", position), hosts, message, "host-twice")
 
 
 def restricted(stack: StackSettings) -> Restricted:

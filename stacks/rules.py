@@ -26,7 +26,7 @@ from core.versions import UnsupportedVersionError
 from kuberay import OperatorContext, validate
 from kuberay.releases import WORKLOADS_GATE, check_ray
 
-from .access import problems_of_admission
+from .access import problems_of_admission, problems_of_hosts
 from .environment.part import problems_of_split
 from .namespaces import namespace_setting, problems_of_namespaces
 from .planning.demands import workers_of
@@ -133,6 +133,7 @@ def _ingresses(stack: StackSettings) -> Iterator[Problem]:
     for index, tenant in enumerate(stack.tenants):
         found = ingress_problems(tenant.network, stack.network)
         yield from (problem.below(("tenants", index, "network")) for problem in found)
+    yield from problems_of_hosts(stack)
 
 
 def _not_made(stack: StackSettings) -> Iterator[Problem]:
