@@ -42,20 +42,21 @@ def _at(body: Any, path: Sequence[str | int]) -> Any:
     return body
 
 
-def _name_of_ours(named: list[Mapping[str, Any]], problem: Problem) -> Problem:
+def _name_of_ours(named: Sequence[Any], problem: Problem) -> Problem:
     """Two volumes of a name. The stack adds its own after the others, so the first one is to be renamed."""
     name = problem.value.get("name")
-    if name not in _VOLUMES:
+    if not isinstance(name, str) or name not in _VOLUMES:
         return problem
-    first = next(index for index, each in enumerate(named) if each.get("name") == name)
+    first = next(index for index, each in enumerate(named) if isinstance(each, Mapping) and each.get("name") == name)
     message = f"{name!r} is the volume with {_VOLUMES[name]}, which the stack adds: use another name"
     return replace(problem, path=(*problem.path[:-1], first, "name"), value=name, message=message)
 
 
-def _no_such_group(groups: list[Mapping[str, Any] | None], index: int, problem: Problem) -> Problem:
+def _no_such_group(groups: Sequence[Any], index: int, problem: Problem) -> Problem:
     """A group that exists only in overrides, and there in part."""
-    name = (groups[index] or {}).get("groupName")
-    names = [each["groupName"] for each in groups if each and "template" in each]
+    name = groups[index].get("groupName")
+    whole = [each for each in groups if isinstance(each, Mapping) and "template" in each]
+    names = [str(each.get("groupName")) for each in whole]
     near = difflib.get_close_matches(str(name), names, 1)
     advice = f"did you mean {near[0]!r}? Else" if near else f"use one of {', '.join(names)}, or" if names else "else"
     message = f"the cluster has no worker group {name!r} to merge this into: {advice} add the template of a new group"
