@@ -161,9 +161,6 @@ that the quota counts. They are meant for sidecars; Ray's own containers must se
 NAME = "ray-platform"
 """Name of the ResourceQuota and of the LimitRange. A namespace may also have others."""
 
-ESCAPED = r"\."
-"""A dot in a name, in a JSONPath."""
-
 
 def namespace(
     name: str,
@@ -228,7 +225,7 @@ def resource_quota(settings: QuotaSettings) -> Body:
     """
     metadata: Body = {"name": NAME}
     if entries := counted(settings):
-        known = [f"jsonpath={{.status.used.{entry.replace('.', ESCAPED)}}}" for entry in entries]
+        known = [f"jsonpath={{.status.used['{entry}']}}" for entry in entries]
         metadata["annotations"] = {"pulumi.com/waitFor": json.dumps(known)}
     return {
         "apiVersion": "v1",

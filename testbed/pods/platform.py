@@ -38,6 +38,9 @@ GANGS = ("first", "second")
 USER = "may"
 """An account in the tenant's namespace that may use the RayCluster REVIEWED."""
 
+SUBMITTER = "submits"
+"""An account in the tenant's namespace that may create RayJobs on the RayCluster CLUSTER."""
+
 Edit = Callable[[dict[str, Any]], None]
 """Changes settings of a stack file."""
 

@@ -16,7 +16,17 @@ from local.rehearsal import Rehearsal
 from testbed.failover.day import LOSSES
 from testbed.platform_stack import training
 from testbed.pods.node import Node
-from testbed.pods.platform import GANGS, NAMESPACE, REVIEWED, SECURED, USER, Platform, brought_up
+from testbed.pods.platform import (
+    CLUSTER,
+    GANGS,
+    NAMESPACE,
+    REVIEWED,
+    SECURED,
+    SUBMITTER,
+    USER,
+    Platform,
+    brought_up,
+)
 from testbed.pods.steps import TABLE, Steps
 from tests.pods.machine import traces
 
@@ -147,7 +157,10 @@ def _tested(settings: dict[str, Any]) -> None:
     settings["scheduler"] = {"volcano": {}}
     tenant["queue"] = {"capability": {"gpus": 8}}
     tenant["clusterNames"] = list(GANGS)
-    tenant["users"] = [{"subject": f"serviceAccount:{NAMESPACE}/{USER}", "clusters": [REVIEWED]}]
+    tenant["users"] = [
+        {"subject": f"serviceAccount:{NAMESPACE}/{USER}", "clusters": [REVIEWED]},
+        {"subject": f"serviceAccount:{NAMESPACE}/{SUBMITTER}", "clusters": [CLUSTER], "submitJobs": True},
+    ]
 
 
 @pytest.fixture(scope="session")

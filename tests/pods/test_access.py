@@ -8,7 +8,7 @@ from http import HTTPStatus
 import pytest
 import yaml
 
-from testbed.pods.platform import CLUSTER, NAMESPACE, Platform
+from testbed.pods.platform import CLUSTER, NAMESPACE, SUBMITTER, Platform
 from testbed.pods.steps import Steps, until
 from tests.pods.jobs import Jobs
 
@@ -65,6 +65,27 @@ def test_a_job_runs_only_with_the_token(platform: Platform, steps: Steps) -> Non
         assert Jobs(address, "wrong").submit(NODES).status == HTTPStatus.FORBIDDEN
         with steps.step("a job through the dashboard's API"):
             assert "cluster of 1" in Jobs(address, platform.token()).run(NODES)
+
+
+def test_a_user_runs_a_rayjob_in_the_mode_that_the_namespace_admits(platform: Platform, steps: Steps) -> None:
+    """KubeRay's default mode would make a pod that Pod Security refuses, and the job would stay Running for ever."""
+
+    def ray_job(**mode: str) -> str:
+        spec = {"entrypoint": NODES, "clusterSelector": {"ray.io/cluster": CLUSTER}, **mode}
+        metadata = {"name": "submitted", "namespace": NAMESPACE}
+        return yaml.safe_dump({"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": metadata, "spec": spec})
+
+    def status() -> str:
+        name = ("rayjob", "submitted", "-n", NAMESPACE)
+        return platform.kubectl("get", *name, "-o", "jsonpath={.status.jobStatus} {.status.message}")
+
+    user = f"--as=system:serviceaccount:{NAMESPACE}:{SUBMITTER}"
+    assert "set submissionMode: HTTPMode" in platform.refusal("create", user, "-f", "-", given=ray_job())
+    with steps.step("a RayJob of a user"):
+        platform.kubectl("create", user, "-f", "-", given=ray_job(submissionMode="HTTPMode"))
+        until(lambda: status().startswith(("SUCCEEDED", "FAILED")), "the RayJob ends")
+    assert status().startswith("SUCCEEDED"), status()
+    platform.kubectl("delete", user, "rayjob", "submitted", "-n", NAMESPACE)
 
 
 def test_a_client_with_the_token_is_accepted(platform: Platform) -> None:

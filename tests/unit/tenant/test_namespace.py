@@ -71,8 +71,8 @@ def test_a_quota_of_ray_clusters_is_ready_once_kubernetes_counts_them() -> None:
     """Before that the API server refuses each: "status unknown for quota"."""
     both = resource_quota(QuotaSettings(gpus=8, ray_clusters=3, hard={"count/rayjobs.ray.io": "20"}))
     assert json.loads(both["metadata"]["annotations"]["pulumi.com/waitFor"]) == [
-        r"jsonpath={.status.used.count/rayclusters\.ray\.io}",
-        r"jsonpath={.status.used.count/rayjobs\.ray\.io}",
+        "jsonpath={.status.used['count/rayclusters.ray.io']}",
+        "jsonpath={.status.used['count/rayjobs.ray.io']}",
     ]
     assert "annotations" not in resource_quota(QuotaSettings(gpus=8, hard={"count/secrets": "50"}))["metadata"]
 
