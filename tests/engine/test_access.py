@@ -1,7 +1,6 @@
 """The rights of people and accounts: compares each cell of docs/access.md with a real API server."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pytest
@@ -23,6 +22,7 @@ from components.access.manifests import (
 from local.rehearsal import Rehearsal
 from stacks.access import named_clusters
 from testbed.platform_stack import Rays, Stack
+from testbed.pods.steps import until
 from tests.engine.access_table import table
 from tests.engine.attacks import ATTACKS, CRITICAL, EXTERNAL, JOBS, MODES, PATCHES, SUBMITTER, inside
 from tests.engine.conftest import MakeStack
@@ -153,10 +153,10 @@ def test_without_this_rule_an_action_of_the_page_is_denied(
     less = {**role.body, "rules": [each for at, each in enumerate(role.body["rules"]) if at != index]}
     try:
         replace(cluster, role, less)
-        settled(lambda: not all(judge.answers(person, cells).values()))
+        until(lambda: not all(judge.answers(person, cells).values()), "the rights are gone", SETTLES, 0.05)
     finally:
         replace(cluster, role, role.body)
-        settled(lambda: all(judge.answers(person, cells).values()))
+        until(lambda: all(judge.answers(person, cells).values()), "the rights are back", SETTLES, 0.05)
 
 
 def replace(cluster: Rehearsal, role: Role, body: dict[str, Any]) -> None:
@@ -166,14 +166,6 @@ def replace(cluster: Rehearsal, role: Role, body: dict[str, Any]) -> None:
         objects.patch_namespaced_custom_object(RBAC, "v1", role.namespace, "roles", name, patch)
     else:
         objects.patch_cluster_custom_object(RBAC, "v1", "clusterroles", name, patch)
-
-
-def settled(reached: Callable[[], bool], seconds: float = SETTLES) -> None:
-    """Waits until it is true."""
-    deadline = time.monotonic() + seconds
-    while not reached():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("what", JOBS)
@@ -280,11 +272,11 @@ def test_the_operator_and_the_garbage_collector_set_owners(judge: Judge, rays: R
         found = objects.list_namespaced_custom_object("ray.io", "v1", TEAM, "rayclusters")["items"]
         return [each["metadata"] for each in found if each["metadata"]["name"].startswith("other-")]
 
-    settled(lambda: [each["ownerReferences"][0]["kind"] for each in owned()] == ["RayJob"])
+    until(lambda: [each["ownerReferences"][0]["kind"] for each in owned()] == ["RayJob"], "the RayJob has a cluster")
     as_admin.delete_namespaced_custom_object(
         "ray.io", "v1", TEAM, "rayjobs", "other", body={"propagationPolicy": "Orphan"}
     )
-    settled(lambda: ["ownerReferences" in each for each in owned()] == [False], COLLECTED)
+    until(lambda: ["ownerReferences" in each for each in owned()] == [False], "the cluster has no owner", COLLECTED)
     rays.delete(TEAM, owned()[0]["name"])
 
 
