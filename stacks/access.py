@@ -96,7 +96,8 @@ def problems_of_hosts(stack: StackSettings) -> Iterator[Problem]:
 
 def restricted(stack: StackSettings) -> Restricted:
     """What the API server admits in the tenants' namespaces."""
-    return Restricted(tenants_namespaces(stack), stack.priorities.of_tenants, ingress_hosts(stack))
+    volcano = stack.scheduler is not None and stack.scheduler.volcano is not None
+    return Restricted(tenants_namespaces(stack), stack.priorities.of_tenants, ingress_hosts(stack), volcano)
 
 
 def installed_namespaces(stack: StackSettings) -> tuple[str, ...]:

@@ -35,6 +35,22 @@ def advice(stack: StackSettings, today: date) -> Iterator[Finding]:
         if exception.expires < today:
             yield _expired((f"{PREFIX}admissionPolicies", "exceptions", at, "expires"), exception.expires)
     yield from _tokens_in_workers(stack, today)
+    yield from _jobs_with_volcano(stack)
+
+
+def _jobs_with_volcano(stack: StackSettings) -> Iterator[Finding]:
+    """Users whose RayJobs KubeRay would never start (kuberay/features.py: scheduler-ray-job)."""
+    if stack.scheduler is None or stack.scheduler.volcano is None:
+        return
+    for at, tenant in enumerate(stack.tenants):
+        for number, user in enumerate(tenant.users):
+            if user.submit_jobs:
+                message = (
+                    "with Volcano, KubeRay starts no RayJob on an existing RayCluster, and the API server refuses it: "
+                    "remove this key, and submit to the RayCluster's jobs API (`ray job submit`)"
+                )
+                path = (f"{PREFIX}tenants", at, "users", number, "submitJobs")
+                yield Finding(path, True, message, "jobs-with-volcano")
 
 
 def _tokens_in_workers(stack: StackSettings, today: date) -> Iterator[Finding]:

@@ -52,6 +52,9 @@ class Restricted:
     hosts: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Host names of Ingresses, by the namespaces of the tenants that may have any."""
 
+    volcano: bool = False
+    """Whether the operator schedules with Volcano."""
+
 
 def restrictions(stack: str, admitted: Restricted) -> dict[str, Body]:
     """The policies of a stack, each with its binding, by part.
@@ -63,7 +66,7 @@ def restrictions(stack: str, admitted: Restricted) -> dict[str, Body]:
     policies = [
         ("scaling-only", _scaling_only(), tenants),
         ("ray-jobs", _jobs_on_usable_clusters(), tenants),
-        ("neighbours", neighbours(admitted.classes), tenants),
+        ("neighbours", neighbours(admitted.classes, admitted.volcano), tenants),
     ]
     if admitted.hosts:
         policies.append(("ingress-hosts", own_hosts(admitted.hosts), named("In", admitted.hosts)))

@@ -75,18 +75,20 @@ _CAN_SUBMIT = (
 SidecarMode it is a container of the head."""
 
 
-def neighbours(classes: Sequence[str]) -> Body:
-    """The spec of the policy. `classes`: PriorityClasses that tenants' RayClusters may have."""
+def neighbours(classes: Sequence[str], volcano: bool = False) -> Body:
+    """The spec of the policy. `classes`: PriorityClasses that tenants' RayClusters may have. `volcano`: the operator
+    schedules with it."""
+    rules = [*_RULES, *([_OWN_CLUSTER] if volcano else [])]
     own = [
         {"name": "classes", "expression": _CLASSES},
         {"name": "classesBefore", "expression": before(_CLASSES)},
     ]
-    used = [each["expression"] for each in (*own, *_RULES)]
+    used = [each["expression"] for each in (*own, *rules)]
     return {
         "matchConstraints": {"resourceRules": _resource_rules()},
         "matchConditions": [_NO_CONTROLLER],
         "variables": [*variables(used), *own],
-        "validations": [_priority(classes), *_RULES],
+        "validations": [_priority(classes), *rules],
     }
 
 
@@ -186,3 +188,10 @@ _RULES = (
         "own submitter does not; in K8sJobMode a submitterPodTemplate may",
     ),
 )
+
+_OWN_CLUSTER = _earlier_stays(
+    "variables.jobs.all(job, job.?rayClusterSpec.hasValue())",
+    "with Volcano, KubeRay starts no RayJob on an existing RayCluster: submit to the jobs API of that RayCluster "
+    "(`ray job submit`), or give the RayJob a rayClusterSpec",
+)
+"""controllers/ray/batchscheduler/volcano/volcano_scheduler.go: handleRayJob."""

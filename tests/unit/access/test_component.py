@@ -80,6 +80,15 @@ def test_host_names_are_restricted_where_a_tenant_may_have_ingresses() -> None:
     ]
 
 
+def test_rayjobs_on_an_existing_raycluster_are_refused_only_with_volcano() -> None:
+    def messages(**admitted: Any) -> str:
+        policies = [each.inputs["spec"] for each in restrictions(**admitted) if each.name.endswith("neighbours-policy")]
+        return " ".join(each.get("message", "") for each in policies[0]["validations"])
+
+    assert "KubeRay starts no RayJob on an existing RayCluster" in messages(volcano=True)
+    assert "existing RayCluster" not in messages()
+
+
 def test_pods_with_kubernetes_tokens_have_an_account_with_its_rights() -> None:
     shared = NamedCluster("shared", accounts=("shared",))
     assert tenant(clusters=[shared], accounts=["shared"]) == {

@@ -59,6 +59,17 @@ def test_the_account_of_a_ray_deployer_needs_an_exception_from_a_policy() -> Non
     assert found(exceptions=[excepted]) == found(rules={rule: "advisory"}) == []
 
 
+def test_users_whose_rayjobs_volcano_never_starts_are_mentioned() -> None:
+    def found(**scheduler: Any) -> list[str]:
+        users = [{"subject": "group:a", "clusters": ["training"], "submitJobs": True}]
+        values = {"tenants": [{"name": "team-a", "users": users, "clusters": CLUSTERS}], **scheduler}
+        return [str(each) for each in advice(StackSettings.model_validate(values), TODAY)]
+
+    [line] = found(scheduler={"volcano": {}})
+    assert line.startswith("ray-platform:tenants[0].users[0].submitJobs: with Volcano, KubeRay starts no RayJob")
+    assert found() == found(scheduler={"kueue": {}}) == []
+
+
 def test_an_expired_exception_of_admission_policies_is_mentioned() -> None:
     exception = {
         "rule": "pod-no-host-path",
