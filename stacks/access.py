@@ -2,9 +2,9 @@
 enforces: in which namespaces, and with which exceptions. Pure functions.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
-from fnmatch import fnmatchcase
 
 from components.access.admission import Restricted
 from components.access.personas import NamedCluster, Subject
@@ -86,17 +86,23 @@ def problems_of_hosts(stack: StackSettings) -> Iterator[Problem]:
                 message = f"RayCluster {owners[host][1]} has this host already: give each another"
                 yield Problem(("tenants", index, "clusters", position, "ingress", "host"), host, message, "host-twice")
             owners.setdefault(host, (tenant.namespace_name, name))
+    covered = defaultdict(list)
+    for host in owners:
+        labels = host.split(".")
+        for hosts in (host, *(f"*.{'.'.join(labels[at:])}" for at in range(1, len(labels)))):
+            covered[hosts].append(host)
     for index, tenant in enumerate(stack.tenants):
         for position, hosts in enumerate(tenant.network.ingress_hosts):
-            for host, (namespace, name) in owners.items():
-                if namespace != tenant.namespace_name and fnmatchcase(host, hosts):
+            for host in covered.get(hosts, ()):
+                namespace, name = owners[host]
+                if namespace != tenant.namespace_name:
                     message = f"the tenant could take the requests for {host}, which is RayCluster {name}: give others"
                     yield Problem(("tenants", index, "network", "ingressHosts", position), hosts, message, "host-twice")
 
 
 def restricted(stack: StackSettings) -> Restricted:
     """What the API server admits in the tenants' namespaces."""
-    volcano = stack.scheduler is not None and stack.scheduler.volcano is not None
+    volcano = stack.operator_in_force.batch_scheduler == "volcano"
     return Restricted(tenants_namespaces(stack), stack.priorities.of_tenants, ingress_hosts(stack), volcano)
 
 

@@ -40,7 +40,7 @@ def advice(stack: StackSettings, today: date) -> Iterator[Finding]:
 
 def _jobs_with_volcano(stack: StackSettings) -> Iterator[Finding]:
     """Users whose RayJobs KubeRay would never start (kuberay/features.py: scheduler-ray-job)."""
-    if stack.scheduler is None or stack.scheduler.volcano is None:
+    if stack.operator_in_force.batch_scheduler != "volcano":
         return
     for at, tenant in enumerate(stack.tenants):
         for number, user in enumerate(tenant.users):

@@ -66,6 +66,7 @@ def test_users_whose_rayjobs_volcano_never_starts_are_mentioned() -> None:
         return [str(each) for each in advice(StackSettings.model_validate(values), TODAY)]
 
     [line] = found(scheduler={"volcano": {}})
+    assert found(operator={"batchScheduler": "volcano"}) == [line]
     assert line.startswith("ray-platform:tenants[0].users[0].submitJobs: with Volcano, KubeRay starts no RayJob")
     assert found() == found(scheduler={"kueue": {}}) == []
 
