@@ -23,7 +23,7 @@ from .network import tenant_policies
 from .platform import Platform, other_platform
 from .platform_outputs import exported
 from .queues import scheduling_of
-from .rendered import redis_place
+from .rendered import redis_place, rendered_job
 from .settings import StackSettings, TenantSettings
 from .tenant import Tenant, TenantArgs, TenantClusters, TenantClustersArgs
 
@@ -105,6 +105,8 @@ def _with_platform(
         outputs |= {OUTPUT: OUTPUTS[platform.rows], **exported(settings), **_scheduler(settings, platform)}
     if tenants or not part.groups:
         outputs["clusters"] = {name: cluster for tenant in tenants for name, cluster in tenant.clusters.items()}
+    if jobs := {name: job for tenant in tenants for name, job in tenant.jobs.items()}:
+        outputs["jobs"] = jobs
     return outputs
 
 
@@ -154,7 +156,8 @@ def _clusters(
         service_account=service_account,
         context=settings.kubernetes.context,
         redis=redis_place(settings, tenant),
-        scheduling={cluster.name: scheduling_of(settings, tenant, cluster) for cluster in tenant.clusters},
+        scheduling={cluster.name: scheduling_of(settings, tenant, cluster) for cluster in tenant.all_clusters},
+        jobs={job.name: rendered_job(settings, tenant, job) for job in tenant.jobs},
         last=last.get("clusters") or {},
     )
 

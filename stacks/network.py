@@ -10,6 +10,7 @@ from components.network.manifests import Body, Openings, RayPods
 from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.manifests import head_ports
 from components.ray_cluster.settings import RayClusterSettings
+from components.ray_job.settings import JOB_LABEL
 from components.redis.connection import EXPORTER_PORT, LABELS, REDIS_PORT, SELECTOR, SENTINEL_PORT
 from components.volcano.manifests import METRICS_PORTS, WEBHOOK_LABELS, WEBHOOK_PORT
 
@@ -61,7 +62,7 @@ def tenant_policies(stack: StackSettings, tenant: TenantSettings) -> list[Body]:
 
 
 def policies_of_clusters(stack: StackSettings, tenant: TenantSettings) -> Iterator[tuple[str | None, Body]]:
-    """The same, each with the name of its RayCluster; None if it is for all of them."""
+    """The same, each with the name of its RayCluster or RayJob; None if it is for all of them."""
     settings = tenant.network
     if not (stack.network.policies and settings.policies):
         return
@@ -76,8 +77,14 @@ def policies_of_clusters(stack: StackSettings, tenant: TenantSettings) -> Iterat
         *(_ray_pods(cluster, rendered(stack, tenant, cluster)["spec"], place) for cluster in tenant.clusters),
         *(replace(named, name=name) for name in tenant.cluster_names),
     ]
+    known = tuple(each.name for each in clusters)
+    for job in tenant.jobs:
+        if own := job.own_cluster:
+            pods = _ray_pods(own, rendered(stack, tenant, own)["spec"], None)
+            clusters.append(replace(pods, label=JOB_LABEL))
     if settings.other_clusters:
-        clusters.append(replace(named, other_than=tuple(each.name for each in clusters), ingress=False))
+        label = JOB_LABEL if tenant.jobs else None
+        clusters.append(replace(named, other_than=known, unlabelled=label, ingress=False))
     openings = Openings(settings.dashboard_from, settings.client_from, settings.serve_from)
     yield None, manifests.default_deny()
     yield None, manifests.dns(stack.network.dns)

@@ -92,7 +92,7 @@ class Platform(pulumi.ComponentResource):
             f"{name}-kuberay",
             KubeRayOperatorArgs(
                 settings=args.operator_in_force,
-                ray_versions=tuple(cluster.ray_version for tenant in args.tenants for cluster in tenant.clusters),
+                ray_versions=tuple(cluster.ray_version for tenant in args.tenants for cluster in tenant.all_clusters),
                 namespaces={tenant.namespace_name: self.namespaces[tenant.name] for tenant in self._part.tenants(args)},
                 policies=operator_policies(args),
                 context=args.kubernetes.context,

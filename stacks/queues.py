@@ -124,7 +124,7 @@ def _users(stack: StackSettings) -> Mapping[str, dict[str, None]]:
     """By queue, the namespaces of the tenants that name it, in the order of the tenants."""
     found: dict[str, dict[str, None]] = defaultdict(dict)
     for tenant in stack.tenants:
-        for name in (queue_of(tenant), *(queue_of(tenant, cluster) for cluster in tenant.clusters)):
+        for name in (queue_of(tenant), *(queue_of(tenant, cluster) for cluster in tenant.all_clusters)):
             if name:
                 found[name][tenant.namespace_name] = None
     return found
@@ -134,6 +134,9 @@ def _clusters(stack: StackSettings) -> Iterator[tuple[Path, TenantSettings, RayC
     for index, tenant in enumerate(stack.tenants):
         for at, cluster in enumerate(tenant.clusters):
             yield ("tenants", index, "clusters", at), tenant, cluster
+        for at, job in enumerate(tenant.jobs):
+            if job.own_cluster:
+                yield ("tenants", index, "jobs", at, "cluster"), tenant, job.own_cluster
 
 
 def _without_scheduler(stack: StackSettings) -> Iterator[Problem]:

@@ -22,6 +22,7 @@ from components.priority_classes.settings import priority_classes
 from components.queues.manifests import queue_objects
 from components.ray_cluster.manifests import head_disruption_budget, head_ports, head_service
 from components.ray_cluster.settings import RayClusterSettings
+from components.ray_job.settings import JOB_LABEL
 from components.redis.connection import BACKUP, RESTORE
 from components.redis.manifests import namespace as redis_namespace
 from components.redis.objects import objects as redis_objects
@@ -35,7 +36,7 @@ from .access import admins_of, enforced, named_clusters, own_accounts, restricte
 from .network import operator_policies, policies_of_clusters, redis_policies, scheduler_policies
 from .queues import queues_of
 from .redis import redis_parts, redis_stateful_set
-from .rendered import rendered
+from .rendered import rendered, rendered_job
 from .settings import StackSettings, TenantSettings, once
 
 STACK = "stack"
@@ -140,6 +141,11 @@ def _of_tenant(stack: StackSettings, path: Path, tenant: TenantSettings) -> Plac
     for at, cluster in enumerate(tenant.clusters):
         for key, body in _beside(stack, tenant, cluster):
             yield (*path, "clusters", at, *key), in_namespace(body, namespace)
+    for at, job in enumerate(tenant.jobs):
+        yield (*path, "jobs", at), in_namespace(rendered_job(stack, tenant, job), namespace)
+        if job.own_cluster and not job.own_cluster.head.evictable:
+            budget = head_disruption_budget(job.own_cluster, JOB_LABEL)
+            yield (*path, "jobs", at, "cluster", "head"), in_namespace(budget, namespace)
     if stack.platform:
         return
     if tenant.create_namespace:
@@ -150,6 +156,7 @@ def _of_tenant(stack: StackSettings, path: Path, tenant: TenantSettings) -> Plac
     places: dict[str | None, Path] = {None: (*path, "network")}
     places |= {name: (*path, "clusterNames", at) for at, name in enumerate(tenant.cluster_names)}
     places |= {cluster.name: (*path, "clusters", at) for at, cluster in enumerate(tenant.clusters)}
+    places |= {job.name: (*path, "jobs", at) for at, job in enumerate(tenant.jobs)}
     for name, body in policies_of_clusters(stack, tenant):
         yield places[name], in_namespace(body, namespace)
     yield from _access(stack, path, tenant)

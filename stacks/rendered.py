@@ -10,10 +10,12 @@ from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.node_settings import WorkersSettings
 from components.ray_cluster.scheduling import NO_SCHEDULING, Scheduling
 from components.ray_cluster.settings import RayClusterSettings
-from components.tenant.demand import Demand, demand
+from components.ray_job.manifests import ray_job
+from components.ray_job.settings import RayJobSettings
+from components.tenant.demand import Demand, demand, demand_of_job
 from core.images import not_allowed
 from core.nodes import NodePool
-from core.problems import Path
+from core.problems import Path, Problems
 from core.quantities import amount
 
 from .queues import scheduling_of
@@ -66,6 +68,25 @@ def rendered(stack: StackSettings, tenant: TenantSettings, cluster: RayClusterSe
 def demanded(stack: StackSettings, tenant: TenantSettings, cluster: RayClusterSettings) -> Demand:
     """What the RayCluster uses of its tenant's quota. Raises Problems as `rendered` does."""
     return demand(rendered(stack, tenant, cluster), tenant.limits_in_force)
+
+
+@once
+def rendered_job(stack: StackSettings, tenant: TenantSettings, job: RayJobSettings) -> Body:
+    """The RayJob's body with all values from stack and tenant. Raises Problems, with paths in the RayJob's settings."""
+    selector = job.cluster_selector
+    selected = next((each for each in tenant.clusters if selector and each.name == selector.cluster), None)
+    own, place = job.own_cluster, job.own_cluster or selected
+    try:
+        body = rendered(stack, tenant, own) if own else None
+    except Problems as error:
+        raise Problems(problem.below(("cluster",)) for problem in error.problems) from error
+    return ray_job(job, body, with_tenant_defaults(tenant, place) if place else None)
+
+
+@once
+def demanded_by_job(stack: StackSettings, tenant: TenantSettings, job: RayJobSettings) -> Demand:
+    """What the RayJob and its cluster use of their tenant's quota. Raises Problems as `rendered_job` does."""
+    return demand_of_job(rendered_job(stack, tenant, job), tenant.limits_in_force)
 
 
 def as_tenant_gives(

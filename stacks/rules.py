@@ -1,42 +1,23 @@
-"""Validation between the parts of a stack file: names and references, and RayClusters that KubeRay, the API server or
-their tenant's limits would refuse. Pure functions.
-"""
+"""Validation between the parts of a stack file: names, references and people. Pure functions."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pydantic.alias_generators import to_camel
 
-from components.capacity.room import without_room
-from components.network.rules import exposed, ingress_not_allowed, ingress_problems
-from components.ray_cluster.fault_tolerance import RedisPlace
-from components.ray_cluster.origin import setting_at
-from components.ray_cluster.pod_problems import of_the_defaults, pod_problems
-from components.ray_cluster.rules import redis_problems
-from components.ray_cluster.scheduling import gang_in_part, not_with_kueue
-from components.ray_cluster.settings import RayClusterSettings
-from components.ray_cluster.slots import without_slots
-from components.ray_cluster.undone import undone
-from components.ray_cluster.wording import of_the_stack
-from components.tenant.demand import of_stateful_set
-from components.tenant.rules import beyond_limits, beyond_quota
-from core.nodes import NodePool
-from core.problems import Path, Problem, Problems, place
-from core.versions import UnsupportedVersionError
-from kuberay import OperatorContext, validate
-from kuberay.releases import WORKLOADS_GATE, check_ray
+from components.network.rules import ingress_problems
+from core.problems import Path, Problem, place
 
 from .access import problems_of_admission, problems_of_hosts
 from .environment.part import problems_of_split
 from .namespaces import namespace_setting, problems_of_namespaces
-from .planning.demands import workers_of
 from .planning.overcommitment import overcommitments
 from .planning.plan import plan_of
 from .platform_outputs import problems_of_platform
 from .pools import problems_of_pools
-from .queues import beyond_queue, problems_of_scheduling, scheduling_of
-from .redis import problems_of_redis, redis_of
-from .rendered import demanded, redis_place, rendered, tenants_images_not_allowed
+from .queues import problems_of_scheduling
+from .ray_rules import problems_of_clusters
+from .redis import problems_of_redis
 from .settings import StackSettings, TenantSettings
 
 Body = dict[str, Any]
@@ -78,6 +59,8 @@ def _names(stack: StackSettings) -> Iterator[Problem]:
         named: list[tuple[Path, str]] = [
             *((("tenants", index, "clusters", at, "name"), cluster.name) for at, cluster in enumerate(tenant.clusters)),
             *((("tenants", index, "clusterNames", at), name) for at, name in enumerate(tenant.cluster_names)),
+            # The Services of a RayCluster and a RayJob of one name have one name, too.
+            *((("tenants", index, "jobs", at, "name"), job.name) for at, job in enumerate(tenant.jobs)),
         ]
         yield from _repeated(named)
 
@@ -145,113 +128,3 @@ def _not_made(stack: StackSettings) -> Iterator[Problem]:
                 "namespace where it is created"
             )
             yield Problem(("tenants", index, to_camel(field)), getattr(tenant, field), message, "namespace-not-made")
-
-
-def problems_of_clusters(stack: StackSettings) -> Iterator[Problem]:
-    """All problems of a stack's RayClusters, each by itself and a tenant's together."""
-    settings = stack.operator_in_force
-    if settings.batch_scheduler and settings.feature_gates.get(WORKLOADS_GATE):
-        message = (
-            f"KubeRay does not start with this gate and the batch scheduler {settings.batch_scheduler}: remove one"
-        )
-        yield Problem(("operator", "featureGates", WORKLOADS_GATE), True, message, "operator-feature-gate")
-    operator = OperatorContext(settings.version, settings.batch_scheduler, dict(settings.feature_gates))
-    for index, tenant in enumerate(stack.tenants):
-        found = list(_of_tenant(tenant, stack, operator))
-        yield from (problem.below(("tenants", index)) for problem in found)
-
-
-def _of_tenant(tenant: TenantSettings, stack: StackSettings, operator: OperatorContext) -> Iterator[Problem]:
-    valid = True
-    place = redis_place(stack, tenant)
-    for at, cluster in enumerate(tenant.clusters):
-        # On the platform of another stack, that stack decides whether Ingresses are allowed.
-        found = list(ingress_not_allowed(cluster, tenant.network)) if stack.platform is None else []
-        found += _too_old(cluster, operator)
-        try:
-            body = rendered(stack, tenant, cluster)
-        except Problems as error:
-            found += error.problems
-        else:
-            refused = [of_the_stack(cluster, each, body) for each in validate(body, operator)] or [
-                *exposed(cluster, body["spec"]),
-                *redis_problems(cluster, place, body),
-                *_images(tenant, place, body),
-            ]
-            refused = refused or [
-                *undone(cluster, body),
-                *without_slots(body),
-                *pod_problems(body, tenant.level_in_force),
-            ]
-            if by_default := of_the_defaults(cluster, refused):
-                refused = [each for each in refused if each.rule != "pod-security"]
-            found += by_default
-            found += _of_the_scheduler(stack, tenant, cluster, body)
-            found += [_where_set(cluster, stack.nodes, body, problem) for problem in refused]
-        valid = valid and not found
-        yield from (problem.below(("clusters", at)) for problem in found)
-    # A RayCluster with errors has no size yet.
-    if valid:
-        yield from _beyond(tenant, stack)
-        for at, cluster in enumerate(tenant.clusters):
-            body, demand = rendered(stack, tenant, cluster), demanded(stack, tenant, cluster)
-            refused = list(beyond_queue(stack, tenant, cluster, demand))
-            workers = workers_of(cluster.name, body, demand) if stack.nodes else ()
-            unbound = {group.group_name for group in cluster.worker_groups if group.pool is None}
-            refused += without_room(zip(demand.groups, workers, strict=False), stack.nodes, unbound)
-            found = [_where_set(cluster, stack.nodes, body, each) for each in refused]
-            yield from (problem.below(("clusters", at)) for problem in found)
-
-
-def _too_old(cluster: RayClusterSettings, operator: OperatorContext) -> Iterator[Problem]:
-    """A Ray version that the operator does not support."""
-    try:
-        check_ray(operator.version, [cluster.ray_version])
-    except UnsupportedVersionError as error:
-        yield Problem(("rayVersion",), cluster.ray_version, str(error), "operator-ray-version")
-
-
-def _where_set(cluster: RayClusterSettings, pools: tuple[NodePool, ...], body: Body, problem: Problem) -> Problem:
-    """Maps a problem of a body to the cluster's setting that causes it."""
-    path = setting_at(cluster, pools, body["spec"], problem.path)
-    # If the refused value is derived from the setting, the message also names the refused field.
-    derived = path[-1:] != problem.path[-1:]
-    message = f"RayCluster {place(problem.path)}: {problem.message}" if derived else problem.message
-    return Problem(path, problem.value, message, problem.rule)
-
-
-def _of_the_scheduler(
-    stack: StackSettings, tenant: TenantSettings, cluster: RayClusterSettings, body: Body
-) -> Iterator[Problem]:
-    """What the stack's scheduler does not support in a RayCluster; paths are in its settings."""
-    if stack.scheduler is None:
-        return
-    yield from gang_in_part(cluster, body)
-    if stack.scheduler.kueue:
-        yield from not_with_kueue(cluster, scheduling_of(stack, tenant, cluster), stack.scheduler.kueue, body)
-
-
-def _images(tenant: TenantSettings, place: RedisPlace | None, body: Body) -> Iterator[Problem]:
-    registries = tenant.images.registries
-    for path, image in tenants_images_not_allowed(body, registries, place):
-        message = (
-            f"image {image!r} is from none of the registries that tenant {tenant.name!r} may use "
-            f"({', '.join(registries)}): use one from there, or add its registry to the tenant's images.registries"
-        )
-        yield Problem(path, image, message, "image-registry")
-
-
-def _beyond(tenant: TenantSettings, stack: StackSettings) -> Iterator[Problem]:
-    """Which of the tenant's clusters exceed its limits or its quota, or would be changed by the limits."""
-    demands = [demanded(stack, tenant, cluster) for cluster in tenant.clusters]
-    found = list(beyond_limits(demands, tenant.limits_in_force))
-    if not found and tenant.quota:
-        beside = [of_stateful_set(body, tenant.limits_in_force) for body in redis_of(stack, tenant)]
-        found = list(beyond_quota(demands, tenant.quota, beside))
-    for each in found:
-        if each.cluster is None:
-            yield each.problem.below(("quota",))
-        else:
-            cluster = tenant.clusters[each.cluster]
-            problem = _where_set(cluster, stack.nodes, rendered(stack, tenant, cluster), each.problem)
-            yield problem.below(("clusters", each.cluster))

@@ -18,6 +18,7 @@ from components.priority_classes.settings import PriorityClassesSettings
 from components.queues.settings import SchedulerSettings, SharedQueueSettings, TenantQueue
 from components.ray_cluster.rules import ValidRayCluster
 from components.ray_cluster.settings import ClusterName, RayClusterSettings
+from components.ray_job.rules import ValidRayJob
 from components.redis.settings import RedisSettings
 from components.tenant.settings import (
     DEFAULT_LIMITS,
@@ -128,12 +129,20 @@ class TenantSettings(Settings):
     clusters: tuple[ValidRayCluster, ...] = ()
     """The tenant's RayClusters."""
 
+    jobs: tuple[ValidRayJob, ...] = ()
+    """The tenant's RayJobs."""
+
     images: TenantImagesSettings = TenantImagesSettings()
     """Which images the tenant's RayClusters may use, and how they are pulled."""
 
     cluster_names: tuple[ClusterName, ...] = ()
     """Names of RayClusters that a separate stack of the tenant creates; `admins`, `users`, `network` apply to them,
     too."""
+
+    @functools.cached_property
+    def all_clusters(self) -> tuple[RayClusterSettings, ...]:
+        """The tenant's RayClusters, and those that its RayJobs have for themselves, with the names of the RayJobs."""
+        return (*self.clusters, *(each.own_cluster for each in self.jobs if each.own_cluster))
 
     @property
     def namespace_name(self) -> str:

@@ -16,6 +16,7 @@ from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.scaled import Scaled, UnknownScaleError, read_scaled
 from components.ray_cluster.scheduling import NO_SCHEDULING, Scheduling
 from components.ray_cluster.settings import RayClusterSettings
+from components.ray_job.component import RayJob, RayJobArgs
 from components.state import whole
 from components.tenant.component import Quota, QuotaArgs
 from components.tenant.guard import TenantGuard, TenantGuardArgs
@@ -51,6 +52,9 @@ class TenantClustersArgs:
     scheduling: Mapping[str, Scheduling] = field(default_factory=dict)
     """The scheduler and queue of each RayCluster, by name. Default: Kubernetes' own scheduler."""
 
+    jobs: Mapping[str, Body] = field(default_factory=dict)
+    """The bodies of its RayJobs, by name (rendered.rendered_job)."""
+
     last: Mapping[str, Any] = field(default_factory=dict)
     """The stack's RayClusters by `<namespace>/<name>`, as its last update exported them (_summary)."""
 
@@ -79,9 +83,11 @@ class Tenant(pulumi.ComponentResource):
 
     Outputs:
         clusters: of each RayCluster, by `<namespace>/<name>`, where it is, its worker groups, its state and status.
+        jobs: of each RayJob, by `<namespace>/<name>`, where it is, and the status that `up` has waited for.
     """
 
     clusters: dict[str, Any]
+    jobs: dict[str, Any]
 
     def __init__(self, name: str, args: TenantArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:Tenant", name, None, opts)
@@ -97,7 +103,7 @@ class Tenant(pulumi.ComponentResource):
             TenantGuardArgs(settings.name, namespace, settings.allow_delete, args.clusters.context),
             pulumi.ResourceOptions.merge(waits, pulumi.ResourceOptions(depends_on=[whole(clusters)])),
         )
-        self.clusters = clusters.clusters
+        self.clusters, self.jobs = clusters.clusters, clusters.jobs
         self.register_outputs({})
 
     def _around(self, name: str, args: TenantArgs, after: pulumi.ResourceOptions) -> list[pulumi.ComponentResource]:
@@ -132,13 +138,14 @@ class Tenant(pulumi.ComponentResource):
 
 
 class TenantClusters(pulumi.ComponentResource):
-    """A tenant's RayClusters: all that a stack creates on the platform of another stack.
+    """A tenant's RayClusters and RayJobs: all that a stack creates on the platform of another stack.
 
     Outputs:
-        clusters: as those of Tenant.
+        clusters, jobs: as those of Tenant.
     """
 
     clusters: dict[str, Any]
+    jobs: dict[str, Any]
 
     def __init__(self, name: str, args: TenantClustersArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("ray-platform:index:TenantClusters", name, None, opts)
@@ -168,7 +175,41 @@ class TenantClusters(pulumi.ComponentResource):
         self.clusters = {
             f"{settings.namespace_name}/{cluster}": _summary(resource) for cluster, resource in made.items()
         }
+        self.jobs = {
+            f"{settings.namespace_name}/{job}": pulumi.Output.all(resource.connection, resource.status).apply(
+                lambda known: {**known[0], **({"status": known[1]} if known[1] else {})}
+            )
+            for job, resource in self._jobs(name, args, made, opts).items()
+        }
         self.register_outputs({})
+
+    def _jobs(
+        self,
+        name: str,
+        args: TenantClustersArgs,
+        clusters: Mapping[str, RayCluster],
+        opts: pulumi.ResourceOptions | None,
+    ) -> dict[str, RayJob]:
+        after = pulumi.ResourceOptions(parent=self, depends_on=opts.depends_on if opts else None)
+        made = {}
+        for job in args.settings.jobs:
+            selected = clusters.get(job.cluster_selector.cluster) if job.cluster_selector else None
+            scheduling = args.scheduling.get(job.name, NO_SCHEDULING)
+            made[job.name] = RayJob(
+                f"{name}/{job.name}",
+                RayJobArgs(
+                    settings=job,
+                    body=args.jobs[job.name],
+                    namespace=args.namespace,
+                    operator_namespace=args.operator_namespace,
+                    context=args.context,
+                    queued=scheduling.backend == "kueue" and scheduling.queue is not None,
+                ),
+                pulumi.ResourceOptions.merge(
+                    after, pulumi.ResourceOptions(depends_on=[whole(selected)] if selected else [])
+                ),
+            )
+        return made
 
 
 def _scaled(context: str | None, namespace: str, cluster: RayClusterSettings) -> Scaled | None:

@@ -29,6 +29,10 @@ class Registered:
     """Id of an existing object that is imported; empty if the object is created."""
     retained: bool
     """Whether its object stays when the resource is removed."""
+    replaced_on: tuple[str, ...]
+    """Properties whose change replaces it."""
+    ignored: tuple[str, ...]
+    """Properties whose change is ignored."""
 
 
 class Recorder(MockMonitor):
@@ -84,6 +88,8 @@ class Recorder(MockMonitor):
                 protect=request.protect,
                 import_id=request.importId,
                 retained=request.retainOnDelete,
+                replaced_on=tuple(request.replaceOnChanges),
+                ignored=tuple(request.ignoreChanges),
             )
 
     def RegisterResourceOutputs(self, request: Any) -> Any:  # noqa: N802 (the protocol's name)

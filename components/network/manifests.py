@@ -49,6 +49,12 @@ class RayPods:
     other_than: tuple[str, ...] | None = None
     """RayClusters with their own policies."""
 
+    label: str = CLUSTER_LABEL
+    """Label of its pods with its name."""
+
+    unlabelled: str | None = None
+    """With `other_than`: label of pods that have their own policies, too."""
+
     ports: Mapping[str, int] = field(default_factory=lambda: dict(HEAD_PORTS))
     """The head's ports by KubeRay's names."""
 
@@ -71,10 +77,17 @@ class RayPods:
     def selector(self) -> Body:
         """Selects its pods in the namespace."""
         if self.other_than is None:
-            return {"matchLabels": {CLUSTER_LABEL: self.name}}
+            return {"matchLabels": {self.label: self.name}}
         known = {"key": CLUSTER_LABEL, "operator": "NotIn", "values": sorted(self.other_than)}
         some = {"key": CLUSTER_LABEL, "operator": "Exists"}
-        return {"matchExpressions": [some, *([known] if self.other_than else [])]}
+        without = {"key": self.unlabelled, "operator": "DoesNotExist"}
+        return {
+            "matchExpressions": [
+                some,
+                *([known] if self.other_than else []),
+                *([without] if self.unlabelled else []),
+            ]
+        }
 
 
 @dataclass(frozen=True)

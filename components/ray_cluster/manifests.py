@@ -88,9 +88,12 @@ def requires_token(body: Body) -> bool:
     return {"name": "RAY_AUTH_MODE", "value": "token"} in env
 
 
-def head_disruption_budget(settings: RayClusterSettings) -> Body:
-    """The PodDisruptionBudget that prevents eviction of the head. An unhealthy head may be evicted."""
-    labels = {CLUSTER_LABEL: settings.name, NODE_TYPE_LABEL: "head"}
+def head_disruption_budget(settings: RayClusterSettings, label: str = CLUSTER_LABEL) -> Body:
+    """The PodDisruptionBudget that prevents eviction of the head. An unhealthy head may be evicted.
+
+    `label`: label of the pods with the name.
+    """
+    labels = {label: settings.name, NODE_TYPE_LABEL: "head"}
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",

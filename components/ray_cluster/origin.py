@@ -30,7 +30,7 @@ def setting_at(settings: RayClusterSettings, pools: tuple[NodePool, ...], spec: 
         case ("metadata", "name", *_):
             return ("name",)
         case ("metadata", "labels" | "annotations", *_):
-            return _cut(configured, path[1:])
+            return cut(configured, path[1:])
         case ("spec", _, *_):
             return _of_spec(settings, configured, all_groups(settings, pools), spec, path[1:])
     return ()
@@ -51,7 +51,7 @@ def _of_spec(
             part, rest = _part(spec, "headGroupSpec"), path[1:]
         case _:
             # A group that exists only in overrides, or a field of the spec itself.
-            setting = _cut(configured, _of_cluster(configured, path))
+            setting = cut(configured, _of_cluster(configured, path))
             return ("overrides", *overridden) if len(overridden) > 1 or (overridden and not setting) else setting
     if rest[:1] == ("template",):
         templates = group.pod_templates if group else ((("head", "podTemplate"), settings.head.pod_template),)
@@ -170,11 +170,11 @@ def _of_pod(own: Path, template: Any, path: Path) -> tuple[Path, ...]:
 
 def _first_set(configured: Mapping[str, Any], *paths: Path) -> Path:
     """The first path that is set in full; if none is, the part of the last path that is set."""
-    return next((path for path in paths if _cut(configured, path) == path), _cut(configured, paths[-1]))
+    return next((path for path in paths if cut(configured, path) == path), cut(configured, paths[-1]))
 
 
-def _cut(configured: Any, path: Path) -> Path:
-    """The part of a path that is set."""
+def cut(configured: Any, path: Path) -> Path:
+    """The part of a path that is set in these settings."""
     for length, step in enumerate(path):
         inside = step < len(configured) if isinstance(step, int) and isinstance(configured, list | tuple) else False
         if not (inside or (isinstance(configured, Mapping) and step in configured)):

@@ -14,7 +14,7 @@ from kuberay.releases import FIRST_RAY_WITH_REDIS_USERS, FIRST_RAY_WITH_TOKENS
 from ..redis_gateway.manifests import METRICS_PORT, NAME, PORT, VOLUME
 from ..rollout.templates import recreates
 from .fault_tolerance import RECONNECT_SECONDS, RECONNECT_TIMEOUT, RedisPlace, beside_head
-from .settings import RayClusterSettings
+from .settings import ClusterTemplateSettings, RayClusterSettings
 
 
 def _valid(cluster: RayClusterSettings) -> RayClusterSettings:
@@ -39,12 +39,17 @@ def valid(values: Any) -> RayClusterSettings:
 
 def problems_of(cluster: RayClusterSettings) -> Iterator[Problem]:
     """All conflicts between settings; paths in the cluster's settings."""
+    yield from problems_of_template(cluster)
+    yield from _fault_tolerance(cluster)
+    yield from _updates(cluster)
+
+
+def problems_of_template(cluster: ClusterTemplateSettings) -> Iterator[Problem]:
+    """The conflicts between settings that the cluster of a RayJob has, too."""
     yield from _images(cluster)
     yield from _authentication(cluster)
     yield from _set_twice(cluster)
-    yield from _fault_tolerance(cluster)
     yield from _network_topology(cluster)
-    yield from _updates(cluster)
     if not cluster.scales:
         yield from _without_autoscaler(cluster)
     bounds = (cluster.min_workers, cluster.initial_workers, cluster.max_workers)
@@ -64,7 +69,7 @@ def replica_bounds(
             yield Problem((*path, name), value, message, "replica-bounds")
 
 
-def _images(cluster: RayClusterSettings) -> Iterator[Problem]:
+def _images(cluster: ClusterTemplateSettings) -> Iterator[Problem]:
     if not cluster.verify_image_tag:
         return
     groups = [(("workerGroups", index, "image"), group.image) for index, group in enumerate(cluster.worker_groups)]
@@ -93,7 +98,7 @@ def _wrong_tag(image: str, version: str) -> str | None:
     return None
 
 
-def _authentication(cluster: RayClusterSettings) -> Iterator[Problem]:
+def _authentication(cluster: ClusterTemplateSettings) -> Iterator[Problem]:
     options = cluster.auth_options
     if options and options.mode == "token" and not cluster.knows_tokens:
         message = (
@@ -103,7 +108,7 @@ def _authentication(cluster: RayClusterSettings) -> Iterator[Problem]:
         yield Problem(("authOptions", "mode"), options.mode, message, "token-needs-ray")
 
 
-def _set_twice(cluster: RayClusterSettings) -> Iterator[Problem]:
+def _set_twice(cluster: ClusterTemplateSettings) -> Iterator[Problem]:
     configured = cluster.model_fields_set
     if cluster.auto_scaling_mode == "disabled" and "autoscaling" in configured and cluster.autoscaling:
         message = "autoScalingMode is disabled and autoscaling is true: remove one of them"
@@ -150,7 +155,7 @@ def _fault_tolerance(cluster: RayClusterSettings) -> Iterator[Problem]:
         yield Problem(("faultTolerance",), True, message, "redis-users-need-ray")
 
 
-def _network_topology(cluster: RayClusterSettings) -> Iterator[Problem]:
+def _network_topology(cluster: ClusterTemplateSettings) -> Iterator[Problem]:
     topology = cluster.network_topology
     if topology and topology.mode == "soft" and topology.highest_tier_allowed is not None:
         message = "has no effect with mode soft, which may span all tiers: remove it, or set mode to hard"
@@ -167,7 +172,7 @@ _AUTOSCALERS = {
 """Fields that only the autoscaler uses, and their keys."""
 
 
-def _without_autoscaler(cluster: RayClusterSettings) -> Iterator[Problem]:
+def _without_autoscaler(cluster: ClusterTemplateSettings) -> Iterator[Problem]:
     message = "has no effect in a cluster that does not scale: remove it, or set autoscaling to true"
     for field, key in _AUTOSCALERS.items():
         value = getattr(cluster, field)

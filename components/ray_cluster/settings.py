@@ -76,17 +76,11 @@ def _one_or_more(value: Any) -> Any:
     return [value] if isinstance(value, dict | WorkersSettings) else value
 
 
-class RayClusterSettings(Settings):
-    """A RayCluster: a head, and workers that the autoscaler adds and removes.
+class ClusterTemplateSettings(Settings):
+    """Head and workers, of a RayCluster or of the cluster that a RayJob has for itself.
 
     `workers` are derived from pools; `workerGroups` are configured one by one. A cluster may have both, or only a head.
     """
-
-    name: ClusterName
-    """Name of the RayCluster; its head Service is `<name>-head-svc`."""
-
-    adopt: bool = False
-    """True: `up` adopts a running RayCluster. Afterwards the key can be removed."""
 
     ray_version: Version
     """Version of Ray in the image."""
@@ -142,15 +136,6 @@ class RayClusterSettings(Settings):
     idle_timeout_minutes: Annotated[int, Strict(), Field(ge=1, le=MOST_SECONDS // 60)] | None = None
     """idleTimeout in whole minutes."""
 
-    ready_timeout: Duration = "10m"
-    """Time for which `up` waits for the cluster to be ready. Afterwards it reports why it is not."""
-
-    updates: UpdatesSettings = UpdatesSettings()
-    """How an edit is applied to running pods. Default: idle workers are replaced; busy workers and the head stay."""
-
-    ingress: IngressSettings | None = None
-    """Dashboard and jobs API with a host name, through the ingress controller. Default: none."""
-
     service_account: DnsSubdomain | None = None
     """ServiceAccount of head and workers; it must exist. Default: the tenant's `rayDeployer`, else KubeRay creates one
     for a head with an autoscaler."""
@@ -166,13 +151,6 @@ class RayClusterSettings(Settings):
         Annotated[int, Strict(), Field(ge=1, le=MOST_ID)] | Literal["image"], BeforeValidator(_not_root)
     ] = RAYS_USER
     """User ID of Ray's containers, 1000 as in Ray's images. `image`: that of the image, or one that OpenShift sets."""
-
-    fault_tolerance: bool = False
-    """True: the GCS stores its tables in the stack's `redis`, so that actors, jobs and placement groups survive a
-    restart of the head. Needs Ray 2.41 or later."""
-
-    tls: TlsSettings | None = None
-    """TLS between the cluster's processes; `{}` with an authority that the stack creates. Default: none."""
 
     queue: QueueName | None = None
     """Queue in which the cluster waits. Default: its tenant's. With Volcano a change takes effect at once and does not
@@ -217,3 +195,32 @@ class RayClusterSettings(Settings):
     def scales(self) -> bool:
         """Whether the autoscaler adds and removes workers."""
         return self.autoscaling and self.auto_scaling_mode != "disabled"
+
+
+class RayClusterSettings(ClusterTemplateSettings):
+    """A RayCluster: a head, and workers that the autoscaler adds and removes.
+
+    `workers` are derived from pools; `workerGroups` are configured one by one. A cluster may have both, or only a head.
+    """
+
+    name: ClusterName
+    """Name of the RayCluster; its head Service is `<name>-head-svc`."""
+
+    adopt: bool = False
+    """True: `up` adopts a running RayCluster. Afterwards the key can be removed."""
+
+    ready_timeout: Duration = "10m"
+    """Time for which `up` waits for the cluster to be ready. Afterwards it reports why it is not."""
+
+    updates: UpdatesSettings = UpdatesSettings()
+    """How an edit is applied to running pods. Default: idle workers are replaced; busy workers and the head stay."""
+
+    ingress: IngressSettings | None = None
+    """Dashboard and jobs API with a host name, through the ingress controller. Default: none."""
+
+    fault_tolerance: bool = False
+    """True: the GCS stores its tables in the stack's `redis`, so that actors, jobs and placement groups survive a
+    restart of the head. Needs Ray 2.41 or later."""
+
+    tls: TlsSettings | None = None
+    """TLS between the cluster's processes; `{}` with an authority that the stack creates. Default: none."""

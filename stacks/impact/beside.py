@@ -14,6 +14,7 @@ from typing import Any
 
 from components.access.manifests import AUTH_DELEGATOR, Body
 from components.access.personas import Rule, rule
+from components.ray_job.manifests import RUN_ANNOTATION
 from components.redis.connection import NAME as REDIS
 from core.problems import Path
 from kuberay.edits import Steps, Verdict, differences
@@ -31,7 +32,7 @@ _LONGEST = 60
 _GENERATED = ("pulumi.com/", "ray-platform/scripts")
 """Prefixes of annotations that follow from other fields: hashes, and what Pulumi waits for."""
 
-_OWNERS = frozenset({"Namespace", "RayCluster"})
+_OWNERS = frozenset({"Namespace", "RayCluster", "RayJob"})
 """Kinds whose objects are created and deleted together with everything below their place in the stack file."""
 
 
@@ -49,6 +50,9 @@ def of_objects(before: Manifests, after: Manifests) -> Iterator[ObjectImpact]:
                 kind.losing is Verdict.IN_PLACE and _with(key, one, places[id(with_it)], with_it, without_it)
             ):
                 continue
+        if key[0] == "RayJob" and was and will:
+            yield impact(*key, _of_ray_job(was.body, will.body))
+            continue
         yield impact(*key, _effects(kind, was.body if was else None, will.body if will else None))
 
 
@@ -77,6 +81,24 @@ def _effects(kind: Kind, before: Any, after: Any) -> Iterator[Effect]:
         more = len(paths) - _SHOWN
         listed = ", ".join(_step(path, before, after) for path in paths[:_SHOWN]) + (f" and {more} more" * (more > 0))
         yield _changed(kind, after["kind"], paths, listed)
+
+
+def _of_ray_job(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Effect]:
+    """The job starts again if its settings have changed, or is suspended or resumed. Nothing else reaches a RayJob."""
+    was, will = (body["metadata"]["annotations"][RUN_ANNOTATION] for body in (before, after))
+    suspended, suspends = (bool(body["spec"].get("suspend")) for body in (before, after))
+    if was != will:
+        yield Effect(
+            Verdict.REPLACES,
+            "its settings or its runId change: the job stops if it runs, and starts again from the beginning",
+            "KubeRay applies no change to a RayJob",
+            "let the job end first",
+            "ray-operator/controllers/ray/rayjob_controller.go: getOrCreateRayClusterInstance",
+        )
+    elif suspends and not suspended:
+        yield Effect(Verdict.DELETES, "is suspended: its job stops if it runs, and its cluster is deleted")
+    elif suspended and not suspends:
+        yield Effect(Verdict.IN_PLACE, "is resumed: its job starts from the beginning")
 
 
 def _differences(before: Any, after: Any) -> Iterator[Steps]:

@@ -41,6 +41,13 @@ _VALIDATION = "kubernetes pkg/apis/apps/validation/validation.go: ValidateStatef
 _OF_CLAIMS = "kubernetes pkg/apis/core/validation/validation.go: ValidatePersistentVolumeClaimUpdate"
 
 KINDS = {
+    "RayJob": Kind(
+        "its job starts, on a cluster of its own or on the selected one",
+        "nothing: KubeRay applies no change to a RayJob",
+        "its job stops if it runs, and its cluster is deleted",
+        Verdict.DELETES,
+        "let the job end first",
+    ),
     "Namespace": Kind(
         "is created, with all its objects",
         "running pods stay; with a stricter Pod Security level, new pods that violate it are refused",

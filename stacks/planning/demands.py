@@ -13,7 +13,7 @@ from core.quantities import amount
 
 from ..queues import queue_of
 from ..redis import redis_parts, redis_stateful_set
-from ..rendered import demanded, rendered
+from ..rendered import demanded, demanded_by_job, rendered, rendered_job
 from ..settings import StackSettings, TenantSettings
 
 Rooms = Mapping[str, Mapping[str, Room]]
@@ -21,11 +21,15 @@ Rooms = Mapping[str, Mapping[str, Room]]
 
 
 def clusters_of(stack: StackSettings, tenant: TenantSettings) -> dict[str, list[Workers]]:
-    """The pods of the tenant's RayClusters, by `<namespace>/<name>`."""
-    made = {}
+    """The pods of the tenant's RayClusters and of its RayJobs' clusters, by `<namespace>/<name>`."""
+    made, namespace = {}, tenant.namespace_name
     for cluster in tenant.clusters:
-        name = f"{tenant.namespace_name}/{cluster.name}"
+        name = f"{namespace}/{cluster.name}"
         made[name] = workers_of(name, rendered(stack, tenant, cluster), demanded(stack, tenant, cluster))
+    for job in tenant.jobs:
+        if job.own_cluster:
+            name = f"{namespace}/{job.name}"
+            made[name] = workers_of(name, rendered_job(stack, tenant, job), demanded_by_job(stack, tenant, job))
     return made
 
 
@@ -48,7 +52,7 @@ def accounts_of(stack: StackSettings, rooms: Rooms) -> dict[str, list[Account]]:
     found: dict[str, list[Account]] = {}
     for tenant in stack.tenants:
         quota = Account(_quota(tenant))
-        for cluster in tenant.clusters:
+        for cluster in tenant.all_clusters:
             queue = of_queues.get(queue_of(tenant, cluster) or "")
             found[f"{tenant.namespace_name}/{cluster.name}"] = [quota, queue] if queue else [quota]
     return found
@@ -70,7 +74,7 @@ def _quota(tenant: TenantSettings) -> dict[str, Decimal]:
 
 
 def workers_of(owner: str, body: Body, demand: Demand) -> list[Workers]:
-    """The pods of a RayCluster or StatefulSet, in the order of the demand's groups."""
+    """The pods of a RayCluster, RayJob or StatefulSet, in the order of the demand's groups."""
     found = []
     for group in demand.groups:
         template_owner: Any = body
@@ -81,7 +85,7 @@ def workers_of(owner: str, body: Body, demand: Demand) -> list[Workers]:
                 owner=owner,
                 group=template_owner.get("groupName") or group.title.removeprefix("the "),
                 usage=group.usage,
-                spec=template_owner["template"]["spec"],
+                spec=template_owner.get("template", template_owner)["spec"],
                 least=group.at_first,
                 most=group.most if demand.scales else group.at_first,
                 hosts=template_owner.get("numOfHosts") or 1,

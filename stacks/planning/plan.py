@@ -132,7 +132,7 @@ def plan_of(stack: StackSettings, price: float | None = None) -> Plan:
             _cluster(
                 name, queue_of(tenant, cluster), workers, started, always[name], empty, alone[name].taken, accounts
             )
-            for cluster, (name, workers) in zip(tenant.clusters, mine.items(), strict=True)
+            for cluster, (name, workers) in zip(tenant.all_clusters, mine.items(), strict=True)
         )
         # One RayCluster fills the nodes as its tenant does. Filling them takes most of the time.
         greatest = alone.popitem()[1] if len(alone) == 1 else _alone(empty, mine, accounts)

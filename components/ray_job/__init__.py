@@ -1,0 +1,1 @@
+"""RayJobs: what they run, on which cluster, and how they are provisioned."""

@@ -1,0 +1,97 @@
+"""How a RayJob is provisioned."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+
+from core.types import seconds
+
+from ..bodies import in_namespace
+from ..kubernetes import KubernetesObject
+from ..ray_cluster.manifests import Body, head_disruption_budget
+from .manifests import RUN_ANNOTATION
+from .progress import JobFailedError, until_reached
+from .settings import JOB_LABEL, RayJobSettings
+
+
+@dataclass(frozen=True)
+class RayJobArgs:
+    """Arguments of RayJob."""
+
+    settings: RayJobSettings
+
+    body: Body
+    """The RayJob as `manifests.ray_job` renders it."""
+
+    namespace: pulumi.Input[str]
+
+    operator_namespace: str = "ray-system"
+    """Where to look for the operator when the job does not start."""
+
+    context: str | None = None
+    """Context of the kubeconfig, the provider's; None for the current one."""
+
+    queued: bool = False
+    """Whether Kueue may suspend it while it waits in a queue."""
+
+
+class RayJob(pulumi.ComponentResource):
+    """A RayJob, with its own RayCluster or on an existing one.
+
+    The job starts when the resource is created, and again when its settings or its `runId` change: then the RayJob is
+    deleted, which stops a running job, and created. KubeRay does not apply other changes to a RayJob, so Pulumi ignores
+    them: neither drift nor another rendering starts a job. `suspend` is applied in place.
+
+    A node drain does not evict the head of its cluster, unless the settings allow it.
+
+    Outputs:
+        connection: namespace, name and head Service. The Service exists while the job runs.
+        status: with `wait_for`, the status in Ray's words once `up` has waited for it, else None. An update fails if
+            the job fails meanwhile, or does not get there in time (pulumi.RunError).
+    """
+
+    connection: pulumi.Output[dict[str, str]]
+    status: pulumi.Output[str | None]
+
+    def __init__(self, name: str, args: RayJobArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("ray-platform:index:RayJob", name, None, opts)
+        settings, own = args.settings, args.settings.own_cluster
+        options = pulumi.ResourceOptions(
+            parent=self,
+            depends_on=opts.depends_on if opts else None,
+            delete_before_replace=True,
+            replace_on_changes=[f'metadata.annotations["{RUN_ANNOTATION}"]'],
+            ignore_changes=[f"spec.{key}" for key in args.body["spec"] if key != "suspend"],
+        )
+        job = KubernetesObject(f"{name}-ray-job", in_namespace(args.body, args.namespace), options)
+        if own and not own.head.evictable:
+            budget = in_namespace(head_disruption_budget(own, JOB_LABEL), args.namespace)
+            KubernetesObject(f"{name}-head-disruption-budget", budget, pulumi.ResourceOptions(parent=self))
+        self.connection = job.metadata.apply(
+            lambda metadata: {
+                "namespace": metadata["namespace"],
+                "job": settings.name,
+                "headService": f"{settings.name}-head-svc",
+            }
+        )
+        self.status = job.metadata.apply(lambda metadata: self._reached(args, metadata))
+        self.register_outputs({"connection": self.connection, "status": self.status})
+
+    async def _reached(self, args: RayJobArgs, metadata: dict[str, Any] | None) -> str | None:
+        settings = args.settings
+        if settings.wait_for == "nothing" or pulumi.runtime.is_dry_run() or metadata is None:
+            return None
+        try:
+            return await until_reached(
+                args.context,
+                metadata["namespace"],
+                settings.name,
+                settings.wait_for,
+                args.operator_namespace,
+                seconds(settings.wait_timeout),
+                lambda state: pulumi.log.info(state, resource=self, ephemeral=True),
+                args.queued,
+            )
+        except JobFailedError as error:
+            raise pulumi.RunError(str(error)) from error

@@ -1,0 +1,97 @@
+"""Renders the settings of a RayJob into the body for the API server. Pure functions."""
+
+import hashlib
+import json
+from typing import Any
+
+import yaml
+
+from ..ray_cluster.manifests import API_VERSION, Body
+from ..ray_cluster.pods import PodIdentity, container, template
+from ..ray_cluster.settings import RayClusterSettings
+from .settings import RayJobSettings
+
+RUN_ANNOTATION = "ray-platform/run"
+"""Annotation that identifies a run. Another value replaces the RayJob, so that the job starts again."""
+
+SUBMITTER = "ray-job-submitter"
+"""Name of the container that submits (ray-operator/controllers/ray/utils/constant.go: SubmitterContainerName)."""
+
+_SUBMITTER_AMOUNTS: Body = {
+    "limits": {"cpu": "1", "memory": "1Gi"},
+    "requests": {"cpu": "500m", "memory": "200Mi"},
+}
+"""KubeRay's own (ray-operator/controllers/ray/common/job.go: GetDefaultSubmitterContainer)."""
+
+_NOT_OF_A_RUN = {"suspend", "wait_for", "wait_timeout"}
+"""Settings whose change does not start the job again."""
+
+
+def ray_job(settings: RayJobSettings, own: Body | None, submits_for: RayClusterSettings | None) -> Body:
+    """The `ray.io/v1` RayJob. KubeRay defaults the fields that are not set.
+
+    `own`: the body of `settings.own_cluster` as a RayCluster; None if the job has no cluster of its own. KubeRay copies
+    the RayJob's labels and annotations to the RayCluster that it creates (rayjob_controller.go:
+    constructRayClusterForRayJob).
+    `submits_for`: the RayCluster that the job runs on, its own or the selected one, whose image the pod that submits
+    has; None if the stack does not know it.
+    Raises Problems, with paths in the settings, if `submitterPodTemplate` cannot be merged.
+    """
+    metadata = (own or {}).get("metadata", {})
+    labels, annotations = metadata.get("labels"), metadata.get("annotations") or {}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "RayJob",
+        "metadata": {
+            "name": settings.name,
+            **({"labels": labels} if labels else {}),
+            "annotations": {**annotations, RUN_ANNOTATION: run(settings)},
+        },
+        "spec": {key: value for key, value in _spec(settings, own, submits_for).items() if value is not None},
+    }
+
+
+def run(settings: RayJobSettings) -> str:
+    """Identifies the run that these settings describe.
+
+    It depends on the settings alone, not on what they are rendered to: another release of this program, or a change of
+    the tenant's defaults, must not start an ended job again.
+    """
+    described = settings.model_dump(mode="json", by_alias=True, exclude_unset=True, exclude=_NOT_OF_A_RUN)
+    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _spec(settings: RayJobSettings, own: Body | None, submits_for: RayClusterSettings | None) -> dict[str, Any]:
+    environment, selector = settings.runtime_env, settings.cluster_selector
+    submitter, strategy = settings.submitter_config, settings.deletion_strategy
+    resources = settings.entrypoint_resources
+    return {
+        "entrypoint": settings.entrypoint,
+        "submissionMode": settings.submission_mode,
+        "runtimeEnvYAML": yaml.safe_dump(environment.model_dump(exclude_unset=True)) if environment else None,
+        "metadata": dict(settings.metadata) or None,
+        "entrypointNumCpus": settings.entrypoint_num_cpus,
+        "entrypointNumGpus": settings.entrypoint_num_gpus,
+        "entrypointResources": json.dumps(resources) if resources else None,
+        "backoffLimit": settings.backoff_limit,
+        "activeDeadlineSeconds": settings.active_deadline_seconds,
+        "preRunningDeadlineSeconds": settings.pre_running_deadline_seconds,
+        "suspend": settings.suspend or None,
+        "shutdownAfterJobFinishes": settings.shuts_down or None,
+        "ttlSecondsAfterFinished": settings.ttl_seconds_after_finished,
+        "deletionStrategy": strategy.model_dump(by_alias=True, exclude_none=True, mode="json") if strategy else None,
+        "clusterSelector": selector.model_dump(by_alias=True) if selector else None,
+        "submitterConfig": submitter.model_dump(by_alias=True) if submitter else None,
+        "submitterPodTemplate": _submitter(settings, submits_for),
+        "rayClusterSpec": own["spec"] if own else None,
+    }
+
+
+def _submitter(settings: RayJobSettings, cluster: RayClusterSettings | None) -> Body | None:
+    """The pod that submits. KubeRay's own has no security context, so that Pod Security `restricted` refuses it."""
+    if settings.submission_mode != "K8sJobMode" or cluster is None:
+        return settings.submitter_pod_template or None
+    # It needs Ray's image, and nothing else that Ray's pods have.
+    plain = cluster.model_copy(update={"env": {}, "labels": {}, "volumes": (), "volume_mounts": ()})
+    ray = {**container(plain, SUBMITTER, cluster.head.image, {}, {}), "resources": _SUBMITTER_AMOUNTS}
+    return template(plain, ray, PodIdentity(), None, [(("submitterPodTemplate",), settings.submitter_pod_template)])

@@ -1,0 +1,23 @@
+"""Maps a part of a rendered RayJob to its setting, so that a problem is reported where the author can fix it."""
+
+from core.problems import Path
+
+from ..ray_cluster.origin import cut
+from .settings import RayJobSettings
+
+_KEYS = {"runtimeEnvYAML": "runtimeEnv"}
+"""Keys that differ from KubeRay's fields."""
+
+
+def job_setting_at(settings: RayJobSettings, path: Path) -> Path:
+    """The path in the job's settings that the part of its body at `path` comes from; `()` for the job itself.
+
+    Parts of `rayClusterSpec` come from the settings of its cluster (ray_cluster.origin).
+    """
+    configured = settings.model_dump(by_alias=True, exclude_unset=True)
+    match path:
+        case ("metadata", "name", *_):
+            return ("name",)
+        case ("spec", str(field), *rest):
+            return cut(configured, (_KEYS.get(field, field), *rest))
+    return ()

@@ -1,0 +1,138 @@
+"""Rules for combinations of RayJob settings. What KubeRay refuses in the rendered object is checked in kuberay/."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+from pydantic import AfterValidator
+
+from core.problems import Path, Problem, Problems
+
+from ..ray_cluster.rules import problems_of_template
+from .settings import RayJobSettings
+
+
+def _valid(job: RayJobSettings) -> RayJobSettings:
+    if problems := list(problems_of(job)):
+        raise Problems(problems)
+    return job
+
+
+ValidRayJob = Annotated[RayJobSettings, AfterValidator(_valid)]
+"""Settings of a RayJob without conflicts."""
+
+_BY_SHELL = ("K8sJobMode", "SidecarMode")
+"""Modes in which a shell runs `ray job submit` with the job's settings as text
+(ray-operator/controllers/ray/common/job.go: BuildJobSubmitCommand)."""
+
+_OF_OWN_CLUSTER = ("shutdown_after_job_finishes", "ttl_seconds_after_finished", "deletion_strategy")
+
+
+def problems_of(job: RayJobSettings) -> Iterator[Problem]:
+    """All conflicts between settings; paths in the job's settings."""
+    yield from _cluster(job)
+    yield from _submission(job)
+    yield from _shell(job)
+    if job.suspend and job.wait_for != "nothing":
+        message = "a suspended job does not run, so `up` would wait in vain: remove waitFor, or suspend"
+        yield Problem(("waitFor",), job.wait_for, message, "job-waits")
+    if "wait_timeout" in job.model_fields_set and job.wait_for == "nothing":
+        message = "has no effect, because `up` does not wait for the job: remove it, or set waitFor"
+        yield Problem(("waitTimeout",), job.wait_timeout, message, "job-waits")
+
+
+def _cluster(job: RayJobSettings) -> Iterator[Problem]:
+    if job.cluster and job.cluster_selector:
+        message = "the job has a cluster of its own already: remove cluster, or clusterSelector"
+        yield Problem(("clusterSelector",), job.cluster_selector.cluster, message, "said-twice")
+    elif job.cluster:
+        yield from (problem.below(("cluster",)) for problem in problems_of_template(job.cluster))
+    elif job.cluster_selector is None:
+        message = "the job has no cluster: add cluster, or clusterSelector with ray.io/cluster"
+        yield Problem((), None, message, "job-cluster")
+    else:
+        if job.suspend:
+            message = "a job on a selected RayCluster cannot be suspended: remove it"
+            yield Problem(("suspend",), True, message, "job-suspend")
+        for field in _OF_OWN_CLUSTER:
+            if (value := getattr(job, field)) is not None:
+                key = type(job).model_fields[field].alias or field
+                message = "is about a cluster of the job's own, and the selected RayCluster is not: remove it"
+                yield Problem((key,), value if isinstance(value, bool | int) else None, message, "job-cluster")
+
+
+def _submission(job: RayJobSettings) -> Iterator[Problem]:
+    interactive = job.submission_mode == "InteractiveMode"
+    if job.entrypoint is None and not interactive:
+        message = "the job has nothing to run: add entrypoint, or set submissionMode to InteractiveMode"
+        yield Problem((), None, message, "job-entrypoint")
+    elif job.entrypoint is not None and interactive:
+        message = "KubeRay submits nothing in InteractiveMode: remove it, or submissionMode"
+        yield Problem(("entrypoint",), job.entrypoint, message, "job-entrypoint")
+    if job.submission_mode == "K8sJobMode":
+        return
+    for field, key in (("submitter_config", "submitterConfig"), ("submitter_pod_template", "submitterPodTemplate")):
+        if getattr(job, field):
+            message = f"{job.submission_mode} has no pod that submits: remove it, or set submissionMode to K8sJobMode"
+            yield Problem((key,), None, message, "job-submitter")
+
+
+def _shell(job: RayJobSettings) -> Iterator[Problem]:
+    """Text that the shell of the submitter would interpret."""
+    if job.submission_mode not in _BY_SHELL:
+        return
+    if job.entrypoint and (found := interpreted(job.entrypoint)):
+        message = (
+            f"the shell that submits the job would interpret {found!r}, and the cluster would not get it: put it into "
+            "single quotes, as in bash -c 'a && b', or set submissionMode to HTTPMode"
+        )
+        yield Problem(("entrypoint",), job.entrypoint, message, "job-entrypoint-shell")
+    texts: list[tuple[Path, Any]] = [
+        (("runtimeEnv",), job.runtime_env.model_dump(by_alias=True) if job.runtime_env else {}),
+        (("metadata",), dict(job.metadata)),
+        (("entrypointResources",), dict(job.entrypoint_resources)),
+    ]
+    for path, value in texts:
+        for at, text in _texts(path, value):
+            if found := next((each for each in text if each in _EXPANDED), None):
+                message = (
+                    f"the shell that submits the job would expand {found!r} in {text!r}: remove it, or set "
+                    "submissionMode to HTTPMode"
+                )
+                yield Problem(at, text, message, "job-entrypoint-shell")
+
+
+_EXPANDED = "$`"
+"""Characters that a shell also expands within double quotes."""
+
+_PIECE = re.compile(r"""'[^']*'|"(?P<double>(?:[^"\\]|\\.)*)"|\\.|(?<!\S)(?P<comment>\#)|(?P<plain>.)""", re.DOTALL)
+
+_OPERATORS = "\n;&|<>()'\"\\" + _EXPANDED
+"""Characters outside of quotes that end or change a command. A quote here has no end, and a backslash is the last
+character."""
+
+
+def interpreted(command: str) -> str | None:
+    """The first character of a command that a shell interprets, other than quotes of words; None if there is none."""
+    for piece in _PIECE.finditer(command):
+        text = piece["plain"] or ""
+        if piece["double"]:
+            text = re.sub(r"\\.", "", piece["double"], flags=re.DOTALL)
+            found = next((each for each in text if each in _EXPANDED), None)
+        else:
+            found = piece["comment"] or (text if text and text in _OPERATORS else None)
+        if found:
+            return found
+    return None
+
+
+def _texts(path: Path, value: Any) -> Iterator[tuple[Path, str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _texts((*path, str(key)), str(key))
+            yield from _texts((*path, str(key)), item)
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from _texts((*path, index), item)

@@ -1,0 +1,152 @@
+"""What a RayJob looks like to KubeRay, and when its job starts again."""
+
+import shlex
+import subprocess
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from components.ray_cluster.manifests import ray_cluster
+from components.ray_job.manifests import RUN_ANNOTATION, ray_job, run
+from components.ray_job.rules import ValidRayJob, interpreted
+from components.ray_job.settings import JOB_LABEL, RayJobSettings
+from kuberay import OperatorContext, validate
+from kuberay.pod_security import violations
+
+pytestmark = pytest.mark.unit
+
+CLUSTER = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0", "labels": {"cost-center": "research"}}
+
+
+def job(**settings: Any) -> RayJobSettings:
+    entry = {"name": "count", "entrypoint": "python count.py", "cluster": CLUSTER, **settings}
+    entry = {key: value for key, value in entry.items() if value is not None}
+    return TypeAdapter(ValidRayJob).validate_python(entry, by_alias=True, by_name=False)
+
+
+def rendered(**settings: Any) -> dict[str, Any]:
+    made = job(**settings)
+    own = made.own_cluster
+    return ray_job(made, ray_cluster(own, ()) if own else None, own)
+
+
+def test_its_cluster_is_gone_after_the_job_unless_configured() -> None:
+    assert rendered()["spec"]["shutdownAfterJobFinishes"] is True
+    assert "shutdownAfterJobFinishes" not in rendered(shutdownAfterJobFinishes=False)["spec"]
+    rules = [{"policy": "DeleteCluster", "condition": {"jobStatus": "SUCCEEDED", "ttlSeconds": 60}}]
+    spec = rendered(deletionStrategy={"deletionRules": rules})["spec"]
+    assert "shutdownAfterJobFinishes" not in spec
+    assert spec["deletionStrategy"] == {"deletionRules": rules}
+
+
+def test_kuberay_accepts_it() -> None:
+    assert validate(rendered(runtimeEnv={"pip": ["numpy"]}, metadata={"a": "b"}), OperatorContext("1.6.2")) == []
+
+
+def test_the_pod_that_submits_meets_the_strictest_level_and_has_rays_image() -> None:
+    template = rendered()["spec"]["submitterPodTemplate"]
+    assert list(violations(template, (), "restricted")) == []
+    (container,) = template["spec"]["containers"]
+    assert (container["name"], container["image"]) == ("ray-job-submitter", CLUSTER["image"])
+    assert "command" not in container  # KubeRay adds its own
+
+
+def test_the_pod_that_submits_has_nothing_else_of_rays_pods() -> None:
+    mounted = {
+        **CLUSTER,
+        "env": {"LEVEL": "2"},
+        "volumes": [{"name": "data", "emptyDir": {}}],
+        "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+    }
+    template = rendered(cluster=mounted)["spec"]["submitterPodTemplate"]
+    assert "metadata" not in template
+    assert "volumes" not in template["spec"]
+    assert {"env", "volumeMounts"}.isdisjoint(template["spec"]["containers"][0])
+
+
+def test_nobody_submits_in_other_modes() -> None:
+    assert "submitterPodTemplate" not in rendered(submissionMode="HTTPMode")["spec"]
+
+
+def test_the_cluster_and_its_pods_have_the_jobs_label() -> None:
+    body = rendered()
+    assert body["metadata"]["labels"] == {"cost-center": "research", JOB_LABEL: "count"}
+    head = body["spec"]["rayClusterSpec"]["headGroupSpec"]["template"]
+    assert head["metadata"]["labels"][JOB_LABEL] == "count"
+
+
+def test_a_runtime_environment_becomes_yaml() -> None:
+    environment = {"working_dir": "s3://bucket/train.zip", "env_vars": {"LEVEL": "2"}}
+    assert yaml.safe_load(rendered(runtimeEnv=environment)["spec"]["runtimeEnvYAML"]) == environment
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"entrypoint": "python count.py --again"},
+        {"runId": "2"},
+        {"cluster": {**CLUSTER, "env": {"LEVEL": "2"}}},
+        {"activeDeadlineSeconds": 60},
+    ],
+)
+def test_another_setting_or_run_id_starts_it_again(edit: dict[str, Any]) -> None:
+    assert rendered(**edit)["metadata"]["annotations"][RUN_ANNOTATION] != run(job())
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"suspend": True},
+        {"waitFor": "succeeded", "waitTimeout": "1h"},
+        {"cluster": {**CLUSTER, "labels": CLUSTER["labels"]}},
+    ],
+)
+def test_suspending_or_waiting_does_not_start_it_again(edit: dict[str, Any]) -> None:
+    assert run(job(**edit)) == run(job())
+
+
+def test_what_the_tenant_adds_does_not_start_it_again() -> None:
+    made = job()
+    own = made.own_cluster
+    assert own
+    changed = own.model_copy(update={"image_pull_secrets": ("registry",)})
+    body = ray_job(made, ray_cluster(changed, (), "runner"), changed)
+    assert body["metadata"]["annotations"][RUN_ANNOTATION] == run(made)
+    assert body["spec"] != rendered()["spec"]
+
+
+@pytest.mark.parametrize(
+    ("command", "found"),
+    [
+        ("python train.py --lr 1e-4 'a && b' \"two words\" x\\;y", None),
+        ("bash -c 'a | b > $OUT # c'", None),
+        ("a && b", "&"),
+        ("a\nb", "\n"),
+        ('echo "$HOME"', "$"),
+        ('echo "`id`"', "`"),
+        ("echo it's", "'"),
+        ("python train.py # later", "#"),
+        ("python train.py a#b", None),
+        ('echo "\\$HOME"', None),
+    ],
+)
+def test_a_shell_would_interpret_it(command: str, found: str | None) -> None:
+    assert interpreted(command) == found
+
+
+@given(st.text(alphabet="ab '\"\\;&|<>()$`#\n", max_size=12))
+def test_bash_runs_one_command_with_the_words_of_every_accepted_entrypoint(text: str) -> None:
+    entrypoint = f"python {text}".strip()
+    if interpreted(entrypoint) is None:
+        assert words_of_bash(entrypoint) == shlex.split(entrypoint)
+
+
+def words_of_bash(command: str) -> list[str]:
+    """The words as bash passes them on, and nothing that it ran after them."""
+    script = f"""show() {{ printf '%s\\0' "$@"; exit 0; }}; show {command} ; printf 'second command\\0'"""
+    done = subprocess.run(["bash", "-c", script], capture_output=True, check=True)
+    return done.stdout.decode().split("\0")[:-1]
