@@ -13,7 +13,6 @@ from typing import Any
 
 import yaml
 
-from components.redis_gateway.settings import IMAGE as GATEWAY_IMAGE
 from core.problems import StackFileError
 from core.stack_file import plain_values, stack_name
 from local import paths, tools
@@ -22,6 +21,7 @@ from local.errors import RehearsalError
 from local.plugins import Selection, prepare_home
 from local.progress import console
 from local.rehearsal import Rehearsal
+from local.rehearsed_file import adapt
 from local.supervision import MARK
 from stacks.load import load
 
@@ -51,9 +51,8 @@ ENGINE = {
 class RehearsalStack:
     """A stack of this project whose state is in the rehearsal's folder, encrypted with its own passphrase.
 
-    The stack file itself is never changed. Pulumi reads a copy that is created before each command. It differs in three
-    things: it contains the salt of the rehearsal's passphrase; it sets no context, because the rehearsal's kubeconfig
-    has only one; and it uses KubeRay's manifests from the built module, so that no network is needed.
+    The stack file itself is never changed. Pulumi reads a copy that is created before each command. It contains the
+    salt of the rehearsal's passphrase, and what a rehearsal changes (rehearsed_file.py).
     """
 
     def __init__(self, rehearsal: Rehearsal, plugins: Selection, stack: str, file: Path | None = None) -> None:
@@ -252,15 +251,7 @@ class RehearsalStack:
             raise RehearsalError(str(error)) from None
         if not isinstance(settings.get("config"), dict):
             raise RehearsalError(f"{self.file.name} has no `config:` with the stack's settings")
-        if isinstance(kubernetes := settings["config"].get(f"{PROJECT}:kubernetes"), dict):
-            kubernetes.pop("context", None)
-        if f"{PROJECT}:platform" not in settings["config"]:
-            operator = settings["config"].setdefault(f"{PROJECT}:operator", {})
-            if isinstance(operator, dict) and operator.get("install") != "existing":
-                kuberay = tools.kuberay(str(operator.get("version", "")))
-                operator.setdefault("location", str(kuberay.share("config") / "default"))
-            _with_own_scheduler(settings["config"].get(f"{PROJECT}:scheduler"))
-            _with_own_gateway(settings["config"].get(f"{PROJECT}:redis"))
+        adapt(settings["config"], self._rehearsal.kind)
         return {**settings, "encryptionsalt": self._salt.read_text()}
 
 
@@ -270,24 +261,6 @@ def _write(file: Path, secret: str) -> None:
     made.touch(mode=0o600)
     made.write_text(secret)
     made.replace(file)
-
-
-def _with_own_scheduler(scheduler: Any) -> None:
-    """Installs a stack's Volcano or Kueue from the manifests of its installed programs."""
-    manifests = {
-        "volcano": tools.VOLCANO.share("installer") / "volcano-development.yaml",
-        "kueue": tools.KUEUE.share("config") / "default",
-    }
-    for name, manifest in manifests.items():
-        configured = scheduler.get(name) if isinstance(scheduler, dict) else None
-        if isinstance(configured, dict) and configured.get("install") != "existing":
-            configured.setdefault("location", str(manifest))
-
-
-def _with_own_gateway(redis: Any) -> None:
-    """Names the gateway's image as that of this checkout, which a real node has."""
-    if isinstance(redis, dict) and isinstance(gateway := redis.setdefault("gateway", {}), dict):
-        gateway.setdefault("image", GATEWAY_IMAGE)
 
 
 def stack_file(stack: str) -> Path:

@@ -6,7 +6,8 @@ from dataclasses import replace
 from components.kueue.manifests import MANAGER_LABELS, METRICS_PORT
 from components.kueue.manifests import WEBHOOK_PORT as KUEUE_WEBHOOK_PORT
 from components.network import manifests
-from components.network.manifests import Body, Openings, RayPods
+from components.network.manifests import Body
+from components.network.ray_pods import Openings, RayPods
 from components.ray_cluster.fault_tolerance import RedisPlace
 from components.ray_cluster.manifests import head_ports
 from components.ray_cluster.settings import RayClusterSettings

@@ -10,9 +10,10 @@ from components.ray_cluster.manifests import ray_cluster
 from components.ray_cluster.node_settings import WorkersSettings
 from components.ray_cluster.scheduling import NO_SCHEDULING, Scheduling
 from components.ray_cluster.settings import RayClusterSettings
+from components.ray_job.demand import demand_of_job
 from components.ray_job.manifests import ray_job
 from components.ray_job.settings import RayJobSettings
-from components.tenant.demand import Demand, demand, demand_of_job
+from components.tenant.demand import Demand, demand
 from core.images import not_allowed
 from core.nodes import NodePool
 from core.problems import Path, Problems

@@ -122,14 +122,22 @@ def on_operator(file: Path) -> Path:
 
 
 class Rays:
-    """The RayClusters, as kubectl shows them."""
+    """The RayClusters, or the objects of another kind of KubeRay, as kubectl shows them."""
 
-    def __init__(self, cluster: Rehearsal) -> None:
+    def __init__(self, cluster: Rehearsal, plural: str = "rayclusters") -> None:
         self._api = client.CustomObjectsApi(cluster.client())
+        self._plural = plural
 
     def read(self, namespace: str, name: str) -> dict[str, Any]:
-        found = self._api.get_namespaced_custom_object("ray.io", "v1", namespace, "rayclusters", name)
+        found = self._api.get_namespaced_custom_object("ray.io", "v1", namespace, self._plural, name)
         return cast("dict[str, Any]", found)
+
+    def named(self, namespace: str, label: str) -> list[dict[str, Any]]:
+        """Those with a label."""
+        found: Any = self._api.list_namespaced_custom_object(
+            "ray.io", "v1", namespace, self._plural, label_selector=label
+        )
+        return list(found["items"])
 
     def exists(self, namespace: str, name: str) -> bool:
         try:
@@ -140,13 +148,13 @@ class Rays:
             return False
 
     def create(self, namespace: str, body: dict[str, Any]) -> None:
-        self._api.create_namespaced_custom_object("ray.io", "v1", namespace, "rayclusters", body)
+        self._api.create_namespaced_custom_object("ray.io", "v1", namespace, self._plural, body)
 
     def patch(self, namespace: str, name: str, body: Any, **options: Any) -> None:
-        self._api.patch_namespaced_custom_object("ray.io", "v1", namespace, "rayclusters", name, body, **options)
+        self._api.patch_namespaced_custom_object("ray.io", "v1", namespace, self._plural, name, body, **options)
 
     def delete(self, namespace: str, name: str) -> None:
-        self._api.delete_namespaced_custom_object("ray.io", "v1", namespace, "rayclusters", name)
+        self._api.delete_namespaced_custom_object("ray.io", "v1", namespace, self._plural, name)
 
 
 def training(settings: dict[str, Any]) -> dict[str, Any]:

@@ -123,7 +123,7 @@ def demand(body: Body, limits: LimitSettings | None) -> Demand:
         options = spec.get("autoscalerOptions") or {}
         body = {"name": "autoscaler", "resources": options.get("resources") or _same(AUTOSCALER)}
         autoscaler = [Container(("spec", "autoscalerOptions"), body)]
-    groups = [_group(("spec", "headGroupSpec"), "the head", head, given, beside=autoscaler)]
+    groups = [group_of(("spec", "headGroupSpec"), "the head", head, given, beside=autoscaler)]
     objects = {"count/rayclusters.ray.io": Decimal(1), **_services(head)}
     if "gcsFaultToleranceOptions" in spec:
         groups = [_cleaned_up(groups[0], head, given)]
@@ -132,52 +132,15 @@ def demand(body: Body, limits: LimitSettings | None) -> Demand:
     for index, group in enumerate(spec.get("workerGroupSpecs") or ()):
         path, title = ("spec", "workerGroupSpecs", index), f"worker group {group['groupName']!r}"
         waiting = Container(path, {"name": "wait-gcs-ready", "resources": _same(WAITING)})
-        groups.append(_group(path, title, group, given, before=[waiting]))
+        groups.append(group_of(path, title, group, given, before=[waiting]))
     runs = () if spec.get("suspend") else tuple(groups)
     return Demand(name, runs, objects, bool(spec.get("enableInTreeAutoscaling")))
-
-
-def demand_of_job(body: Body, limits: LimitSettings | None) -> Demand:
-    """The usage of a RayJob with its cluster, if that is its own; paths are in the body of the RayJob.
-
-    The pod that submits the job counts beside it: Volcano adds its resources to those of the gang
-    (batchscheduler/volcano/volcano_scheduler.go: handleRayJob).
-    """
-    name, spec, template = body["metadata"]["name"], body["spec"], body["spec"].get("submitterPodTemplate")
-    groups: tuple[Group, ...] = ()
-    objects: Usage = {"count/rayjobs.ray.io": Decimal(1)}
-    scales = False
-    if own := spec.get("rayClusterSpec"):
-        of_cluster = demand({"metadata": body["metadata"], "spec": own}, limits)
-        scales, objects = of_cluster.scales, objects | of_cluster.objects
-        groups = tuple(_in_job(group) for group in of_cluster.groups)
-    if template and spec.get("submissionMode") == "K8sJobMode":
-        submitter = _group(("spec", "submitterPodTemplate"), "the submitter", {"template": template}, defaults(limits))
-        containers = tuple(replace(each, path=_without_template(each.path)) for each in submitter.containers)
-        groups = (*groups, replace(submitter, containers=containers))
-        objects |= {"count/jobs.batch": Decimal(1)}
-    return Demand(name, () if spec.get("suspend") else groups, objects, scales)
-
-
-def _in_job(group: Group) -> Group:
-    """A group of a RayCluster in the body of the RayJob that has it."""
-    containers = tuple(replace(each, path=_below_job(each.path)) for each in group.containers)
-    return replace(group, path=_below_job(group.path), containers=containers)
-
-
-def _below_job(path: Path) -> Path:
-    return ("spec", "rayClusterSpec", *path[1:])
-
-
-def _without_template(path: Path) -> Path:
-    """A path in a pod template that stands alone."""
-    return tuple(step for step in path if step != "template")
 
 
 def of_stateful_set(body: Body, limits: LimitSettings | None) -> Demand:
     """The usage of a StatefulSet with its volumes in a namespace with that LimitRange."""
     name, spec = body["metadata"]["name"], body["spec"]
-    group = _group(("spec",), name, spec, defaults(limits))
+    group = group_of(("spec",), name, spec, defaults(limits))
     number = int(spec["replicas"])
     storage = [
         amount(claim["spec"]["resources"]["requests"]["storage"]) for claim in spec.get("volumeClaimTemplates") or ()
@@ -226,7 +189,7 @@ def _times(usage: Usage, number: int) -> Usage:
     return {entry: value * number for entry, value in usage.items()}
 
 
-def _group(
+def group_of(
     path: Path,
     title: str,
     group: Body,
@@ -234,7 +197,8 @@ def _group(
     beside: Iterable[Container] = (),
     before: Iterable[Container] = (),
 ) -> Group:
-    """`beside`, `before`: containers and init containers that KubeRay adds."""
+    """The pods of a template, which is in `group`. `beside`, `before`: containers and init containers that KubeRay
+    adds."""
     pod = group["template"]["spec"]
     containers = [*_containers(path, pod, "containers"), *beside]
     initial = [*before, *_containers(path, pod, "initContainers")]

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from kubernetes import client
 
+from components.ray_job.settings import JOB_LABEL
 from local.nodes import POOL_LABEL
 from local.rehearse.observed import Body, Observed, Pod, observed, pod_of
 from local.rehearse.observed import Cluster as RayState
@@ -21,6 +22,7 @@ class Cluster:
 
     def __init__(self, api: client.ApiClient) -> None:
         self._core, self._objects = client.CoreV1Api(api), client.CustomObjectsApi(api)
+        self._names: dict[str, str] = {}
 
     def observed(self) -> Observed:
         """A snapshot of the cluster."""
@@ -37,15 +39,27 @@ class Cluster:
         return observed(self._custom(RAY), [], [], [], []).clusters
 
     def ray(self, name: str) -> Body:
-        """A RayCluster, by `<namespace>/<name>`."""
-        namespace, _, own = name.partition("/")
+        """A RayCluster, by `<namespace>/<name>`, or by the name of the RayJob that has it."""
+        namespace, _, _ = name.partition("/")
         group, version, plural = RAY
-        return cast("Body", self._objects.get_namespaced_custom_object(group, version, namespace, plural, own))
+        found = self._objects.get_namespaced_custom_object(group, version, namespace, plural, self._live(name))
+        return cast("Body", found)
+
+    def _live(self, name: str) -> str:
+        """The RayCluster's own name: KubeRay generates that of a RayJob's."""
+        if name not in self._names:
+            namespace, _, own = name.partition("/")
+            group, version, plural = RAY
+            of_job: Any = self._objects.list_namespaced_custom_object(
+                group, version, namespace, plural, label_selector=f"{JOB_LABEL}={own}"
+            )
+            self._names[name] = of_job["items"][0]["metadata"]["name"] if of_job["items"] else own
+        return self._names[name]
 
     def workers(self, name: str, group: str) -> list[Pod]:
         """The pods of a worker group that are not being deleted."""
-        namespace, _, own = name.partition("/")
-        selector = f"ray.io/cluster={own},ray.io/group={group}"
+        namespace, _, _ = name.partition("/")
+        selector = f"ray.io/cluster={self._live(name)},ray.io/group={group}"
         pods = self._items(self._core.list_namespaced_pod, namespace, label_selector=selector)
         return [pod for body in pods if (pod := pod_of(body, {}, {}))]
 
@@ -59,7 +73,7 @@ class Cluster:
 
         (ray, python/ray/autoscaler/_private/kuberay/node_provider.py: _scale_request_to_patch_payload)
         """
-        namespace, _, own = name.partition("/")
+        namespace, own = name.partition("/")[0], self._live(name)
         groups = [each["groupName"] for each in self.ray(name)["spec"]["workerGroupSpecs"]]
         path = f"/spec/workerGroupSpecs/{groups.index(group)}"
         patch: list[dict[str, Any]] = [

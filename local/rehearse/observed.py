@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from components.ray_job.settings import JOB_LABEL
 from core.nodes import GPU_RESOURCE
 from local.nodes import POOL_LABEL
 
@@ -32,7 +33,7 @@ class Pod:
     name: str
 
     owner: str
-    """`<namespace>/<name>` of the RayCluster or StatefulSet."""
+    """`<namespace>/<name>` of the RayCluster, of the RayJob that has it, or of the StatefulSet."""
 
     group: str
     """The worker group, `head`, or the StatefulSet's name."""
@@ -53,7 +54,7 @@ class Cluster:
     """A RayCluster."""
 
     name: str
-    """`<namespace>/<name>`."""
+    """`<namespace>/<name>`, with the name of the RayJob that has it if there is one, as in a plan."""
 
     ready: bool
 
@@ -135,7 +136,7 @@ def pod_of(body: Body, pools: Mapping[str, str], gangs: Mapping[str, Body]) -> P
     node = body["spec"].get("nodeName")
     return Pod(
         name=metadata["name"],
-        owner=f"{namespace}/{owner['name']}",
+        owner=f"{namespace}/{labels.get(JOB_LABEL) or owner['name']}",
         group=group,
         gpus=sum(_gpus(container) for container in body["spec"]["containers"]),
         pool=pools.get(node, "") if node else None,
@@ -166,7 +167,9 @@ def _cluster(body: Body) -> Cluster:
     since = provisioned["lastTransitionTime"] if provisioned and provisioned["status"] == "True" else None
     created = body["metadata"]["creationTimestamp"]
     seconds = (datetime.fromisoformat(since) - datetime.fromisoformat(created)).total_seconds() if since else None
-    return Cluster(_name(body), status.get("state") == "ready", seconds)
+    labels = body["metadata"].get("labels") or {}
+    name = f"{body['metadata']['namespace']}/{labels[JOB_LABEL]}" if JOB_LABEL in labels else _name(body)
+    return Cluster(name, status.get("state") == "ready", seconds)
 
 
 def _failures(clusters: Sequence[Body]) -> Iterator[Refusal]:

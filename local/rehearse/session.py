@@ -22,6 +22,9 @@ from stacks.render import images_of
 
 _LOOK_SECONDS = 2.0
 
+_STARTS_WITHIN_SECONDS = 30.0
+"""Simulated pods are ready within a few seconds."""
+
 
 def folder(stack: str) -> Path:
     """The run folder of a stack's rehearsal: separate from that of `make up`."""
@@ -46,6 +49,16 @@ def diagnostics(text: str) -> tuple[str, ...]:
     return tuple(
         dict.fromkeys(line.removeprefix("error: ") for line in lines if line and line != "error: update failed")
     )
+
+
+def _until_started(cluster: Cluster, number: int, show: Report) -> None:
+    """Waits for the RayClusters of RayJobs, for which no `up` waits; those without room stay."""
+    ready, since = -1, time.monotonic()
+    while ready < number and time.monotonic() < since + _STARTS_WITHIN_SECONDS:
+        if (now := sum(each.ready for each in cluster.states())) != ready:
+            ready, since = now, time.monotonic()
+        show(ready / (number + 1), f"{ready} of {number} RayClusters are ready")
+        time.sleep(_LOOK_SECONDS)
 
 
 class Session:
@@ -86,7 +99,10 @@ class Session:
             self.rehearsal.start(self._settings.nodes, show)
         cluster = Cluster(self.rehearsal.client())
         with self._timed("pulumi up, until all is ready") as show:
-            errors = self._up(cluster, sum(len(tenant.clusters) for tenant in plan.tenants), show)
+            number = sum(len(tenant.clusters) for tenant in plan.tenants)
+            errors = self._up(cluster, number, show)
+            if any(tenant.jobs for tenant in self._settings.tenants) and not errors:
+                _until_started(cluster, number, show)
         found = cluster.observed()
         asked = None
         if ask and not errors:

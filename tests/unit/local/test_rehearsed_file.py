@@ -1,23 +1,35 @@
-"""A rehearsal's copy of a stack file means the same to Pulumi as the file."""
+"""What a rehearsal changes in a stack file."""
 
-import json
-from pathlib import Path
+from typing import Any
 
 import pytest
 
-from core.stack_file import plain_values, read, stack_file
+from local.placement import Kind
+from local.rehearsed_file import adapt
 
 pytestmark = pytest.mark.unit
 
-FILE = 'config:\n  ray-platform:a: {BYTES: "7e10", TIME: 12:30, ANSWER: yes, MODE: "0022", NUMBER: 0x1F}\n'
+OPERATOR = {"ray-platform:operator": {"install": "existing"}}
 
 
-def test_texts_that_look_like_numbers_stay_texts(tmp_path: Path) -> None:
-    file = tmp_path / "Pulumi.a.yaml"
-    file.write_text(FILE)
-    values = plain_values(file)
-    copy = tmp_path / "Pulumi.b.yaml"
-    copy.write_text(json.dumps(values))
-    again = stack_file(copy, read(copy)).document.value
-    expected = {"BYTES": "7e10", "TIME": "12:30", "ANSWER": "yes", "MODE": "0022", "NUMBER": 31}
-    assert again == values == {"config": {"ray-platform:a": expected}}
+def adapted(nodes: Kind = "simulated", **config: Any) -> dict[str, Any]:
+    made = {**OPERATOR, **{f"ray-platform:{key}": value for key, value in config.items()}}
+    adapt(made, nodes)
+    return {key.partition(":")[2]: value for key, value in made.items()}
+
+
+def test_the_context_is_removed() -> None:
+    assert adapted(kubernetes={"context": "prod"})["kubernetes"] == {}
+
+
+def test_no_update_waits_for_a_job_where_no_process_runs() -> None:
+    def tenants() -> list[dict[str, Any]]:
+        return [{"name": "team-a", "jobs": [{"name": "count", "waitFor": "succeeded", "waitTimeout": "2h"}]}]
+
+    assert adapted(tenants=tenants())["tenants"][0]["jobs"] == [{"name": "count"}]
+    assert adapted("real", tenants=tenants())["tenants"] == tenants()
+
+
+@pytest.mark.parametrize("tenants", ["team-a", ["team-a"], [{"jobs": "count"}], [{"jobs": ["count"]}]])
+def test_values_of_a_wrong_type_stay_for_the_program_to_refuse(tenants: Any) -> None:
+    assert adapted(tenants=tenants)["tenants"] == tenants

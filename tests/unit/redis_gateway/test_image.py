@@ -6,7 +6,7 @@ import pytest
 
 from components.redis_gateway.settings import IMAGE
 from core.problems import StackFileError
-from local.pulumi import _with_own_gateway
+from local.rehearsed_file import adapt
 from stacks.load import installable, parse
 
 pytestmark = pytest.mark.unit
@@ -50,6 +50,6 @@ def test_an_image_or_a_mirror_of_it_is_enough() -> None:
 
 def test_a_rehearsal_names_the_image_that_it_has() -> None:
     redis: dict[str, Any] = {}
-    _with_own_gateway(redis)
+    adapt({"ray-platform:operator": {"install": "existing"}, "ray-platform:redis": redis}, "real")
     assert redis == {"gateway": {"image": IMAGE}}
     assert not refused(redis)

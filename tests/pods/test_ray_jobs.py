@@ -1,0 +1,88 @@
+"""RayJobs of the stack on real pods, with Volcano, in a namespace at level restricted."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from components.ray_job.settings import JOB_LABEL
+from testbed.platform_stack import training
+from testbed.pods.platform import NAMESPACE, Platform
+from testbed.pods.steps import Steps, until
+
+pytestmark = [pytest.mark.pods, pytest.mark.timeout(400, func_only=True)]
+
+SUCCEEDS, FAILS, WAITS = "succeeds", "fails", "waits"
+
+
+def jobs(settings: dict[str, Any]) -> list[dict[str, Any]]:
+    """A job in each mode that the namespace allows, and one that no node has room for."""
+    head = training(settings)["head"]
+    cluster = {
+        **{key: training(settings)[key] for key in ("rayVersion", "image")},
+        "autoscaling": False,
+        "head": {**head, "rayStartParams": {**head["rayStartParams"], "num-cpus": "1"}},
+    }
+    nowhere = {**cluster, "head": {**head, "podTemplate": {"spec": {"nodeSelector": {"example.com/none": "true"}}}}}
+    count = "import ray; ray.init(); print('counted', ray.get(ray.remote(lambda: 6 * 7).remote()))"
+    return [
+        {"name": SUCCEEDS, "entrypoint": f'python -c "{count}"', "cluster": cluster, "waitFor": "succeeded"},
+        {
+            "name": FAILS,
+            "entrypoint": "echo no data at s3://bucket && exit 3",
+            "submissionMode": "HTTPMode",
+            "cluster": cluster,
+        },
+        {
+            "name": WAITS,
+            "entrypoint": "python -V",
+            "preRunningDeadlineSeconds": 20,
+            "cluster": nowhere,
+        },
+    ]
+
+
+@pytest.fixture(scope="module")
+def platform_with_jobs(platform: Platform, steps: Steps) -> Iterator[Platform]:
+    platform.stack.edit(lambda settings: settings["tenants"][0].update(jobs=jobs(settings)))
+    with steps.step("`pulumi up` until a job with its own cluster has succeeded"):
+        platform.stack.up()
+    yield platform
+    platform.stack.edit(lambda settings: settings["tenants"][0].pop("jobs"))
+    platform.stack.up()
+
+
+def status(platform: Platform, name: str) -> dict[str, Any]:
+    body = json.loads(platform.kubectl("get", "rayjob", "-n", NAMESPACE, name, "-o", "json"))
+    found: dict[str, Any] = body.get("status", {})
+    return found
+
+
+def clusters(platform: Platform, name: str) -> str:
+    return platform.kubectl("get", "rayclusters", "-n", NAMESPACE, "-l", f"{JOB_LABEL}={name}", "-o", "name").strip()
+
+
+def test_a_job_succeeds_its_cluster_is_gone_and_its_log_stays(platform_with_jobs: Platform) -> None:
+    until(lambda: not clusters(platform_with_jobs, SUCCEEDS), "its RayCluster is gone")
+    assert status(platform_with_jobs, SUCCEEDS)["jobStatus"] == "SUCCEEDED"
+    assert "counted 42" in platform_with_jobs.kubectl("logs", "-n", NAMESPACE, f"job/{SUCCEEDS}")
+
+
+def test_the_reason_of_a_failed_job_is_readable_when_its_cluster_is_gone(platform_with_jobs: Platform) -> None:
+    until(lambda: status(platform_with_jobs, FAILS).get("jobDeploymentStatus") == "Failed", "it has failed")
+    until(lambda: not clusters(platform_with_jobs, FAILS), "its RayCluster is gone")
+    found = status(platform_with_jobs, FAILS)
+    assert found["reason"] == "AppFailed"
+    assert "exit code 3" in found["message"]
+    assert "no data at s3://bucket" in found["message"]
+
+
+def test_a_job_that_never_starts_ends_at_its_deadline(platform_with_jobs: Platform) -> None:
+    until(lambda: status(platform_with_jobs, WAITS).get("jobDeploymentStatus") == "Failed", "it has failed")
+    assert status(platform_with_jobs, WAITS)["reason"] == "PreRunningDeadlineExceeded"
+    until(lambda: not clusters(platform_with_jobs, WAITS), "its RayCluster is gone")
+
+
+def test_no_ended_job_starts_again(platform_with_jobs: Platform) -> None:
+    platform_with_jobs.stack.changes_nothing(refreshed=True)

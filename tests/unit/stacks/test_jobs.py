@@ -1,0 +1,112 @@
+"""RayJobs in a stack: what they use, who reaches their pods, and what an edit does to them."""
+
+from typing import Any
+
+import pytest
+
+from components.ray_job.settings import JOB_LABEL
+from core.problems import StackFileError
+from stacks.impact.beside import of_objects
+from stacks.load import parse
+from stacks.network import policies_of_clusters
+from stacks.planning.plan import plan_of
+from stacks.render import render
+from stacks.settings import StackSettings
+
+pytestmark = pytest.mark.unit
+
+IMAGE = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
+EIGHT_GPUS = {
+    **IMAGE,
+    "autoscaling": False,
+    "workerGroups": [
+        {"groupName": "gpu", "pool": "a100", "gpus": 8, "cpu": 32, "memory": "128Gi", "replicas": 1, "maxReplicas": 1}
+    ],
+}
+NODES = [{"pool": "a100", "count": 2, "cpu": 64, "memory": "512Gi", "gpus": 8}]
+
+
+def job(name: str = "train", **settings: Any) -> dict[str, Any]:
+    return {"name": name, "entrypoint": "python train.py", "cluster": EIGHT_GPUS, **settings}
+
+
+def stack(*jobs: dict[str, Any], others: dict[str, Any] | None = None, **tenant: Any) -> StackSettings:
+    described = {"nodes": NODES, "tenants": [{"name": "team-a", "jobs": list(jobs), **tenant}], **(others or {})}
+    return parse(described)
+
+
+def effects(before: StackSettings, after: StackSettings) -> list[str]:
+    found = [each for each in of_objects(render(before), render(after)) if each.kind == "RayJob"]
+    return [effect.text for each in found for effect in each.effects]
+
+
+def test_a_job_counts_in_the_plan_with_its_submitter() -> None:
+    plan = plan_of(stack(job()))
+    (train,) = plan.tenants[0].clusters
+    assert (train.name, train.starts["nvidia.com/gpu"]) == ("team-a/train", 8)
+    assert [group.workers.group for group in train.groups] == ["head", "gpu", "submitter"]
+
+
+def test_nobody_submits_for_the_operator() -> None:
+    (train,) = plan_of(stack(job(submissionMode="HTTPMode"))).tenants[0].clusters
+    assert [group.workers.group for group in train.groups] == ["head", "gpu"]
+
+
+def test_jobs_may_use_a_quota_one_after_the_other_but_each_has_to_fit() -> None:
+    assert stack(job("first"), job("second"), quota={"gpus": 8})
+    with pytest.raises(StackFileError) as error:
+        stack(job(), quota={"gpus": 4})
+    (finding,) = error.value.findings
+    assert finding.rule == "quota-fits-clusters"
+
+
+def test_a_job_that_no_node_holds_is_refused_at_its_worker_group() -> None:
+    large = {**EIGHT_GPUS, "workerGroups": [{**EIGHT_GPUS["workerGroups"][0], "cpu": 100}]}  # type: ignore[index]
+    with pytest.raises(StackFileError) as error:
+        stack(job(cluster=large))
+    (finding,) = error.value.findings
+    assert finding.path[:6] == ("ray-platform:tenants", 0, "jobs", 0, "cluster", "workerGroups")
+
+
+def test_the_pods_of_a_job_have_policies_of_their_own() -> None:
+    settings = stack(job(), network={"otherClusters": True})
+    policies = {body["metadata"]["name"]: body for _, body in policies_of_clusters(settings, settings.tenants[0])}
+    assert policies["cluster.train"]["spec"]["podSelector"] == {"matchLabels": {JOB_LABEL: "train"}}
+    others = policies["clusters-other"]["spec"]["podSelector"]["matchExpressions"]
+    assert {"key": JOB_LABEL, "operator": "DoesNotExist"} in others
+
+
+def test_the_policies_of_a_tenant_without_jobs_do_not_name_them() -> None:
+    settings = stack(network={"otherClusters": True})
+    assert JOB_LABEL not in str([body for _, body in policies_of_clusters(settings, settings.tenants[0])])
+
+
+@pytest.mark.parametrize(
+    ("edit", "effect"),
+    [
+        ({"runId": "2"}, "its settings or its runId change: the job stops if it runs, and starts again"),
+        ({"suspend": True}, "is suspended: its job stops if it runs, and its cluster is deleted"),
+    ],
+)
+def test_the_impact_of_an_edit(edit: dict[str, Any], effect: str) -> None:
+    (found,) = effects(stack(job()), stack(job(**edit)))
+    assert found.startswith(effect)
+
+
+def test_what_its_tenant_adds_has_no_effect_on_a_job() -> None:
+    before, after = stack(job()), stack(job(), images={"pullSecrets": ["registry"]})
+    assert render(before)["RayJob", "team-a/train"].body["spec"] != render(after)["RayJob", "team-a/train"].body["spec"]
+    assert effects(before, after) == []
+
+
+def test_the_impact_of_adding_and_removing_a_job() -> None:
+    assert effects(stack(), stack(job()))[0].startswith("its job starts")
+    assert effects(stack(job()), stack())[0].startswith("its job stops if it runs")
+
+
+@pytest.mark.parametrize("scheduler", [{"volcano": {}}, {"kueue": {}}])
+def test_a_job_waits_in_its_tenants_queue(scheduler: dict[str, Any]) -> None:
+    others = {"scheduler": scheduler}
+    settings = stack(job(), others=others, queue={"capability": {"gpus": 16, "cpu": 128, "memory": "512Gi"}})
+    labels = render(settings)["RayJob", "team-a/train"].body["metadata"]["labels"]
+    assert "team-a" in labels.values()
