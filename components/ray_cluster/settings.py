@@ -197,17 +197,22 @@ class ClusterTemplateSettings(Settings):
         return self.autoscaling and self.auto_scaling_mode != "disabled"
 
 
-class RayClusterSettings(ClusterTemplateSettings):
-    """A RayCluster: a head, and workers that the autoscaler adds and removes.
-
-    `workers` are derived from pools; `workerGroups` are configured one by one. A cluster may have both, or only a head.
-    """
+class StandingClusterSettings(Settings):
+    """What tells a RayCluster from others."""
 
     name: ClusterName
     """Name of the RayCluster; its head Service is `<name>-head-svc`."""
 
     adopt: bool = False
     """True: `up` adopts a running RayCluster. Afterwards the key can be removed."""
+
+
+# Pydantic takes the fields of the last base first.
+class RayClusterSettings(ClusterTemplateSettings, StandingClusterSettings):
+    """A RayCluster: a head, and workers that the autoscaler adds and removes.
+
+    `workers` are derived from pools; `workerGroups` are configured one by one. A cluster may have both, or only a head.
+    """
 
     ready_timeout: Duration = "10m"
     """Time for which `up` waits for the cluster to be ready. Afterwards it reports why it is not."""

@@ -62,10 +62,9 @@ def _places() -> dict[Model, list[str]]:
 
 
 def _fields(model: Model) -> Iterator[tuple[str, str, Any, FieldInfo]]:
-    """Name, key, type and definition of each field, those of the model itself before inherited ones."""
+    """Name, key, type and definition of each field."""
     annotations = typing.get_type_hints(model, include_extras=True)
-    inherited = {name for each in model.__bases__ if issubclass(each, BaseModel) for name in each.model_fields}
-    for name, field in sorted(model.model_fields.items(), key=lambda each: each[0] in inherited):
+    for name, field in model.model_fields.items():
         yield name, field.alias or name, annotations[name], field
 
 

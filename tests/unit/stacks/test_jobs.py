@@ -43,7 +43,7 @@ def effects(before: StackSettings, after: StackSettings) -> list[str]:
 def test_a_job_counts_in_the_plan_with_its_submitter() -> None:
     plan = plan_of(stack(job()))
     (train,) = plan.tenants[0].clusters
-    assert (train.name, train.starts["nvidia.com/gpu"]) == ("team-a/train", 8)
+    assert (train.name, int(train.starts["nvidia.com/gpu"])) == ("team-a/train", 8)
     assert [group.workers.group for group in train.groups] == ["head", "gpu", "submitter"]
 
 

@@ -84,7 +84,7 @@ def configured(settings: Any) -> Iterator[tuple[type[BaseModel], str]]:
         yield from (each for item in settings for each in configured(item))
     elif isinstance(settings, BaseModel):
         for key in settings.model_fields_set:
-            yield type(settings), key
+            yield from ((each, key) for each in type(settings).__mro__ if key in getattr(each, "model_fields", ()))
             yield from configured(getattr(settings, key))
 
 
