@@ -10,6 +10,8 @@ import hashlib
 import json
 import os
 import random
+import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -53,6 +55,9 @@ class Suite:
     files: tuple[str, ...]
     share: float
 
+    programs: tuple[str, ...] = ()
+    """Programs of the machine, whose versions are inputs, too."""
+
 
 SUITES: Mapping[str, Suite] = {
     "stand-ins": Suite(
@@ -93,6 +98,27 @@ SUITES: Mapping[str, Suite] = {
             "tests/differential/test_pods.py",
         ),
         share=0.05,
+    ),
+    "Redis": Suite(
+        inputs=(
+            "core/**/*.py",
+            "gateway/**/*",
+            "components/*.py",
+            "components/redis/**/*",
+            "components/redis_gateway/*",
+            "components/tls/*",
+            "tests/gateway/*.py",
+            "tests/redis/*.py",
+            "testbed/machine.py",
+        ),
+        files=(
+            *(f"tests/gateway/test_{name}.py" for name in ("any_order", "ending", "failover", "in_the_pod", "limits")),
+            *(f"tests/gateway/test_{name}.py" for name in ("ray", "repeats", "secrets")),
+            *(f"tests/redis/test_{name}.py" for name in ("backup", "existing", "failover", "neighbours")),
+            *(f"tests/redis/test_{name}.py" for name in ("tls", "users")),
+        ),
+        share=0.0,
+        programs=("redis-server", "redis-sentinel"),
     ),
     "stack files": Suite(
         inputs=(
@@ -152,12 +178,21 @@ def digests(suite: Suite, root: Path = paths.ROOT) -> dict[str, str]:
     """
     found = {"Python": sys.version.split()[0]}
     found |= {choice: os.environ.get(choice) or "auto" for choice in ("PLUGINS", "TOOLS")}
+    found |= {program: _version(program) for program in suite.programs}
     for pattern in (*suite.inputs, *suite.files, *PINS):
         files = [file for file in sorted(root.glob(pattern)) if file.is_file() and "__pycache__" not in file.parts]
         if not files:
             raise ValueError(f"no file matches {pattern!r}, an input of a suite of tests: correct tests/suites.py")
         found |= {str(file.relative_to(root)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
     return found
+
+
+def _version(program: str) -> str:
+    """What a program reports as its version; empty if the machine does not have it."""
+    found = shutil.which(program)
+    if found is None:
+        return ""
+    return subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout
 
 
 def record(name: str) -> Path:

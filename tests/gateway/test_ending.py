@@ -13,7 +13,7 @@ from tests.gateway.nodes import Nodes, free_ports
 from tests.gateway.process import ROOT, Gateway
 from tests.gateway.waiting import eventually
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.suite("Redis")]
 
 
 def started(**settings: str) -> "subprocess.CompletedProcess[str]":

@@ -50,7 +50,7 @@ ray.init(logging_level="error")
 
 @ray.remote(num_cpus=0, num_gpus=1, max_retries=0)
 def brief():
-    time.sleep(90)
+    time.sleep(45)
     return "whole"
 
 print(ray.get(brief.remote()))

@@ -10,7 +10,7 @@ from components.redis.objects import backup_objects
 from components.redis.settings import RedisBackupSettings, RedisSettings
 from tests.redis.pods import Pods
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.suite("Redis")]
 
 KEEP = 2
 

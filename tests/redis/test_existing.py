@@ -12,7 +12,7 @@ from components.redis.external import ExternalSettings
 from tests.gateway.nodes import PASSWORD, Node, Nodes
 from tests.redis.pods import Pods
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.suite("Redis")]
 
 SECRET = {"username": "default", "password": PASSWORD}
 

@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -37,6 +39,17 @@ def test_every_file_of_a_suite_carries_its_marker(name: str) -> None:
     for file in SUITES[name].files:
         text = (paths.ROOT / file).read_text()
         assert f'pytest.mark.suite("{name}")' in text
+
+
+def test_the_tests_of_a_skipped_suite_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(suites.MODE, "auto")
+    folder = ["tests/rollout", "tests/redis"]
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "engine", "--collect-only", *folder]
+    before = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, check=True).stdout
+    record_pass("Redis", digests(SUITES["Redis"]))
+    after = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, check=True).stdout
+    assert ("tests/redis/" in before, "tests/redis/" in after) == (True, False)
+    assert "tests/rollout/" in after
 
 
 def test_a_suite_runs_in_full_on_a_new_machine() -> None:
