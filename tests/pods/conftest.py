@@ -58,8 +58,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 class ByNode(LoadScopeScheduling):  # type: ignore[misc] # the same
-    """One process runs the tests on the node with the stack, a second one those on a node without and those of jobs, and
-    a third one those that lose masters of Redis, on a node of their own."""
+    """One process runs the tests on the node with the stack, a second one those on a node without and those of jobs,
+    and a third one those that lose masters of Redis, on a node of their own."""
 
     def _split_scope(self, nodeid: str) -> str:
         if nodeid.startswith(FAILOVER):

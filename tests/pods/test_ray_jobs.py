@@ -41,6 +41,7 @@ def jobs(settings: dict[str, Any]) -> list[dict[str, Any]]:
             "name": FAILS,
             "entrypoint": "echo no data at s3://bucket && exit 3",
             "submissionMode": "HTTPMode",
+            "backoffLimit": 1,
             "cluster": cluster,
         },
         {
@@ -84,11 +85,11 @@ def test_a_job_succeeds_its_cluster_is_gone_and_its_log_stays(platform: Platform
     assert "counted 42" in platform.kubectl("logs", "-n", NAMESPACE, f"job/{SUCCEEDS}")
 
 
-def test_the_reason_of_a_failed_job_is_readable_when_its_cluster_is_gone(platform: Platform) -> None:
+def test_a_failed_job_is_tried_again_and_its_reason_is_readable_when_its_clusters_are_gone(platform: Platform) -> None:
     until(lambda: status(platform, FAILS).get("jobDeploymentStatus") == "Failed", "it has failed")
     until(lambda: not clusters(platform, FAILS), "its RayCluster is gone")
     found = status(platform, FAILS)
-    assert found["reason"] == "AppFailed"
+    assert (found["reason"], found["failed"]) == ("AppFailed", 2)
     assert "exit code 3" in found["message"]
     assert "no data at s3://bucket" in found["message"]
 
