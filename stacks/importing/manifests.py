@@ -46,7 +46,7 @@ _AUTH_OVERRIDES: Path = ("overrides", "authOptions")
 _SERVER = ("the API server maintains it", "remove it")
 
 _INSTEAD = {
-    "RayJob": "run `ray job submit` on the cluster, or keep the manifest and do not import the cluster",
+    "RayJob": "write it into the tenant's `jobs` (docs/jobs.md), or run `ray job submit` on the cluster",
     "RayCronJob": "run `ray job submit` from a CronJob, or keep the manifest and do not import the cluster",
     "RayService": "run `serve deploy` on the cluster, or keep the manifest and do not import the cluster",
 }
@@ -173,7 +173,7 @@ def _settle(reader: Reader, kind: str) -> None:
     parts = [*spec.items(), *spec.at("jobTemplate").items()] if kind == "RayCronJob" else spec.items()
     for key, part in parts:
         if key not in ("jobTemplate", KINDS[kind][-1]):
-            part.note(f"the stack file has no {kind}", _INSTEAD[kind])
+            part.note(f"only the cluster of a {kind} is imported", _INSTEAD[kind])
 
 
 def _advise(entry: Mapping[str, Any], path: Path, log: Log) -> None:

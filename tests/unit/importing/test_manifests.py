@@ -158,7 +158,9 @@ def test_the_cluster_of_a_job_or_service_stays(body: dict[str, Any], cluster: st
     assert defaulted(rendered(result)["spec"]) == defaulted(PLAIN["spec"])
     assert result.cluster["name"] == "once"
     [other] = set(body["spec"]) - {cluster}
-    assert any(line.startswith(f"spec.{other}: the stack file has no {body['kind']}; run") for line in lines(result))
+    assert any(
+        line.startswith(f"spec.{other}: only the cluster of a {body['kind']} is imported; ") for line in lines(result)
+    )
 
 
 def test_fields_with_a_setting_use_it() -> None:
