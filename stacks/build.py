@@ -159,6 +159,7 @@ def _clusters(
         scheduling={cluster.name: scheduling_of(settings, tenant, cluster) for cluster in tenant.all_clusters},
         jobs={job.name: rendered_job(settings, tenant, job) for job in tenant.jobs},
         last=last.get("clusters") or {},
+        last_jobs=last.get("jobs") or {},
     )
 
 

@@ -58,6 +58,9 @@ class TenantClustersArgs:
     last: Mapping[str, Any] = field(default_factory=dict)
     """The stack's RayClusters by `<namespace>/<name>`, as its last update exported them (_summary)."""
 
+    last_jobs: Mapping[str, Any] = field(default_factory=dict)
+    """Its RayJobs in the same way."""
+
 
 @dataclass(frozen=True)
 class TenantArgs:
@@ -204,6 +207,7 @@ class TenantClusters(pulumi.ComponentResource):
                     operator_namespace=args.operator_namespace,
                     context=args.context,
                     queued=scheduling.backend == "kueue" and scheduling.queue is not None,
+                    last_status=args.last_jobs.get(f"{args.settings.namespace_name}/{job.name}", {}).get("status"),
                 ),
                 pulumi.ResourceOptions.merge(
                     after, pulumi.ResourceOptions(depends_on=[whole(selected)] if selected else [])

@@ -35,6 +35,9 @@ class RayJobArgs:
     queued: bool = False
     """Whether Kueue may suspend it while it waits in a queue."""
 
+    last_status: str | None = None
+    """Its `status` after the last update, which a preview shows again; None if there was none."""
+
 
 class RayJob(pulumi.ComponentResource):
     """A RayJob, with its own RayCluster or on an existing one.
@@ -80,8 +83,10 @@ class RayJob(pulumi.ComponentResource):
 
     async def _reached(self, args: RayJobArgs, metadata: dict[str, Any] | None) -> str | None:
         settings = args.settings
-        if settings.wait_for == "nothing" or pulumi.runtime.is_dry_run() or metadata is None:
+        if settings.wait_for == "nothing":
             return None
+        if pulumi.runtime.is_dry_run() or metadata is None:
+            return args.last_status
         try:
             return await until_reached(
                 args.context,

@@ -101,4 +101,4 @@ def test_a_job_that_never_starts_ends_at_its_deadline(platform: Platform) -> Non
 
 
 def test_no_ended_job_starts_again(platform: Platform) -> None:
-    platform.stack.changes_nothing(refreshed=True)
+    assert "~ jobs" not in platform.stack.changes_nothing(refreshed=True).output
