@@ -115,7 +115,10 @@ def volume(claim: dict[str, Any], folder: Path) -> dict[str, Any] | None:
         return None
     name = f"pvc-{metadata['uid']}"
     reference = {key: metadata[key] for key in ("name", "namespace", "uid")}
-    on_node = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+    on_node: dict[str, Any] = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+    if "ReadWriteMany" in spec["accessModes"]:
+        # As a network filesystem, for pods on all nodes. A real node is the only one with processes.
+        on_node = {"key": "kubernetes.io/hostname", "operator": "Exists"}
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",

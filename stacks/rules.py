@@ -18,7 +18,7 @@ from components.ray_cluster.settings import RayClusterSettings
 from components.ray_cluster.slots import without_slots
 from components.ray_cluster.undone import undone
 from components.ray_cluster.wording import of_the_stack
-from components.tenant.demand import of_stateful_set
+from components.tenant.demand import of_claim, of_stateful_set
 from components.tenant.rules import beyond_limits, beyond_quota
 from core.nodes import NodePool
 from core.problems import Path, Problem, Problems, place
@@ -38,6 +38,7 @@ from .queues import beyond_queue, problems_of_scheduling, scheduling_of
 from .redis import problems_of_redis, redis_of
 from .rendered import demanded, redis_place, rendered, tenants_images_not_allowed
 from .settings import StackSettings, TenantSettings
+from .storage import claims_of, problems_of_home, problems_of_storage
 
 Body = dict[str, Any]
 
@@ -56,6 +57,7 @@ def problems_of(stack: StackSettings) -> list[Problem]:
         *_people(stack),
         *_ingresses(stack),
         *problems_of_redis(stack),
+        *problems_of_storage(stack),
         *problems_of_split(stack),
         *problems_of_scheduling(stack),
         *problems_of_admission(stack),
@@ -80,6 +82,7 @@ def _names(stack: StackSettings) -> Iterator[Problem]:
             *((("tenants", index, "clusterNames", at), name) for at, name in enumerate(tenant.cluster_names)),
         ]
         yield from _repeated(named)
+        yield from _repeated((("tenants", index, "storage", at, "name"), e.name) for at, e in enumerate(tenant.storage))
 
 
 def _repeated(named: Iterable[tuple[Path, str]]) -> Iterator[Problem]:
@@ -187,6 +190,7 @@ def _of_tenant(tenant: TenantSettings, stack: StackSettings, operator: OperatorC
                 refused = [each for each in refused if each.rule != "pod-security"]
             found += by_default
             found += _of_the_scheduler(stack, tenant, cluster, body)
+            found += problems_of_home(stack, tenant, cluster, body)
             found += [_where_set(cluster, stack.nodes, body, problem) for problem in refused]
         valid = valid and not found
         yield from (problem.below(("clusters", at)) for problem in found)
@@ -247,6 +251,7 @@ def _beyond(tenant: TenantSettings, stack: StackSettings) -> Iterator[Problem]:
     found = list(beyond_limits(demands, tenant.limits_in_force))
     if not found and tenant.quota:
         beside = [of_stateful_set(body, tenant.limits_in_force) for body in redis_of(stack, tenant)]
+        beside += [of_claim(body) for body in claims_of(tenant)]
         found = list(beyond_quota(demands, tenant.quota, beside))
     for each in found:
         if each.cluster is None:

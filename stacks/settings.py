@@ -19,6 +19,7 @@ from components.queues.settings import SchedulerSettings, SharedQueueSettings, T
 from components.ray_cluster.rules import ValidRayCluster
 from components.ray_cluster.settings import ClusterName, RayClusterSettings
 from components.redis.settings import RedisSettings
+from components.storage.settings import StorageSettings
 from components.tenant.settings import (
     DEFAULT_LIMITS,
     LimitSettings,
@@ -74,7 +75,7 @@ class PlatformReference(Settings):
 class TenantSettings(Settings):
     """A team: a namespace of its own, with its RayClusters in it."""
 
-    IN_ITS_OWN_STACK: ClassVar = frozenset({"name", "namespace", "images", "clusters", "queue"})
+    IN_ITS_OWN_STACK: ClassVar = frozenset({"name", "namespace", "images", "clusters", "queue", "storage"})
     """Keys that a tenant's own stack may have; all others belong to the platform's stack."""
 
     name: Annotated[str, dns_1035_label(LONGEST_TENANT_NAME)]
@@ -124,6 +125,9 @@ class TenantSettings(Settings):
     queue: TenantQueue | None = None
     """Queue that the tenant's RayClusters wait in, unless they name another: the name of one in `queues`, or a mapping
     for one of its own. Default: the scheduler's default queue, which all may use."""
+
+    storage: tuple[StorageSettings, ...] = ()
+    """Storage that the tenant's RayClusters share, for models, data and results."""
 
     clusters: tuple[ValidRayCluster, ...] = ()
     """The tenant's RayClusters."""

@@ -17,6 +17,7 @@ from components.ray_cluster.scaled import Scaled, UnknownScaleError, read_scaled
 from components.ray_cluster.scheduling import NO_SCHEDULING, Scheduling
 from components.ray_cluster.settings import RayClusterSettings
 from components.state import whole
+from components.storage.component import Storage, StorageArgs
 from components.tenant.component import Quota, QuotaArgs
 from components.tenant.guard import TenantGuard, TenantGuardArgs
 from components.tenant.settings import counted
@@ -25,6 +26,7 @@ from core.nodes import NodePool
 from .access import admins_of, own_accounts
 from .rendered import with_tenant_defaults
 from .settings import TenantSettings
+from .storage import uses
 
 
 @dataclass(frozen=True)
@@ -125,10 +127,16 @@ class Tenant(pulumi.ComponentResource):
             QuotaArgs(namespace, settings.quota, settings.limits_in_force),
             pulumi.ResourceOptions.merge(below, after) if counts else below,
         )
-        if settings.ray_deployer is None:
-            return [access, policies, quota]
-        deployer = RayDeployer(f"{name}/ray-deployer", RayDeployerArgs(settings.ray_deployer, namespace), below)
-        return [access, policies, quota, deployer]
+        around: list[pulumi.ComponentResource] = [access, policies, quota]
+        if settings.storage:
+            storage = StorageArgs(
+                settings.storage, namespace, settings.namespace_name, uses(settings), args.clusters.context
+            )
+            around.append(Storage(f"{name}/storage", storage, below))
+        if settings.ray_deployer:
+            deployer = RayDeployerArgs(settings.ray_deployer, namespace)
+            around.append(RayDeployer(f"{name}/ray-deployer", deployer, below))
+        return around
 
 
 class TenantClusters(pulumi.ComponentResource):
