@@ -96,7 +96,13 @@ class Tenant(pulumi.ComponentResource):
         clusters = TenantClusters(name, args.clusters, waits)
         TenantGuard(
             f"{name}/guard",
-            TenantGuardArgs(settings.name, namespace, settings.allow_delete, args.clusters.context),
+            TenantGuardArgs(
+                settings.name,
+                namespace,
+                settings.allow_delete,
+                args.clusters.context,
+                tuple(each.name for each in settings.storage if each.retained and settings.create_namespace),
+            ),
             pulumi.ResourceOptions.merge(waits, pulumi.ResourceOptions(depends_on=[whole(clusters)])),
         )
         self.clusters = clusters.clusters

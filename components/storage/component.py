@@ -36,15 +36,14 @@ class Storage(pulumi.ComponentResource):
 
     What is kept:
 
-    - The data of `claim`, `nfs` and `csi`, always: the stack does not delete an existing claim, and the volumes that it
-      creates have reclaim policy Retain.
-    - A claim of `storageClass`, unless `retain` is false. Pulumi refuses to delete or replace it (`protect`), and so to
-      delete its namespace. If it is taken out of the state, or unprotected there, its object stays
-      (`retainOnDelete`).
+    - The data of `nfs` and `csi`, always: the volumes have reclaim policy Retain.
+    - A claim of `storageClass`, unless `retain` is false: Pulumi refuses to delete or replace it (`protect`). If it is
+      unprotected in the state, its object stays (`retainOnDelete`).
+    - An existing `claim`, and one of `storageClass`, unless `retain` is false: the tenant's guard refuses to remove the
+      tenant. `retainOnDelete` alone would not keep them, because Kubernetes deletes all objects of a namespace.
 
-    What is not kept: `retainOnDelete` alone would not keep a claim whose namespace is deleted, because Kubernetes
-    deletes all objects of a namespace. That is why the claim is protected. `kubectl delete namespace` is not prevented;
-    the reclaim policy of the class then decides about the data.
+    What is not kept: `kubectl delete namespace` is not prevented; the reclaim policy of the volume then decides about
+    the data.
 
     In previews and updates the live cluster is read: object storage for HF_HOME, and an existing claim that only one
     node can mount but several pods do, raise pulumi.RunError.
@@ -63,7 +62,7 @@ class Storage(pulumi.ComponentResource):
                     KubernetesObject(f"{name}/{storage.name}-volume", volume, pulumi.ResourceOptions(parent=self))
                 )
             if claim := bodies.get("claim"):
-                kept = storage.retained
+                kept = storage.protected
                 options = pulumi.ResourceOptions(
                     parent=self, depends_on=after, protect=kept or None, retain_on_delete=kept or None
                 )

@@ -28,7 +28,7 @@ def objects(storage: StorageSettings, namespace: str) -> dict[str, Body]:
     # An empty class: no default class may provision another volume.
     bound = {"storageClassName": "", "volumeName": volume["metadata"]["name"]} if volume else {}
     of_class = {"storageClassName": storage.storage_class} if storage.storage_class else {}
-    annotations = {"annotations": {RETAINED: "true"}} if storage.retained else {}
+    annotations = {"annotations": {RETAINED: "true"}} if storage.protected else {}
     claim: Body = {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",

@@ -7,9 +7,6 @@ from core.problems import Path, Problem
 
 from .settings import StorageMountSettings
 
-_OF_KUBERAY = ("shared-mem", "ray-logs")
-"""Volumes that KubeRay adds to pods (ray-operator/controllers/ray/common/pod.go)."""
-
 _OF_RAY = ("/tmp/ray", "/dev/shm", "/home/ray/anaconda3")  # noqa: S108 (paths in Ray's containers)
 """Ray's sessions and objects of one pod, which pods cannot share, and Ray itself in its images."""
 
@@ -23,13 +20,12 @@ def mount_problems(
     if not mounts:
         return
     names = {str(each.get("name")): f"volumes[{at}]" for at, each in enumerate(volumes)}
-    names |= dict.fromkeys(_OF_KUBERAY, "one that KubeRay adds")
     places = {str(each.get("mountPath")): f"volumeMounts[{at}]" for at, each in enumerate(volume_mounts)}
     home: int | None = None
     for at, mount in enumerate(mounts):
         path: Path = ("storage", at)
-        if mount.name in names:
-            message = f"a volume of this name is {names[mount.name]} already: rename that volume, or the storage"
+        if (taken := names.pop(mount.name, None)) is not None:
+            message = f"{taken} has this name already: rename that volume, or the storage"
             yield Problem((*path, "name"), mount.name, message, "storage-name")
         if mount.mount_path in places:
             message = f"{places[mount.mount_path]} is mounted there already: use another path"

@@ -1,6 +1,7 @@
 """Settings of a tenant's shared storage, and of its mounts in a RayCluster."""
 
 import posixpath
+import re
 from collections.abc import Iterator
 from typing import Annotated, Literal, Self
 
@@ -24,6 +25,22 @@ def _inside(path: str) -> str:
     return path
 
 
+def _server(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9.:-]*[A-Za-z0-9])?", text, re.ASCII):
+        raise ValueError(f"{text!r} is not a server: write a name or an address alone, such as nfs.example.com")
+    return text
+
+
+def _not_of_kuberay(name: str) -> str:
+    if name in _OF_KUBERAY:
+        raise ValueError(f"KubeRay uses the volume {name!r} of a pod for Ray's logs or shared memory: use another name")
+    return name
+
+
+_OF_KUBERAY = ("shared-mem", "ray-logs")
+"""Volumes that KubeRay adds to Ray's pods, unless they exist (ray-operator/controllers/ray/common/pod.go:
+addEmptyDir)."""
+
 AbsolutePath = Annotated[str, AfterValidator(_absolute)]
 """A path from the root on: `/mnt/models`."""
 
@@ -31,7 +48,7 @@ AbsolutePath = Annotated[str, AfterValidator(_absolute)]
 class NfsSettings(Settings):
     """An existing export of an NFS server. The kubelet of each node mounts it, so no NetworkPolicy applies."""
 
-    server: Annotated[str, Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9.:-]*[A-Za-z0-9])?$", max_length=253)]
+    server: Annotated[str, AfterValidator(_server)]
     """Name or address of the server, which each node must reach."""
 
     path: AbsolutePath
@@ -59,10 +76,10 @@ class StorageSettings(Settings):
     """A storage of a tenant, for any number of its RayClusters. It has one source: `claim`, `storageClass`, `nfs` or
     `csi`.
 
-    An existing source is only bound: its data stay when the storage, the tenant or the stack is removed.
+    An existing source is only bound, and never deleted.
     """
 
-    name: DnsLabel
+    name: Annotated[DnsLabel, AfterValidator(_not_of_kuberay)]
     """Name by which RayClusters mount it, and of the PersistentVolumeClaim that is created."""
 
     claim: DnsSubdomain | None = None
@@ -85,9 +102,10 @@ class StorageSettings(Settings):
     """Access mode of the claim. `ReadWriteOnce` is for one pod: a RayCluster that is a head alone."""
 
     retain: bool = True
-    """With `storageClass`: Pulumi refuses to delete or replace the claim, and so to remove its tenant. `false`: the
-    claim is deleted with its entry here, its tenant or the stack, and the data with it unless the reclaim policy of the
-    class is Retain. In both cases a namespace that is deleted with kubectl takes the claim with it."""
+    """True: the tenant is not removed with its namespace while it has the claim, and Pulumi refuses to delete or
+    replace a claim that it has created. `false`: the claim is deleted with its namespace, a created one also with its
+    entry here; the data are deleted unless the volume's reclaim policy is Retain. Neither prevents
+    `kubectl delete namespace`. Not with `nfs` and `csi`, whose data always stay."""
 
     @property
     def claim_name(self) -> str:
@@ -96,8 +114,13 @@ class StorageSettings(Settings):
 
     @property
     def retained(self) -> bool:
-        """Whether Pulumi keeps the claim: the data of other sources stay without it."""
-        return self.storage_class is not None and self.retain
+        """Whether the claim must stay, because its data may be deleted with it."""
+        return self.retain and not (self.nfs or self.csi)
+
+    @property
+    def protected(self) -> bool:
+        """Whether Pulumi refuses to delete the claim."""
+        return self.retained and self.claim is None
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -121,8 +144,8 @@ class StorageSettings(Settings):
         elif self.size is None:
             message = f"{sources[0]} needs a size, which Kubernetes requires of every claim: set size, such as 500Gi"
             yield Problem((sources[0],), None, message, "storage-size")
-        if "retain" in self.model_fields_set and self.storage_class is None:
-            message = f"the data of {sources[0]} always stay, because the stack does not create them: remove this key"
+        if "retain" in self.model_fields_set and sources[0] in ("nfs", "csi"):
+            message = f"the data of {sources[0]} always stay, because the stack only binds them: remove this key"
             yield Problem(("retain",), self.retain, message, "storage-source")
 
 
