@@ -7,10 +7,9 @@ from typing import Any
 
 from components.ray_cluster.origin import setting_at
 from components.ray_cluster.settings import RayClusterSettings
-from components.storage.existing import Use
 from components.storage.manifests import Body, objects
 from components.storage.object_storage import HF_HOME, WHY, is_object_storage, volume_of_home
-from components.storage.settings import StorageSettings
+from components.storage.settings import StorageSettings, Use
 from core.problems import Path, Problem
 
 from .settings import StackSettings, TenantSettings

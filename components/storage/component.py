@@ -7,9 +7,9 @@ import pulumi
 
 from ..bodies import in_namespace
 from ..kubernetes import KubernetesObject
-from .existing import Use, look
+from .existing import look
 from .manifests import objects
-from .settings import StorageSettings
+from .settings import StorageSettings, Use
 
 
 @dataclass(frozen=True)

@@ -11,20 +11,9 @@ import kubernetes
 
 from ..cluster import ClusterUnreachableError, connect, read
 from .object_storage import WHY, is_object_storage
-from .settings import StorageSettings
+from .settings import StorageSettings, Use
 
 _OF_ONE_NODE = {"ReadWriteOnce", "ReadWriteOncePod"}
-
-
-@dataclass(frozen=True)
-class Use:
-    """How the RayClusters of a stack use a storage."""
-
-    hf_home: bool = False
-    """Whether it is HF_HOME of one."""
-
-    several: bool = False
-    """Whether several pods mount it."""
 
 
 @dataclass(frozen=True)

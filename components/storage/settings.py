@@ -3,6 +3,7 @@
 import posixpath
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -167,3 +168,14 @@ class StorageMountSettings(Settings):
     hf_home: bool = False
     """True: HF_HOME is the mount path, so that head and workers download a model once. Not on object storage, on which
     transformers is known to fail."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """How the RayClusters of a stack use a storage."""
+
+    hf_home: bool = False
+    """Whether it is HF_HOME of one."""
+
+    several: bool = False
+    """Whether several pods mount it."""

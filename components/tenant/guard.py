@@ -1,4 +1,7 @@
-"""Blocks the removal of a tenant with workloads or retained storage in its namespace; see docs/decisions/0010-tenants.md."""
+"""Blocks the removal of a tenant with workloads or retained storage in its namespace.
+
+See docs/decisions/0010-tenants.md.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
