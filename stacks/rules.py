@@ -190,7 +190,7 @@ def _of_tenant(tenant: TenantSettings, stack: StackSettings, operator: OperatorC
                 refused = [each for each in refused if each.rule != "pod-security"]
             found += by_default
             found += _of_the_scheduler(stack, tenant, cluster, body)
-            found += problems_of_home(stack, tenant, cluster, body)
+            found += problems_of_home(stack, tenant, cluster, body) if not refused else []
             found += [_where_set(cluster, stack.nodes, body, problem) for problem in refused]
         valid = valid and not found
         yield from (problem.below(("clusters", at)) for problem in found)
