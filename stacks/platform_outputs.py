@@ -55,8 +55,8 @@ def problems_of_platform(stack: StackSettings) -> Iterator[Problem]:
         for at, storage in enumerate(tenant.storage):
             if storage.claim is None:
                 message = f"storage belongs to the platform: set it in {owner}, and here claim: {storage.name}"
-                path = ("tenants", index, "storage", at, "name")
-                yield Problem(path, storage.name, message, "platform-of-another-stack")
+                named = ("tenants", index, "storage", at, "name")
+                yield Problem(named, storage.name, message, "platform-of-another-stack")
         for at, cluster in enumerate(tenant.clusters):
             if cluster.auth_options and cluster.auth_options.enable_k8s_token_auth and not cluster.service_account:
                 message = (

@@ -47,8 +47,8 @@ def problems_of_storage(stack: StackSettings) -> Iterator[Problem]:
                     message = (
                         f"tenant {tenant.name!r} has no storage {mount.name!r}: {known}add it to the tenant's storage"
                     )
-                    path = ("tenants", index, "clusters", at, "storage", position, "name")
-                    yield Problem(path, mount.name, message, "unknown-storage")
+                    mounted: Path = ("tenants", index, "clusters", at, "storage", position, "name")
+                    yield Problem(mounted, mount.name, message, "unknown-storage")
         for at, storage in enumerate(tenant.storage):
             if storage.access_mode == "ReadWriteOnce" and uses(tenant)[storage.name].several:
                 message = (
@@ -107,6 +107,6 @@ def _object_storage(volume: Mapping[str, Any], storages: Mapping[str, StorageSet
     claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")
     source = volume.get("csi") or {}
     driver, attributes = source.get("driver", ""), source.get("volumeAttributes") or {}
-    if (storage := storages.get(claim)) and storage.csi:
+    if (storage := storages.get(str(claim))) and storage.csi:
         driver, attributes = storage.csi.driver, storage.csi.volume_attributes
     return driver if is_object_storage(driver, attributes) else None

@@ -32,7 +32,7 @@ def mount_problems(
             yield Problem((*path, "mountPath"), mount.mount_path, message, "storage-path")
         places.setdefault(mount.mount_path, f"storage[{at}]")
         if hidden := [each for each in _OF_RAY if f"{each}/".startswith(f"{mount.mount_path.rstrip('/')}/")]:
-            message = f"a mount here would hide {hidden[0]}, without which Ray does not run: use another path, /mnt/..."
+            message = f"a mount here would hide {hidden[0]}, which Ray needs: use another path, such as /mnt/data"
             yield Problem((*path, "mountPath"), mount.mount_path, message, "storage-path")
         if mount.hf_home and home is not None:
             message = f"storage[{home}] is HF_HOME already, and there is one: remove hfHome from one of them"

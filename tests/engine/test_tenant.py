@@ -22,7 +22,7 @@ def cluster_of(name: str) -> dict[str, Any]:
     return {"name": name, "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
 
 
-STORAGE = [
+STORAGE: list[dict[str, Any]] = [
     {"name": "models", "storageClass": "shared", "size": "1Gi"},
     {"name": "data", "nfs": {"server": "nfs.example.com", "path": "/data"}, "size": "1Gi"},
 ]
