@@ -7,6 +7,7 @@ from typing import Any
 
 from components.ray_cluster.origin import setting_at
 from components.ray_cluster.settings import RayClusterSettings
+from components.redis.connection import NAME as REDIS
 from components.storage.manifests import Body, objects
 from components.storage.object_storage import HF_HOME, WHY, is_object_storage, volume_of_home
 from components.storage.settings import StorageSettings, Use
@@ -37,7 +38,7 @@ def _mounted_by(cluster: RayClusterSettings) -> Iterator[str]:
 
 
 def problems_of_storage(stack: StackSettings) -> Iterator[Problem]:
-    """Mounts of unknown storage, and storage of one node that several pods mount."""
+    """Mounts of unknown storage, claims named as those of Redis, and storage of one node that several pods mount."""
     for index, tenant in enumerate(stack.tenants):
         names = [each.name for each in tenant.storage]
         for at, cluster in enumerate(tenant.clusters):
@@ -49,7 +50,11 @@ def problems_of_storage(stack: StackSettings) -> Iterator[Problem]:
                     )
                     mounted: Path = ("tenants", index, "clusters", at, "storage", position, "name")
                     yield Problem(mounted, mount.name, message, "unknown-storage")
+        own_redis = stack.redis is not None and stack.redis.scope == "perTenant"
         for at, storage in enumerate(tenant.storage):
+            if own_redis and storage.claim is None and storage.name.startswith((REDIS, f"data-{REDIS}")):
+                message = f"names that begin with {REDIS} or data-{REDIS} are for the claims of Redis: use another"
+                yield Problem(("tenants", index, "storage", at, "name"), storage.name, message, "storage-name")
             if storage.access_mode == "ReadWriteOnce" and uses(tenant)[storage.name].several:
                 message = (
                     f"several pods mount storage {storage.name!r}, and ReadWriteOnce is for one node: remove this key, "

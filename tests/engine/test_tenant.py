@@ -158,11 +158,16 @@ def test_storage_is_bound_and_mounted(shared: Stack, core: Any) -> None:
     assert ("HF_HOME", "/mnt/models") in {(each.name, each.value) for each in ray.env}
 
 
-def test_a_retained_claim_is_not_replaced(shared: Stack) -> None:
-    shared.edit(
-        lambda settings: tenant(settings, "a").update(storage=[{**STORAGE[0], "storageClass": "other"}, STORAGE[1]])
-    )
+def test_a_retained_claim_is_not_replaced_and_its_class_must_suit_hf_home(shared: Stack, cluster: Rehearsal) -> None:
+    other = [{**STORAGE[0], "storageClass": "buckets"}, STORAGE[1]]
+    shared.edit(lambda settings: tenant(settings, "a").update(storage=other))
     assert "currently marked for protection" in shared.pulumi("preview", fails=True).output
+    classes: Any = client.StorageV1Api(cluster.client())
+    classes.create_storage_class({"metadata": {"name": "buckets"}, "provisioner": "s3.csi.aws.com"})
+    refused = shared.pulumi("preview", fails=True).output
+    classes.delete_storage_class("buckets")
+    assert "storage 'models' of namespace 'a' is HF_HOME, and s3.csi.aws.com provides object storage" in refused
+    assert "Traceback" not in refused
     shared.edit(tenants)
 
 
