@@ -123,10 +123,10 @@ def volume(claim: dict[str, Any], folder: Path) -> dict[str, Any] | None:
     """The PersistentVolume for a claim; None if it must not be created, or not yet."""
     metadata, spec = claim["metadata"], claim["spec"]
     node = metadata.get("annotations", {}).get(SELECTED_NODE)
-    storage_class = spec.get("storageClassName")
-    if not storage_class or spec.get("volumeName") or not (node or storage_class != STORAGE_CLASS):
+    of_class = spec.get("storageClassName")
+    if not of_class or spec.get("volumeName") or not (node or of_class != STORAGE_CLASS):
         return None
-    shared = storage_class != STORAGE_CLASS or "ReadWriteMany" in spec["accessModes"]
+    shared = of_class != STORAGE_CLASS or "ReadWriteMany" in spec["accessModes"]
     name = f"pvc-{metadata['uid']}"
     reference = {key: metadata[key] for key in ("name", "namespace", "uid")}
     of_node = {"operator": "Exists"} if shared else {"operator": "In", "values": [node]}
@@ -143,7 +143,7 @@ def volume(claim: dict[str, Any], folder: Path) -> dict[str, Any] | None:
             "nodeAffinity": {"required": {"nodeSelectorTerms": [term]}},
             # The folder is removed here, because no controller could reach it.
             "persistentVolumeReclaimPolicy": "Retain",
-            "storageClassName": storage_class,
+            "storageClassName": of_class,
         },
     }
 
