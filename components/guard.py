@@ -34,7 +34,7 @@ class GuardProvider(ResourceProvider):
         return CreateResult("guard", dict(props))
 
     def diff(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> DiffResult:
-        return DiffResult(changes=any(_olds.get(key) != value for key, value in _news.items()))
+        return DiffResult(changes=any(_olds.get(key) != _news.get(key) for key in {*_olds, *_news}))
 
     def update(self, _id: str, _olds: dict[str, Any], _news: dict[str, Any]) -> UpdateResult:
         return UpdateResult(dict(_news))

@@ -5,11 +5,13 @@ from collections.abc import Iterator
 from datetime import date
 from fnmatch import fnmatchcase
 
+from components.storage.object_storage import named_as_object_storage
 from core.problems import Finding, Path
 from core.stack_file import PREFIX, StackFile
 from policies.configuration import RuleException
 
 from .settings import StackSettings
+from .storage import uses
 
 LONGEST_VARIABLE = 128 * 2**10
 """Bytes of an environment variable with its name and a zero at its end (Linux: MAX_ARG_STRLEN in binfmts.h)."""
@@ -36,6 +38,23 @@ def advice(stack: StackSettings, today: date) -> Iterator[Finding]:
             yield _expired((f"{PREFIX}admissionPolicies", "exceptions", at, "expires"), exception.expires)
     yield from _tokens_in_workers(stack, today)
     yield from _jobs_with_volcano(stack)
+    yield from _homes_by_name(stack)
+
+
+def _homes_by_name(stack: StackSettings) -> Iterator[Finding]:
+    """HF_HOME on a StorageClass whose name suggests object storage: a guess, because only the cluster has its
+    provisioner."""
+    for at, tenant in enumerate(stack.tenants):
+        for number, storage in enumerate(tenant.storage):
+            named = storage.storage_class and named_as_object_storage(storage.storage_class)
+            if named and uses(tenant)[storage.name].hf_home:
+                message = (
+                    f"{storage.storage_class!r} may be object storage by its name, and storage {storage.name!r} is "
+                    "HF_HOME: transformers is known to fail on S3-like filesystems. A preview reads the class's "
+                    "provisioner in the cluster; nothing to do if it is another one"
+                )
+                path: Path = (f"{PREFIX}tenants", at, "storage", number, "storageClass")
+                yield Finding(path, storage.storage_class, message, "hf-home-class-name")
 
 
 def _jobs_with_volcano(stack: StackSettings) -> Iterator[Finding]:

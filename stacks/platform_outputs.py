@@ -52,6 +52,11 @@ def problems_of_platform(stack: StackSettings) -> Iterator[Problem]:
         if tenant.queue and tenant.queue.name is None:
             message = f"a queue belongs to the platform: set it in {owner}, and here only its name"
             yield Problem(("tenants", index, "queue"), None, message, "platform-of-another-stack")
+        for at, storage in enumerate(tenant.storage):
+            if storage.claim is None:
+                message = f"storage belongs to the platform: set it in {owner}, and here claim: {storage.name}"
+                named = ("tenants", index, "storage", at, "name")
+                yield Problem(named, storage.name, message, "platform-of-another-stack")
         for at, cluster in enumerate(tenant.clusters):
             if cluster.auth_options and cluster.auth_options.enable_k8s_token_auth and not cluster.service_account:
                 message = (

@@ -132,11 +132,8 @@ def _users(stack: StackSettings) -> Mapping[str, dict[str, None]]:
 
 def _clusters(stack: StackSettings) -> Iterator[tuple[Path, TenantSettings, RayClusterSettings]]:
     for index, tenant in enumerate(stack.tenants):
-        for at, cluster in enumerate(tenant.clusters):
-            yield ("tenants", index, "clusters", at), tenant, cluster
-        for at, job in enumerate(tenant.jobs):
-            if job.own_cluster:
-                yield ("tenants", index, "jobs", at, "cluster"), tenant, job.own_cluster
+        for path, cluster in tenant.placed_clusters:
+            yield ("tenants", index, *path), tenant, cluster
 
 
 def _without_scheduler(stack: StackSettings) -> Iterator[Problem]:

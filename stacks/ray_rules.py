@@ -18,7 +18,7 @@ from components.ray_cluster.undone import undone
 from components.ray_cluster.wording import of_the_stack
 from components.ray_job.origin import job_setting_at
 from components.ray_job.settings import RayJobSettings
-from components.tenant.demand import Demand, of_stateful_set
+from components.tenant.demand import Demand, of_claim, of_stateful_set
 from components.tenant.rules import beyond_limits, beyond_quota
 from core.nodes import NodePool
 from core.problems import Path, Problem, Problems, place
@@ -32,6 +32,7 @@ from .queues import beyond_queue, scheduling_of
 from .redis import redis_of
 from .rendered import demanded, demanded_by_job, redis_place, rendered, rendered_job, tenants_images_not_allowed
 from .settings import StackSettings, TenantSettings
+from .storage import claims_of, problems_of_home
 
 Body = dict[str, Any]
 
@@ -105,6 +106,8 @@ def _of_body(
     yield from by_default
     if stack.scheduler:
         yield from gang_in_part(cluster, body)
+    if not refused:
+        yield from problems_of_home(stack, tenant, cluster, body)
     yield from (_where_set(cluster, stack.nodes, body, problem) for problem in refused)
 
 
@@ -202,6 +205,7 @@ def _beyond(tenant: TenantSettings, stack: StackSettings, everything: Sequence[_
     if not found and tenant.quota:
         standing = demands[: len(tenant.clusters)]
         beside = [of_stateful_set(body, tenant.limits_in_force) for body in redis_of(stack, tenant)]
+        beside += [of_claim(body) for body in claims_of(tenant)]
         found = list(beyond_quota(standing, tenant.quota, beside))
         # Jobs may run one after the other, so each has to fit beside what always runs, and not beside other jobs.
         for at in range(len(standing), len(demands)) if not found else ():

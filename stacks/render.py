@@ -26,6 +26,7 @@ from components.ray_job.settings import JOB_LABEL
 from components.redis.connection import BACKUP, RESTORE
 from components.redis.manifests import namespace as redis_namespace
 from components.redis.objects import objects as redis_objects
+from components.storage.manifests import objects as storage_objects
 from components.tenant.settings import namespace, quota
 from components.tls.manifests import authority_certificate
 from components.volcano.manifests import volcano_images
@@ -153,6 +154,9 @@ def _of_tenant(stack: StackSettings, path: Path, tenant: TenantSettings) -> Plac
     for part, body in quota(tenant.quota, tenant.limits_in_force).items():
         limits = part == "limit-range" and tenant.limits is not None
         yield (*path, "limits" if limits else "quota"), in_namespace(body, namespace)
+    for at, storage in enumerate(tenant.storage):
+        for kind, body in storage_objects(storage, namespace).items():
+            yield (*path, "storage", at), in_namespace(body, namespace) if kind == "claim" else body
     places: dict[str | None, Path] = {None: (*path, "network")}
     places |= {name: (*path, "clusterNames", at) for at, name in enumerate(tenant.cluster_names)}
     places |= {cluster.name: (*path, "clusters", at) for at, cluster in enumerate(tenant.clusters)}

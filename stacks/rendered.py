@@ -13,6 +13,7 @@ from components.ray_cluster.settings import RayClusterSettings
 from components.ray_job.demand import demand_of_job
 from components.ray_job.manifests import ray_job
 from components.ray_job.settings import RayJobSettings
+from components.storage.manifests import mounted
 from components.tenant.demand import Demand, demand
 from core.images import not_allowed
 from core.nodes import NodePool
@@ -37,10 +38,19 @@ def bounds(tenant: TenantSettings, resource: str) -> list[tuple[str, Decimal]]:
 
 
 def with_tenant_defaults(tenant: TenantSettings, cluster: RayClusterSettings) -> RayClusterSettings:
-    """A RayCluster with the tenant's defaults."""
+    """A RayCluster with the tenant's defaults, and with its storage as volumes, mounts and HF_HOME."""
     secrets = tuple(dict.fromkeys([*tenant.images.pull_secrets, *cluster.image_pull_secrets]))
     workers = tuple(_within_budget(tenant, each) for each in cluster.workers)
-    return cluster.model_copy(update={"image_pull_secrets": secrets, "workers": workers})
+    storage = mounted(cluster.storage, tenant.storage)
+    return cluster.model_copy(
+        update={
+            "image_pull_secrets": secrets,
+            "workers": workers,
+            "volumes": (*cluster.volumes, *storage.volumes),
+            "volume_mounts": (*cluster.volume_mounts, *storage.mounts),
+            "env": {**storage.env, **cluster.env},
+        }
+    )
 
 
 def _within_budget(tenant: TenantSettings, workers: WorkersSettings) -> WorkersSettings:

@@ -19,6 +19,7 @@ from .queues import problems_of_scheduling
 from .ray_rules import problems_of_clusters
 from .redis import problems_of_redis
 from .settings import StackSettings, TenantSettings
+from .storage import problems_of_storage
 
 Body = dict[str, Any]
 
@@ -37,6 +38,7 @@ def problems_of(stack: StackSettings) -> list[Problem]:
         *_people(stack),
         *_ingresses(stack),
         *problems_of_redis(stack),
+        *problems_of_storage(stack),
         *problems_of_split(stack),
         *problems_of_scheduling(stack),
         *problems_of_admission(stack),
@@ -63,6 +65,7 @@ def _names(stack: StackSettings) -> Iterator[Problem]:
             *((("tenants", index, "jobs", at, "name"), job.name) for at, job in enumerate(tenant.jobs)),
         ]
         yield from _repeated(named)
+        yield from _repeated((("tenants", index, "storage", at, "name"), e.name) for at, e in enumerate(tenant.storage))
 
 
 def _repeated(named: Iterable[tuple[Path, str]]) -> Iterator[Problem]:

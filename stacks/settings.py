@@ -4,7 +4,7 @@
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, ClassVar, TypeVar, TypeVarTuple
 
 from pydantic import Field, Strict
@@ -20,6 +20,7 @@ from components.ray_cluster.rules import ValidRayCluster
 from components.ray_cluster.settings import ClusterName, RayClusterSettings
 from components.ray_job.rules import ValidRayJob
 from components.redis.settings import RedisSettings
+from components.storage.settings import StorageSettings
 from components.tenant.settings import (
     DEFAULT_LIMITS,
     LimitSettings,
@@ -29,6 +30,7 @@ from components.tenant.settings import (
 from core.images import ImagesSettings, TenantImagesSettings
 from core.nodes import NodePool
 from core.pods import PodSecurityLevel
+from core.problems import Path
 from core.types import DnsLabel, LabelValue, Settings, StackName, dns_1035_label
 from kuberay.formats import derived
 from policies.configuration import PoliciesSettings
@@ -75,7 +77,7 @@ class PlatformReference(Settings):
 class TenantSettings(Settings):
     """A team: a namespace of its own, with its RayClusters in it."""
 
-    IN_ITS_OWN_STACK: ClassVar = frozenset({"name", "namespace", "images", "clusters", "queue"})
+    IN_ITS_OWN_STACK: ClassVar = frozenset({"name", "namespace", "images", "clusters", "queue", "storage"})
     """Keys that a tenant's own stack may have; all others belong to the platform's stack."""
 
     name: Annotated[str, dns_1035_label(LONGEST_TENANT_NAME)]
@@ -126,6 +128,9 @@ class TenantSettings(Settings):
     """Queue that the tenant's RayClusters wait in, unless they name another: the name of one in `queues`, or a mapping
     for one of its own. Default: the scheduler's default queue, which all may use."""
 
+    storage: tuple[StorageSettings, ...] = ()
+    """Storage that the tenant's RayClusters share, for models, data and results."""
+
     clusters: tuple[ValidRayCluster, ...] = ()
     """The tenant's RayClusters."""
 
@@ -138,6 +143,14 @@ class TenantSettings(Settings):
     cluster_names: tuple[ClusterName, ...] = ()
     """Names of RayClusters that a separate stack of the tenant creates; `admins`, `users`, `network` apply to them,
     too."""
+
+    @property
+    def placed_clusters(self) -> Iterator[tuple[Path, RayClusterSettings]]:
+        """`all_clusters`, each with its place in the tenant's settings."""
+        yield from ((("clusters", at), cluster) for at, cluster in enumerate(self.clusters))
+        for at, job in enumerate(self.jobs):
+            if job.own_cluster:
+                yield ("jobs", at, "cluster"), job.own_cluster
 
     @functools.cached_property
     def all_clusters(self) -> tuple[RayClusterSettings, ...]:

@@ -18,6 +18,7 @@ from components.ray_cluster.scheduling import NO_SCHEDULING, Scheduling
 from components.ray_cluster.settings import RayClusterSettings
 from components.ray_job.component import RayJob, RayJobArgs
 from components.state import whole
+from components.storage.component import Storage, StorageArgs
 from components.tenant.component import Quota, QuotaArgs
 from components.tenant.guard import TenantGuard, TenantGuardArgs
 from components.tenant.settings import counted
@@ -26,6 +27,7 @@ from core.nodes import NodePool
 from .access import admins_of, own_accounts
 from .rendered import with_tenant_defaults
 from .settings import TenantSettings
+from .storage import uses
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,13 @@ class Tenant(pulumi.ComponentResource):
         clusters = TenantClusters(name, args.clusters, waits)
         TenantGuard(
             f"{name}/guard",
-            TenantGuardArgs(settings.name, namespace, settings.allow_delete, args.clusters.context),
+            TenantGuardArgs(
+                settings.name,
+                namespace,
+                settings.allow_delete,
+                args.clusters.context,
+                tuple(each.name for each in settings.storage if each.retained and settings.create_namespace),
+            ),
             pulumi.ResourceOptions.merge(waits, pulumi.ResourceOptions(depends_on=[whole(clusters)])),
         )
         self.clusters, self.jobs = clusters.clusters, clusters.jobs
@@ -134,10 +142,16 @@ class Tenant(pulumi.ComponentResource):
             QuotaArgs(namespace, settings.quota, settings.limits_in_force),
             pulumi.ResourceOptions.merge(below, after) if counts else below,
         )
-        if settings.ray_deployer is None:
-            return [access, policies, quota]
-        deployer = RayDeployer(f"{name}/ray-deployer", RayDeployerArgs(settings.ray_deployer, namespace), below)
-        return [access, policies, quota, deployer]
+        around: list[pulumi.ComponentResource] = [access, policies, quota]
+        if settings.storage:
+            storage = StorageArgs(
+                settings.storage, namespace, settings.namespace_name, uses(settings), args.clusters.context
+            )
+            around.append(Storage(f"{name}/storage", storage, below))
+        if settings.ray_deployer:
+            deployer = RayDeployerArgs(settings.ray_deployer, namespace)
+            around.append(RayDeployer(f"{name}/ray-deployer", deployer, below))
+        return around
 
 
 class TenantClusters(pulumi.ComponentResource):

@@ -1,6 +1,6 @@
 """Maps a part of a rendered RayCluster to its setting, so that a problem is reported where the author can fix it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from core.nodes import GPU_RESOURCE, NodePool
@@ -59,7 +59,7 @@ def _of_spec(
             found, decides = _follow(template, _part(part, "template"), rest[1:])
             if decides and found:
                 return (*place, *found)
-    return _first_set(configured, *_of_group(group, part, rest))
+    return _first_set(configured, *_of_storage(settings, rest), *_of_group(group, part, rest))
 
 
 def _plan(groups: tuple[WorkerGroup, ...]) -> dict[str, Any]:
@@ -140,6 +140,18 @@ def _of_group(group: WorkerGroup | None, part: Any, path: Path) -> tuple[Path, .
         case ("template", "spec", *rest):
             return _of_pod(own, _part(part, "template"), tuple(rest))
     return (own,)
+
+
+def _of_storage(settings: RayClusterSettings, path: Path) -> Iterator[Path]:
+    """The mounts of the tenant's storage that a volume or mount of a group comes from: those after its own ones."""
+    match path:
+        case ("template", "spec", "containers", 0, "volumeMounts", int(index), *rest):
+            if 0 <= (at := index - len(settings.volume_mounts)) < len(settings.storage):
+                yield from (("storage", at, *rest), ("storage", at))
+        case ("template", "spec", "volumes", int(index), *_):
+            names = list(dict.fromkeys(each.name for each in settings.storage))
+            if 0 <= (of := index - len(settings.volumes)) < len(names):
+                yield "storage", [each.name for each in settings.storage].index(names[of]), "name"
 
 
 def _of_pod(own: Path, template: Any, path: Path) -> tuple[Path, ...]:

@@ -13,6 +13,7 @@ from kuberay.releases import FIRST_RAY_WITH_REDIS_USERS, FIRST_RAY_WITH_TOKENS
 
 from ..redis_gateway.manifests import METRICS_PORT, NAME, PORT, VOLUME
 from ..rollout.templates import recreates
+from ..storage.rules import mount_problems
 from .fault_tolerance import RECONNECT_SECONDS, RECONNECT_TIMEOUT, RedisPlace, beside_head
 from .settings import ClusterTemplateSettings, RayClusterSettings
 
@@ -50,6 +51,7 @@ def problems_of_template(cluster: ClusterTemplateSettings) -> Iterator[Problem]:
     yield from _authentication(cluster)
     yield from _set_twice(cluster)
     yield from _network_topology(cluster)
+    yield from mount_problems(cluster.storage, cluster.volumes, cluster.volume_mounts)
     if not cluster.scales:
         yield from _without_autoscaler(cluster)
     bounds = (cluster.min_workers, cluster.initial_workers, cluster.max_workers)

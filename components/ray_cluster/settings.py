@@ -24,6 +24,7 @@ from kuberay.releases import FIRST_RAY_WITH_TOKENS
 from ..network.settings import IngressSettings
 from ..queues.settings import QueueName
 from ..rollout.settings import UpdatesSettings
+from ..storage.settings import StorageMountSettings
 from ..tls.manifests import TlsSettings
 from .fragments import Overrides
 from .node_settings import HeadSettings, WorkerGroupSettings, WorkersSettings
@@ -182,6 +183,9 @@ class ClusterTemplateSettings(Settings):
 
     volume_mounts: tuple[dict[str, Any], ...] = ()
     """Mounts of them in the Ray containers."""
+
+    storage: tuple[StorageMountSettings, ...] = ()
+    """Storages of the tenant in the Ray containers of head and all workers."""
 
     overrides: Overrides = Field(default_factory=dict)
     """Merged last into the RayCluster's spec, in KubeRay's syntax: for all fields without a setting here."""

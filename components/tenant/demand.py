@@ -149,6 +149,16 @@ def of_stateful_set(body: Body, limits: LimitSettings | None) -> Demand:
     return Demand(name, (replace(group, at_first=number, most=number, least=number),), _times(volumes, number))
 
 
+def of_claim(body: Body) -> Demand:
+    """The usage of a PersistentVolumeClaim (kubernetes, pkg/quota/v1/evaluator/core/persistent_volume_claims.go)."""
+    spec = body["spec"]
+    each = {"persistentvolumeclaims": Decimal(1), "requests.storage": amount(spec["resources"]["requests"]["storage"])}
+    of_class = f"{spec['storageClassName']}.storageclass.storage.k8s.io/" if spec.get("storageClassName") else None
+    by_class = {f"{of_class}{entry}": value for entry, value in each.items()} if of_class else {}
+    counts = {"count/persistentvolumeclaims": Decimal(1)}
+    return Demand(f"storage {body['metadata']['name']}", (), {**each, **by_class, **counts})
+
+
 def defaults(limits: LimitSettings | None) -> Given:
     """The defaults of containers without `limits` and `requests` of cpu and memory.
 

@@ -1,4 +1,7 @@
-"""Blocks the removal of a tenant with workloads in its namespace; see docs/decisions/0010-tenants.md."""
+"""Blocks the removal of a tenant with workloads or retained storage in its namespace.
+
+See docs/decisions/0010-tenants.md.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,6 +32,12 @@ class _Provider(GuardProvider):
     def refuse(self, props: Mapping[str, Any]) -> None:
         if not props["allowDelete"]:
             refuse_while_used(props["tenant"], props["namespace"], props.get("context"))
+        if retained := props.get("storage"):
+            raise InUseError(
+                f"tenant {props['tenant']!r} is not removed, because the claims of its storage {', '.join(retained)} "
+                "would be deleted with its namespace. Copy the data elsewhere, set retain: false there, run "
+                "`pulumi up`, and remove the tenant then"
+            )
 
 
 def refuse_while_used(tenant: str, namespace: str, context: str | None) -> None:
@@ -62,10 +71,13 @@ class TenantGuardArgs:
     context: str | None = None
     """Context of the kubeconfig, the provider's; None for the current one."""
 
+    storage: tuple[str, ...] = ()
+    """Names of storage that is retained, and whose claims would be deleted with the namespace."""
+
 
 class TenantGuard(Resource, module="ray-platform", name="TenantGuard"):
     """Is deleted before all resources that it depends on. The deletion fails while a RayCluster, RayJob, RayService or
-    RayCronJob runs in the namespace, also one that this stack did not create.
+    RayCronJob runs in the namespace, also one that this stack did not create, or while it has retained storage.
     """
 
     def __init__(self, name: str, args: TenantGuardArgs, opts: pulumi.ResourceOptions | None = None) -> None:
@@ -74,5 +86,6 @@ class TenantGuard(Resource, module="ray-platform", name="TenantGuard"):
             "namespace": args.namespace,
             "allowDelete": args.allow_delete,
             "context": args.context,
+            "storage": list(args.storage) or None,
         }
         super().__init__(_Provider(), name, inputs, opts)

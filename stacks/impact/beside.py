@@ -21,7 +21,7 @@ from kuberay.edits import Steps, Verdict, differences
 
 from ..render import Key, Manifest, Manifests
 from .effects import Effect, ObjectImpact, impact
-from .kinds import AS_RIGHTS, KINDS, Kind
+from .kinds import AS_RIGHTS, Kind, kind_of
 
 _SHOWN = 6
 """The number of fields that an effect names."""
@@ -43,7 +43,7 @@ def of_objects(before: Manifests, after: Manifests) -> Iterator[ObjectImpact]:
         was, will = before.get(key), after.get(key)
         if key[0] in AS_RIGHTS or key[0] == "RayCluster" or was is will:
             continue
-        kind = KINDS[key[0]]
+        kind = kind_of((was or after[key]).body)
         if was is None or will is None:
             with_it, without_it, one = (after, before, will) if will else (before, after, was)
             if one is None or (
@@ -123,7 +123,7 @@ def _configured(value: Any) -> Any:
 def _changed(kind: Kind, name: str, paths: list[Steps], listed: str) -> Effect:
     fixed = kind.fixed
     if fixed and any(path[1] in fixed.fields for path in paths if path[0] == "spec" and len(path) > 1):
-        return Effect(Verdict.REPLACES, f"{listed}: {fixed.replaced}", fixed.reason, fixed.safer, fixed.source)
+        return Effect(fixed.verdict, f"{listed}: {fixed.replaced}", fixed.reason, fixed.safer, fixed.source)
     if name != "StatefulSet":
         return Effect(Verdict.IN_PLACE, f"{listed}: {kind.changed}")
     if all(path[:2] == ("spec", "replicas") for path in paths):

@@ -4,8 +4,11 @@ Roles and their bindings are not included: `rights` shows what each subject gain
 the object would repeat that.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from components.storage.manifests import RETAINED
 from kuberay.edits import Verdict
 
 AS_RIGHTS = frozenset({"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"})
@@ -14,13 +17,14 @@ AS_RIGHTS = frozenset({"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding
 
 @dataclass(frozen=True)
 class Fixed:
-    """Immutable fields of a kind's spec: Pulumi deletes and recreates the object."""
+    """Immutable fields of a kind's spec: Pulumi deletes and recreates the object, or refuses to."""
 
     fields: frozenset[str]
     replaced: str
     reason: str
     safer: str
     source: str
+    verdict: Verdict = Verdict.REPLACES
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,11 @@ class Kind:
 
 _VALIDATION = "kubernetes pkg/apis/apps/validation/validation.go: ValidateStatefulSetUpdate"
 _OF_CLAIMS = "kubernetes pkg/apis/core/validation/validation.go: ValidatePersistentVolumeClaimUpdate"
+
+_OF_CLAIM = frozenset({"accessModes", "storageClassName", "selector", "volumeName"})
+_FIXED_CLAIM = "Kubernetes does not change these fields of a PersistentVolumeClaim"
+_GROWS = "the volume grows if its StorageClass allows it; otherwise, or if the size is less, `pulumi up` fails"
+_NOT_RETAINED = "copy the data elsewhere, set retain: false of the storage in a separate `up`, then make the edit"
 
 KINDS = {
     "RayJob": Kind(
@@ -168,17 +177,64 @@ KINDS = {
         "no longer runs; existing copies stay as long as their volume",
     ),
     "PersistentVolumeClaim": Kind(
-        "a volume for copies of Redis' data is created",
-        "the volume grows if its StorageClass allows it; otherwise, or if the size is less, `pulumi up` fails",
-        "the copies of Redis' data are deleted with their volume, unless its StorageClass retains it",
+        "a volume is created",
+        _GROWS,
+        "is deleted, and the data with its volume, unless the reclaim policy of its StorageClass is Retain",
         Verdict.DELETES,
-        "copy them elsewhere first",
+        "copy the data elsewhere first",
         Fixed(
-            frozenset({"accessModes", "storageClassName", "selector", "volumeName"}),
-            "the copies of Redis' data are deleted with their volume, and an empty volume is created",
-            "Kubernetes does not change these fields of a PersistentVolumeClaim",
-            "copy them elsewhere first",
+            _OF_CLAIM,
+            "the data are deleted with their volume, unless the reclaim policy of its StorageClass is Retain, and an "
+            "empty volume is created",
+            _FIXED_CLAIM,
+            "copy the data elsewhere first",
             _OF_CLAIMS,
         ),
     ),
+    "PersistentVolume": Kind(
+        "makes an existing volume available to its claim",
+        "another object for the existing volume replaces it; the data stay",
+        "the data stay where they are, and are no longer available here",
+    ),
 }
+
+RETAINED_CLAIM = Kind(
+    "a volume is created, which Pulumi keeps",
+    _GROWS,
+    "`pulumi up` refuses to delete it with its data",
+    Verdict.REFUSED,
+    _NOT_RETAINED,
+    Fixed(
+        _OF_CLAIM,
+        "`pulumi up` refuses to replace it with its data",
+        _FIXED_CLAIM,
+        _NOT_RETAINED,
+        _OF_CLAIMS,
+        Verdict.REFUSED,
+    ),
+)
+"""A claim of a tenant's storage with `retain`."""
+
+BOUND_CLAIM = Kind(
+    "makes an existing volume available to the pods of its namespace",
+    "is available to pods at once",
+    "the data stay where they are, and pods can no longer mount them; it is deleted once no pod mounts it any more",
+    fixed=Fixed(
+        _OF_CLAIM,
+        "the claim is created again for another volume, once no pod mounts it; all data stay where they are",
+        _FIXED_CLAIM,
+        "apply the edit when nothing runs, or add another storage",
+        _OF_CLAIMS,
+    ),
+)
+"""A claim of an existing volume: a tenant's storage with `nfs` or `csi`."""
+
+
+def kind_of(body: Mapping[str, Any]) -> Kind:
+    """What edits of an object mean."""
+    if body["kind"] == "PersistentVolumeClaim":
+        if RETAINED in (body["metadata"].get("annotations") or {}):
+            return RETAINED_CLAIM
+        if body["spec"].get("volumeName"):
+            return BOUND_CLAIM
+    return KINDS[body["kind"]]

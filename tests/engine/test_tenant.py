@@ -22,6 +22,13 @@ def cluster_of(name: str) -> dict[str, Any]:
     return {"name": name, "rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
 
 
+STORAGE: list[dict[str, Any]] = [
+    {"name": "models", "storageClass": "shared", "size": "1Gi"},
+    {"name": "data", "nfs": {"server": "nfs.example.com", "path": "/data"}, "size": "1Gi"},
+]
+MOUNTS = [{"name": "models", "mountPath": "/mnt/models", "hfHome": True}, {"name": "data", "mountPath": "/mnt/data"}]
+
+
 def tenants(settings: dict[str, Any]) -> None:
     settings["tenants"] = [
         {
@@ -29,7 +36,8 @@ def tenants(settings: dict[str, Any]) -> None:
             "owner": "ml-research",
             "costCenter": "4711",
             "quota": {"gpus": 8, "cpu": 64, "memory": "256Gi", "pods": 20, "rayClusters": 4},
-            "clusters": [cluster_of("b-c"), cluster_of("same")],
+            "storage": STORAGE,
+            "clusters": [{**cluster_of("b-c"), "storage": MOUNTS}, cluster_of("same")],
         },
         {"name": "a-b", "clusters": [cluster_of("c"), cluster_of("same")]},
         {"name": "idle"},
@@ -138,6 +146,31 @@ def test_a_pod_without_resources_is_admitted_with_small_defaults(shared: Stack, 
     assert made.spec.containers[0].resources.limits == {"memory": "512Mi"}
 
 
+def test_storage_is_bound_and_mounted(shared: Stack, core: Any) -> None:
+    claims = {each.metadata.name: each for each in core.list_namespaced_persistent_volume_claim("a").items}
+    assert {name: each.status.phase for name, each in claims.items()} == {"models": "Bound", "data": "Bound"}
+    volume = core.read_persistent_volume(claims["data"].spec.volume_name)
+    assert (volume.spec.nfs.path, volume.spec.persistent_volume_reclaim_policy) == ("/data", "Retain")
+    [head] = core.list_namespaced_pod("a", label_selector="ray.io/cluster=b-c").items
+    assert head.status.phase == "Running"
+    ray = head.spec.containers[0]
+    assert {"/mnt/models", "/mnt/data"} <= {each.mount_path for each in ray.volume_mounts}
+    assert ("HF_HOME", "/mnt/models") in {(each.name, each.value) for each in ray.env}
+
+
+def test_a_retained_claim_is_not_replaced_and_its_class_must_suit_hf_home(shared: Stack, cluster: Rehearsal) -> None:
+    other = [{**STORAGE[0], "storageClass": "buckets"}, STORAGE[1]]
+    shared.edit(lambda settings: tenant(settings, "a").update(storage=other))
+    assert "currently marked for protection" in shared.pulumi("preview", fails=True).output
+    classes: Any = client.StorageV1Api(cluster.client())
+    classes.create_storage_class({"metadata": {"name": "buckets"}, "provisioner": "s3.csi.aws.com"})
+    refused = shared.pulumi("preview", fails=True).output
+    classes.delete_storage_class("buckets")
+    assert "storage 'models' of namespace 'a' is HF_HOME, and s3.csi.aws.com provides object storage" in refused
+    assert "Traceback" not in refused
+    shared.edit(tenants)
+
+
 def test_a_tenant_with_running_clusters_is_neither_removed_nor_changed(shared: Stack, cluster: Rehearsal) -> None:
     before = identities(cluster, "a")
     shared.edit(remove("a"))
@@ -163,17 +196,31 @@ def test_a_new_namespace_of_a_tenant_is_refused_while_the_old_one_has_external_c
 
 
 def test_a_tenant_with_allow_delete_is_removed_without_an_effect_on_others(
-    shared: Stack, rays: Rays, cluster: Rehearsal
+    shared: Stack, cluster: Rehearsal, core: Any
 ) -> None:
     neighbour = identities(cluster, "a-b")
+
+    def release(settings: dict[str, Any]) -> None:
+        """Puts the tenant back, whose storage may be deleted."""
+        moved = tenant(settings, "idle")
+        tenants(settings)
+        tenant(settings, "idle").update(moved)
+        tenant(settings, "a").update(allowDelete=True, storage=[{**STORAGE[0], "retain": False}, STORAGE[1]])
+
     shared.edit(lambda settings: tenant(settings, "a").update(allowDelete=True))
     shared.up()
     assert "namespace idle" not in existing(cluster)
     shared.changes_nothing()
     shared.edit(remove("a"))
+    assert "the claims of its storage models would be deleted with its namespace" in shared.up(fails=True).output
+    assert core.read_namespaced_persistent_volume_claim("models", "a").metadata.deletion_timestamp is None
+    shared.edit(release)
+    shared.up()
+    shared.edit(remove("a"))
     shared.up()
     assert {"namespace a", "namespace a-b"} & existing(cluster) == {"namespace a-b"}
     assert identities(cluster, "a-b") == neighbour
+    assert [each for each in core.list_persistent_volume().items if each.metadata.name.startswith("a.")] == []
 
 
 def test_destroy_requires_allow_delete_too(shared: Stack, cluster: Rehearsal, before: set[str]) -> None:

@@ -26,6 +26,8 @@ OPENED: dict[str, Any] = {
 }
 BACKUP = {"schedule": "0 * * * *"}
 KUEUE = {"scheduler": {"kueue": {}}, "queues": [{"name": "shared"}]}
+CLASS = {"name": "models", "storageClass": "shared", "size": "1Ti"}
+NFS = {"name": "models", "nfs": {"server": "nfs.example.com", "path": "/models"}, "size": "1Ti"}
 DENY = {"action": "Deny", "rules": {"pod-no-host-path": "Warn"}}
 K8S_TOKENS = {"authOptions": {"mode": "token", "enableK8sTokenAuth": True}}
 
@@ -73,6 +75,40 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, str]]] = {
             "CronJob ray-system/ray-redis-backup": "in place",
             "CronJob ray-system/ray-redis-restore": "in place",
             "PersistentVolumeClaim ray-system/ray-redis-backup": "deletes",
+        },
+    ),
+    "storage of a class that is kept": (
+        {"tenant": {"storage": [CLASS]}},
+        {},
+        {"PersistentVolumeClaim a/models": "fails"},
+    ),
+    "another class of storage that is kept": (
+        {"tenant": {"storage": [CLASS]}},
+        {"tenant": {"storage": [{**CLASS, "storageClass": "other"}]}},
+        {"PersistentVolumeClaim a/models": "fails"},
+    ),
+    "more storage": (
+        {"tenant": {"storage": [CLASS]}},
+        {"tenant": {"storage": [{**CLASS, "size": "2Ti"}]}},
+        {"PersistentVolumeClaim a/models": "in place"},
+    ),
+    "storage of a class that is not kept": (
+        {"tenant": {"storage": [{**CLASS, "retain": False}]}},
+        {},
+        {"PersistentVolumeClaim a/models": "deletes"},
+    ),
+    "storage of an existing source": (
+        {"tenant": {"storage": [NFS]}},
+        {},
+        {"PersistentVolume a.models.9edf46fa": "in place", "PersistentVolumeClaim a/models": "in place"},
+    ),
+    "another source of storage": (
+        {"tenant": {"storage": [NFS]}},
+        {"tenant": {"storage": [{**NFS, "size": "2Ti"}]}},
+        {
+            "PersistentVolume a.models.526fd423": "creates",
+            "PersistentVolume a.models.9edf46fa": "in place",
+            "PersistentVolumeClaim a/models": "deletes and recreates",
         },
     ),
     "Redis with all that it needs": (

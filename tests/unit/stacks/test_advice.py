@@ -112,3 +112,17 @@ def test_check_prints_advice_and_succeeds(tmp_path: Path) -> None:
     assert "advice: the configuration has" in texts["text"].output
     assert json.loads(texts["json"].output) == []
     assert texts["github"].output.startswith("::warning ")
+
+
+@pytest.mark.parametrize(
+    ("storage_class", "hf_home", "lines"), [("csi-s3", True, 1), ("csi-s3", False, 0), ("cephfs", True, 0)]
+)
+def test_a_class_whose_name_suggests_object_storage_is_mentioned_if_it_is_hf_home(
+    storage_class: str, hf_home: bool, lines: int
+) -> None:
+    storage = [{"name": "models", "storageClass": storage_class, "size": "1Ti"}]
+    mounts = [{"name": "models", "mountPath": "/mnt/models", "hfHome": hf_home}]
+    tenant = {"name": "team-a", "storage": storage, "clusters": [{**CLUSTERS[0], "storage": mounts}]}
+    found = [str(each) for each in advice(StackSettings.model_validate({"tenants": [tenant]}), TODAY)]
+    start = "ray-platform:tenants[0].storage[0].storageClass: 'csi-s3' may be object storage by its name"
+    assert [each.startswith(start) for each in found] == [True] * lines

@@ -8,7 +8,7 @@ import pytest
 
 from components.guard import InUseError, named
 from components.tenant import guard as tenant_guard
-from components.tenant.guard import refuse_while_used, runs
+from components.tenant.guard import _Provider, refuse_while_used, runs
 
 pytestmark = pytest.mark.unit
 
@@ -56,6 +56,16 @@ def test_running_objects_are_named_with_a_fix(monkeypatch: pytest.MonkeyPatch) -
 def test_a_tenant_without_running_objects_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert refusal(monkeypatch) is None
     assert refusal(monkeypatch, ray("RayCluster", spec={"suspend": True})) is None
+
+
+def test_a_tenant_with_retained_storage_is_not_removed_even_with_allow_delete() -> None:
+    props = {"tenant": "team-a", "namespace": "team-a", "allowDelete": True, "storage": ["models", "results"]}
+    with pytest.raises(InUseError, match="storage models, results would be deleted with its namespace"):
+        _Provider().refuse(props)
+    released = {key: value for key, value in props.items() if key != "storage"}
+    _Provider().refuse(released)
+    assert _Provider().diff("guard", props, released).changes
+    assert not _Provider().diff("guard", props, props).changes
 
 
 def test_an_unreachable_api_server_blocks_the_deletion(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Storage that the RayClusters of a tenant share: for models, data and results."""

@@ -1,0 +1,65 @@
+"""Looks at the live cluster for what a stack file does not have: the provisioner of a class, and an existing claim.
+
+Only reads.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import kubernetes
+
+from ..cluster import ClusterUnreachableError, connect, read
+from .object_storage import WHY, is_object_storage
+from .settings import StorageSettings, Use
+
+_OF_ONE_NODE = {"ReadWriteOnce", "ReadWriteOncePod"}
+
+
+@dataclass(frozen=True)
+class Live:
+    """The objects of a storage in the cluster; None: it does not exist."""
+
+    claim: Mapping[str, Any] | None = None
+    volume: Mapping[str, Any] | None = None
+    storage_class: Mapping[str, Any] | None = None
+
+
+def look(storage: StorageSettings, use: Use, namespace: str, context: str | None) -> str | None:
+    """Why a storage does not fit its use; None if it does, or if that cannot be read."""
+    if storage.claim is None and not (storage.storage_class and use.hf_home):
+        return None
+    try:
+        return unfit(storage, use, _live(storage, namespace, context))
+    except ClusterUnreachableError:
+        return None
+
+
+def unfit(storage: StorageSettings, use: Use, live: Live) -> str | None:
+    """As `look`, for objects that were read."""
+    modes = set((live.claim or {}).get("spec", {}).get("accessModes") or ())
+    if use.several and modes and modes <= _OF_ONE_NODE:
+        return (
+            f"claim {storage.claim_name!r} is {', '.join(sorted(modes))}, and several pods mount it, perhaps on "
+            "several nodes: use a claim with ReadWriteMany"
+        )
+    source = (live.volume or {}).get("spec", {}).get("csi") or {}
+    made = live.storage_class or {}
+    drivers = (
+        (source.get("driver"), source.get("volumeAttributes")),
+        (made.get("provisioner"), made.get("parameters")),
+    )
+    for driver, parameters in drivers:
+        if use.hf_home and driver and is_object_storage(driver, parameters or {}):
+            return f"is HF_HOME, and {driver} provides object storage: {WHY}"
+    return None
+
+
+def _live(storage: StorageSettings, namespace: str, context: str | None) -> Live:
+    api = connect(context)
+    core, classes = kubernetes.client.CoreV1Api(api), kubernetes.client.StorageV1Api(api)
+    claim = read(core.read_namespaced_persistent_volume_claim, storage.claim, namespace) if storage.claim else None
+    spec = (claim or {}).get("spec", {})
+    volume = read(core.read_persistent_volume, spec["volumeName"]) if spec.get("volumeName") else None
+    name = storage.storage_class or spec.get("storageClassName")
+    return Live(claim, volume, read(classes.read_storage_class, name) if name else None)

@@ -1,0 +1,57 @@
+"""How a tenant's storage is provisioned: its order, and what Pulumi keeps."""
+
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pytest
+
+from stacks.build import build
+from stacks.load import parse
+from testbed.recorder import Recorder, record
+
+pytestmark = pytest.mark.unit
+
+SOURCES: list[dict[str, Any]] = [
+    {"name": "models", "storageClass": "shared", "size": "1Ti"},
+    {"name": "cache", "storageClass": "shared", "size": "1Ti", "retain": False},
+    {"name": "data", "nfs": {"server": "nfs.example.com", "path": "/data"}, "size": "1Ti"},
+    {"name": "old", "claim": "old"},
+    {"name": "copied", "claim": "copied", "retain": False},
+]
+MOUNTS = [{"name": each["name"], "mountPath": f"/mnt/{each['name']}"} for each in SOURCES]
+CLUSTER = {"name": "training", "rayVersion": "2.60.0", "image": "ray:2.60.0", "storage": MOUNTS}
+
+
+@pytest.fixture
+def built(kubectl_that_renders: Path) -> Recorder:
+    tenant = {"name": "a", "storage": SOURCES, "clusters": [CLUSTER]}
+    return record(lambda: build(parse({"operator": {"location": "config/default"}, "tenants": [tenant]})))
+
+
+def test_claims_exist_before_the_ray_clusters_that_mount_them(built: Recorder) -> None:
+    for claim in ("models", "cache", "data"):
+        assert built.made_before("platform-namespace-a", f"a/storage/{claim}")
+        assert built.made_before(f"a/storage/{claim}", "a/training-ray-cluster")
+    assert built.made_before("a/storage/data-volume", "a/storage/data")
+    assert "a/storage/old" not in built.registered
+
+
+def test_pulumi_keeps_a_claim_whose_data_exist_nowhere_else(built: Recorder) -> None:
+    kept = {name: (each.protect, each.retained) for name, each in built.registered.items() if "/storage/" in name}
+    assert kept == {
+        "a/storage/models": (True, True),
+        "a/storage/cache": (False, False),
+        "a/storage/data-volume": (False, False),
+        "a/storage/data": (False, False),
+    }
+    assert built.registered["a/guard"].inputs["storage"] == ["models", "old"]
+
+
+def test_storage_that_the_cluster_shows_to_be_unfit_is_refused(
+    kubectl_that_renders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("components.storage.component.look", lambda storage, *_: f"is {storage.name}")
+    tenant = {"name": "a", "storage": SOURCES}
+    with pytest.raises(pulumi.RunError, match="storage 'models' of namespace 'a' is models"):
+        record(lambda: build(parse({"operator": {"location": "config/default"}, "tenants": [tenant]})))
