@@ -36,7 +36,7 @@ def reasons(evidence: Evidence) -> list[str]:
     ]
     # A pod's status repeats the messages of events of the scheduler and the kubelet.
     reported = "\n".join(lines)
-    lines += [_event(event) for event in _warnings(evidence.events) if event["message"] not in reported]
+    lines += warnings(evidence.events, reported)
     lines += _operator(evidence.operator_pods, evidence.cluster)
     return list(dict.fromkeys(lines))[:_LINES] or ["no event and no condition has the reason: read the operator's log"]
 
@@ -120,14 +120,15 @@ def about(events: Iterable[dict[str, Any]], names: Collection[str]) -> tuple[dic
     return tuple(event for event in events if event["involvedObject"].get("name") in names)
 
 
-def _warnings(events: tuple[dict[str, Any], ...]) -> list[dict[str, Any]]:
-    """Events of type Warning, newest first."""
-    return sorted((event for event in events if event.get("type") == "Warning"), key=when, reverse=True)
+def warnings(events: Iterable[dict[str, Any]], reported: str = "") -> list[str]:
+    """Events of type Warning, newest first, without those whose message is in `reported`."""
+    found = sorted((event for event in events if event.get("type") == "Warning"), key=when, reverse=True)
+    return [_event(event) for event in found if event.get("message", "") not in reported]
 
 
 def _event(event: dict[str, Any]) -> str:
-    about = event["involvedObject"]
-    return f"{about['kind']} {about['name']}: {event['reason']}: {event['message']}"
+    subject = event["involvedObject"]
+    return f"{subject['kind']} {subject['name']}: {event.get('reason')}: {event.get('message')}"
 
 
 def when(event: dict[str, Any]) -> str:

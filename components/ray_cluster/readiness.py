@@ -19,6 +19,9 @@ from .workload import why_it_waits
 
 _PAUSE_SECONDS = 1.0
 
+OPERATOR_PODS = "app.kubernetes.io/component=kuberay-operator"
+"""Selects the operator's pods (ray-operator/config/manager/manager.yaml)."""
+
 
 class NotReadyError(Exception):
     """The RayCluster is not ready in time; the message has the reason."""
@@ -130,9 +133,7 @@ def _log(core: Any, namespace: str, pod: str, container: str) -> str:
 def _operator_pods(core: Any, namespace: str) -> tuple[dict[str, Any], ...] | None:
     """The operator's pods; None if this account must not read them, as with rights in one namespace only."""
     try:
-        return _items(
-            read(core.list_namespaced_pod, namespace, label_selector="app.kubernetes.io/component=kuberay-operator")
-        )
+        return _items(read(core.list_namespaced_pod, namespace, label_selector=OPERATOR_PODS))
     except ForbiddenError:
         return None
 

@@ -1,0 +1,100 @@
+"""Which container has the log of a RayCluster or of a RayJob. Pure functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from components.rollout.pods import Pod
+from core.suggestions import names_hint
+
+from .clusters import phase
+from .jobs import JOB_LABEL
+from .targets import NoSuchTargetError, Target
+
+HEAD = "head"
+"""The word that selects the head's pod."""
+
+_SUBMITTER = "ray-job-submitter"
+"""Container of the head that submits the job in SidecarMode (ray-operator/controllers/ray/utils/constant.go)."""
+
+_DRIVER_LOG = "/tmp/ray/session_latest/logs/job-driver-{job}.log"  # noqa: S108 (in a pod)
+"""Ray's log of a submitted job's driver (Ray: dashboard/modules/job/job_log_storage_client.py)."""
+
+
+class NoLogError(Exception):
+    """There is no log to read now; the message has the reason, and what to do."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A container with a log."""
+
+    namespace: str
+    pod: str
+    container: str
+
+
+def place_of_log(target: Target, pod: str | None, kubectl: str = "kubectl") -> Place:
+    """The container with the log. `pod`: None for a RayJob's driver and else for the head; `head`; or a pod's name.
+
+    `kubectl`: the command, with its context, for messages. Raises NoLogError, and NoSuchTargetError for a pod that does
+    not exist.
+    """
+    if why := target.found.unreadable.get("pods"):
+        raise NoLogError(f"the pods of namespace {target.namespace} cannot be read: {why}")
+    if pod not in (None, HEAD):
+        return _of_pod(target, str(pod))
+    if pod is None and target.kind == "RayJob":
+        return _of_driver(target, kubectl)
+    return _of_head(target, 0)
+
+
+def _of_pod(target: Target, name: str) -> Place:
+    pods = {each["metadata"]["name"]: each for each in target.found.all("pods")}
+    if name not in pods:
+        message = f"namespace {target.namespace!r} has no pod {name!r}: {names_hint(name, pods)}"
+        raise NoSuchTargetError(message)
+    return _place(target, pods[name], 0)
+
+
+def _of_head(target: Target, container: int | str) -> Place:
+    if target.cluster is None:
+        raise NoLogError(f"{target.title} has no RayCluster now: `python -m stacks status` shows why")
+    if target.head is None:
+        raise NoLogError(f"the head of {target.title} has no pod now: `python -m stacks status` shows why")
+    return _place(target, target.head, container)
+
+
+def _of_driver(target: Target, kubectl: str) -> Place:
+    mode = target.body["spec"].get("submissionMode") or "K8sJobMode"
+    if mode == "K8sJobMode":
+        pods = [
+            each
+            for each in target.found.all("pods")
+            if (each["metadata"].get("labels") or {}).get(JOB_LABEL) == target.name
+        ]
+        if not pods:
+            raise NoLogError(f"{target.title} has no submitter pod now: `python -m stacks status` shows why")
+        return _place(target, max(pods, key=lambda each: str(each["metadata"].get("creationTimestamp"))), 0)
+    if mode == "SidecarMode":
+        return _of_head(target, _SUBMITTER)
+    head = _of_head(target, 0)
+    job = (target.body.get("status") or {}).get("jobId")
+    if not job:
+        raise NoLogError(f"{target.title} has no job yet: in {mode} its log is in the head, by the job's id")
+    file = _DRIVER_LOG.format(job=job)
+    raise NoLogError(
+        f"in {mode} the output of {target.title} is in a file of the head, not in a container's log. This shows it: "
+        f"{kubectl} exec -n {head.namespace} {head.pod} -c {head.container} -- cat {file}"
+    )
+
+
+def _place(target: Target, pod: Pod, container: int | str) -> Place:
+    """The place, if the pod has a log. `container`: its index or its name."""
+    name = pod["metadata"]["name"]
+    if phase(pod) == "Pending" and not pod["spec"].get("nodeName"):
+        raise NoLogError(f"pod {target.namespace}/{name} has no node yet: `python -m stacks status` shows why")
+    containers: list[Any] = pod["spec"]["containers"]
+    known = container if isinstance(container, str) else str(containers[container]["name"])
+    return Place(target.namespace, name, known)
