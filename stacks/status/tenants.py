@@ -10,7 +10,7 @@ from components.queues.settings import Backend, children
 from ..queues import queue_of, queues_of
 from ..settings import StackSettings, TenantSettings
 from .budgets import QueueStatus, QuotaStatus, queue_statuses, quota_status
-from .clusters import ClusterStatus, Gpus, State, cluster_status, missing
+from .clusters import ClusterStatus, Gpus, cluster_status, missing
 from .found import Found, Live
 from .jobs import JobStatus, job_status
 from .services import ServiceStatus, service_status
@@ -37,7 +37,7 @@ class TenantStatus:
     def gpus(self) -> Gpus:
         """Those of its RayClusters. Its quota limits what they can grow to."""
         limits = [int(each.hard["gpus"]) for each in self.quotas if "gpus" in each.hard]
-        summed = _summed(each.gpus for each in self.clusters if each.state is not State.MISSING)
+        summed = _summed(each.gpus for each in self.clusters)
         return replace(summed, most=_least([summed.most, *limits]))
 
 
