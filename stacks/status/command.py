@@ -51,8 +51,10 @@ def status(
     cluster cannot be read; 130 interrupted.
     """
     with _failing():
-        settings = _settings(stack)
-        shown = _tenants(settings, tenant, stack)
+        from core.stack_file import stack_name
+
+        settings, name = _settings(stack), stack_name(stack_path(stack))
+        shown = _tenants(settings, tenant, name)
 
         def look() -> "StackStatus":
             from .tenants import stack_status
@@ -60,9 +62,9 @@ def status(
             return stack_status(settings, shown, _live(settings, shown, context))
 
         if watch:
-            _watch(stack, look, output)
+            _watch(name, look, output)
         found = look()
-        _show(stack, found, output)
+        _show(name, found, output)
     if not found.ok:
         raise typer.Exit(FOUND)
 
@@ -90,12 +92,11 @@ def logs(
 
         from components.cluster import connect, stream
 
-        from .dashboard import kubectl
         from .logs import NoLogError, place_of_log
 
         used = context or settings.kubernetes.context
         try:
-            place = place_of_log(target, pod, kubectl(used))
+            place = place_of_log(target, pod, used)
         except NoLogError as error:
             raise _ended(error, FOUND) from error
         typer.echo(f"# pod {place.namespace}/{place.pod}, container {place.container}", err=True)
@@ -206,18 +207,18 @@ def _urls(settings: "StackSettings", target: "Target", context: str | None) -> l
         ]
 
 
-def _show(stack: str, found: "StackStatus", output: Format) -> None:
+def _show(name: str, found: "StackStatus", output: Format) -> None:
     if output is Format.TEXT:
         from .text import show
 
-        show(stack, found)
+        show(name, found)
     else:
         from .objects import as_object
 
-        typer.echo(json.dumps(as_object(stack, found), indent=2))
+        typer.echo(json.dumps(as_object(name, found), indent=2))
 
 
-def _watch(stack: str, look: "Callable[[], StackStatus]", output: Format) -> None:
+def _watch(name: str, look: "Callable[[], StackStatus]", output: Format) -> None:
     """Shows report after report, until Ctrl-C. The first look has to succeed; later the last report stays."""
     from components.cluster import ClusterUnreachableError
 
@@ -226,7 +227,7 @@ def _watch(stack: str, look: "Callable[[], StackStatus]", output: Format) -> Non
     else:
         from .objects import in_lines as drawing
     found = look()
-    with drawing(stack) as draw:
+    with drawing(name) as draw:
         draw(found, "")
         while True:
             time.sleep(PAUSE_SECONDS)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
 from components.ray_cluster.manifests import head_ports, head_service
+from core.problems import in_one_line
 
 from ..access import named_cluster
 from .found import Body
+from .kubectl import kubectl
 
 TOKEN_KEY = "auth_token"  # noqa: S105 (a key, not a token)
 """Key of the Secret with a RayCluster's token (ray-operator/controllers/ray/utils/constant.go)."""
-
-
-def kubectl(context: str | None) -> str:
-    """The command for the cluster of that context."""
-    return f"kubectl --context {shlex.quote(context)}" if context else "kubectl"
 
 
 def urls(cluster: Body, ingresses: Iterable[Body]) -> Iterator[str]:
@@ -35,20 +31,21 @@ def urls(cluster: Body, ingresses: Iterable[Body]) -> Iterator[str]:
 def lines(cluster: Body, found: Sequence[str], context: str | None) -> Iterator[str]:
     """The URL, or the command that makes one; then the command that prints the token, never the token itself."""
     metadata, spec = cluster["metadata"], cluster["spec"]
-    command, namespace = kubectl(context), metadata["namespace"]
+    within = ("-n", metadata["namespace"])
     if found:
-        yield from dict.fromkeys(found)
+        yield from map(in_one_line, dict.fromkeys(found))
     else:
-        port = head_ports(spec)["dashboard"]
+        port = str(head_ports(spec)["dashboard"])
         yield f"http://localhost:{port}    # while this command runs:"
-        yield f"{command} port-forward -n {namespace} service/{_service(cluster)} {port}"
+        yield kubectl(context, "port-forward", *within, f"service/{_service(cluster)}", port)
     named = named_cluster(metadata["name"], spec)
     if named.secret:
         yield "# The dashboard asks for the token. This prints it:"
-        yield (f"{command} get secret -n {namespace} {named.secret} -o jsonpath='{{.data.{TOKEN_KEY}}}' | base64 -d")
+        shown = f"jsonpath={{.data.{TOKEN_KEY}}}"
+        yield f"{kubectl(context, 'get', 'secret', *within, named.secret, '-o', shown)} | base64 -d"
     elif named.accounts:
         yield "# The dashboard asks for a token of Kubernetes: one of an account that may `ray:write` this RayCluster."
-        yield f"{command} create token -n {namespace} SERVICE_ACCOUNT"
+        yield kubectl(context, "create", "token", *within, "SERVICE_ACCOUNT")
 
 
 def _service(cluster: Body) -> str:

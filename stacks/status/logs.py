@@ -10,6 +10,7 @@ from core.suggestions import names_hint
 
 from .clusters import phase
 from .jobs import JOB_LABEL
+from .kubectl import kubectl
 from .targets import NoSuchTargetError, Target
 
 HEAD = "head"
@@ -35,10 +36,10 @@ class Place:
     container: str
 
 
-def place_of_log(target: Target, pod: str | None, kubectl: str = "kubectl") -> Place:
+def place_of_log(target: Target, pod: str | None, context: str | None = None) -> Place:
     """The container with the log. `pod`: None for a RayJob's driver and else for the head; `head`; or a pod's name.
 
-    `kubectl`: the command, with its context, for messages. Raises NoLogError, and NoSuchTargetError for a pod that does
+    `context`: of the kubeconfig, for messages. Raises NoLogError, and NoSuchTargetError for a pod that does
     not exist.
     """
     if why := target.found.unreadable.get("pods"):
@@ -46,7 +47,7 @@ def place_of_log(target: Target, pod: str | None, kubectl: str = "kubectl") -> P
     if pod not in (None, HEAD):
         return _of_pod(target, str(pod))
     if pod is None and target.kind == "RayJob":
-        return _of_driver(target, kubectl)
+        return _of_driver(target, context)
     return _of_head(target, 0)
 
 
@@ -66,7 +67,7 @@ def _of_head(target: Target, container: int | str) -> Place:
     return _place(target, target.head, container)
 
 
-def _of_driver(target: Target, kubectl: str) -> Place:
+def _of_driver(target: Target, context: str | None) -> Place:
     mode = target.body["spec"].get("submissionMode") or "K8sJobMode"
     if mode == "K8sJobMode":
         pods = [
@@ -83,10 +84,10 @@ def _of_driver(target: Target, kubectl: str) -> Place:
     job = (target.body.get("status") or {}).get("jobId")
     if not job:
         raise NoLogError(f"{target.title} has no job yet: in {mode} its log is in the head, by the job's id")
-    file = _DRIVER_LOG.format(job=job)
+    words = ("exec", "-n", head.namespace, head.pod, "-c", head.container, "--", "cat", _DRIVER_LOG.format(job=job))
     raise NoLogError(
         f"in {mode} the output of {target.title} is in a file of the head, not in a container's log. This shows it: "
-        f"{kubectl} exec -n {head.namespace} {head.pod} -c {head.container} -- cat {file}"
+        f"{kubectl(context, *words)}"
     )
 
 
@@ -97,4 +98,16 @@ def _place(target: Target, pod: Pod, container: int | str) -> Place:
         raise NoLogError(f"pod {target.namespace}/{name} has no node yet: `python -m stacks status` shows why")
     containers: list[Any] = pod["spec"]["containers"]
     known = container if isinstance(container, str) else str(containers[container]["name"])
+    if why := _not_started(pod, known):
+        raise NoLogError(f"container {known} of pod {target.namespace}/{name} has not started: {why}")
     return Place(target.namespace, name, known)
+
+
+def _not_started(pod: Pod, container: str) -> str:
+    """Why the container has never started; of one that has ended and starts again, the log is that of its last run."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    known: Any = next((each for each in statuses if each["name"] == container), {})
+    waiting = (known.get("state") or {}).get("waiting")
+    if not waiting or (known.get("lastState") or {}).get("terminated"):
+        return ""
+    return ": ".join(filter(None, [waiting.get("reason") or "it waits", waiting.get("message")]))

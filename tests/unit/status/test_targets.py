@@ -37,7 +37,7 @@ def namespaces(*jobs: Body, **more: Any) -> dict[str, Found]:
 
 
 def place(word: str, pod: str | None = None, *jobs: Body) -> Place:
-    return place_of_log(target(word, namespaces(*jobs)), pod, "kubectl --context prod")
+    return place_of_log(target(word, namespaces(*jobs)), pod, "prod")
 
 
 @pytest.mark.parametrize("word", ["training", "team-a/training"])
@@ -180,13 +180,31 @@ def test_without_an_ingress_the_command_that_forwards_its_port_is_printed() -> N
 
 def test_the_command_that_prints_the_token_is_printed_and_never_the_token() -> None:
     assert dashboard_of(authOptions={"mode": "token"})[-1] == (
-        "kubectl get secret -n team-a training -o jsonpath='{.data.auth_token}' | base64 -d"
+        "kubectl get secret -n team-a training -o 'jsonpath={.data.auth_token}' | base64 -d"
     )
     assert dashboard_of(authOptions={"mode": "token", "secretName": "own"})[-1].startswith(
         "kubectl get secret -n team-a own"
     )
     of_kubernetes = dashboard_of(authOptions={"mode": "token", "enableK8sTokenAuth": True})
     assert of_kubernetes[-1] == "kubectl create token -n team-a SERVICE_ACCOUNT"
+
+
+def test_what_users_write_into_their_objects_is_quoted() -> None:
+    attack = dashboard_of(authOptions={"mode": "token", "secretName": "x; rm -rf ~ \x1b[2J"})[-1]
+    assert "-n team-a 'x; rm -rf ~ \N{REPLACEMENT CHARACTER}[2J' -o" in attack
+    with pytest.raises(NoLogError, match=r"job-driver-\$\(id\)\.log'$"):
+        place("nightly", None, job("HTTPMode", jobId="$(id)"))
+
+
+def test_a_container_that_has_not_started_has_no_log() -> None:
+    def starting(**last: Any) -> dict[str, Found]:
+        waiting = {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
+        status = {"name": "ray", "state": waiting, "lastState": last}
+        return {"team-a": found(rayclusters=[ray_cluster("training")], pods=[pod("head", containerStatuses=[status])])}
+
+    with pytest.raises(NoLogError, match="container ray of pod team-a/head has not started: ImagePullBackOff: no such"):
+        place_of_log(target("training", starting()), None)
+    assert place_of_log(target("training", starting(terminated={"exitCode": 1})), None).pod == "head"
 
 
 def test_a_target_without_a_cluster() -> None:
