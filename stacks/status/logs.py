@@ -20,7 +20,7 @@ _SUBMITTER = "ray-job-submitter"
 """Container of the head that submits the job in SidecarMode (ray-operator/controllers/ray/utils/constant.go)."""
 
 _DRIVER_LOG = "/tmp/ray/session_latest/logs/job-driver-{job}.log"  # noqa: S108 (in a pod)
-"""Ray's log of a submitted job's driver (Ray: dashboard/modules/job/job_log_storage_client.py)."""
+"""Ray's log of a submitted job's driver (Ray: dashboard/modules/job/common.py, JOB_LOGS_PATH_TEMPLATE)."""
 
 
 class NoLogError(Exception):
@@ -48,7 +48,7 @@ def place_of_log(target: Target, pod: str | None, context: str | None = None) ->
         return _of_pod(target, str(pod))
     if pod is None and target.kind == "RayJob":
         return _of_driver(target, context)
-    return _of_head(target, 0)
+    return _of_head(target)
 
 
 def _of_pod(target: Target, name: str) -> Place:
@@ -56,10 +56,10 @@ def _of_pod(target: Target, name: str) -> Place:
     if name not in pods:
         message = f"namespace {target.namespace!r} has no pod {name!r}: {names_hint(name, pods)}"
         raise NoSuchTargetError(message)
-    return _place(target, pods[name], 0)
+    return _place(target, pods[name])
 
 
-def _of_head(target: Target, container: int | str) -> Place:
+def _of_head(target: Target, container: str | None = None) -> Place:
     if target.cluster is None:
         raise NoLogError(f"{target.title} has no RayCluster now: `python -m stacks status` shows why")
     if target.head is None:
@@ -77,10 +77,10 @@ def _of_driver(target: Target, context: str | None) -> Place:
         ]
         if not pods:
             raise NoLogError(f"{target.title} has no submitter pod now: `python -m stacks status` shows why")
-        return _place(target, max(pods, key=lambda each: str(each["metadata"].get("creationTimestamp"))), 0)
+        return _place(target, max(pods, key=lambda each: str(each["metadata"].get("creationTimestamp"))))
     if mode == "SidecarMode":
         return _of_head(target, _SUBMITTER)
-    head = _of_head(target, 0)
+    head = _of_head(target)
     job = (target.body.get("status") or {}).get("jobId")
     if not job:
         raise NoLogError(f"{target.title} has no job yet: in {mode} its log is in the head, by the job's id")
@@ -91,13 +91,12 @@ def _of_driver(target: Target, context: str | None) -> Place:
     )
 
 
-def _place(target: Target, pod: Pod, container: int | str) -> Place:
-    """The place, if the pod has a log. `container`: its index or its name."""
+def _place(target: Target, pod: Pod, container: str | None = None) -> Place:
+    """The place, if the pod has a log. `container`: None for its first, which runs Ray or submits the job."""
     name = pod["metadata"]["name"]
     if phase(pod) == "Pending" and not pod["spec"].get("nodeName"):
         raise NoLogError(f"pod {target.namespace}/{name} has no node yet: `python -m stacks status` shows why")
-    containers: list[Any] = pod["spec"]["containers"]
-    known = container if isinstance(container, str) else str(containers[container]["name"])
+    known = container or str(pod["spec"]["containers"][0]["name"])
     if why := _not_started(pod, known):
         raise NoLogError(f"container {known} of pod {target.namespace}/{name} has not started: {why}")
     return Place(target.namespace, name, known)
