@@ -118,7 +118,8 @@ def cluster_status(
         why = [line for pod in pods if not leaves(pod) for line in pod_reasons(dict(pod), {})]
     else:
         events = about(found.all("events"), names)
-        why = reasons(Evidence(body, tuple(pods), events, live.operator_pods, waits=waits))
+        evidence = Evidence(body, tuple(pods), events, live.operator_pods, waits=waits)
+        why = [line.removeprefix("RayCluster: ") for line in reasons(evidence)]
     return ClusterStatus(
         name,
         state,

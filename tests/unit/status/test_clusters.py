@@ -58,8 +58,8 @@ def test_a_cluster_that_is_not_ready_names_condition_pod_and_warning() -> None:
     shown = cluster(ray_cluster("training", *STARTING), pod("head", node=None), events=[refused, other])
     assert (shown.state, shown.ok, shown.head) == (State.NOT_READY, False, "Pending")
     assert shown.reasons == (
-        "RayCluster: HeadPodReady is False: containers not ready",
-        "RayCluster: RayClusterProvisioned is False: no",
+        "HeadPodReady is False: containers not ready",
+        "RayClusterProvisioned is False: no",
         f"pod head is not scheduled: {NO_ROOM}",
         "RayCluster training: R: exceeded quota: ray-platform",
     )

@@ -78,8 +78,8 @@ def test_a_job_in_initializing_has_the_reasons_of_its_cluster() -> None:
     stuck = shown(job("Initializing"), starting, events=[warning("nightly", "failed to create")])
     assert not stuck.ok
     assert stuck.reasons == (
-        f"its RayCluster {OWN} is not ready: RayCluster: HeadPodReady is False: containers not ready",
-        f"its RayCluster {OWN} is not ready: RayCluster: RayClusterProvisioned is False: no",
+        f"its RayCluster {OWN} is not ready: HeadPodReady is False: containers not ready",
+        f"its RayCluster {OWN} is not ready: RayClusterProvisioned is False: no",
         f"its RayCluster {OWN} is not ready: pod head is not scheduled: {NO_ROOM}",
         "RayJob nightly: R: failed to create",
     )

@@ -62,8 +62,7 @@ def test_a_service_that_does_not_serve_names_condition_cluster_and_warning() -> 
     assert found_out.clusters == {"pending": "chat-1"}
     assert found_out.reasons[0] == "Ready is False: Initializing: RayService is initializing"
     assert (
-        "its pending RayCluster chat-1 is not ready: RayCluster: HeadPodReady is False: containers not ready"
-        in found_out.reasons
+        "its pending RayCluster chat-1 is not ready: HeadPodReady is False: containers not ready" in found_out.reasons
     )
     assert found_out.reasons[-1] == "RayService chat: R: invalid serveConfigV2"
 

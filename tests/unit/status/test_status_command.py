@@ -75,7 +75,7 @@ def test_something_that_is_not_ready_ends_with_1_and_its_reason(serve: Serve) ->
     serve({"team-a": found(rayclusters=[ray_cluster("training", *STARTING)])})
     done = stacks("status", "prod")
     assert done.exit_code == 1
-    assert "- RayCluster training: RayCluster: HeadPodReady is False: containers not ready\n" in done.stdout
+    assert "- RayCluster training: HeadPodReady is False: containers not ready\n" in done.stdout
     as_json = stacks("status", "prod", "--format", "json")
     assert as_json.exit_code == 1
     assert json.loads(as_json.stdout)["tenants"][0]["clusters"][0]["state"] == "not ready"

@@ -2,12 +2,15 @@
 
 import io
 import json
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from rich.console import Console
 
 from core.nodes import GPU_RESOURCE
+from local.paths import ROOT
 from stacks.status import text
 from stacks.status.clusters import Gpus
 from stacks.status.found import Found
@@ -202,6 +205,28 @@ def test_the_object_for_programs_has_everything_and_is_json() -> None:
     [job] = team["jobs"]
     assert (job["jobDeploymentStatus"], job["since"], job["duration"], job["ok"]) == ("Initializing", MADE, 7200, False)
     assert team["quotas"][0]["hard"] == {"gpus": 16, "cpu": None, "memory": None, "pods": 9}
+
+
+def keys(value: Any) -> Iterator[str]:
+    """All keys in an object."""
+    if isinstance(value, dict):
+        yield from value
+    for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from keys(each)
+
+
+def test_every_key_for_programs_is_documented() -> None:
+    queue = {"metadata": metadata("research"), "spec": {}, "status": {"state": "Open"}}
+    application = {"status": "RUNNING", "serveDeploymentStatuses": {"model": {"status": "HEALTHY"}}}
+    service = {
+        "metadata": metadata("chat"),
+        "spec": {},
+        "status": {"activeServiceStatus": {"applicationStatuses": {"chat": application}}, "conditions": [*READY]},
+    }
+    everything = Found({**starting(rayservices=[service]).objects}, {"workloads": "forbidden"})
+    shown = status(everything, found(queues=[queue]), tenants=[tenant("team-a", queue="research")], **VOLCANO)
+    documented = set(re.findall(r"`(\w+)", (ROOT / "docs" / "status.md").read_text()))
+    assert {*keys(as_object("prod", shown))} - documented == set()
 
 
 @pytest.mark.parametrize(
