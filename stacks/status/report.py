@@ -125,18 +125,11 @@ def _origin(each: ClusterStatus | JobStatus | ServiceStatus) -> str:
 
 
 def _jobs(jobs: tuple[JobStatus, ...]) -> Table:
-    rows = tuple(
-        (
-            each.name,
-            each.deployment,
-            each.job or NONE,
-            each.cluster or NONE,
-            duration(each.age),
-            duration(each.duration),
-        )
-        for each in jobs
-    )
-    return Table("", ("RayJob", "State", "Job", "RayCluster", "Age", "Duration", "From"), rows)
+    rows = []
+    for each in jobs:
+        times = (duration(each.age), duration(each.duration))
+        rows.append((each.name, each.deployment, each.job or NONE, each.cluster or NONE, *times, _origin(each)))
+    return Table("", ("RayJob", "State", "Job", "RayCluster", "Age", "Duration", "From"), tuple(rows))
 
 
 def _services(services: tuple[ServiceStatus, ...]) -> Table:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.measure import Measurement
@@ -56,13 +55,15 @@ def _parts(name: str, status: StackStatus, console: Console) -> Iterator[Rendera
     yield Text(summary(name, status), "bold green" if status.ok else "bold red")
     for section in sections(status):
         yield Text(f"\n{section.title}", "bold")
-        yield from (_table(table, console) for table in section.tables)
+        for number, table in enumerate(section.tables):
+            yield from ([Text()] if number else [])
+            yield _table(table, console)
         yield from (Text(f"- {each}") for each in section.reasons)
 
 
 def _table(table: Table, console: Console) -> RenderableType:
     """The table, or where it is too wide a line for each cell."""
-    made = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
+    made = RichTable(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for index, column in enumerate(table.columns):
         made.add_column(column, no_wrap=True, style="cyan" if index == 0 else "")
     for row in table.rows:

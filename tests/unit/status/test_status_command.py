@@ -204,6 +204,7 @@ def test_without_the_right_to_read_ingresses_the_stack_files_host_is_the_url(
     ingress = "ingress: {host: ray.example.com, className: nginx, tlsSecretName: tls}"
     with_ingress = STACK.replace("workers: {pool: a100}}", f"workers: {{pool: a100}}, {ingress}}}")
     with_ingress = with_ingress.replace("team-a\n", "team-a\n      network: {ingress: true}\n")
+    with_ingress = with_ingress.replace("config:\n", "config:\n  ray-platform:network: {ingressController: ingress}\n")
     (folder / "Pulumi.prod.yaml").write_text(with_ingress)
     done = stacks("dashboard", "prod", "training")
     assert "https://ray.example.com\n" in done.stdout, done.output
