@@ -65,6 +65,6 @@ def gang_reason(pod_groups: Iterable[Mapping[str, Any]]) -> str | None:
     """
     for pod_group in filter(gang_waits, pod_groups):
         conditions = (pod_group.get("status") or {}).get("conditions") or ()
-        reported = next((each for each in conditions if each["type"] == "Unschedulable"), {})
-        return str(reported.get("message") or "Volcano has not looked at its PodGroup")
+        messages = (each.get("message") for each in conditions if each["type"] == "Unschedulable")
+        return next(messages, None) or "Volcano has not looked at its PodGroup"
     return None

@@ -31,7 +31,8 @@ class TenantStatus:
     @property
     def ok(self) -> bool:
         """Whether everything in it is as desired."""
-        return all(each.ok for each in (*self.clusters, *self.jobs, *self.services))
+        clusters, jobs = (each.ok for each in self.clusters), (each.ok for each in self.jobs)
+        return all((*clusters, *jobs, *(each.ok for each in self.services)))
 
     @property
     def gpus(self) -> Gpus:
@@ -68,7 +69,7 @@ class StackStatus:
     def ok(self) -> bool:
         """Whether everything that could be read is as desired, and all RayClusters could be read."""
         unknown = any("rayclusters" in each.kinds for each in self.unreadable)
-        return not unknown and all(each.ok for each in (*self.tenants, *self.queues))
+        return not unknown and all(each.ok for each in self.tenants) and all(each.ok for each in self.queues)
 
     @property
     def clusters(self) -> Sequence[ClusterStatus]:

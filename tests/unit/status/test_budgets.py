@@ -13,6 +13,10 @@ from tests.unit.status.live import condition, found, metadata
 pytestmark = pytest.mark.unit
 
 
+def gpus(number: int) -> dict[str, Decimal]:
+    return {GPU_RESOURCE: Decimal(number)}
+
+
 def volcano(*namespaces: Found, **status: Any) -> QueueStatus:
     body = {
         "metadata": metadata("research"),
@@ -32,8 +36,8 @@ def test_a_queue_of_volcano_has_its_gangs_counted() -> None:
     second = found(podgroups=[gang("d", "Inqueue")])
     shown = volcano(first, second)
     assert (shown.ok, shown.admitted, shown.waiting) == (True, 1, 2)
-    assert (shown.used[GPU_RESOURCE], shown.used["cpu"]) == (8, Decimal("0.5"))
-    assert (shown.deserved, shown.limit[GPU_RESOURCE]) == ({GPU_RESOURCE: 16}, 24)
+    assert (shown.used[GPU_RESOURCE], shown.used["cpu"]) == (Decimal(8), Decimal("0.5"))
+    assert (shown.deserved, shown.limit[GPU_RESOURCE]) == (gpus(16), Decimal(24))
 
 
 def test_without_the_right_to_read_gangs_nobody_knows_what_waits() -> None:
@@ -47,9 +51,12 @@ def test_nothing_starts_in_a_closed_queue() -> None:
 
 
 def kueue(active: Body, cohort: str | None = "ray-platform", **borrowing: str) -> QueueStatus:
-    gpus = {"name": GPU_RESOURCE, "nominalQuota": "8", **borrowing}
+    of_gpus = {"name": GPU_RESOURCE, "nominalQuota": "8", **borrowing}
     usage = [{"name": GPU_RESOURCE, "total": "12", "borrowed": "4"}]
-    flavors = [{"name": "a100", "resources": [gpus]}, {"name": "h100", "resources": [{**gpus, "nominalQuota": "16"}]}]
+    flavors = [
+        {"name": "a100", "resources": [of_gpus]},
+        {"name": "h100", "resources": [{**of_gpus, "nominalQuota": "16"}]},
+    ]
     body = {
         "metadata": metadata("research"),
         "spec": {"cohortName": cohort, "resourceGroups": [{"coveredResources": [GPU_RESOURCE], "flavors": flavors}]},
@@ -67,12 +74,12 @@ def kueue(active: Body, cohort: str | None = "ray-platform", **borrowing: str) -
 def test_a_queue_of_kueue_is_the_sum_of_its_flavors() -> None:
     shown = kueue(condition("Active", "True"), borrowingLimit="4")
     assert (shown.ok, shown.admitted, shown.waiting) == (True, 1, 2)
-    assert (shown.used, shown.deserved, shown.limit) == ({GPU_RESOURCE: 12}, {GPU_RESOURCE: 24}, {GPU_RESOURCE: 32})
+    assert (shown.used, shown.deserved, shown.limit) == (gpus(12), gpus(24), gpus(32))
 
 
 def test_a_queue_without_a_borrowing_limit_has_no_limit_in_a_cohort() -> None:
     assert kueue(condition("Active", "True")).limit == {}
-    assert kueue(condition("Active", "True"), cohort=None).limit == {GPU_RESOURCE: 24}
+    assert kueue(condition("Active", "True"), cohort=None).limit == gpus(24)
 
 
 def test_a_queue_that_kueue_does_not_serve_has_the_reason() -> None:
@@ -93,6 +100,6 @@ def test_a_quota_has_what_is_used_of_it() -> None:
     hard = {"requests.nvidia.com/gpu": "16", "requests.memory": "1Ti", "services.nodeports": "0"}
     body = {"metadata": metadata("ray-platform"), "spec": {"hard": hard}}
     counted = quota_status({**body, "status": {"hard": hard, "used": {**hard, "requests.nvidia.com/gpu": "8"}}})
-    assert (counted.used["gpus"], counted.hard["gpus"], "cpu" in counted.hard) == (8, 16, False)
+    assert (counted.used["gpus"], counted.hard["gpus"], "cpu" in counted.hard) == (Decimal(8), Decimal(16), False)
     not_yet = quota_status(body)
-    assert (not_yet.used, not_yet.hard["memory"]) == ({}, 2**40)
+    assert (not_yet.used, not_yet.hard["memory"]) == ({}, Decimal(2**40))

@@ -43,7 +43,7 @@ def shown(
     return job_status(body, found(unreadable, **objects), live, backend, {each.name: each for each in clusters})
 
 
-STARTED = {"startTime": "2026-01-01T11:00:00Z"}
+STARTED: dict[str, Any] = {"startTime": "2026-01-01T11:00:00Z"}
 
 
 def test_a_running_job_has_its_cluster_and_its_time_so_far() -> None:
