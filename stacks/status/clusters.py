@@ -153,7 +153,10 @@ def waits_in_kueue(body: Body) -> bool:
 def conditions(body: Body) -> list[Body]:
     """The conditions of an object, with the time since which each has its status."""
     return [
-        {**{key: each.get(key) for key in ("type", "status", "reason", "message")}, "since": each["lastTransitionTime"]}
+        {
+            **{key: each.get(key) for key in ("type", "status", "reason", "message")},
+            "since": each.get("lastTransitionTime"),
+        }
         for each in (body.get("status") or {}).get("conditions") or ()
     ]
 
