@@ -18,6 +18,10 @@ Answer = TypeVar("Answer")
 _SECONDS = 20
 """Timeout of a read. An API server that takes longer counts as unreachable."""
 
+_BETWEEN_PARTS = 7 * 24 * 3600
+"""Seconds between two parts of an answer, such as lines of a log: any time may pass, and the client (kubernetes 37)
+accepts no timeout without end."""
+
 
 class ClusterUnreachableError(Exception):
     """There is no usable kubeconfig, or the API server does not answer or refuses."""
@@ -64,9 +68,9 @@ def read_bytes(call: Callable[..., Any], *names: str, **options: Any) -> bytes |
 def stream(call: Callable[..., Any], *names: str, **options: Any) -> Iterator[bytes]:
     """The bytes from a read method as they arrive, such as the log of a running container: without end, if the method
     follows it. Nothing if the object does not exist. Raises as `read`."""
-    # Between two lines of a log any time may pass.
-    timeout = (_SECONDS, None)
-    response = _answer(lambda: call(*names, **options, _preload_content=False, _request_timeout=timeout))
+    response = _answer(
+        lambda: call(*names, **options, _preload_content=False, _request_timeout=(_SECONDS, _BETWEEN_PARTS))
+    )
     try:
         yield from response.stream() if response is not None else ()
     except urllib3.exceptions.HTTPError as error:

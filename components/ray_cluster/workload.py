@@ -48,13 +48,17 @@ def reason(workloads: Iterable[Mapping[str, Any]]) -> str | None:
     return None
 
 
-_WAITING_PHASES = ("Pending", "Inqueue")
-"""Phases of a PodGroup whose gang has not started (volcano, apis/pkg/apis/scheduling/v1beta1/types.go)."""
+_WAITING_PHASES = {
+    "Pending": "Volcano has not admitted it to the queue",
+    "Inqueue": "its queue has admitted it, and its pods have no nodes yet",
+}
+"""Phases of a PodGroup whose gang has not started (volcano, apis/pkg/apis/scheduling/v1beta1/types.go), and the reason
+if Volcano reports none."""
 
 
 def gang_waits(pod_group: Mapping[str, Any]) -> bool:
     """Whether Volcano has not started the gang."""
-    return (pod_group.get("status") or {}).get("phase", _WAITING_PHASES[0]) in _WAITING_PHASES
+    return _phase(pod_group) in _WAITING_PHASES
 
 
 def gang_reason(pod_groups: Iterable[Mapping[str, Any]]) -> str | None:
@@ -66,5 +70,9 @@ def gang_reason(pod_groups: Iterable[Mapping[str, Any]]) -> str | None:
     for pod_group in filter(gang_waits, pod_groups):
         conditions = (pod_group.get("status") or {}).get("conditions") or ()
         messages = (each.get("message") for each in conditions if each["type"] == "Unschedulable")
-        return next(messages, None) or "Volcano has not looked at its PodGroup"
+        return next(messages, None) or _WAITING_PHASES[_phase(pod_group)]
     return None
+
+
+def _phase(pod_group: Mapping[str, Any]) -> str:
+    return str((pod_group.get("status") or {}).get("phase") or "Pending")

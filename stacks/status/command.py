@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -218,7 +218,7 @@ def _show(name: str, found: "StackStatus", output: Format) -> None:
         typer.echo(json.dumps(as_object(name, found), indent=2))
 
 
-def _watch(name: str, look: "Callable[[], StackStatus]", output: Format) -> None:
+def _watch(name: str, look: "Callable[[], StackStatus]", output: Format) -> NoReturn:
     """Shows report after report, until Ctrl-C. The first look has to succeed; later the last report stays."""
     from components.cluster import ClusterUnreachableError
 

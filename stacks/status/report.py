@@ -41,7 +41,7 @@ def sections(status: StackStatus) -> list[Section]:
         reasons = tuple(_lines("Queue", each.name, each.reasons) for each in status.queues)
         made.append(Section("Queues", (_queues(status.queues),), sum(reasons, ())))
     if status.unreadable:
-        made.append(Section("Not readable by this account", (), tuple(_unreadable(status))))
+        made.append(Section("Not readable", (), tuple(_unreadable(status))))
     return made
 
 

@@ -1,54 +1,92 @@
-"""Answers of the API server that arrive in parts."""
+"""Answers of the API server that arrive in parts, read with the real client from a server on this machine."""
 
+import json
+import threading
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
-from typing import Any
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import kubernetes
 import pytest
-import urllib3
 
 from components.cluster import ClusterUnreachableError, ForbiddenError, stream
 
 pytestmark = pytest.mark.unit
 
+Read = Callable[[str], Iterator[bytes]]
 
-class Answer:
-    """An answer that ends after its parts, or breaks off."""
-
-    def __init__(self, *parts: bytes, breaks: bool = False) -> None:
-        self._parts, self._breaks = parts, breaks
-
-    def stream(self) -> Iterator[bytes]:
-        yield from self._parts
-        if self._breaks:
-            raise urllib3.exceptions.ProtocolError("connection broken")
+BREAKS = "breaks"
+"""A pod whose log breaks off."""
 
 
-def reading(answer: Answer | HTTPStatus) -> Callable[..., Any]:
-    """A read method of the client."""
+class Server(BaseHTTPRequestHandler):
+    """Answers with a log of two lines, the second one only after the reader has the first; or refuses."""
 
-    def read(*names: str, **options: Any) -> Any:
-        assert (names, options["follow"], options["_preload_content"]) == (("head",), True, False)
-        if isinstance(answer, HTTPStatus):
-            raise kubernetes.client.ApiException(status=answer, reason=answer.phrase)
-        return answer
+    protocol_version = "HTTP/1.1"
+    first_was_read = threading.Event()
 
-    return read
+    def do_GET(self) -> None:
+        pod = self.path.split("/pods/")[1].partition("/")[0]
+        if pod.isdecimal():
+            body = json.dumps({"message": f"no log of {pod}"}).encode()
+            self.send_response(int(pod))
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+            return
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        self.part(b"first")
+        assert self.first_was_read.wait(30)
+        if pod == BREAKS:
+            self.close_connection = True
+            return
+        self.part(b"second")
+        self.part(b"")
+
+    def part(self, data: bytes) -> None:
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+
+    def log_message(self, *_: object) -> None:
+        """Nothing is written."""
 
 
-def test_parts_are_passed_on_as_they_arrive() -> None:
-    assert list(stream(reading(Answer(b"a", b"b")), "head", follow=True)) == [b"a", b"b"]
+@pytest.fixture
+def read() -> Iterator[Read]:
+    """Follows the log of a pod."""
+    Server.first_was_read.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Server) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        configuration = kubernetes.client.Configuration()
+        configuration.host = f"http://127.0.0.1:{server.server_port}"
+        configuration.proxy = None
+        call = kubernetes.client.CoreV1Api(kubernetes.client.ApiClient(configuration)).read_namespaced_pod_log
+        yield lambda pod: stream(call, pod, "team-a", container="ray-head", follow=True, tail_lines=2)
+        server.shutdown()
 
 
-def test_an_answer_that_breaks_off_is_an_error_after_its_parts() -> None:
-    parts = stream(reading(Answer(b"a", breaks=True)), "head", follow=True)
-    assert next(parts) == b"a"
-    with pytest.raises(ClusterUnreachableError, match="has ended the answer: connection broken"):
+def test_parts_are_passed_on_as_they_arrive(read: Read) -> None:
+    parts = read("head")
+    assert next(parts) == b"first"
+    Server.first_was_read.set()
+    assert list(parts) == [b"second"]
+
+
+def test_an_answer_that_breaks_off_is_an_error_after_its_parts(read: Read) -> None:
+    parts = read(BREAKS)
+    assert next(parts) == b"first"
+    Server.first_was_read.set()
+    with pytest.raises(ClusterUnreachableError, match="has ended the answer"):
         next(parts)
 
 
-def test_a_refusal_is_an_error_and_a_missing_object_is_empty() -> None:
-    with pytest.raises(ForbiddenError):
-        list(stream(reading(HTTPStatus.FORBIDDEN), "head", follow=True))
-    assert list(stream(reading(HTTPStatus.NOT_FOUND), "head", follow=True)) == []
+def test_a_refusal_is_an_error_with_its_message(read: Read) -> None:
+    with pytest.raises(ForbiddenError, match="no log of 403"):
+        next(read("403"))
+    with pytest.raises(ClusterUnreachableError, match="no log of 400"):
+        next(read("400"))
+
+
+def test_an_object_that_does_not_exist_has_no_parts(read: Read) -> None:
+    assert list(read("404")) == []

@@ -73,6 +73,9 @@ def test_a_gang_that_volcano_has_not_started_waits() -> None:
     }
     shown = cluster(ray_cluster("training", *STARTING), backend="volcano", podgroups=[gang])
     assert (shown.state, shown.reasons[0]) == (State.WAITING, "it waits in its queue: 3/3 tasks unschedulable")
+    admitted = {**gang, "status": {"phase": "Inqueue"}}
+    [line, *_] = cluster(ray_cluster("training", *STARTING), backend="volcano", podgroups=[admitted]).reasons
+    assert line == "it waits in its queue: its queue has admitted it, and its pods have no nodes yet"
     started = {**gang, "status": {**gang["status"], "phase": "Running"}}
     assert cluster(ray_cluster("training", *STARTING), backend="volcano", podgroups=[started]).state is State.NOT_READY
 
