@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -38,8 +38,8 @@ def sections(status: StackStatus) -> list[Section]:
     """The report below its summary: a section for each tenant, one for queues, one for what could not be read."""
     made = [_tenant(each) for each in status.tenants]
     if status.queues:
-        reasons = tuple(_lines("Queue", each.name, each.reasons) for each in status.queues)
-        made.append(Section("Queues", (_queues(status.queues),), sum(reasons, ())))
+        reasons = [line for each in status.queues for line in _lines("Queue", each.name, each.reasons)]
+        made.append(Section("Queues", (_queues(status.queues),), tuple(reasons)))
     if status.unreadable:
         made.append(Section("Not readable", (), tuple(_unreadable(status))))
     return made
@@ -82,18 +82,24 @@ def _gpus(gpus: Gpus) -> str:
 def _tenant(tenant: TenantStatus) -> Section:
     tables = [_clusters(tenant.clusters), _jobs(tenant.jobs), _services(tenant.services), _quotas(tenant.quotas)]
     named = tenant.name if tenant.name == tenant.namespace else f"{tenant.name}, namespace {tenant.namespace}"
-    reasons = [
-        # A RayJob or RayService reports the reasons of its RayCluster.
-        *(_lines("RayCluster", each.name, each.reasons) for each in tenant.clusters if not each.owner),
-        *(_lines("RayJob", each.name, each.reasons) for each in tenant.jobs),
-        *(_lines("RayService", each.name, each.reasons) for each in tenant.services),
-    ]
     nothing = "" if any(table.rows for table in tables) else ": nothing"
-    return Section(f"{named}{nothing}", tuple(table for table in tables if table.rows), sum(reasons, ()))
+    return Section(f"{named}{nothing}", tuple(table for table in tables if table.rows), tuple(_reasons(tenant)))
 
 
-def _lines(kind: str, name: str, reasons: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(_cut(f"{kind} {name}: {each}") for each in reasons)
+def _reasons(tenant: TenantStatus) -> Iterator[str]:
+    """The reasons of all objects. What a RayJob or RayService repeats of its RayCluster is shown once, with the first."""
+    users = [*(("RayJob", each.name, each.reasons) for each in tenant.jobs)]
+    users += (("RayService", each.name, each.reasons) for each in tenant.services)
+    repeated = [line for _, _, lines in users for line in lines]
+    for each in tenant.clusters:
+        own = [line for line in each.reasons if not (each.owner and any(other.endswith(line) for other in repeated))]
+        yield from _lines("RayCluster", each.name, own)
+    for user in users:
+        yield from _lines(*user)
+
+
+def _lines(kind: str, name: str, reasons: Iterable[str]) -> Iterator[str]:
+    yield from (_cut(f"{kind} {name}: {each}") for each in reasons)
 
 
 def _cut(text: str) -> str:

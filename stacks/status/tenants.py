@@ -104,7 +104,7 @@ def queue_names(stack: StackSettings, tenants: Sequence[TenantSettings], backend
     """The queues of the stack; of some of its tenants, those that they use. Kueue's parents are no queues."""
     below = children(queues_of(stack))
     own = [each.name for each in queues_of(stack) if backend == "volcano" or not below[each.name]]
-    used = [queue_of(tenant, cluster) for tenant in tenants for cluster in (None, *tenant.clusters)]
+    used = [queue_of(tenant, cluster) for tenant in tenants for cluster in tenant.clusters or (None,)]
     default = "default" if backend == "volcano" else None
     of_tenants = [name for each in used if (name := each or default)]
     return list(dict.fromkeys([*(own if len(tenants) == len(stack.tenants) else ()), *of_tenants]))

@@ -180,6 +180,18 @@ def test_a_log_is_shown_as_it_is(serve: Serve, log: dict[str, Any]) -> None:
     assert log == {"names": ("head", "team-a"), "container": "ray", "follow": False, "tail_lines": 2}
 
 
+def test_following_a_log_ends_with_ctrl_c(serve: Serve, log: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    serve(READY_TEAM)
+
+    def interrupted(*_names: object, **_options: object) -> Iterator[bytes]:
+        yield b"first\n"
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(reads, "stream", interrupted)
+    done = stacks("logs", "prod", "training", "--follow")
+    assert (done.exit_code, done.stdout) == (130, "first\n")
+
+
 def test_a_log_that_does_not_exist_ends_with_1(serve: Serve) -> None:
     serve({"team-a": found(rayclusters=[ray_cluster("training")])})
     done = stacks("logs", "prod", "training")

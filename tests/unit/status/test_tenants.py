@@ -117,6 +117,14 @@ def test_the_reasons_of_a_jobs_cluster_are_shown_with_the_job_alone() -> None:
     )
 
 
+def test_the_reasons_of_a_cluster_whose_job_has_ended_are_shown_with_the_cluster() -> None:
+    within = starting()
+    [job] = within.all("rayjobs")
+    ended = {**job, "status": {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}}
+    [section] = sections(status(Found({**within.objects, "rayjobs": [ended]})))
+    assert section.reasons[0] == "RayCluster nightly-x: HeadPodReady is False: containers not ready"
+
+
 def test_in_a_pipe_each_row_and_each_reason_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     output = written(status(starting()), monkeypatch)
     lines = [line.rstrip() for line in output.splitlines()]
