@@ -87,7 +87,7 @@ def _tenant(tenant: TenantStatus) -> Section:
 
 
 def _reasons(tenant: TenantStatus) -> Iterator[str]:
-    """The reasons of all objects. What a RayJob or RayService repeats of its RayCluster is shown once, with the first."""
+    """The reasons of all objects. What a RayJob or RayService repeats of its RayCluster is shown with it alone."""
     users = [*(("RayJob", each.name, each.reasons) for each in tenant.jobs)]
     users += (("RayService", each.name, each.reasons) for each in tenant.services)
     repeated = [line for _, _, lines in users for line in lines]
