@@ -4,17 +4,23 @@ import functools
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import kubernetes
 import urllib3
 import yaml
 
+Answer = TypeVar("Answer")
+
 _SECONDS = 20
 """Timeout of a read. An API server that takes longer counts as unreachable."""
+
+_BETWEEN_PARTS = 7 * 24 * 3600
+"""Seconds between two parts of an answer, such as lines of a log: any time may pass, and the client (kubernetes 37)
+accepts no timeout without end."""
 
 
 class ClusterUnreachableError(Exception):
@@ -59,6 +65,18 @@ def read_bytes(call: Callable[..., Any], *names: str, **options: Any) -> bytes |
     return _answer(lambda: bytes(call(*names, **options, _preload_content=False, _request_timeout=_SECONDS).data))
 
 
+def stream(call: Callable[..., Any], *names: str, **options: Any) -> Iterator[bytes]:
+    """The bytes from a read method as they arrive, such as the log of a running container: without end, if the method
+    follows it. Nothing if the object does not exist. Raises as `read`."""
+    response = _answer(
+        lambda: call(*names, **options, _preload_content=False, _request_timeout=(_SECONDS, _BETWEEN_PARTS))
+    )
+    try:
+        yield from response.stream() if response is not None else ()
+    except urllib3.exceptions.HTTPError as error:
+        raise ClusterUnreachableError(f"the API server has ended the answer: {error}") from error
+
+
 def request(
     context: str | None,
     method: str,
@@ -87,7 +105,7 @@ def request(
     return None if data is None else dict(json.loads(data))
 
 
-def _answer(ask: Callable[[], bytes]) -> bytes | None:
+def _answer(ask: Callable[[], Answer]) -> Answer | None:
     """The API server's response; None if the object does not exist. Raises as `read`.
 
     It is asked again while it answers 429, as it does for a moment after a CRD has changed.

@@ -1,10 +1,12 @@
-"""What a person means by an amount, a time or a key that is written as elsewhere: `16GB`, `60`, `num_cpus`.
+"""What a person means by an amount, a time or a key that is written as elsewhere: `16GB`, `60`, `num_cpus`; and by a
+misspelled name.
 
 Each suggested amount and time is valid. Nothing is converted by itself: people decide.
 """
 
+import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from decimal import Decimal
 
 _NUMBER = r"(?P<whole>[0-9]{1,3}(?:_[0-9]{3}){1,2}|[0-9]{1,6})(?:[.,](?P<fraction>[0-9]{1,9}))?"
@@ -162,3 +164,16 @@ def keys_meant(key: str, known: Sequence[str]) -> tuple[str, ...]:
 
 def _letters(key: str) -> str:
     return re.sub(r"[^a-z0-9]", "", key.lower())
+
+
+def names_hint(name: str, known: Collection[str]) -> str:
+    """The end of a message about an unknown name: the known name that it resembles, else all of them, or some."""
+    if near := difflib.get_close_matches(name, known, 1):
+        return f"did you mean {near[0]!r}?"
+    shown = sorted(known)[:_MOST_NAMES]
+    more = len(known) - len(shown)
+    return f"use one of {', '.join(shown)}{f' and {more} more' if more else ''}" if shown else "there are none"
+
+
+_MOST_NAMES = 10
+"""The most names that a message lists."""

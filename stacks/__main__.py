@@ -1,5 +1,5 @@
-"""`python -m stacks`: commands for stack files that need no Pulumi; and, with Pulumi, commands for environments of
-several stacks and for the recovery of a stack.
+"""`python -m stacks`: commands for stack files and for what runs of them, which need no Pulumi; and, with Pulumi,
+commands for environments of several stacks and for the recovery of a stack.
 
 A command's function declares its arguments. It imports what it needs when it runs, so that every command starts
 quickly.
@@ -19,6 +19,7 @@ from .importing.command import import_
 from .planning.command import plan
 from .recovery.command import recover
 from .schema.command import schema
+from .status.command import dashboard, logs, status
 
 app = typer.Typer(
     help="Work with stack files.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
@@ -29,6 +30,9 @@ app.command()(impact)
 app.command()(schema)
 app.command("import")(import_)
 app.command()(adopt)
+app.command()(status)
+app.command()(logs)
+app.command()(dashboard)
 for each in (preview, up, refresh, destroy, move_state, recover):
     app.command()(each)
 

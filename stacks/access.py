@@ -9,7 +9,6 @@ from datetime import date
 from components.access.admission import Restricted
 from components.access.personas import NamedCluster, Subject
 from components.admission_policies.settings import admission_policies
-from components.ray_cluster.settings import RayClusterSettings
 from core.problems import Problem
 from kuberay.formats import derived
 
@@ -23,7 +22,7 @@ _EVERY_POD = "default"
 def named_clusters(stack: StackSettings, tenant: TenantSettings) -> Iterator[NamedCluster]:
     """The tenant's RayClusters, and those of a separate stack, which are assumed to use a token each."""
     for cluster in tenant.clusters:
-        yield _of_this_stack(cluster, rendered(stack, tenant, cluster)["spec"])
+        yield named_cluster(cluster.name, rendered(stack, tenant, cluster)["spec"])
     for name in tenant.cluster_names:
         yield NamedCluster(name, derived(name))
 
@@ -41,16 +40,16 @@ def own_accounts(tenant: TenantSettings) -> list[str]:
     return list(dict.fromkeys(account for account in accounts if account))
 
 
-def _of_this_stack(cluster: RayClusterSettings, spec: Body) -> NamedCluster:
-    """Read from the spec, because overrides and pod templates can differ from the settings."""
+def named_cluster(name: str, spec: Body) -> NamedCluster:
+    """A RayCluster by its spec, because overrides and pod templates can differ from the settings."""
     options = spec.get("authOptions") or {}
     if options.get("mode") != "token":
-        return NamedCluster(cluster.name)
+        return NamedCluster(name)
     if not options.get("enableK8sTokenAuth"):
-        return NamedCluster(cluster.name, options.get("secretName") or derived(cluster.name))
+        return NamedCluster(name, options.get("secretName") or derived(name))
     pods = [spec["headGroupSpec"], *(spec.get("workerGroupSpecs") or [])]
     accounts = [group["template"]["spec"].get("serviceAccountName") or _EVERY_POD for group in pods]
-    return NamedCluster(cluster.name, accounts=tuple(dict.fromkeys(accounts)))
+    return NamedCluster(name, accounts=tuple(dict.fromkeys(accounts)))
 
 
 def tenants_namespaces(stack: StackSettings) -> tuple[str, ...] | None:

@@ -6,19 +6,21 @@ it would wait until its timeout and fail.
 """
 
 import asyncio
-import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import kubernetes
 
 from ..cluster import ClusterUnreachableError, ForbiddenError, connect, read, read_bytes
+from .diagnosis import Evidence, about, is_ready, reasons, starting
 from .pods import CLUSTER_LABEL
 from .workload import why_it_waits
 
 _PAUSE_SECONDS = 1.0
+
+OPERATOR_PODS = "app.kubernetes.io/component=kuberay-operator"
+"""Selects the operator's pods (ray-operator/config/manager/manager.yaml)."""
 
 
 class NotReadyError(Exception):
@@ -47,8 +49,8 @@ async def until_ready(
             status: dict[str, Any] = cluster["status"]
             return status
         if time.monotonic() > deadline:
-            reasons = await asyncio.to_thread(why_not_ready, context, namespace, name, operator_namespace, queued)
-            message = "\n  ".join([f"RayCluster {namespace}/{name} is not ready after {limit} s:", *reasons])
+            why = await asyncio.to_thread(why_not_ready, context, namespace, name, operator_namespace, queued)
+            message = "\n  ".join([f"RayCluster {namespace}/{name} is not ready after {limit} s:", *why])
             raise NotReadyError(message)
         if waiting != shown:
             show(waiting)
@@ -91,27 +93,6 @@ def status_summary(status: Mapping[str, Any] | None) -> dict[str, Any]:
     }
 
 
-_LINES = 12
-"""The most reasons that are shown, so that the first one stays visible."""
-
-_GROUP = "ray.io"
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """The objects of a cluster that is not ready, as the API server returns them."""
-
-    cluster: dict[str, Any] | None
-    pods: tuple[dict[str, Any], ...] = ()
-    events: tuple[dict[str, Any], ...] = ()
-    operator_pods: tuple[dict[str, Any], ...] | None = ()
-    """None: this account must not read them."""
-    logs: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    """The end of the logs of containers that run and are not ready, by pod name and container name."""
-    waits: str | None = None
-    """Why it waits in its queue; None if it does not wait."""
-
-
 def why_not_ready(
     context: str | None, namespace: str, name: str, operator_namespace: str, queued: bool = False
 ) -> list[str]:
@@ -125,44 +106,19 @@ def why_not_ready(
         return [str(error)]
 
 
-def reasons(evidence: Evidence) -> list[str]:
-    """The reasons in the evidence: conditions of the cluster, waiting pods, warnings newest first, the operator."""
-    if evidence.cluster is None:
-        return ["it does not exist: it was deleted after its creation"]
-    waits = [f"it waits in its queue: {evidence.waits}"] if evidence.waits else []
-    lines = [
-        *waits,
-        *_conditions(evidence.cluster),
-        *(line for pod in evidence.pods for line in _pod(pod, evidence.logs)),
-    ]
-    # A pod's status repeats the messages of events of the scheduler and the kubelet.
-    reported = "\n".join(lines)
-    lines += [_event(event) for event in _warnings(evidence.events) if event["message"] not in reported]
-    lines += _operator(evidence.operator_pods, evidence.cluster)
-    return list(dict.fromkeys(lines))[:_LINES] or ["no event and no condition has the reason: read the operator's log"]
-
-
 def _read(context: str | None, namespace: str, name: str, operator_namespace: str, queued: bool) -> Evidence:
     client = connect(context)
     core, custom = kubernetes.client.CoreV1Api(client), kubernetes.client.CustomObjectsApi(client)
-    cluster = read(custom.get_namespaced_custom_object, _GROUP, "v1", namespace, "rayclusters", name)
+    cluster = read(custom.get_namespaced_custom_object, "ray.io", "v1", namespace, "rayclusters", name)
     pods = read(core.list_namespaced_pod, namespace, label_selector=f"{CLUSTER_LABEL}={name}")
     events = read(core.list_namespaced_event, namespace)
     pod_items = _items(pods)
     names = {name, *(pod["metadata"]["name"] for pod in pod_items)}
-    about = tuple(event for event in _items(events) if event["involvedObject"].get("name") in names)
-    logs = {each: _log(core, namespace, *each) for pod in pod_items for each in _starting(pod)}
+    logs = {each: _log(core, namespace, *each) for pod in pod_items for each in starting(pod)}
     waits = why_it_waits(context, cluster) if queued and cluster and cluster["spec"].get("suspend") else None
-    return Evidence(cluster, pod_items, about, _operator_pods(core, operator_namespace), logs, waits)
-
-
-def _starting(pod: dict[str, Any]) -> list[tuple[str, str]]:
-    """Sidecars of the pod that run but have not passed their startup probe. The other containers wait for them."""
-    return [
-        (pod["metadata"]["name"], container["name"])
-        for container in pod.get("status", {}).get("initContainerStatuses", [])
-        if container.get("state", {}).get("running") and container.get("started") is False
-    ]
+    return Evidence(
+        cluster, pod_items, about(_items(events), names), _operator_pods(core, operator_namespace), logs, waits
+    )
 
 
 def _log(core: Any, namespace: str, pod: str, container: str) -> str:
@@ -177,101 +133,10 @@ def _log(core: Any, namespace: str, pod: str, container: str) -> str:
 def _operator_pods(core: Any, namespace: str) -> tuple[dict[str, Any], ...] | None:
     """The operator's pods; None if this account must not read them, as with rights in one namespace only."""
     try:
-        return _items(
-            read(core.list_namespaced_pod, namespace, label_selector="app.kubernetes.io/component=kuberay-operator")
-        )
+        return _items(read(core.list_namespaced_pod, namespace, label_selector=OPERATOR_PODS))
     except ForbiddenError:
         return None
 
 
 def _items(listed: dict[str, Any] | None) -> tuple[dict[str, Any], ...]:
     return tuple(listed["items"]) if listed else ()
-
-
-def _conditions(cluster: dict[str, Any]) -> list[str]:
-    status = cluster.get("status") or {}
-    lines = [
-        f"RayCluster: {condition['type']} is {condition['status']}: {condition.get('message') or condition['reason']}"
-        for condition in status.get("conditions", [])
-        if _is_bad(condition)
-    ]
-    return [*lines, *([f"RayCluster: {status['reason']}"] if status.get("reason") else [])]
-
-
-def is_ready(cluster: dict[str, Any], queued: bool = False) -> bool:
-    """Whether a RayCluster has reached the state of its spec: ready, or suspended.
-
-    `queued`: a queue without room suspends it, so a suspended cluster is not ready.
-
-    RayClusterProvisioned stays true once it was true (KubeRay's RayClusterConditionType), so HeadPodReady counts as
-    well.
-    """
-    conditions = (cluster.get("status") or {}).get("conditions", [])
-    true = {each["type"] for each in conditions if each["status"] == "True"}
-    if cluster["spec"].get("suspend"):
-        return not queued and "RayClusterSuspended" in true
-    return {"HeadPodReady", "RayClusterProvisioned"} <= true
-
-
-def _is_bad(condition: dict[str, Any]) -> bool:
-    """Conditions are good when true, except those of a failure or a suspension."""
-    kind, true = condition["type"], condition["status"] == "True"
-    return true if kind in ("ReplicaFailure", "RayClusterSuspending", "RayClusterSuspended") else not true
-
-
-def _pod(pod: dict[str, Any], logs: Mapping[tuple[str, str], str]) -> list[str]:
-    """Why a pod is not scheduled, does not start, or has ended."""
-    name, status = pod["metadata"]["name"], pod.get("status", {})
-    lines = [
-        f"pod {name} is not scheduled: {condition.get('message') or condition.get('reason')}"
-        for condition in status.get("conditions", [])
-        if condition["type"] == "PodScheduled" and condition["status"] == "False"
-    ]
-    for container in [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]:
-        for state in ("waiting", "terminated"):
-            detail = container.get("state", {}).get(state)
-            if detail and detail.get("reason") not in ("Completed", "PodInitializing", "ContainerCreating"):
-                before = (container.get("lastState", {}).get("terminated") or {}).get("message")
-                ended = f"; it ended with: {_last(before)}" if state == "waiting" and before else ""
-                lines.append(f"pod {name}, container {container['name']}: {_joined(detail)}{ended}")
-    for _, sidecar in _starting(pod):
-        why = _last(logs.get((name, sidecar), "")) or "read its log"
-        lines.append(f"pod {name}, container {sidecar}: runs, but is not ready, and Ray waits for it: {why}")
-    return lines
-
-
-def _last(text: str) -> str:
-    """The last line of a container's log; of a JSON line, its message."""
-    line = next((each for each in reversed(text.splitlines()) if each.strip()), "")
-    try:
-        return str(json.loads(line)["message"])
-    except (ValueError, KeyError, TypeError):
-        return line.strip()
-
-
-def _joined(detail: dict[str, Any]) -> str:
-    return ": ".join(str(detail[key]) for key in ("reason", "message") if detail.get(key)) or f"ended with {detail}"
-
-
-def _warnings(events: tuple[dict[str, Any], ...]) -> list[dict[str, Any]]:
-    """Events of type Warning, newest first."""
-    return sorted((event for event in events if event.get("type") == "Warning"), key=when, reverse=True)
-
-
-def _event(event: dict[str, Any]) -> str:
-    about = event["involvedObject"]
-    return f"{about['kind']} {about['name']}: {event['reason']}: {event['message']}"
-
-
-def when(event: dict[str, Any]) -> str:
-    """Time of an event in RFC 3339, which sorts as text."""
-    return event.get("lastTimestamp") or event.get("eventTime") or event["metadata"].get("creationTimestamp") or ""
-
-
-def _operator(pods: tuple[dict[str, Any], ...] | None, cluster: dict[str, Any]) -> list[str]:
-    if pods is not None and not pods:
-        return ["the operator has no pod: is its Deployment scaled down, or in another namespace?"]
-    lines = [line for pod in pods or () for line in _pod(pod, {})]
-    if not cluster.get("status"):
-        lines.append("the operator has not looked at the RayCluster: does it run, and does it watch the namespace?")
-    return lines

@@ -13,8 +13,8 @@ from pulumi.dynamic import CreateResult, DiffResult, ResourceProvider, UpdateRes
 
 from ..cluster import ClusterUnreachableError, connect, read
 from ..dynamic import Resource
+from .diagnosis import when
 from .fault_tolerance import storage_namespace
-from .readiness import when
 
 _RANDOM_BYTES = 5
 """Enough that a cluster does not reuse the keys of an earlier one of its name: the chance is one in 10^12."""

@@ -1,6 +1,7 @@
-"""Why Kueue keeps a RayCluster suspended, from its Workload. Only reads."""
+"""Why a queue keeps a RayCluster or RayJob waiting, from its Workload of Kueue or its PodGroup of Volcano. Only
+reads."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import kubernetes
@@ -36,7 +37,7 @@ def why_it_waits(context: str | None, cluster: Mapping[str, Any]) -> str | None:
     return reason((listed or {}).get("items", ()))
 
 
-def reason(workloads: Any) -> str | None:
+def reason(workloads: Iterable[Mapping[str, Any]]) -> str | None:
     """The reason in the newest Workload of one RayCluster."""
     newest = max(workloads, key=lambda each: str(each["metadata"].get("creationTimestamp", "")), default=None)
     conditions = {each["type"]: each for each in ((newest or {}).get("status") or {}).get("conditions", ())}
@@ -45,3 +46,33 @@ def reason(workloads: Any) -> str | None:
         if condition and condition["status"] != "True":
             return str(condition.get("message") or condition["reason"])
     return None
+
+
+_WAITING_PHASES = {
+    "Pending": "Volcano has not admitted it to the queue",
+    "Inqueue": "its queue has admitted it, and its pods have no nodes yet",
+}
+"""Phases of a PodGroup whose gang has not started (volcano, apis/pkg/apis/scheduling/v1beta1/types.go), and the reason
+if Volcano reports none."""
+
+
+def gang_waits(pod_group: Mapping[str, Any]) -> bool:
+    """Whether Volcano has not started the gang."""
+    return _phase(pod_group) in _WAITING_PHASES
+
+
+def gang_reason(pod_groups: Iterable[Mapping[str, Any]]) -> str | None:
+    """The reason in the PodGroups of one RayCluster or RayJob that have not started; None if all have.
+
+    The condition stays after the gang has started (volcano, pkg/scheduler/plugins/gang/gang.go), so the phase counts as
+    well.
+    """
+    for pod_group in filter(gang_waits, pod_groups):
+        conditions = (pod_group.get("status") or {}).get("conditions") or ()
+        messages = (each.get("message") for each in conditions if each["type"] == "Unschedulable")
+        return next(messages, None) or _WAITING_PHASES[_phase(pod_group)]
+    return None
+
+
+def _phase(pod_group: Mapping[str, Any]) -> str:
+    return str((pod_group.get("status") or {}).get("phase") or "Pending")

@@ -17,6 +17,9 @@ RUN_ANNOTATION = "ray-platform/run"
 SUBMITTER = "ray-job-submitter"
 """Name of the container that submits (ray-operator/controllers/ray/utils/constant.go: SubmitterContainerName)."""
 
+SUBMITTER_LABEL = "batch.kubernetes.io/job-name"
+"""Label of the pod that submits: the name of its Job, which is the RayJob's (rayjob_controller.go: createNewK8sJob)."""
+
 _SUBMITTER_AMOUNTS: Body = {
     "limits": {"cpu": "1", "memory": "1Gi"},
     "requests": {"cpu": "500m", "memory": "200Mi"},

@@ -8,7 +8,9 @@ from typing import Any, Literal
 import kubernetes
 
 from ..cluster import ClusterUnreachableError, connect, read
+from ..ray_cluster.diagnosis import pod_reasons
 from ..ray_cluster.readiness import why_not_ready
+from .manifests import SUBMITTER_LABEL
 
 Stage = Literal["running", "succeeded"]
 
@@ -95,9 +97,21 @@ def _reached(job: Mapping[str, Any], stage: Stage) -> str | None:
 def why_it_waits(
     context: str | None, job: Mapping[str, Any] | None, operator_namespace: str, queued: bool
 ) -> list[str]:
-    """One line for each reason: those of its cluster, as long as the job has not been submitted."""
+    """One line for each reason: those of the pod that submits it, or before that those of its cluster."""
     status = (job or {}).get("status") or {}
     cluster = status.get("rayClusterName")
-    if job is None or not cluster or status.get("jobDeploymentStatus") == "Running":
-        return [str(status["message"])] if status.get("message") else []
-    return why_not_ready(context, job["metadata"]["namespace"], cluster, operator_namespace, queued)
+    if job is None or not cluster:
+        return []
+    namespace, name = job["metadata"]["namespace"], job["metadata"]["name"]
+    if status.get("jobDeploymentStatus") != "Running":
+        return why_not_ready(context, namespace, cluster, operator_namespace, queued)
+    return [*_of_submitter(context, namespace, name), *([str(status["message"])] if status.get("message") else [])]
+
+
+def _of_submitter(context: str | None, namespace: str, name: str) -> list[str]:
+    try:
+        core = kubernetes.client.CoreV1Api(connect(context))
+        pods = read(core.list_namespaced_pod, namespace, label_selector=f"{SUBMITTER_LABEL}={name}") or {}
+    except ClusterUnreachableError as error:
+        return [str(error)]
+    return [line for pod in pods.get("items", ()) for line in pod_reasons(pod, {})]

@@ -1,5 +1,8 @@
 """Kueue in the rehearsal: the real manager beside the real operator, as the stack installs it, on simulated nodes."""
 
+import json
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any, cast
@@ -134,11 +137,31 @@ def greater(settings: dict[str, Any]) -> None:
     settings["tenants"][0]["clusters"].append(second)
 
 
-def test_an_up_that_waits_for_a_queue_reports_why(up: Stack) -> None:
+def status(up: Stack, *arguments: str) -> str:
+    """The output of `python -m stacks status`, which ends with 1."""
+    command = [sys.executable, "-m", "stacks", "status", str(up.file), *arguments]
+    done = subprocess.run(command, cwd=up.folder, env=up.environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    return done.stdout
+
+
+def test_an_up_that_waits_for_a_queue_and_the_status_report_why(up: Stack) -> None:
     up.edit(greater)
     output = up.up(fails=True).output
     assert "RayCluster team-a/greater waits in its queue: couldn't assign flavors to pod set" in output
     assert "it waits in its queue: couldn't assign flavors to pod set" in output
+    shown = json.loads(status(up, "--format", "json"))
+    training, waits = shown["tenants"][0]["clusters"]
+    assert (training["state"], training["gpus"]) == ("ready", {"held": 8, "waiting": 0, "most": 8})
+    assert (waits["state"], waits["inStackFile"], waits["gpus"]["most"]) == ("waiting", True, 16)
+    assert "it waits in its queue: couldn't assign flavors to pod set" in waits["reasons"][0]
+    [queue] = shown["queues"]
+    assert (queue["queue"], queue["used"]["gpus"], queue["limit"]["gpus"]) == ("team-a", 8, 16)
+    assert (queue["admitted"], queue["waiting"], shown["unreadable"]) == (1, 1, [])
+    first, *lines = status(up).splitlines()
+    assert first == "kueue: 1 of 2 RayClusters ready (1 waiting); GPUs: 8 of 24 held; 1 in queues"
+    assert [line.split()[:2] for line in lines if line.startswith("greater")] == [["greater", "waiting"]]
+    assert any(line.startswith(f"- RayCluster greater: {waits['reasons'][0][:60]}") for line in lines)
     up.edit(with_kueue)
     up.up()
 

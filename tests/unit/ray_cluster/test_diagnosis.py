@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from components.ray_cluster.readiness import Evidence, is_ready, reasons, why_not_ready
+from components.ray_cluster.diagnosis import Evidence, is_ready, reasons
+from components.ray_cluster.readiness import why_not_ready
 from components.ray_cluster.workload import reason
 
 pytestmark = pytest.mark.unit

@@ -24,7 +24,7 @@ IMPACT = "from stacks.impact import comparison, report, sources; from stacks imp
 
 STARTS = {
     "a command of stacks": ("import stacks.__main__", 190, CLUSTER | SETTINGS | RARE),
-    "check": (CHECK, 510, CLUSTER | RARE),
+    "check": (CHECK, 525, CLUSTER | RARE),
     "plan": (PLAN, 550, CLUSTER | RARE),
     "impact": (IMPACT, 530, CLUSTER | RARE),
     "schema": ("import stacks.schema.stack_file, stacks.__main__", 450, CLUSTER | RARE),

@@ -1,0 +1,1 @@
+"""What of a stack runs now, and why something does not: its RayClusters, RayJobs, RayServices, queues and quotas."""

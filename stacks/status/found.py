@@ -1,0 +1,54 @@
+"""What the API server returned: objects by kind, and what could not be read. Data."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+Body = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Found:
+    """Objects of a namespace, or of the whole cluster."""
+
+    objects: Mapping[str, Sequence[Body]] = field(default_factory=dict)
+    """By the plural of their kind."""
+
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    """Why a kind could not be read, by its plural."""
+
+    def all(self, plural: str) -> Sequence[Body]:
+        """The objects of a kind; none if it could not be read."""
+        return self.objects.get(plural, ())
+
+
+@dataclass(frozen=True)
+class Live:
+    """Everything that was read for one report."""
+
+    at: datetime
+
+    namespaces: Mapping[str, Found]
+    """By the name of the namespace."""
+
+    shared: Found = Found()
+    """Queues, which have no namespace."""
+
+    operator_pods: tuple[Body, ...] | None = None
+    """None: this account must not read them."""
+
+
+def owned_by(owner: Body, objects: Iterable[Body]) -> list[Body]:
+    """The objects that another one owns: the Workload or the PodGroup of a RayCluster or RayJob."""
+    uid = owner["metadata"].get("uid")
+    return [
+        each
+        for each in objects
+        if any(reference.get("uid") == uid for reference in each["metadata"].get("ownerReferences") or ())
+    ]
+
+
+def seconds_between(start: str | None, end: datetime) -> int | None:
+    """Whole seconds from a time in RFC 3339; None without one."""
+    return max(int((end - datetime.fromisoformat(start)).total_seconds()), 0) if start else None

@@ -1,0 +1,222 @@
+"""`python -m stacks status`, `logs` and `dashboard`: output and exit codes, with a cluster that each test sets."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import kubernetes
+import pytest
+from typer.testing import CliRunner, Result
+
+from components import cluster as reads
+from components.cluster import ClusterUnreachableError, ForbiddenError
+from stacks.__main__ import app
+from stacks.status import live
+from stacks.status.found import Found, Live
+from tests.unit.status.live import NOW, READY, STARTING, found, pod, ray_cluster
+
+pytestmark = pytest.mark.unit
+
+STACK = """\
+config:
+  ray-platform:kubernetes: {context: prod}
+  ray-platform:nodes:
+    - {pool: a100, count: 2, cpu: 64, memory: 1000Gi, gpus: 8}
+  ray-platform:tenants:
+    - name: team-a
+      clusters:
+        - {name: training, rayVersion: 2.60.0, image: "rayproject/ray:2.60.0", workers: {pool: a100}}
+    - {name: team-b, namespace: research}
+"""
+
+Serve = Callable[[dict[str, Found]], None]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A stack file, and no cluster."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    (tmp_path / "Pulumi.prod.yaml").write_text(STACK)
+    return tmp_path
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Serve:
+    """Sets what exists in the namespaces."""
+
+    def answers(existing: dict[str, Found]) -> None:
+        def look(context: str, namespaces: Iterator[str], operator: str, _backend: None) -> Live:
+            assert (context, operator) == ("prod", "ray-system")
+            return Live(NOW, {each: existing.get(each, found()) for each in namespaces})
+
+        monkeypatch.setattr(live, "look", look)
+
+    return answers
+
+
+READY_TEAM = {"team-a": found(rayclusters=[ray_cluster("training", *READY)], pods=[pod("head")])}
+
+
+def stacks(*arguments: str) -> Result:
+    return CliRunner().invoke(app, [*arguments])
+
+
+def test_a_stack_that_is_as_desired_ends_with_0(serve: Serve) -> None:
+    serve(READY_TEAM)
+    done = stacks("status", "prod")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("prod: 1 of 1 RayClusters ready; GPUs: 0 of 16 held\n")
+    assert "team-b, namespace research: nothing" in done.stdout
+
+
+def test_something_that_is_not_ready_ends_with_1_and_its_reason(serve: Serve) -> None:
+    serve({"team-a": found(rayclusters=[ray_cluster("training", *STARTING)])})
+    done = stacks("status", "prod")
+    assert done.exit_code == 1
+    assert "- RayCluster training: HeadPodReady is False: containers not ready\n" in done.stdout
+    as_json = stacks("status", "prod", "--format", "json")
+    assert as_json.exit_code == 1
+    assert json.loads(as_json.stdout)["tenants"][0]["clusters"][0]["state"] == "not ready"
+
+
+@pytest.mark.parametrize("name", ["team-b", "research"])
+def test_one_tenant_is_chosen_by_its_name_or_namespace(serve: Serve, name: str) -> None:
+    serve({})
+    done = stacks("status", "prod", "--tenant", name, "--format", "json")
+    assert (done.exit_code, [each["tenant"] for each in json.loads(done.stdout)["tenants"]]) == (0, ["team-b"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (("status", "stage"), "Pulumi.stage.yaml"),
+        (("status", "wrong.yaml"), "wrong.yaml"),
+        (("status", "prod", "--tenant", "team-c"), "prod has no tenant 'team-c': did you mean 'team-b'?"),
+        (("status", "prod"), "the cluster cannot be read: no usable kubeconfig"),
+        (("logs", "prod", "training"), "the cluster cannot be read: no usable kubeconfig"),
+        (("dashboard", "prod", "training"), "the cluster cannot be read: no usable kubeconfig"),
+    ],
+)
+def test_wrong_use_and_an_unreachable_cluster_end_with_2_and_one_message(
+    folder: Path, arguments: tuple[str, ...], shown: str
+) -> None:
+    (folder / "wrong.yaml").write_text("config: {ray-platform:tenants: 1}\n")
+    reads.connect.cache_clear()
+    done = stacks(*arguments)
+    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert shown in done.stderr
+
+
+@pytest.mark.parametrize("verb", ["logs", "dashboard"])
+def test_an_unknown_name_ends_with_2_and_a_near_one(serve: Serve, verb: str) -> None:
+    serve(READY_TEAM)
+    done = stacks(verb, "prod", "trainin")
+    assert (done.exit_code, "did you mean 'training'?" in done.stderr) == (2, True)
+
+
+class Interrupted:
+    """Ctrl-C after a number of looks."""
+
+    def __init__(self, looks: int) -> None:
+        self.left = looks
+
+    def __call__(self, _seconds: float) -> None:
+        self.left -= 1
+        if not self.left:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_watching_shows_report_after_report_until_ctrl_c(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, output: str
+) -> None:
+    serve(READY_TEAM)
+    monkeypatch.setattr("stacks.status.command.time.sleep", Interrupted(2))
+    done = stacks("status", "prod", "--watch", "--format", output)
+    assert done.exit_code == 130
+    assert "Traceback" not in done.output
+    reports = [line for line in done.stdout.splitlines() if line.startswith(("prod: 1 of 1", '{"stack": "prod", "at"'))]
+    assert len(reports) == 2
+
+
+def test_while_watching_an_outage_is_shown_below_the_last_report(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    serve(READY_TEAM)
+    looks = [live.look]
+
+    def look(*arguments: Any) -> Live:
+        if not looks:
+            raise ClusterUnreachableError("connection refused")
+        return looks.pop()(*arguments)
+
+    monkeypatch.setattr(live, "look", look)
+    monkeypatch.setattr("stacks.status.command.time.sleep", Interrupted(2))
+    done = stacks("status", "prod", "--watch")
+    assert done.exit_code == 130
+    assert done.stdout.count("prod: 1 of 1 RayClusters ready") == 2
+    assert done.stdout.endswith("the cluster could not be read again: connection refused\n")
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The options with which the log is read; it has two lines."""
+    asked: dict[str, Any] = {}
+
+    def stream(_read: object, *names: str, **options: Any) -> Iterator[bytes]:
+        asked.update(options, names=names)
+        yield from (b"first\n", b"second\n")
+
+    monkeypatch.setattr(reads, "stream", stream)
+    monkeypatch.setattr(reads, "connect", lambda _context: kubernetes.client.ApiClient())
+    return asked
+
+
+def test_a_log_is_shown_as_it_is(serve: Serve, log: dict[str, Any]) -> None:
+    serve(READY_TEAM)
+    done = stacks("logs", "prod", "team-a/training", "--tail", "2")
+    assert (done.exit_code, done.stdout) == (0, "first\nsecond\n")
+    assert done.stderr == "# pod team-a/head, container ray\n"
+    assert log == {"names": ("head", "team-a"), "container": "ray", "follow": False, "tail_lines": 2}
+
+
+def test_following_a_log_ends_with_ctrl_c(serve: Serve, log: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    serve(READY_TEAM)
+
+    def interrupted(*_names: object, **_options: object) -> Iterator[bytes]:
+        yield b"first\n"
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(reads, "stream", interrupted)
+    done = stacks("logs", "prod", "training", "--follow")
+    assert (done.exit_code, done.stdout) == (130, "first\n")
+
+
+def test_a_log_that_does_not_exist_ends_with_1(serve: Serve) -> None:
+    serve({"team-a": found(rayclusters=[ray_cluster("training")])})
+    done = stacks("logs", "prod", "training")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "the head of RayCluster team-a/training has no pod now" in done.stderr
+
+
+def test_without_the_right_to_read_ingresses_the_stack_files_host_is_the_url(
+    serve: Serve, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serve(READY_TEAM)
+    monkeypatch.setattr(reads, "connect", lambda _context: kubernetes.client.ApiClient())
+    monkeypatch.setattr(reads, "read", lambda *_: {"items": []})
+    port_forward = "kubectl --context prod port-forward -n team-a service/training-head-svc 8265"
+    assert port_forward in stacks("dashboard", "prod", "training").stdout
+
+    def forbidden(*_: object) -> None:
+        raise ForbiddenError("ingresses is forbidden")
+
+    monkeypatch.setattr(reads, "read", forbidden)
+    assert port_forward in stacks("dashboard", "prod", "training").stdout
+    ingress = "ingress: {host: ray.example.com, className: nginx, tlsSecretName: tls}"
+    with_ingress = STACK.replace("workers: {pool: a100}}", f"workers: {{pool: a100}}, {ingress}}}")
+    with_ingress = with_ingress.replace("team-a\n", "team-a\n      network: {ingress: true}\n")
+    with_ingress = with_ingress.replace("config:\n", "config:\n  ray-platform:network: {ingressController: ingress}\n")
+    (folder / "Pulumi.prod.yaml").write_text(with_ingress)
+    done = stacks("dashboard", "prod", "training")
+    assert "https://ray.example.com\n" in done.stdout, done.output

@@ -1,0 +1,212 @@
+"""What a name means, where its log is, and how its dashboard is reached."""
+
+from typing import Any
+
+import pytest
+
+from stacks.status.dashboard import lines, urls
+from stacks.status.found import Body, Found
+from stacks.status.logs import NoLogError, Place, place_of_log
+from stacks.status.targets import NoSuchTargetError, Target, target
+from tests.unit.status.live import READY, container, found, metadata, pod, ray_cluster
+
+pytestmark = pytest.mark.unit
+
+SUBMITTER = {
+    "metadata": metadata("nightly-abc", labels={"batch.kubernetes.io/job-name": "nightly"}),
+    "spec": {"nodeName": "node-0", "containers": [{"name": "ray-job-submitter"}]},
+    "status": {"phase": "Running"},
+}
+
+
+def job(mode: str | None = None, **status: Any) -> Body:
+    spec = {"submissionMode": mode} if mode else {}
+    return {"metadata": metadata("nightly"), "spec": spec, "status": {"rayClusterName": "nightly-x", **status}}
+
+
+def namespaces(*jobs: Body, **more: Any) -> dict[str, Found]:
+    clusters = [ray_cluster("training", *READY), ray_cluster("nightly-x", *READY)]
+    pods = [pod("training-head"), pod("nightly-head", "nightly-x"), pod("worker", gpus=8), SUBMITTER]
+    service = {
+        "metadata": metadata("chat"),
+        "spec": {},
+        "status": {"activeServiceStatus": {"rayClusterName": "training"}},
+    }
+    team_a = found(rayclusters=clusters, pods=pods, rayjobs=jobs, rayservices=[service])
+    return {"team-a": team_a, "team-b": found(rayclusters=[ray_cluster("tuning", *READY)]), **more}
+
+
+def place(word: str, pod: str | None = None, *jobs: Body) -> Place:
+    return place_of_log(target(word, namespaces(*jobs)), pod, "prod")
+
+
+@pytest.mark.parametrize("word", ["training", "team-a/training"])
+def test_a_name_means_the_ray_cluster_of_any_tenant(word: str) -> None:
+    assert target(word, namespaces()).title == "RayCluster team-a/training"
+
+
+def test_a_service_and_a_job_mean_the_ray_cluster_that_they_use() -> None:
+    chat, nightly = target("chat", namespaces()), target("nightly", namespaces(job()))
+    assert [each.cluster and each.cluster["metadata"]["name"] for each in (chat, nightly)] == ["training", "nightly-x"]
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        (
+            "trainning",
+            "the stack's namespaces have no RayCluster, RayJob or RayService 'trainning': did you mean 'training'?",
+        ),
+        ("zzz", "RayService 'zzz': use one of chat, nightly-x, training, tuning"),
+        (
+            "team-b/training",
+            "namespace 'team-b' has no RayCluster, RayJob or RayService 'training': did you mean 'team-b/tuning'?",
+        ),
+        ("team-c/training", "the stack has no namespace 'team-c': did you mean 'team-b'?"),
+    ],
+)
+def test_an_unknown_name_is_answered_with_a_near_one(word: str, message: str) -> None:
+    with pytest.raises(NoSuchTargetError) as error:
+        target(word, namespaces())
+    assert message in str(error.value)
+
+
+def test_a_name_in_two_namespaces_has_to_be_completed() -> None:
+    twice = namespaces() | {"team-b": found(rayclusters=[ray_cluster("training", *READY)])}
+    with pytest.raises(NoSuchTargetError, match="several namespaces: write team-a/training or team-b/training"):
+        target("training", twice)
+
+
+def test_namespaces_that_must_not_be_read_are_named() -> None:
+    hidden = namespaces() | {"team-b": found({"rayclusters": "forbidden"})}
+    with pytest.raises(NoSuchTargetError, match=r"\(this account must not read team-b\)"):
+        target("tuning-2", hidden)
+
+
+def test_the_log_of_a_ray_cluster_is_its_heads() -> None:
+    assert place("training") == Place("team-a", "training-head", "ray")
+    assert place("training", "head") == Place("team-a", "training-head", "ray")
+    assert place("chat") == Place("team-a", "training-head", "ray")
+    assert place("training", "worker") == Place("team-a", "worker", "ray")
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        (None, Place("team-a", "nightly-abc", "ray-job-submitter")),
+        ("K8sJobMode", Place("team-a", "nightly-abc", "ray-job-submitter")),
+        ("SidecarMode", Place("team-a", "nightly-head", "ray-job-submitter")),
+    ],
+)
+def test_the_log_of_a_job_is_its_submitters(mode: str | None, expected: Place) -> None:
+    assert place("nightly", None, job(mode)) == expected
+    assert place("nightly", "head", job(mode)) == Place("team-a", "nightly-head", "ray")
+
+
+@pytest.mark.parametrize("mode", ["HTTPMode", "InteractiveMode"])
+def test_a_log_that_is_a_file_in_the_head_comes_with_the_command_that_shows_it(mode: str) -> None:
+    with pytest.raises(NoLogError) as error:
+        place("nightly", None, job(mode, jobId="nightly-1"))
+    assert str(error.value).endswith(
+        "This shows it: kubectl --context prod exec -n team-a nightly-head -c ray -- "
+        "cat /tmp/ray/session_latest/logs/job-driver-nightly-1.log"
+    )
+    with pytest.raises(NoLogError, match="has no job yet"):
+        place("nightly", None, job(mode))
+
+
+@pytest.mark.parametrize(
+    ("within", "message"),
+    [
+        (found(rayclusters=[ray_cluster("training")]), "the head of RayCluster team-a/training has no pod now"),
+        (
+            found(rayclusters=[ray_cluster("training")], pods=[pod("head", node=None)]),
+            "pod team-a/head has no node yet",
+        ),
+        (found({"pods": "forbidden"}, rayclusters=[ray_cluster("training")]), "cannot be read: forbidden"),
+    ],
+)
+def test_without_a_log_the_reason_is_reported(within: Found, message: str) -> None:
+    with pytest.raises(NoLogError, match=message):
+        place_of_log(target("training", {"team-a": within}), None)
+
+
+def test_a_job_without_a_submitter_or_a_cluster_has_no_log() -> None:
+    alone = {"team-a": found(rayjobs=[job()])}
+    with pytest.raises(NoLogError, match="RayJob team-a/nightly has no submitter pod now"):
+        place_of_log(target("nightly", alone), None)
+    with pytest.raises(NoLogError, match="RayJob team-a/nightly has no RayCluster now"):
+        place_of_log(target("nightly", alone), "head")
+
+
+def test_an_unknown_pod_is_answered_with_a_near_one() -> None:
+    with pytest.raises(NoSuchTargetError, match=r"namespace 'team-a' has no pod 'worke': did you mean 'worker'\?"):
+        place("training", "worke")
+
+
+def ingress(service: str, host: str | None = "ray.example.com", path: str = "/", tls: bool = True) -> Body:
+    backend = {"service": {"name": service, "port": {"number": 8265}}}
+    rule = {**({"host": host} if host else {}), "http": {"paths": [{"path": path, "backend": backend}]}}
+    return {"metadata": metadata("dashboard"), "spec": {"rules": [rule], "tls": [{"hosts": [host]}] if tls else []}}
+
+
+def dashboard_of(context: str | None = None, found: tuple[str, ...] = (), **spec: Any) -> list[str]:
+    spec.setdefault("headGroupSpec", {"template": {"spec": {"containers": [container(0)]}}})
+    return list(lines(ray_cluster("training", *READY, **spec), found, context))
+
+
+def test_an_ingress_of_the_head_is_the_dashboards_url() -> None:
+    training = ray_cluster("training", *READY)
+    assert list(urls(training, [ingress("other-head-svc"), ingress("training-head-svc")])) == [
+        "https://ray.example.com"
+    ]
+    plain = ingress("training-head-svc", path="/training", tls=False)
+    assert list(urls(training, [plain, ingress("training-head-svc", host=None)])) == ["http://ray.example.com/training"]
+    assert dashboard_of(found=("https://ray.example.com",)) == ["https://ray.example.com"]
+
+
+def test_without_an_ingress_the_command_that_forwards_its_port_is_printed() -> None:
+    assert dashboard_of() == [
+        "http://localhost:8265    # while this command runs:",
+        "kubectl port-forward -n team-a service/training-head-svc 8265",
+    ]
+    ports = {
+        "template": {"spec": {"containers": [{**container(0), "ports": [{"name": "dashboard", "containerPort": 80}]}]}}
+    }
+    assert dashboard_of("my prod", headGroupSpec=ports)[1] == (
+        "kubectl --context 'my prod' port-forward -n team-a service/training-head-svc 80"
+    )
+
+
+def test_the_command_that_prints_the_token_is_printed_and_never_the_token() -> None:
+    assert dashboard_of(authOptions={"mode": "token"})[-1] == (
+        "kubectl get secret -n team-a training -o 'jsonpath={.data.auth_token}' | base64 -d"
+    )
+    assert dashboard_of(authOptions={"mode": "token", "secretName": "own"})[-1].startswith(
+        "kubectl get secret -n team-a own"
+    )
+    of_kubernetes = dashboard_of(authOptions={"mode": "token", "enableK8sTokenAuth": True})
+    assert of_kubernetes[-1] == "kubectl create token -n team-a SERVICE_ACCOUNT"
+
+
+def test_what_users_write_into_their_objects_is_quoted() -> None:
+    attack = dashboard_of(authOptions={"mode": "token", "secretName": "x; rm -rf ~ \x1b[2J"})[-1]
+    assert "-n team-a 'x; rm -rf ~ \N{REPLACEMENT CHARACTER}[2J' -o" in attack
+    with pytest.raises(NoLogError, match=r"job-driver-\$\(id\)\.log'$"):
+        place("nightly", None, job("HTTPMode", jobId="$(id)"))
+
+
+def test_a_container_that_has_not_started_has_no_log() -> None:
+    def starting(**last: Any) -> dict[str, Found]:
+        waiting = {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}
+        status = {"name": "ray", "state": waiting, "lastState": last}
+        return {"team-a": found(rayclusters=[ray_cluster("training")], pods=[pod("head", containerStatuses=[status])])}
+
+    with pytest.raises(NoLogError, match="container ray of pod team-a/head has not started: ImagePullBackOff: no such"):
+        place_of_log(target("training", starting()), None)
+    assert place_of_log(target("training", starting(terminated={"exitCode": 1})), None).pod == "head"
+
+
+def test_a_target_without_a_cluster() -> None:
+    nothing: Target = target("nightly", {"team-a": found(rayjobs=[job()])})
+    assert (nothing.cluster, nothing.head) == (None, None)

@@ -1,0 +1,254 @@
+"""The status of a whole stack, for people and for programs."""
+
+import io
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from core.nodes import GPU_RESOURCE
+from local.paths import ROOT
+from stacks.status import text
+from stacks.status.clusters import Gpus
+from stacks.status.found import Found
+from stacks.status.objects import as_object
+from stacks.status.report import duration, sections, summary
+from stacks.status.tenants import StackStatus, queue_names
+from tests.unit.planning.stacks import always, stack, tenant
+from tests.unit.planning.stacks import cluster as settings_of_cluster
+from tests.unit.status.live import (
+    MADE,
+    NO_ROOM,
+    READY,
+    STARTING,
+    condition,
+    found,
+    metadata,
+    owned,
+    pod,
+    ray_cluster,
+    status,
+)
+
+pytestmark = pytest.mark.unit
+
+QUOTA = {
+    "metadata": metadata("ray-platform"),
+    "spec": {},
+    "status": {
+        "hard": {"requests.nvidia.com/gpu": "16", "pods": "9"},
+        "used": {"requests.nvidia.com/gpu": "8", "pods": "2"},
+    },
+}
+
+WORKS = found(rayclusters=[ray_cluster("training", *READY)], pods=[pod("head"), pod("worker", gpus=8)])
+
+
+def starting(**objects: Any) -> Found:
+    """The stack's RayCluster starts, beside a RayJob whose RayCluster has no room."""
+    of_job = ray_cluster("nightly-x", *STARTING, metadata={"ownerReferences": owned("RayJob", "nightly")})
+    job = {
+        "metadata": metadata("nightly"),
+        "spec": {},
+        "status": {"jobDeploymentStatus": "Initializing", "rayClusterName": "nightly-x", "startTime": MADE},
+    }
+    return found(
+        rayclusters=[ray_cluster("training", *READY), of_job],
+        rayjobs=[job],
+        resourcequotas=[QUOTA],
+        pods=[pod("head"), pod("worker", gpus=8), pod("job-worker", "nightly-x", gpus=8, node=None)],
+        **objects,
+    )
+
+
+def written(shown: StackStatus, monkeypatch: pytest.MonkeyPatch, width: int | None = None) -> str:
+    """The report in a pipe, or on a terminal of that width."""
+    output = io.StringIO()
+    console = Console(file=output, width=width or 10_000, force_terminal=width is not None, color_system=None)
+    monkeypatch.setattr(text, "_console", lambda: console)
+    text.show("prod", shown)
+    return output.getvalue()
+
+
+def test_a_stack_that_is_as_desired() -> None:
+    shown = status(WORKS)
+    assert (shown.ok, shown.gpus) == (True, Gpus(held=8, waiting=0, most=24))
+    assert summary("prod", shown) == "prod: 1 of 1 RayClusters ready; GPUs: 8 of 24 held"
+
+
+def test_what_is_outside_the_stack_file_is_marked_with_its_owner() -> None:
+    by_hand = ray_cluster("by-hand", *READY)
+    of_service = ray_cluster("chat-1", *READY, metadata={"ownerReferences": owned("RayService", "chat")})
+    shown = status(found(rayclusters=[by_hand, ray_cluster("training", *READY), of_service]))
+    [clusters] = sections(shown)[0].tables
+    assert [(row[0], row[-1]) for row in clusters.rows] == [
+        ("training", "stack file"),
+        ("by-hand", "outside"),
+        ("chat-1", "RayService chat"),
+    ]
+    of_its_own_stack = status(found(rayclusters=[by_hand]), tenants=[{"name": "team-a", "clusterNames": ["by-hand"]}])
+    assert of_its_own_stack.clusters[0].in_stack_file
+
+
+def test_a_cluster_of_the_stack_file_that_does_not_exist_is_missing() -> None:
+    shown = status(found())
+    assert not shown.ok
+    assert summary("prod", shown) == "prod: 0 of 1 RayClusters ready (1 missing); GPUs: 0 of 32 held"
+    [section] = sections(shown)
+    assert section.reasons == ("RayCluster training: it is in the stack file and not in the cluster: `up` creates it",)
+
+
+def test_the_smallest_of_clusters_quota_and_nodes_is_the_limit() -> None:
+    large = ray_cluster("training", *READY, most=100)
+    assert status(found(rayclusters=[large])).gpus.most == 32
+    assert status(found(rayclusters=[large], resourcequotas=[QUOTA])).gpus.most == 16
+    assert status(found(rayclusters=[ray_cluster("training", *READY, most=2**31 - 1)])).tenants[0].gpus.most is None
+
+
+def test_the_reasons_of_a_jobs_cluster_are_shown_with_the_job_alone() -> None:
+    [section] = sections(status(starting()))
+    assert {line.partition(":")[0] for line in section.reasons} == {"RayJob nightly"}
+    assert (
+        f"RayJob nightly: its RayCluster nightly-x is not ready: pod job-worker is not scheduled: {NO_ROOM}"
+        in section.reasons
+    )
+
+
+def test_the_reasons_of_a_cluster_whose_job_has_ended_are_shown_with_the_cluster() -> None:
+    within = starting()
+    [job] = within.all("rayjobs")
+    ended = {**job, "status": {"jobDeploymentStatus": "Complete", "jobStatus": "SUCCEEDED"}}
+    [section] = sections(status(Found({**within.objects, "rayjobs": [ended]})))
+    assert section.reasons[0] == "RayCluster nightly-x: HeadPodReady is False: containers not ready"
+
+
+def test_in_a_pipe_each_row_and_each_reason_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    output = written(status(starting()), monkeypatch)
+    lines = [line.rstrip() for line in output.splitlines()]
+    assert (
+        lines[0] == "prod: 1 of 2 RayClusters ready (1 not ready); GPUs: 8 of 16 held, 8 wait; RayJobs: 1 Initializing"
+    )
+    [training] = [line for line in lines if line.startswith("training")]
+    assert training.split() == [
+        "training", "ready", "Running", "a100-8gpu", "1/1", "8", "0", "24", "2h", "stack", "file",
+    ]  # fmt: skip
+    [quota] = [line for line in lines if line.startswith("ray-platform")]
+    assert quota.split() == ["ray-platform", "8", "of", "16", "-", "-", "2", "of", "9"]
+    assert "\x1b" not in output
+
+
+def test_on_a_narrow_terminal_each_cell_has_a_line_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    output = written(status(starting()), monkeypatch, width=40)
+    assert max(len(line.rstrip()) for line in output.splitlines()) <= 40
+    lines = [line.rstrip() for line in output.splitlines()]
+    at = lines.index("RayCluster training")
+    assert lines[at + 1 : at + 4] == ["  State: ready", "  Head: Running", "  Workers ready: a100-8gpu 1/1"]
+
+
+def test_control_characters_of_a_message_do_not_reach_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    attack = ray_cluster("training", condition("HeadPodReady", "False", "\x1b[2J\x07erased\nline"))
+    output = written(status(found(rayclusters=[attack])), monkeypatch)
+    assert "\x1b" not in output
+    assert "[2J�erased line" in output
+
+
+def test_what_cannot_be_read_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    hidden = {kind: f"{kind} is forbidden: User alice" for kind in ("rayclusters", "resourcequotas")}
+    shown = status(found(hidden))
+    assert not shown.ok
+    output = written(shown, monkeypatch)
+    assert "- namespace team-a: rayclusters, resourcequotas: rayclusters is forbidden: User alice" in output
+    assert "- RayCluster training: it cannot be read: rayclusters is forbidden: User alice" in output
+
+
+def test_without_quotas_everything_may_still_be_as_desired() -> None:
+    hidden = Found(WORKS.objects, {"resourcequotas": "forbidden"})
+    assert status(hidden).ok
+
+
+VOLCANO = {"scheduler": {"volcano": {}}, "queues": [{"name": "research"}]}
+
+
+def test_queues_of_the_stack_are_shown_with_what_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = {
+        "metadata": metadata("research"),
+        "spec": {"deserved": {GPU_RESOURCE: "16"}},
+        "status": {"state": "Open", "allocated": {GPU_RESOURCE: "8"}},
+    }
+    gang = {"metadata": metadata("ray-x-pg"), "spec": {"queue": "research"}, "status": {"phase": "Pending"}}
+    within = Found({**WORKS.objects, "podgroups": [gang]})
+    shown = status(within, found(queues=[queue]), tenants=[tenant("team-a", queue="research")], **VOLCANO)
+    assert summary("prod", shown).endswith("; 1 in queues")
+    [row] = [line for line in written(shown, monkeypatch).splitlines() if line.startswith("research")]
+    assert row.split() == ["research", "8", "16", "/", "-", "/", "-", "-", "/", "-", "/", "-", "0", "1"]
+
+
+def test_of_one_tenant_only_its_own_queues_are_shown() -> None:
+    both = stack(
+        tenant("a", queue="research"),
+        tenant("b", settings_of_cluster("training", workers=always(1, 1))),
+        **VOLCANO,
+    )
+    assert queue_names(both, both.tenants, "volcano") == ["research", "default"]
+    assert queue_names(both, both.tenants[:1], "volcano") == ["research"]
+    assert queue_names(both, both.tenants[1:], "volcano") == ["default"]
+
+
+def test_the_object_for_programs_has_everything_and_is_json() -> None:
+    made = json.loads(json.dumps(as_object("prod", status(starting()))))
+    assert made.keys() == {"stack", "at", "ok", "ready", "clusters", "gpus", "tenants", "queues", "unreadable"}
+    assert (made["ok"], made["ready"], made["clusters"], made["at"]) == (False, 1, 2, "2026-01-01T12:00:00+00:00")
+    [team] = made["tenants"]
+    assert team["gpus"] == {"held": 8, "waiting": 8, "most": 16}
+    training, of_job = team["clusters"]
+    assert (training["state"], training["inStackFile"], training["gpus"]["held"]) == ("ready", True, 8)
+    assert (of_job["state"], of_job["owner"], of_job["groups"]) == (
+        "not ready",
+        "RayJob nightly",
+        [{"group": "a100-8gpu", "ready": 0, "desired": 1}],
+    )
+    [job] = team["jobs"]
+    assert (job["jobDeploymentStatus"], job["since"], job["duration"], job["ok"]) == ("Initializing", MADE, 7200, False)
+    assert team["quotas"][0]["hard"] == {"gpus": 16, "cpu": None, "memory": None, "pods": 9}
+
+
+def keys(value: Any) -> Iterator[str]:
+    """All keys in an object."""
+    if isinstance(value, dict):
+        yield from value
+    for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from keys(each)
+
+
+def test_every_key_for_programs_is_documented() -> None:
+    queue = {"metadata": metadata("research"), "spec": {}, "status": {"state": "Open"}}
+    application = {"status": "RUNNING", "serveDeploymentStatuses": {"model": {"status": "HEALTHY"}}}
+    service = {
+        "metadata": metadata("chat"),
+        "spec": {},
+        "status": {"activeServiceStatus": {"applicationStatuses": {"chat": application}}, "conditions": [*READY]},
+    }
+    everything = Found({**starting(rayservices=[service]).objects}, {"workloads": "forbidden"})
+    shown = status(everything, found(queues=[queue]), tenants=[tenant("team-a", queue="research")], **VOLCANO)
+    documented = set(re.findall(r"`(\w+)", (ROOT / "docs" / "status.md").read_text()))
+    assert {*keys(as_object("prod", shown))} - documented == set()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(None, "-"), (45, "45s"), (119, "119s"), (120, "2m"), (3600, "1h"), (11_000, "3h3m"), (370_000, "4d6h")],
+)
+def test_times_for_people(seconds: int | None, shown: str) -> None:
+    assert duration(seconds) == shown
+
+
+def test_jobs_of_the_stack_file_come_first_and_missing_ones_are_reported() -> None:
+    image = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
+    jobs = [{"name": name, "entrypoint": "python train.py", "cluster": image} for name in ("weekly", "nightly")]
+    shown = status(starting(), tenants=[tenant("team-a", jobs=jobs)])
+    weekly, nightly = shown.tenants[0].jobs
+    assert (weekly.deployment, weekly.ok, weekly.in_stack_file) == ("Missing", False, True)
+    assert (nightly.deployment, nightly.in_stack_file) == ("Initializing", True)
