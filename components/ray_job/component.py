@@ -65,7 +65,8 @@ class RayJob(pulumi.ComponentResource):
             depends_on=opts.depends_on if opts else None,
             delete_before_replace=True,
             replace_on_changes=[f'metadata.annotations["{RUN_ANNOTATION}"]'],
-            ignore_changes=[f"spec.{key}" for key in args.body["spec"] if key != "suspend"],
+            # Kueue refuses another queue's label on a RayJob that runs or has ended.
+            ignore_changes=["metadata.labels", *(f"spec.{key}" for key in args.body["spec"] if key != "suspend")],
         )
         job = KubernetesObject(f"{name}-ray-job", in_namespace(args.body, args.namespace), options)
         if own and not own.head.evictable:

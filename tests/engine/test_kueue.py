@@ -11,6 +11,7 @@ import pytest
 import yaml
 from kubernetes import utils
 
+from components.ray_job.settings import JOB_LABEL
 from local import tools
 from local.host_pods.states import read_states
 from local.rehearsal import Rehearsal
@@ -36,6 +37,14 @@ TRAINING = {
 """The stack's RayCluster: a head, and one worker with the GPUs of a node."""
 
 
+JOB = {
+    "name": "count",
+    "entrypoint": "python count.py",
+    "cluster": {**{key: TRAINING[key] for key in ("rayVersion", "image")}, "autoscaling": False},
+}
+"""The stack's RayJob, with only a head."""
+
+
 def with_kueue(settings: dict[str, Any]) -> None:
     """The dev stack with Kueue, and a team that may use half of the GPUs."""
     # Its pod is Ready at once, and on a busy machine the manager takes longer than 10 s until it listens.
@@ -43,6 +52,7 @@ def with_kueue(settings: dict[str, Any]) -> None:
     tenant = settings["tenants"][0]
     tenant["queue"] = {"capability": {"gpus": 16}}
     tenant["clusters"] = [TRAINING]
+    tenant["jobs"] = [JOB]
 
 
 class Suspended(RayGangs):
@@ -98,6 +108,15 @@ def test_its_manager_runs_and_has_admitted_the_stacks_raycluster(up: Stack, clus
     training = rays.read("team-a", "training")
     assert training["status"]["state"] == "ready"
     assert training["spec"]["suspend"] is False
+
+
+def test_it_admits_the_stacks_rayjob_with_its_submitter(up: Stack, cluster: Rehearsal, rays: Rays) -> None:
+    jobs = Rays(cluster, "rayjobs")
+    settled(lambda: jobs.read("team-a", "count")["spec"].get("suspend") is False)
+    settled(lambda: bool(rays.named("team-a", f"{JOB_LABEL}=count")))
+    workloads: Any = Suspended(cluster, "team-a").objects.list_namespaced_custom_object(*OBJECTS, "team-a", "workloads")
+    [of_job] = [each for each in workloads["items"] if each["metadata"]["ownerReferences"][0]["kind"] == "RayJob"]
+    assert [each["name"] for each in of_job["spec"]["podSets"]] == ["head", "submitter"]
 
 
 def test_a_second_up_and_a_refresh_change_nothing(up: Stack) -> None:

@@ -41,7 +41,7 @@ def test_it_is_one_ray_job_under_the_component_after_the_operator() -> None:
 def test_only_another_run_replaces_it_and_only_suspend_reaches_it() -> None:
     made = provisioned(suspend=True).registered["team-a/count-ray-job"]
     assert made.replaced_on == (f'metadata.annotations["{RUN_ANNOTATION}"]',)
-    assert set(made.ignored) == {f"spec.{key}" for key in made.inputs["spec"]} - {"spec.suspend"}
+    assert set(made.ignored) == {"metadata.labels", *(f"spec.{key}" for key in made.inputs["spec"])} - {"spec.suspend"}
 
 
 def test_the_head_of_its_cluster_is_not_evicted_unless_configured() -> None:
