@@ -96,10 +96,28 @@ def strictest_level(body: Body) -> PodSecurityLevel:
 
 def _of_pods(template: Body, path: Path, options: Body | None, level: PodSecurityLevel) -> Iterator[Problem]:
     """The problems of a group's pods. Groups with the same template have the same ones, which are found once."""
-    text = json.dumps([template, options], sort_keys=True, default=str)
+    text = json.dumps([_without_values(template), options], sort_keys=True, default=str)
     for found in _found(text, "headGroupSpec" in path, level):
         at = found.path if found.path[:2] == _OPTIONS else (*path, "template", *found.path)
         yield replace(found, path=at)
+
+
+def _without_values(template: Body) -> Body:
+    """The template without the values of its variables, which no rule reads and which differ most between tenants."""
+    spec = template["spec"]
+    containers = {
+        kind: [
+            {**each, "env": [_without_value(variable) for variable in each["env"]]} if each.get("env") else each
+            for each in spec[kind]
+        ]
+        for kind in ("containers", "initContainers")
+        if spec.get(kind)
+    }
+    return {**template, "spec": {**spec, **containers}}
+
+
+def _without_value(variable: Body) -> Body:
+    return {**variable, "value": ""} if isinstance(variable.get("value"), str) else variable
 
 
 @functools.lru_cache(maxsize=4096)
