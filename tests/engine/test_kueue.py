@@ -42,7 +42,7 @@ JOB = {
     "entrypoint": "python count.py",
     "cluster": {**{key: TRAINING[key] for key in ("rayVersion", "image")}, "autoscaling": False},
 }
-"""The stack's RayJob, with only a head."""
+"""A RayJob with only a head."""
 
 
 def with_kueue(settings: dict[str, Any]) -> None:
@@ -52,7 +52,6 @@ def with_kueue(settings: dict[str, Any]) -> None:
     tenant = settings["tenants"][0]
     tenant["queue"] = {"capability": {"gpus": 16}}
     tenant["clusters"] = [TRAINING]
-    tenant["jobs"] = [JOB]
 
 
 class Suspended(RayGangs):
@@ -110,18 +109,24 @@ def test_its_manager_runs_and_has_admitted_the_stacks_raycluster(up: Stack, clus
     assert training["spec"]["suspend"] is False
 
 
-def test_it_admits_the_stacks_rayjob_with_its_submitter(up: Stack, cluster: Rehearsal, rays: Rays) -> None:
-    jobs = Rays(cluster, "rayjobs")
-    settled(lambda: jobs.read("team-a", "count")["spec"].get("suspend") is False)
-    settled(lambda: bool(rays.named("team-a", f"{JOB_LABEL}=count")))
-    workloads: Any = Suspended(cluster, "team-a").objects.list_namespaced_custom_object(*OBJECTS, "team-a", "workloads")
-    [of_job] = [each for each in workloads["items"] if each["metadata"]["ownerReferences"][0]["kind"] == "RayJob"]
-    assert [each["name"] for each in of_job["spec"]["podSets"]] == ["head", "submitter"]
-
-
 def test_a_second_up_and_a_refresh_change_nothing(up: Stack) -> None:
     """Kueue admits RayClusters by `suspend` and node selectors, and writes its certificate into existing objects."""
     up.changes_nothing(refreshed=True)
+
+
+def test_it_admits_a_rayjob_with_its_submitter_and_up_leaves_it_alone(
+    up: Stack, cluster: Rehearsal, rays: Rays
+) -> None:
+    up.edit(lambda settings: settings["tenants"][0].update(jobs=[JOB]))
+    up.up()
+    settled(lambda: bool(rays.named("team-a", f"{JOB_LABEL}=count")))
+    team = Suspended(cluster, "team-a")
+    workloads: Any = team.objects.list_namespaced_custom_object(*OBJECTS, "team-a", "workloads")
+    [of_job] = [each for each in workloads["items"] if each["metadata"]["ownerReferences"][0]["kind"] == "RayJob"]
+    assert [each["name"] for each in of_job["spec"]["podSets"]] == ["head", "submitter"]
+    up.changes_nothing(refreshed=True)
+    up.edit(lambda settings: settings["tenants"][0].pop("jobs"))
+    up.up()
 
 
 def test_a_gang_waits_until_it_fits_and_no_later_one_overtakes_it(team: Suspended) -> None:
