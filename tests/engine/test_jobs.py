@@ -72,6 +72,10 @@ def test_neither_drift_nor_a_refresh_starts_it_again(up: Stack, jobs: Rays) -> N
 
 
 def test_suspending_it_deletes_its_cluster_and_not_itself(up: Stack, jobs: Rays, rays: Rays) -> None:
+    # A simulated submitter ends, and KubeRay soon finds that Ray has no such job: an ended job cannot be suspended.
+    up.edit(lambda settings: job(settings).update(submissionMode="HTTPMode"))
+    up.up()
+    until(lambda: rays.named(NAMESPACE, LABEL), "KubeRay has created its RayCluster")
     uid = jobs.read(NAMESPACE, NAME)["metadata"]["uid"]
     up.edit(lambda settings: job(settings).update(suspend=True))
     up.up()
