@@ -8,6 +8,9 @@ from core.problems import Path
 from ..tenant.demand import Body, Demand, Group, Usage, defaults, demand, group_of
 from ..tenant.settings import LimitSettings
 
+SUBMITTER = "submitter"
+"""Name of the group with the pod that submits the job."""
+
 
 def demand_of_job(body: Body, limits: LimitSettings | None) -> Demand:
     """The usage of a RayJob with its cluster, if that is its own; paths are in the body of the RayJob.
@@ -25,7 +28,7 @@ def demand_of_job(body: Body, limits: LimitSettings | None) -> Demand:
         groups = tuple(_in_job(group) for group in of_cluster.groups)
     if template and spec.get("submissionMode") == "K8sJobMode":
         submitter = group_of(
-            ("spec", "submitterPodTemplate"), "the submitter", {"template": template}, defaults(limits)
+            ("spec", "submitterPodTemplate"), f"the {SUBMITTER}", {"template": template}, defaults(limits)
         )
         containers = tuple(replace(each, path=_without_template(each.path)) for each in submitter.containers)
         groups = (*groups, replace(submitter, containers=containers))

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from components.ray_job.settings import JOB_LABEL
 from local.rehearse import comparison
 from local.rehearse.comparison import Beside
 from local.rehearse.observed import Observed, observed
@@ -93,6 +94,16 @@ def test_no_pod_of_a_gang_that_does_not_fit_starts() -> None:
     }
     assert result.start.tenants["b"] == Beside(0, 0)
     assert result.differences == ()
+
+
+def test_the_cluster_of_a_job_is_found_by_the_jobs_name_and_its_submitter_is_not_compared() -> None:
+    image = {"rayVersion": "2.60.0", "image": "rayproject/ray:2.60.0"}
+    settings = stack(tenant("a", jobs=[{"name": "count", "entrypoint": "python count.py", "cluster": image}]))
+    of_job = pod("a/count-x7k2p", "head", node="a100-3")
+    of_job["metadata"]["labels"][JOB_LABEL] = "count"
+    result = rehearsed(settings, observed([], [*heads("a/training"), of_job], NODES, [], []))
+    assert [group.workers.group for group in result.plan.tenants[0].clusters[1].groups] == ["head", "submitter"]
+    assert result.start.waiting == ()
 
 
 def test_pods_that_were_never_created_are_differences() -> None:
