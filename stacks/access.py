@@ -9,7 +9,7 @@ from datetime import date
 from components.access.admission import Restricted
 from components.access.personas import NamedCluster, Subject
 from components.admission_policies.settings import admission_policies
-from core.problems import Problem
+from core.problems import Path, Problem
 from kuberay.formats import derived
 
 from .rendered import Body, rendered
@@ -25,6 +25,15 @@ def named_clusters(stack: StackSettings, tenant: TenantSettings) -> Iterator[Nam
         yield named_cluster(cluster.name, rendered(stack, tenant, cluster)["spec"])
     for name in tenant.cluster_names:
         yield NamedCluster(name, derived(name))
+
+
+def unknown_cluster(tenant: TenantSettings, path: Path, name: str) -> Iterator[Problem]:
+    """A name at `path` that no RayCluster of the tenant has."""
+    names = [*(cluster.name for cluster in tenant.clusters), *tenant.cluster_names]
+    if name not in names:
+        known = f"use one of {', '.join(names)}, or " if names else ""
+        message = f"tenant {tenant.name!r} has no cluster {name!r}: {known}add it to clusters or clusterNames"
+        yield Problem(path, name, message, "unknown-cluster")
 
 
 def admins_of(cluster_admins: Iterable[Subject], tenant: TenantSettings) -> tuple[Subject, ...]:

@@ -11,6 +11,7 @@ from core.problems import Path, Problem
 from kuberay.pod_security import violations
 from kuberay.pod_template import problems_of_template
 
+from .access import unknown_cluster
 from .queues import scheduling_of
 from .rendered import Body
 from .settings import StackSettings, TenantSettings
@@ -24,11 +25,8 @@ def problems_of_references(stack: StackSettings, tenant: TenantSettings, job: Ra
     if job.cluster_selector is None:
         return
     path, name = ("clusterSelector", "ray.io/cluster"), job.cluster_selector.cluster
-    names = [*(each.name for each in tenant.clusters), *tenant.cluster_names]
-    if name not in names:
-        known = f"use one of {', '.join(names)}, or " if names else ""
-        message = f"tenant {tenant.name!r} has no cluster {name!r}: {known}add it to clusters or clusterNames"
-        yield Problem(path, name, message, "unknown-cluster")
+    if unknown := list(unknown_cluster(tenant, path, name)):
+        yield from unknown
     elif stack.operator_in_force.batch_scheduler == "volcano":
         message = (
             "with Volcano, KubeRay starts no RayJob on an existing RayCluster: give the job a cluster of its own, or "

@@ -8,7 +8,7 @@ from pydantic.alias_generators import to_camel
 from components.network.rules import ingress_problems
 from core.problems import Path, Problem, place
 
-from .access import problems_of_admission, problems_of_hosts
+from .access import problems_of_admission, problems_of_hosts, unknown_cluster
 from .environment.part import problems_of_split
 from .namespaces import namespace_setting, problems_of_namespaces
 from .planning.overcommitment import overcommitments
@@ -103,13 +103,9 @@ def _named_twice(subjects: Iterable[tuple[Path, str]]) -> Iterator[Problem]:
 
 
 def _users(tenant: TenantSettings) -> Iterator[Problem]:
-    names = [*(cluster.name for cluster in tenant.clusters), *tenant.cluster_names]
     for at, user in enumerate(tenant.users):
         for position, name in enumerate(user.clusters or ()):
-            if name not in names:
-                known = f"use one of {', '.join(names)}, or " if names else ""
-                message = f"tenant {tenant.name!r} has no cluster {name!r}: {known}add it to clusters or clusterNames"
-                yield Problem(("users", at, "clusters", position), name, message, "unknown-cluster")
+            yield from unknown_cluster(tenant, ("users", at, "clusters", position), name)
         if user.submit_jobs and user.clusters == ():
             message = "submitJobs without a cluster to submit to: name one in clusters, or remove submitJobs"
             yield Problem(("users", at, "submitJobs"), True, message, "jobs-without-cluster")

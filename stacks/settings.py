@@ -155,7 +155,7 @@ class TenantSettings(Settings):
     @functools.cached_property
     def all_clusters(self) -> tuple[RayClusterSettings, ...]:
         """The tenant's RayClusters, and those that its RayJobs have for themselves, with the names of the RayJobs."""
-        return (*self.clusters, *(each.own_cluster for each in self.jobs if each.own_cluster))
+        return tuple(cluster for _, cluster in self.placed_clusters)
 
     @property
     def namespace_name(self) -> str:

@@ -100,10 +100,10 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile | Non
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, None, None]:
     """Leaves out suites that are skipped, sorts the tests, and stores the suites of which all tests will run."""
     collected = _by_suite(items)
-    skipped = [item for name, tests in collected.items() if not suites.decision(name).share for item in tests]
+    skipped = {item for name, tests in collected.items() if not suites.decision(name).share for item in tests}
     if skipped:
-        config.hook.pytest_deselected(items=skipped)
-        items[:] = [item for item in items if item not in set(skipped)]
+        config.hook.pytest_deselected(items=[item for item in items if item in skipped])
+        items[:] = [item for item in items if item not in skipped]
     _sort(items)
     yield
     kept = _by_suite(items)

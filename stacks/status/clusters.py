@@ -95,9 +95,9 @@ class ClusterStatus:
 
 def missing(name: str, found: Found) -> ClusterStatus:
     """A RayCluster of the stack file that was not found."""
-    if why := found.unreadable.get("rayclusters"):
-        return ClusterStatus(name, State.UNKNOWN, in_stack_file=True, reasons=(f"it cannot be read: {why}",))
-    why = "it is in the stack file and not in the cluster: `up` creates it"
+    known, why = found.absence("rayclusters")
+    if not known:
+        return ClusterStatus(name, State.UNKNOWN, in_stack_file=True, reasons=(why,))
     nothing = Gpus(0, 0, None)
     return ClusterStatus(name, State.MISSING, in_stack_file=True, gpus=nothing, reasons=(why,))
 

@@ -22,6 +22,13 @@ class Found:
         """The objects of a kind; none if it could not be read."""
         return self.objects.get(plural, ())
 
+    def absence(self, plural: str) -> tuple[bool, str]:
+        """Whether it is known that an object of the stack file, which is not here, does not exist; and the reason for
+        people."""
+        if why := self.unreadable.get(plural):
+            return False, f"it cannot be read: {why}"
+        return True, "it is in the stack file and not in the cluster: `up` creates it"
+
 
 @dataclass(frozen=True)
 class Live:

@@ -53,9 +53,8 @@ class JobStatus:
 
 def missing_job(name: str, found: Found) -> JobStatus:
     """A RayJob of the stack file that was not found."""
-    state, why = "Missing", "it is in the stack file and not in the cluster: `up` creates it"
-    if unreadable := found.unreadable.get("rayjobs"):
-        state, why = "Unknown", f"it cannot be read: {unreadable}"
+    known, why = found.absence("rayjobs")
+    state = "Missing" if known else "Unknown"
     return JobStatus(name, state, None, None, None, None, None, ok=False, reasons=(why,), in_stack_file=True)
 
 
